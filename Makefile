@@ -1,0 +1,43 @@
+# What a newcomer needs: make run, make test, make lint. Everything is kept in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: run test test-fast lint format lock setup bench clean
+
+setup: .venv/.ok
+
+.venv/.ok: setup.py pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Bidkeeper needs Python 3.11 or newer (PYTHON=... names one)"; exit 1; }
+	@echo "setting up .venv ..."
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "on Debian: apt-get install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --only-binary :all: --no-binary embit --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch .venv/.ok
+
+run: setup
+	@exec $(BIN)/bidkeeper demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+test-fast: setup
+	$(BIN)/python -m pytest -m "not slow"
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup
+	$(BIN)/python -m bench
+
+# Developers only: exact pins with hashes from the ranges in setup.py (needs uv).
+lock:
+	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --extra test setup.py -o requirements.lock
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,46 @@
+"""The errors that every layer may raise or catch.
+
+    BidkeeperError
+    ├── SettingsError        the installation is configured wrongly; lists every fault
+    └── PeerError            another process of this installation ...
+        ├── PeerUnavailable  ... could not be asked, or its answer did not come
+        └── PeerRefused      ... answered no, with a code
+
+Venue errors are in `markets/base.py`, the signer's in `wallet/client.py`. Only `server/` turns any of
+them into a status code.
+"""
+
+from __future__ import annotations
+
+
+class BidkeeperError(Exception):
+    """Root of all errors that Bidkeeper raises on purpose."""
+
+
+class SettingsError(BidkeeperError):
+    """Settings are wrong; `problems` has one line for each fault."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class PeerError(BidkeeperError):
+    """Root of what can go wrong between two processes of one installation."""
+
+    def __init__(self, peer: str, message: str) -> None:
+        super().__init__(f"{peer}: {message}")
+        self.peer = peer
+        self.message = message
+
+
+class PeerUnavailable(PeerError):
+    """The peer is not there, or did not answer in time. What was asked may or may not have happened."""
+
+
+class PeerRefused(PeerError):
+    """The peer understood and said no; `code` says why in one word."""
+
+    def __init__(self, peer: str, code: str, message: str) -> None:
+        super().__init__(peer, message)
+        self.code = code

@@ -1,0 +1,61 @@
+"""One JSON line each way over a Unix socket: how processes of one installation ask the manager and the signer.
+
+The asking side; the answering side is `core/local_server.py`, apart so that a worker never imports asyncio.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from core.errors import PeerRefused, PeerUnavailable
+
+MAX_LINE = 1 << 20
+# The kernel's sun_path holds 108 bytes with its final NUL.
+MAX_SOCKET_PATH = 107
+
+
+def socket_path_problem(path: Path) -> str | None:
+    """Says what is wrong with `path` as a Unix socket's address, or None."""
+    length = len(os.fsencode(path))
+    if length > MAX_SOCKET_PATH:
+        return (
+            f"socket path {path} has {length} bytes, the kernel takes {MAX_SOCKET_PATH}: use a shorter data directory"
+        )
+    return None
+
+
+def ask(path: Path, peer: str, request: dict[str, Any], *, timeout: float) -> dict[str, Any]:
+    """Sends one request and returns the answer's `ok` object.
+
+    `timeout` (seconds) bounds each step of the exchange. Raises PeerUnavailable when the peer cannot be reached
+    or its answer is lost or unreadable, PeerRefused when it says no.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(timeout)
+            connection.connect(os.fspath(path))
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            with connection.makefile("rb") as answers:
+                line = answers.readline(MAX_LINE)
+    except OSError as error:
+        raise PeerUnavailable(peer, f"cannot be asked over {path.name}: {error.strerror or error}") from error
+    return _answer(peer, line)
+
+
+def _answer(peer: str, line: bytes) -> dict[str, Any]:
+    if not line.endswith(b"\n"):
+        raise PeerUnavailable(peer, "closed the connection without an answer")
+    try:
+        answer = json.loads(line)
+    except ValueError as error:
+        raise PeerUnavailable(peer, "gave an answer that is not JSON") from error
+    if not isinstance(answer, dict):
+        raise PeerUnavailable(peer, "gave an answer that is not an object")
+    ok = answer.get("ok")
+    if isinstance(ok, dict):
+        return ok
+    raise PeerRefused(peer, str(answer.get("error", "unreadable")), str(answer.get("message", "")))

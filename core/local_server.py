@@ -1,0 +1,86 @@
+"""The answering side of `core/local.py`: one JSON line each way over a Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+import os
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from core.errors import PeerRefused
+from core.local import MAX_LINE
+
+log = logging.getLogger(__name__)
+
+Handle = Callable[[dict[str, Any]], "dict[str, Any] | Awaitable[dict[str, Any]]"]
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """User id of the process that connected (SO_PEERCRED). It names who connected, not who writes."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _, uid, _ = struct.unpack("3i", credentials)
+    return int(uid)
+
+
+def bind(path: Path) -> socket.socket:
+    """A listening Unix socket at `path`, mode 0600, in place of one that a dead process left behind."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    previous = os.umask(0o177)
+    try:
+        listener.bind(os.fspath(path))
+    finally:
+        os.umask(previous)
+    listener.listen(512)
+    listener.setblocking(False)
+    return listener
+
+
+async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | None = None) -> asyncio.Server:
+    """Answers each line at `path` with what `handle` returns, wrapped as {"ok": ...}.
+
+    `handle` may be a coroutine function; requests of one connection are answered in order. PeerRefused becomes
+    {"error": code, "message": ...}; any other exception is logged and becomes the code `internal`.
+    Connections of other users than `allowed_uids` (default: our own) are closed unread.
+    """
+    allowed = allowed_uids if allowed_uids is not None else frozenset({os.getuid()})
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            peer = writer.get_extra_info("socket")
+            if peer_uid(peer._sock if hasattr(peer, "_sock") else peer) not in allowed:
+                log.warning("refused a connection of another user at %s", path.name)
+                return
+            while line := await reader.readline():
+                writer.write(json.dumps(await _answer(handle, line)).encode() + b"\n")
+                await writer.drain()
+        except (ConnectionError, ValueError):
+            log.debug("connection at %s ended early", path.name)
+        finally:
+            writer.close()
+
+    return await asyncio.start_unix_server(connected, sock=bind(path), limit=MAX_LINE)
+
+
+async def _answer(handle: Handle, line: bytes) -> dict[str, Any]:
+    try:
+        request = json.loads(line)
+    except ValueError:
+        return {"error": "unreadable", "message": "the request is not JSON"}
+    if not isinstance(request, dict):
+        return {"error": "unreadable", "message": "the request is not an object"}
+    try:
+        result = handle(request)
+        return {"ok": await result if inspect.isawaitable(result) else result}
+    except PeerRefused as refusal:
+        return {"error": refusal.code, "message": refusal.message}
+    except Exception:
+        log.exception("failed to answer %s", request.get("op"))
+        return {"error": "internal", "message": "failed; the log has the reason"}

@@ -1,0 +1,54 @@
+"""Logging: one line an event on stderr, with secrets masked wherever they come from."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import time
+
+# What must never stand in a log: bearer tokens, WIF and extended private keys, base64 signatures and PSBTs.
+_SECRETS = re.compile(
+    r"(?P<bearer>(?i:bearer)\s+[A-Za-z0-9_\-\.~+/=]{8,})"
+    r"|(?P<api>(?i:x-api-key|api[_-]?key|passphrase|secret|token)[\"']?\s*[:=]\s*[\"']?[A-Za-z0-9_\-\.~+/=]{8,})"
+    r"|(?P<wif>\b[5KL9c][1-9A-HJ-NP-Za-km-z]{50,51}\b)"
+    r"|(?P<xprv>\b[xyzt]prv[1-9A-HJ-NP-Za-km-z]{50,}\b)"
+    r"|(?P<blob>\b(?:AkcwRA|AkgwRQ|AUD|AUE|cHNidP)[A-Za-z0-9+/=]{20,})"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
+
+
+def mask(text: str) -> str:
+    """`text` without secrets and control characters (a line break stays, as in tracebacks, but never from input)."""
+    return _CONTROL.sub("?", _SECRETS.sub(_masked, text))
+
+
+def _masked(found: re.Match[str]) -> str:
+    text = found.group(0)
+    if found.lastgroup in ("api", "bearer"):
+        return re.split(r"[\s:=]", text, maxsplit=1)[0] + " [masked]"
+    return "[masked]"
+
+
+class _MaskingFormatter(logging.Formatter):
+    converter = staticmethod(time.gmtime)
+
+    def format(self, record: logging.LogRecord) -> str:
+        if record.args:
+            # A line break inside an argument would let input forge a line of its own.
+            message = record.getMessage().replace("\r", "\\r").replace("\n", "\\n")
+            record = logging.makeLogRecord(record.__dict__ | {"msg": message, "args": None})
+        return mask(super().format(record))
+
+
+def set_up(program: str, level: str = "INFO") -> None:
+    """Sends every log line of this process to stderr as `time level program logger: message`."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        _MaskingFormatter(
+            f"%(asctime)s.%(msecs)03dZ %(levelname)s {program} %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S"
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)

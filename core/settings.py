@@ -1,0 +1,304 @@
+"""Settings: `BIDKEEPER_...` environment variables over `bidkeeper.toml`, one frozen object, checked at start.
+
+`docs/settings.md` describes each one; a test keeps it complete. Plans live in the TOML file only.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from core.errors import SettingsError
+from core.local import socket_path_problem
+from core.plans import DEFAULT_PLANS, Plan, read_plans
+
+MARKETS = ("simulator", "satflow")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting: its field in Settings, how its text is read, and one line of help."""
+
+    name: str
+    read: Callable[[str], Any]
+    help: str
+
+    @property
+    def variable(self) -> str:
+        return f"BIDKEEPER_{self.name.upper()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What this installation is set to. Times are seconds, money is sats."""
+
+    data_dir: Path = Path("data")
+    host: str = "127.0.0.1"
+    port: int = 8888
+    server_processes: int = 1
+    public_name: str = ""
+    database_url: str = ""
+    whitelist: frozenset[str] = frozenset()
+    admins: frozenset[str] = frozenset()
+    market: str = "simulator"
+    simulator_port: int = 8890
+    simulator_seed: int = 1
+    simulator_background: bool = False
+    satflow_url: str | None = None
+    satflow_api_key: str | None = field(default=None, repr=False)
+    unisat_url: str | None = None
+    unisat_api_key: str | None = field(default=None, repr=False)
+    mempool_url: str | None = None
+    ord_url: str | None = None
+    keystore_passphrase_file: Path | None = None
+    challenge_seconds: int = 300
+    sign_in_per_minute: int = 600
+    log_level: str = "INFO"
+    tolerance: Decimal = Decimal("0.01")
+    min_age_seconds: int = 60
+    max_exposure_sats: int = 0
+    plans: Mapping[str, Plan] = field(default_factory=lambda: dict(DEFAULT_PLANS))
+
+    @property
+    def run_dir(self) -> Path:
+        return self.data_dir / "run"
+
+    @property
+    def log_dir(self) -> Path:
+        return self.data_dir / "logs"
+
+    @property
+    def manager_socket(self) -> Path:
+        return self.run_dir / "manager.sock"
+
+    @property
+    def gateway_socket(self) -> Path:
+        return self.run_dir / "gateway.sock"
+
+    @property
+    def signer_socket(self) -> Path:
+        return self.run_dir / "signer.sock"
+
+    @property
+    def simulator_url(self) -> str:
+        return f"http://127.0.0.1:{self.simulator_port}"
+
+    def venue_url(self, venue: str) -> str | None:
+        """Where `venue` (satflow, unisat, mempool, ord) is: as set, else the simulator's dialect of it, else None."""
+        given: str | None = getattr(self, f"{venue}_url")
+        if given:
+            return given
+        if self.market != "simulator" or venue == "ord":
+            return None
+        return self.simulator_url + {"satflow": "/satflow/v1", "unisat": "/unisat", "mempool": "/mempool"}[venue]
+
+    @property
+    def sign_in_name(self) -> str:
+        """The name in the sign-in text, by which its reader knows whom they sign in to."""
+        return self.public_name or f"{self.host}:{self.port}"
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def read(value: str) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            raise ValueError(f"must be a whole number, not {value!r}") from None
+        if not low <= number <= high:
+            raise ValueError(f"must be from {low} to {high}, not {number}")
+        return number
+
+    return read
+
+
+def _flag(value: str) -> bool:
+    if value.lower() in ("1", "true", "yes", "on"):
+        return True
+    if value.lower() in ("0", "false", "no", "off"):
+        return False
+    raise ValueError(f"must be true or false, not {value!r}")
+
+
+def _fraction(value: str) -> Decimal:
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        raise ValueError(f"must be a number, not {value!r}") from None
+    if not (number.is_finite() and 0 <= number < 1):
+        raise ValueError(f"must be at least 0 and below 1, not {value}")
+    return number
+
+
+def _choice(*choices: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}, not {value!r}")
+        return value
+
+    return read
+
+
+def _addresses(value: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in value.split(",") if part.strip())
+
+
+def _database(value: str) -> str:
+    if value.startswith("postgresql://"):
+        raise ValueError("PostgreSQL is not supported yet; leave it unset for SQLite in the data directory")
+    if value and not value.startswith("sqlite:///"):
+        raise ValueError("must start with sqlite:///")
+    return value
+
+
+def _url(value: str) -> str:
+    """A venue's address: https anywhere, plain http on this machine only; no query, no user name."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"must be an http(s) address, not {value!r}")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError("must be an origin with a path, without user name, query or fragment")
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise ValueError("must be https (plain http is for this machine only)")
+    return value.rstrip("/")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` (a name or an IP address) is this machine itself."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+OPTIONS = (
+    Option("data_dir", Path, "where everything is kept: database, keys, sockets, logs"),
+    Option("host", _text, "address the HTTP server listens on"),
+    Option("port", _whole(1, 65535), "port of the (first) HTTP server"),
+    Option("server_processes", _whole(1, 16), "number of HTTP server processes, on consecutive ports"),
+    Option("public_name", _text, "name of this service in the sign-in text; host:port when unset"),
+    Option("database_url", _database, "sqlite:///FILE; bidkeeper.db in the data directory when unset"),
+    Option("whitelist", _addresses, "addresses that may sign in, comma-separated; * = everybody"),
+    Option("admins", _addresses, "addresses of administrators, comma-separated"),
+    Option("market", _choice(*MARKETS), "where tasks trade: simulator (play money) or satflow"),
+    Option("simulator_port", _whole(1, 65535), "loopback port of the practice marketplace"),
+    Option("simulator_seed", _whole(0, 2**31), "seed of the practice marketplace's traders"),
+    Option("simulator_background", _flag, "whether seeded traders move the practice marketplace from the start"),
+    Option("satflow_url", _url, "Satflow API, with /v1; needed when it is the market"),
+    Option("satflow_api_key", _text, "Satflow API key (or name a file in BIDKEEPER_SATFLOW_API_KEY_FILE)"),
+    Option("unisat_url", _url, "UniSat open API; runes need it"),
+    Option("unisat_api_key", _text, "UniSat API key (or name a file in BIDKEEPER_UNISAT_API_KEY_FILE)"),
+    Option("mempool_url", _url, "mempool server without /api; fee rates and balances need it"),
+    Option("ord_url", _url, "ord server; not used yet"),
+    Option("keystore_passphrase_file", Path, "file (mode 0600) with the keystore's passphrase; not used by play keys"),
+    Option("challenge_seconds", _whole(1, 3600), "lifetime of a sign-in challenge"),
+    Option("sign_in_per_minute", _whole(1, 1_000_000), "sign-in calls a minute from one client IP"),
+    Option("log_level", _choice("DEBUG", "INFO", "WARNING", "ERROR"), "how much the programs log"),
+    Option("tolerance", _fraction, "part of its price by which a bid may be off its target before it is replaced"),
+    Option("min_age_seconds", _whole(0, 86_400), "a bid younger than this is not replaced only to follow the market"),
+    Option("max_exposure_sats", _whole(0, 2**53), "most that all users' open orders may sum up to; 0 = no such limit"),
+)
+# A secret may stand in a file of its own instead, so that it is in no environment: NAME_FILE.
+SECRETS = ("satflow_api_key", "unisat_api_key")
+
+
+def load(environment: Mapping[str, str] | None = None) -> Settings:
+    """Reads all settings. Raises SettingsError with one line for each fault.
+
+    `BIDKEEPER_CONFIG` names the TOML file (default: bidkeeper.toml beside the caller, if it is there).
+    """
+    environment = os.environ if environment is None else environment
+    problems: list[str] = []
+    table = _table(environment, problems)
+    texts = _texts(environment, table, problems)
+    values: dict[str, Any] = {}
+    for option in OPTIONS:
+        if option.name in texts:
+            source, text = texts[option.name]
+            try:
+                values[option.name] = option.read(text)
+            except ValueError as error:
+                problems.append(f"{source} {error}")
+    plans, plan_problems = read_plans(table.get("plans", {}))
+    problems += plan_problems
+    if problems:
+        raise SettingsError(problems)
+    settings = Settings(**values, plans=plans)
+    settings = _absolute(settings)
+    problems = _problems(settings)
+    if problems:
+        raise SettingsError(problems)
+    return settings
+
+
+def _table(environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
+    path = Path(environment.get("BIDKEEPER_CONFIG", "bidkeeper.toml"))
+    if not path.exists():
+        if "BIDKEEPER_CONFIG" in environment:
+            problems.append(f"BIDKEEPER_CONFIG names {path}, which is not there")
+        return {}
+    try:
+        table = tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problems.append(f"{path} cannot be read: {error}")
+        return {}
+    known = {option.name for option in OPTIONS} | {f"{name}_file" for name in SECRETS} | {"plans"}
+    problems += [f"{path}: unknown setting {name}" for name in table if name not in known]
+    return table
+
+
+def _texts(environment: Mapping[str, str], table: Mapping[str, Any], problems: list[str]) -> dict[str, tuple[str, str]]:
+    """name → (where it was set, its text); the environment wins, a secret's file stands in for the secret."""
+    texts: dict[str, tuple[str, str]] = {}
+    for option in OPTIONS:
+        if option.name in table:
+            value = table[option.name]
+            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            texts[option.name] = (f"{option.name} in the TOML file", text)
+        if environment.get(option.variable, "") != "":
+            texts[option.name] = (option.variable, environment[option.variable])
+    for name in SECRETS:
+        variable = f"BIDKEEPER_{name.upper()}_FILE"
+        file = environment.get(variable) or table.get(f"{name}_file")
+        if file and name not in texts:
+            try:
+                texts[name] = (variable, Path(file).read_text().strip())
+            except OSError as error:
+                problems.append(f"{variable} cannot be read: {error.strerror}")
+    return texts
+
+
+def _absolute(settings: Settings) -> Settings:
+    data_dir = settings.data_dir.expanduser().resolve()
+    database = settings.database_url or f"sqlite:///{data_dir / 'bidkeeper.db'}"
+    return replace(settings, data_dir=data_dir, database_url=database)
+
+
+def _problems(settings: Settings) -> list[str]:
+    """Faults that only show when settings are seen together."""
+    problems = []
+    too_long = socket_path_problem(settings.manager_socket)
+    if too_long:
+        problems.append(f"BIDKEEPER_DATA_DIR: {too_long}")
+    last_port = settings.port + settings.server_processes - 1
+    if settings.market == "simulator" and settings.port <= settings.simulator_port <= last_port:
+        problems.append("BIDKEEPER_SIMULATOR_PORT must differ from BIDKEEPER_PORT")
+    for venue in ("satflow", "unisat", "mempool", "ord"):
+        url = getattr(settings, f"{venue}_url")
+        if settings.market == "simulator" and url and not is_loopback(urlsplit(url).hostname or ""):
+            problems.append(f"BIDKEEPER_{venue.upper()}_URL must be on this machine while the market is the simulator")
+    if settings.market == "satflow":
+        for name in ("satflow_url", "satflow_api_key"):
+            if not getattr(settings, name):
+                problems.append(f"BIDKEEPER_{name.upper()} is needed when BIDKEEPER_MARKET is satflow")
+    return problems

@@ -1,0 +1,277 @@
+"""Tasks: what a user wants kept right (`desired`, written by the API) and what runs (`observed`, by the manager)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from peewee import SQL, BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField
+
+from models.base import Row, primary_key, transaction
+from models.users import User
+
+RUNNING = "running"
+STOPPED = "stopped"
+
+# Every legal move of `observed`; a move that is not here is an error of ours.
+MOVES = {
+    "stopped": {"starting"},
+    "starting": {"running", "stopping", "backoff", "crashed", "stopped"},
+    "running": {"stopping", "backoff", "crashed", "stopped"},
+    "stopping": {"stopped", "starting"},
+    "backoff": {"starting", "stopped", "crashed"},
+    "crashed": {"starting", "stopped"},
+}
+
+
+class TaskExists(Exception):
+    """The user has such a task already."""
+
+
+class TaskLimitReached(Exception):
+    """The user's plan allows no more tasks; `max_tasks` is its limit."""
+
+    def __init__(self, max_tasks: int) -> None:
+        super().__init__(f"the plan allows {max_tasks} tasks")
+        self.max_tasks = max_tasks
+
+
+class _Task(Row):
+    """What bidding and auto-list tasks have in common. `token` only grows: the newest worker has the highest."""
+
+    id = primary_key()
+    user = ForeignKeyField(User, on_delete="CASCADE")
+    config = TextField()
+    revision = IntegerField(default=1)
+    desired = CharField(max_length=10, default=STOPPED)
+    observed = CharField(max_length=10, default=STOPPED)
+    token = BigIntegerField(default=0)
+    pid = IntegerField(null=True)
+    started_ms = BigIntegerField(null=True)
+    exit_status = CharField(max_length=100, null=True)
+    restarts = IntegerField(default=0)
+    cycles = BigIntegerField(default=0)
+    memory = TextField(default="{}")
+    last_cycle_ms = BigIntegerField(null=True)
+    last_cycle_action = TextField(null=True)
+    last_error = TextField(null=True)
+    created_ms = BigIntegerField()
+    deleted_ms = BigIntegerField(null=True)
+
+    @property
+    def is_running(self) -> bool:
+        """What the API says: wanted to run, and not given up on."""
+        return self.desired == RUNNING and self.observed != "crashed"
+
+
+class BiddingTask(_Task):
+    """A ladder of bids on one collection or rune. A deleted one stays hidden until its orders are closed."""
+
+    type = CharField(max_length=10)
+    slug = CharField(max_length=200)
+    slug_key = CharField(max_length=200)
+
+    class Meta:
+        table_name = "bidding_tasks"
+
+
+BiddingTask.add_index(
+    BiddingTask.index(
+        BiddingTask.user,
+        BiddingTask.slug_key,
+        unique=True,
+        where=BiddingTask.deleted_ms.is_null(),
+        name="bidding_tasks_user_slug",
+    )
+)
+
+
+class AutolistTask(_Task):
+    """A listing of one inscription, kept at the configured price."""
+
+    inscription_id = CharField(max_length=80)
+    collection_id = CharField(max_length=200, null=True)
+
+    class Meta:
+        table_name = "autolist_tasks"
+
+
+AutolistTask.add_index(
+    AutolistTask.index(
+        AutolistTask.user,
+        AutolistTask.inscription_id,
+        unique=True,
+        where=AutolistTask.deleted_ms.is_null(),
+        name="autolist_tasks_user_inscription",
+    )
+)
+
+
+def _listed(model: type[_Task], user_id: int) -> list[Any]:
+    query = model.select().where(model.user == user_id, model.deleted_ms.is_null())
+    return list(query.order_by(model.id))
+
+
+def bidding_tasks(user_id: int) -> list[BiddingTask]:
+    """The user's bidding tasks, oldest first, without deleted ones."""
+    return _listed(BiddingTask, user_id)
+
+
+def autolist_tasks(user_id: int) -> list[AutolistTask]:
+    """The user's auto-list tasks, oldest first, without deleted ones."""
+    return _listed(AutolistTask, user_id)
+
+
+def bidding_task(user_id: int, task_id: int) -> BiddingTask | None:
+    """The user's bidding task of this id, unless it is deleted or somebody else's."""
+    return BiddingTask.get_or_none(
+        BiddingTask.id == task_id, BiddingTask.user == user_id, BiddingTask.deleted_ms.is_null()
+    )
+
+
+def autolist_task(user_id: int, task_id: int) -> AutolistTask | None:
+    """The user's auto-list task of this id, unless it is deleted or somebody else's."""
+    return AutolistTask.get_or_none(
+        AutolistTask.id == task_id, AutolistTask.user == user_id, AutolistTask.deleted_ms.is_null()
+    )
+
+
+def count_bidding_tasks(user_id: int) -> int:
+    """How many bidding tasks the plan counts."""
+    return BiddingTask.select().where(BiddingTask.user == user_id, BiddingTask.deleted_ms.is_null()).count()
+
+
+def create_bidding_task(
+    user_id: int, *, type: str, slug: str, slug_key: str, config: str, max_tasks: int, now_ms: int
+) -> BiddingTask:
+    """A new, stopped task. Raises TaskExists, then TaskLimitReached; neither can be raced past."""
+    with transaction():
+        _refuse_second(user_id, slug_key, but=0)
+        if count_bidding_tasks(user_id) >= max_tasks:
+            raise TaskLimitReached(max_tasks)
+        return BiddingTask.create(
+            user=user_id, type=type, slug=slug, slug_key=slug_key, config=config, created_ms=now_ms
+        )
+
+
+def change_bidding_task(task: BiddingTask, *, type: str, slug: str, slug_key: str, config: str) -> int:
+    """Writes a new config and returns its revision. Raises TaskExists when the new slug is another task's."""
+    with transaction():
+        _refuse_second(task.user.id, slug_key, but=task.id)
+        BiddingTask.update(
+            type=type, slug=slug, slug_key=slug_key, config=config, revision=BiddingTask.revision + 1
+        ).where(BiddingTask.id == task.id).execute()
+        return BiddingTask.get_by_id(task.id).revision
+
+
+def _refuse_second(user_id: int, slug_key: str, *, but: int) -> None:
+    same = BiddingTask.select().where(
+        BiddingTask.user == user_id,
+        BiddingTask.slug_key == slug_key,
+        BiddingTask.deleted_ms.is_null(),
+        BiddingTask.id != but,
+    )
+    if same.exists():
+        raise TaskExists(slug_key)
+
+
+def create_autolist_task(
+    user_id: int, *, inscription_id: str, collection_id: str | None, config: str, now_ms: int
+) -> AutolistTask:
+    """A new, stopped auto-list task. Raises TaskExists."""
+    with transaction():
+        same = AutolistTask.select().where(
+            AutolistTask.user == user_id,
+            AutolistTask.inscription_id == inscription_id,
+            AutolistTask.deleted_ms.is_null(),
+        )
+        if same.exists():
+            raise TaskExists(inscription_id)
+        return AutolistTask.create(
+            user=user_id,
+            inscription_id=inscription_id,
+            collection_id=collection_id,
+            config=config,
+            created_ms=now_ms,
+        )
+
+
+def change_autolist_task(task: AutolistTask, *, collection_id: str | None, config: str) -> None:
+    """Writes a new config."""
+    AutolistTask.update(collection_id=collection_id, config=config, revision=AutolistTask.revision + 1).where(
+        AutolistTask.id == task.id
+    ).execute()
+
+
+def set_desired(task: _Task, desired: str) -> None:
+    """What the user wants; asking for a start also clears what the last worker left as an error."""
+    changes: dict[str, object] = {"desired": desired}
+    if desired == RUNNING:
+        changes["last_error"] = None
+    model = type(task)
+    model.update(**changes).where(model.id == task.id).execute()
+
+
+def set_error(task: _Task, text: str | None) -> None:
+    """What keeps the task from doing its job, in words for its owner; None when nothing does."""
+    model = type(task)
+    model.update(last_error=text).where(model.id == task.id).execute()
+
+
+def mark_deleted(task: _Task, now_ms: int) -> None:
+    """Hides the task and stops wanting it; its row goes once its orders are closed (`remove_tombstone`)."""
+    model = type(task)
+    model.update(deleted_ms=now_ms, desired=STOPPED).where(model.id == task.id).execute()
+
+
+def undelete(task: _Task, desired: str) -> None:
+    """Takes a deletion back that could not be carried out."""
+    model = type(task)
+    model.update(deleted_ms=None, desired=desired).where(model.id == task.id).execute()
+
+
+def remove_tombstone(task_id: int) -> None:
+    """Removes a deleted bidding task for good."""
+    BiddingTask.delete().where(BiddingTask.id == task_id, BiddingTask.deleted_ms.is_null(False)).execute()
+
+
+def raise_token(task_id: int) -> int:
+    """The task's next token; whoever holds an older one has lost the right to act."""
+    with transaction(durable=True):
+        BiddingTask.update(token=BiddingTask.token + 1).where(BiddingTask.id == task_id).execute()
+        return BiddingTask.get_by_id(task_id).token
+
+
+def least_token(task_id: int) -> int:
+    """The token below which nobody may act for the task; beyond all tokens when there is no such task."""
+    token = BiddingTask.select(BiddingTask.token).where(BiddingTask.id == task_id).scalar()
+    return 2**62 if token is None else token
+
+
+def observe(task_id: int, observed: str, **facts: object) -> None:
+    """Writes what the manager sees (`facts`: pid, started_ms, exit_status, restarts, last_error).
+
+    Raises ValueError for a move that is not in MOVES.
+    """
+    task = BiddingTask.get_or_none(BiddingTask.id == task_id)
+    if task is None:
+        return
+    if observed != task.observed and observed not in MOVES[task.observed]:
+        raise ValueError(f"task {task_id} cannot go from {task.observed} to {observed}")
+    BiddingTask.update(observed=observed, **facts).where(BiddingTask.id == task_id).execute()
+
+
+def forget_workers() -> None:
+    """At the manager's start: whatever ran under the last one has ended with it (or is ended before its successor)."""
+    BiddingTask.update(observed=STOPPED, pid=None).where(BiddingTask.observed != "crashed").execute()
+
+
+def rows_of_interest(with_open_orders: Sequence[int]) -> list[BiddingTask]:
+    """The rows a manager must look at: wanted, observed as something else than stopped, deleted, or owing orders."""
+    interesting = (
+        (BiddingTask.desired == RUNNING)
+        | (BiddingTask.observed != STOPPED)
+        | BiddingTask.deleted_ms.is_null(False)
+        | BiddingTask.id.in_(list(with_open_orders))
+    )
+    return list(BiddingTask.select(BiddingTask, User).join(User).where(interesting).order_by(SQL("1")))

@@ -1,0 +1,89 @@
+"""Users, who may sign in, and which plan a user has until when."""
+
+from __future__ import annotations
+
+from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField
+
+from core.plans import FIRST_PLAN, Plan
+from models.base import Row, primary_key, transaction
+
+DAY_MS = 86_400_000
+
+
+class User(Row):
+    """A trader, known by the address that signs in; bought inscriptions and runes go to `ordinals_address`."""
+
+    id = primary_key()
+    address = CharField(max_length=90, unique=True)
+    ordinals_address = CharField(max_length=90)
+    display_name = CharField(max_length=100, null=True)
+    created_ms = BigIntegerField()
+
+    class Meta:
+        table_name = "users"
+
+
+class Whitelist(Row):
+    """An address that may sign in besides those of the settings; `is_admin` makes it an administrator's."""
+
+    address = CharField(max_length=90, primary_key=True)
+    is_admin = BooleanField(default=False)
+    added_ms = BigIntegerField()
+
+
+class Subscription(Row):
+    """The plan of a user; the plan's limits are in the settings."""
+
+    user = ForeignKeyField(User, primary_key=True, on_delete="CASCADE")
+    plan = CharField(max_length=50)
+    started_ms = BigIntegerField()
+    expires_ms = BigIntegerField()
+
+    class Meta:
+        table_name = "subscriptions"
+
+
+def is_admin(address: str, admins: frozenset[str]) -> bool:
+    """Whether `address` (normalised) is an administrator's, by settings or table."""
+    if address in admins:
+        return True
+    return Whitelist.select().where(Whitelist.address == address, Whitelist.is_admin).exists()
+
+
+def may_sign_in(address: str, whitelist: frozenset[str], admins: frozenset[str]) -> bool:
+    """Whether `address` (normalised) may sign in: everybody with `*`, else by settings or table; admins always."""
+    if "*" in whitelist or address in whitelist or address in admins:
+        return True
+    return Whitelist.select().where(Whitelist.address == address).exists()
+
+
+def find_or_create(address: str, plans: dict[str, Plan], now_ms: int) -> User:
+    """The user of `address`, made with the first plan at the first sign-in."""
+    with transaction():
+        user = User.get_or_none(User.address == address)
+        if user is None:
+            user = User.create(address=address, ordinals_address=address, created_ms=now_ms)
+            duration = plans[FIRST_PLAN].duration_days * DAY_MS
+            Subscription.create(user=user, plan=FIRST_PLAN, started_ms=now_ms, expires_ms=now_ms + duration)
+    return user
+
+
+def set_plan(user_id: int, plan: str, expires_ms: int, now_ms: int) -> None:
+    """Gives the user `plan` until `expires_ms`, in place of what they had."""
+    with transaction():
+        Subscription.delete().where(Subscription.user == user_id).execute()
+        Subscription.create(user=user_id, plan=plan, started_ms=now_ms, expires_ms=expires_ms)
+
+
+def refusal_to_trade(
+    user: User, plans: dict[str, Plan], whitelist: frozenset[str], admins: frozenset[str], now_ms: int
+) -> str | None:
+    """Why the user's tasks must not run now (plan over or unknown, no longer whitelisted), or None."""
+    subscription = Subscription.get_or_none(Subscription.user == user.id)
+    if subscription is None or subscription.expires_ms <= now_ms:
+        return "plan expired"
+    if subscription.plan not in plans:
+        return f"plan {subscription.plan} is not offered any more"
+    if not may_sign_in(user.address, whitelist, admins):
+        return "address is not whitelisted any more"
+    return None

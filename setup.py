@@ -1,0 +1,45 @@
+"""The one place of Bidkeeper's metadata and dependencies; tool settings are in pyproject.toml.
+
+The packages keep their short top-level names (`server`, `models`, ...), so install Bidkeeper into a
+virtual environment of its own: `make setup` does.
+"""
+
+from setuptools import find_packages, setup
+
+TOP_LEVEL = ["cli", "core", "gateway", "markets", "models", "server", "simulator", "strategy", "wallet", "workers"]
+
+TEST = [
+    "hypothesis>=6.100",
+    "pytest>=8,<10",
+    "pytest-tornado==0.8.1",
+    "responses>=0.26",
+    "setuptools>=70.1,<82",  # pytest-tornado imports pkg_resources, which 82 dropped
+    "mypy>=1.15",
+    "ruff>=0.15",
+    "types-requests",
+]
+
+setup(
+    name="bidkeeper",
+    version="0.1.0",
+    description="Self-hosted service that keeps bids and listings alive for traders of Bitcoin Ordinals and Runes",
+    license="MIT",
+    python_requires=">=3.11",
+    packages=find_packages(include=[name + suffix for name in TOP_LEVEL for suffix in ("", ".*")]),
+    install_requires=[
+        "tornado>=6.5,<7",
+        "peewee>=4.5,<5",
+        "requests>=2.32",
+        "bip322==0.3.0",  # older ones accept forged signatures (GHSA-5chw-87w3-j9cv)
+        "supervisor>=4.3,<5",
+        "pydantic>=2.11,<3",
+        "embit==0.8.0",
+        "setproctitle>=1.3",
+    ],
+    extras_require={
+        "test": TEST,
+        "e2e": ["playwright>=1.60"],
+        "postgres": ["psycopg[binary]>=3.2"],
+    },
+    entry_points={"console_scripts": ["bidkeeper = cli.main:main"]},
+)

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.errors import SettingsError
+from core.settings import OPTIONS, SECRETS, load
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def problems(environment: dict[str, str]) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        load(environment)
+    return caught.value.problems
+
+
+def test_defaults_trade_on_the_simulator(tmp_path: Path) -> None:
+    settings = load({"BIDKEEPER_DATA_DIR": str(tmp_path)})
+    assert settings.market == "simulator"
+    assert settings.venue_url("satflow") == "http://127.0.0.1:8890/satflow/v1"
+    assert settings.database_url == f"sqlite:///{tmp_path / 'bidkeeper.db'}"
+
+
+def test_environment_wins_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "bidkeeper.toml"
+    file.write_text('port = 9000\nhost = "0.0.0.0"\nwhitelist = ["a", "b"]\n')
+    settings = load({"BIDKEEPER_CONFIG": str(file), "BIDKEEPER_PORT": "9001"})
+    assert (settings.port, settings.host, settings.whitelist) == (9001, "0.0.0.0", frozenset({"a", "b"}))
+
+
+def test_a_secret_may_stand_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("s3cret-key\n")
+    settings = load({"BIDKEEPER_SATFLOW_API_KEY_FILE": str(tmp_path / "key")})
+    assert settings.satflow_api_key == "s3cret-key"
+    assert "s3cret" not in repr(settings)
+
+
+def test_every_fault_is_told_at_once() -> None:
+    faults = problems({"BIDKEEPER_PORT": "x", "BIDKEEPER_MARKET": "magiceden", "BIDKEEPER_TOLERANCE": "1.5"})
+    assert len(faults) == 3
+    assert faults[0].startswith("BIDKEEPER_PORT ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("PORT", "0", "from 1 to 65535"),
+        ("PORT", "70000", "from 1 to 65535"),
+        ("SATFLOW_URL", "ftp://x", "http"),
+        ("SATFLOW_URL", "http://api.satflow.com/v1", "https"),
+        ("SATFLOW_URL", "https://u:p@api.satflow.com/v1", "user name"),
+        ("UNISAT_URL", "https://open-api.unisat.io", "on this machine"),
+        ("DATABASE_URL", "postgresql://x/y", "not supported yet"),
+        ("DATABASE_URL", "mysql://x", "sqlite:///"),
+        ("SIMULATOR_PORT", "8888", "must differ"),
+        ("SIMULATOR_BACKGROUND", "maybe", "true or false"),
+        ("TOLERANCE", "NaN", "at least 0"),
+        ("CONFIG", "/nonexistent.toml", "not there"),
+        ("DATA_DIR", "/tmp/" + "x" * 100, "use a shorter data directory"),
+    ],
+)
+def test_a_bad_value_is_one_clear_line(name: str, value: str, words: str) -> None:
+    faults = problems({f"BIDKEEPER_{name}": value})
+    assert len(faults) == 1
+    assert words in faults[0]
+
+
+def test_a_real_market_needs_its_address_and_key() -> None:
+    assert len(problems({"BIDKEEPER_MARKET": "satflow"})) == 2
+    given = {
+        "BIDKEEPER_MARKET": "satflow",
+        "BIDKEEPER_SATFLOW_URL": "https://api.satflow.com/v1",
+        "BIDKEEPER_SATFLOW_API_KEY": "k",
+    }
+    settings = load(given)
+    assert settings.venue_url("unisat") is None
+
+
+def test_unknown_names_in_the_file_are_faults(tmp_path: Path) -> None:
+    file = tmp_path / "b.toml"
+    file.write_text("prot = 1\n[plans.pro]\nname = 'Pro'\nmax_tasks = true\nmaxBids = 3\n")
+    faults = problems({"BIDKEEPER_CONFIG": str(file)})
+    assert any("unknown setting prot" in fault for fault in faults)
+    assert any("plans.pro: unknown setting maxBids" in fault for fault in faults)
+    assert any("max_tasks must be a whole number" in fault for fault in faults)
+
+
+def test_plans_come_from_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "b.toml"
+    file.write_text(
+        "[plans.pro]\nname = 'Pro'\nmax_tasks = 100\nmax_bids_per_task = 50\n"
+        "max_exposure = 900000000\nprice_sats = 100000\nduration_days = 30\n"
+    )
+    assert load({"BIDKEEPER_CONFIG": str(file)}).plans["pro"].max_tasks == 100
+    assert load({"BIDKEEPER_CONFIG": str(file)}).plans["beta"].max_exposure == 50_000_000
+
+
+def test_every_setting_is_documented() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text()
+    names = [option.variable for option in OPTIONS] + [f"BIDKEEPER_{name.upper()}_FILE" for name in SECRETS]
+    assert [name for name in [*names, "BIDKEEPER_CONFIG"] if f"`{name}`" not in page] == []
