@@ -61,7 +61,8 @@ async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | No
             while line := await reader.readline():
                 writer.write(json.dumps(await _answer(handle, line)).encode() + b"\n")
                 await writer.drain()
-        except (ConnectionError, ValueError):
+        except (ConnectionError, ValueError, asyncio.CancelledError):
+            # Cancelled means that this process is ending; raising it on would only fill the log (Python 3.11).
             log.debug("connection at %s ended early", path.name)
         finally:
             writer.close()

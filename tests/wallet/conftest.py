@@ -1,0 +1,110 @@
+"""A signer without a socket, on a clock of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
+from wallet.audit import AuditLog
+from wallet.keys import Keystore
+from wallet.ledger import Ledger
+from wallet.protocol import BidMessage, Grant
+from wallet.signer import Signer
+
+START_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
+USER = p2wpkh_address(OWNER)
+OTHER_USER = p2wpkh_address(STRANGER)
+
+GRANT = Grant(
+    task=17,
+    user=USER,
+    token=5,
+    venue="simulator",
+    operations=("bid", "cancel"),
+    slug="bitcoin-frogs",
+    hardcap_sats=50_000,
+    outstanding_sats=200_000,
+    receive=p2tr_address(OWNER),
+    max_expiry_ms=HOUR_MS,
+    expires_ms=START_MS + 24 * HOUR_MS,
+)
+BID = BidMessage(
+    intent="0" * 31 + "1",
+    price=40_000,
+    quantity="1",
+    expires_ms=START_MS + HOUR_MS,
+    slug="bitcoin-frogs",
+    timestamp_ms=START_MS,
+)
+
+
+def intent(number: int) -> str:
+    return f"{number:032x}"
+
+
+@dataclass
+class Bench:
+    """One signer that can be closed and opened again as a restart would; `now_ms` is its clock."""
+
+    directory: Path
+    ceiling: int = 0
+    now_ms: int = START_MS
+    signer: Signer = field(init=False)
+    ledger: Ledger = field(init=False)
+    audit: AuditLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.open()
+
+    def open(self) -> None:
+        self.audit = AuditLog(self.audit_path)
+        self.ledger = Ledger(self.directory / "signer.db")
+        self.signer = Signer(
+            self.ledger,
+            self.audit,
+            Keystore.open_or_create_play(self.keystore_path, lambda count: bytes(range(count))),
+            outstanding_ceiling=self.ceiling,
+            clock=lambda: self.now_ms,
+        )
+
+    def close(self) -> None:
+        self.audit.close()
+        self.ledger.close()
+
+    def restart(self) -> None:
+        self.close()
+        self.open()
+
+    @property
+    def audit_path(self) -> Path:
+        return self.directory / "audit.jsonl"
+
+    @property
+    def keystore_path(self) -> Path:
+        return self.directory / "keystore.json"
+
+    def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
+        return self.signer.handle({"op": op, **arguments})
+
+    def grant(self, **changes: Any) -> str:
+        terms = asdict(replace(GRANT, **changes))
+        return str(self.ask("grant", grant=terms | {"operations": list(terms["operations"])})["secret"])
+
+    def sign_bid(self, secret: str, *, task: int = 17, token: int = 5, **changes: Any) -> dict[str, Any]:
+        return self.ask("sign_bid", task=task, token=token, secret=secret, bid=asdict(BID) | changes)
+
+    def sign_challenge(self, secret: str, challenge: str = "challenge 1f2e", *, token: int = 5) -> str:
+        return str(self.ask("sign_challenge", task=17, token=token, secret=secret, challenge=challenge)["signature"])
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    opened = Bench(tmp_path)
+    yield opened
+    opened.close()

@@ -1,0 +1,138 @@
+"""The play keystore and the derivation of users' keys."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from embit import bip39
+
+from tests.wallet.conftest import OTHER_USER, USER
+from wallet import signing
+from wallet.address import p2tr, p2wpkh
+from wallet.bip322 import verify_ownership
+from wallet.hash160 import hash160
+from wallet.keys import Keystore, KeystoreError, derive_key, derive_user
+
+# The published mnemonic of BIP-84 and BIP-86.
+PUBLISHED = bip39.mnemonic_to_seed("abandon " * 11 + "about")
+
+
+def test_bip84_published_vector_is_our_first_payment_address() -> None:
+    keys = derive_user(PUBLISHED, 0).public
+    assert keys.payment == "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
+    assert keys.payment_pubkey == "0330d54fd0dd420a6e5f8d3624f5f3482cae350f79d5f0753bf5beef9c2d91af3c"
+
+
+def test_bip86_published_vector() -> None:
+    public = derive_key(PUBLISHED, 86, 0).get_public_key()
+    assert public.xonly().hex() == "cc8a4bc64d897bddc5fbc2f670f7a8ba0b386779106cf1223c6fc5d7cd6fc115"
+    output_key = public.taproot_tweak(b"").xonly()
+    assert p2tr(output_key) == "bc1p5cyxnuxmeuwuvkwfem96lqzszd02n6xdcjrs20cac6yqjjwudpxqkedrcr"
+
+
+def test_users_have_accounts_2n_and_2n_plus_1() -> None:
+    secrets = derive_user(PUBLISHED, 3)
+    assert secrets.payment.secret == derive_key(PUBLISHED, 84, 6).secret
+    assert secrets.vault.secret == derive_key(PUBLISHED, 86, 7).secret
+    assert secrets.public.payment == p2wpkh(hash160(secrets.payment.get_public_key().sec()))
+
+
+def test_both_keys_sign_for_their_addresses() -> None:
+    secrets = derive_user(PUBLISHED, 1)
+    assert verify_ownership(secrets.public.payment, "text", signing.sign_message(secrets.payment, "p2wpkh", "text"))
+    assert verify_ownership(secrets.public.vault, "text", signing.sign_message(secrets.vault, "p2tr", "text"))
+
+
+def test_libsecp256k1_is_in_use_and_its_absence_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    signing.require_libsecp256k1()
+    from embit.util import py_secp256k1
+
+    monkeypatch.setattr(signing.secp256k1, "schnorrsig_sign", py_secp256k1.schnorrsig_sign)
+    with pytest.raises(RuntimeError, match="libsecp256k1"):
+        signing.require_libsecp256k1()
+
+
+def test_a_new_keystore_is_private_marked_and_opens_itself(tmp_path: Path) -> None:
+    path = tmp_path / "keystore.json"
+    made = Keystore.open_or_create_play(path, os.urandom).secrets_of(USER).public
+    stored = json.loads(path.read_text())
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert (stored["version"], stored["network"], stored["users"]) == (1, "play", [USER])
+    assert "PLAY MONEY" in stored["warning"]
+    assert Keystore.open_or_create_play(path, os.urandom).secrets_of(USER).public == made
+    assert [file.name for file in tmp_path.iterdir()] == ["keystore.json"]
+
+
+def test_users_keep_their_numbers_in_order_of_arrival(tmp_path: Path) -> None:
+    path = tmp_path / "keystore.json"
+    keystore = Keystore.open_or_create_play(path, lambda count: PUBLISHED[:count])
+    first, second = keystore.secrets_of(USER).public, keystore.secrets_of(OTHER_USER).public
+    reopened = Keystore.open(path)
+    assert reopened.secrets_of(OTHER_USER).public == second == derive_user(PUBLISHED[:32], 1).public
+    assert reopened.secrets_of(USER).public == first == derive_user(PUBLISHED[:32], 0).public
+
+
+def test_a_user_that_could_not_be_written_gets_no_keys(tmp_path: Path) -> None:
+    path = tmp_path / "gone" / "keystore.json"
+    path.parent.mkdir()
+    keystore = Keystore.open_or_create_play(path, os.urandom)
+    path.unlink()
+    path.parent.rmdir()
+    for _ in range(2):
+        with pytest.raises(OSError, match="No such file"):
+            keystore.secrets_of(USER)
+
+
+GOOD = {"version": 1, "network": "play", "seed": "00" * 32, "users": []}
+
+
+@pytest.mark.parametrize(
+    ("stored", "reason"),
+    [
+        (GOOD | {"network": "mainnet"}, "not a play keystore"),
+        (GOOD | {"network": None}, "not a play keystore"),
+        (GOOD | {"version": 2}, "version 1"),
+        ([], "version 1"),
+        (GOOD | {"seed": "zz"}, "unreadable"),
+        (GOOD | {"seed": "00"}, "1 bytes"),
+        (GOOD | {"seed": 7}, "damaged"),
+        (GOOD | {"users": [USER, USER]}, "damaged"),
+        (GOOD | {"users": [USER.upper()]}, "normal form"),
+        (GOOD | {"users": ["nobody"]}, "unreadable"),
+        (GOOD | {"users": [7]}, "unreadable"),
+        (GOOD | {"users": {}}, "damaged"),
+    ],
+)
+def test_any_other_keystore_is_refused_with_its_reason(stored: Any, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "keystore.json"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(stored))
+    with pytest.raises(KeystoreError, match=reason):
+        Keystore.open_or_create_play(path, os.urandom)
+
+
+def test_a_missing_open_or_torn_keystore_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "keystore.json"
+    with pytest.raises(KeystoreError, match="failed to read"):
+        Keystore.open(path)
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(GOOD)[:20])
+    with pytest.raises(KeystoreError, match="not JSON"):
+        Keystore.open(path)
+    path.write_text(json.dumps(GOOD))
+    path.chmod(0o640)
+    with pytest.raises(KeystoreError, match="chmod 600"):
+        Keystore.open(path)
+
+
+def test_no_secret_shows_in_what_is_printed(tmp_path: Path) -> None:
+    keystore = Keystore.open_or_create_play(tmp_path / "keystore.json", lambda count: PUBLISHED[:count])
+    secrets = keystore.secrets_of(USER)
+    shown = f"{keystore!r} {secrets!r}"
+    assert PUBLISHED[:32].hex() not in shown
+    assert secrets.payment.wif() not in shown
+    assert secrets.vault.wif() not in shown

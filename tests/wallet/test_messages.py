@@ -1,0 +1,147 @@
+"""The grammar of what is signed: no text of one kind passes as another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wallet.conftest import BID, GRANT
+from wallet.messages import (
+    SIGN_IN_PHRASE,
+    MessageError,
+    check_challenge,
+    check_quantity,
+    check_slug,
+    compose_bid,
+    compose_sign_in,
+)
+from wallet.protocol import UserKeys
+
+KEYS = UserKeys(payment="bc1qpayment", payment_pubkey="02" * 33, vault="bc1pvault", vault_pubkey="03" * 32)
+NONCE = "0123456789abcdef" * 2
+
+
+def test_a_bid_reads_as_the_venue_wants_it() -> None:
+    text = compose_bid(replace(BID, quantity="0.5", slug="DOG•GO•TO•THE•MOON"), KEYS, GRANT.receive)
+    assert text == (
+        f"bc1qpayment:{'02' * 33}:{GRANT.receive}:40000:0.5:{BID.expires_ms}:DOG•GO•TO•THE•MOON:{BID.timestamp_ms}"
+    )
+
+
+@pytest.mark.parametrize("slug", ["frogs", "a", "OMB_3.1", "bitcoin-frogs", "UNCOMMON•GOODS", "x" * 200])
+def test_slugs_of_collections_and_runes_are_taken(slug: str) -> None:
+    check_slug(slug)
+
+
+@pytest.mark.parametrize("slug", ["", "a:b", "a b", "a\n", "\x00", "é", "a/b", "a\u2028b", "x" * 201, "\ud800"])
+def test_other_slugs_are_refused(slug: str) -> None:
+    with pytest.raises(MessageError):
+        check_slug(slug)
+
+
+@pytest.mark.parametrize(
+    "quantity", ["1", "1000", "0.5", "10.05", "0.00000001", "340282366920938463463374607431768211455"]
+)
+def test_canonical_quantities_are_taken(quantity: str) -> None:
+    check_quantity(quantity)
+
+
+@pytest.mark.parametrize(
+    "quantity",
+    [
+        "",
+        "0",
+        "0.0",
+        "00",
+        "01",
+        "1.0",
+        "1.",
+        ".5",
+        "0.50",
+        "+1",
+        "-1",
+        "1e3",
+        "1,000",
+        " 1",
+        "1\n",
+        "NaN",
+        "١",
+        "1:1",
+        "9" * 61,
+    ],
+)
+def test_other_quantities_are_refused(quantity: str) -> None:
+    with pytest.raises(MessageError):
+        check_quantity(quantity)
+
+
+@pytest.mark.parametrize(
+    "change", [{"price": 0}, {"price": True}, {"price": 1.0}, {"expires_ms": -1}, {"timestamp_ms": 0}]
+)
+def test_a_bid_with_other_than_whole_positive_numbers_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(MessageError):
+        compose_bid(replace(BID, **change), KEYS, GRANT.receive)
+
+
+@pytest.mark.parametrize("receive", ["", "bc1q:1", "bc1q 1", "bc1q\n"])
+def test_a_receiving_address_that_would_shift_the_fields_is_refused(receive: str) -> None:
+    with pytest.raises(MessageError):
+        compose_bid(BID, KEYS, receive)
+
+
+@pytest.mark.parametrize("challenge", ["x", "satflow login 66f0a1", "Challenge: 0a1b2c", "a" * 200])
+def test_a_harmless_challenge_is_taken(challenge: str) -> None:
+    check_challenge(challenge)
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    [
+        "",
+        "a" * 201,
+        "two\nlines",
+        "tab\there",
+        "carriage\rreturn",
+        "nul\x00",
+        "é",
+        "a:b:c",
+        SIGN_IN_PHRASE,
+        "please SIGN IN TO BIDKEEPER now",
+        "bidkeeper",
+        "Bid keeper",
+        "b-i-d-k-e-e-p-e-r",
+        "B\u0131dkeeper",
+    ],
+)
+def test_a_challenge_that_could_be_something_else_is_refused(challenge: str) -> None:
+    with pytest.raises(MessageError):
+        check_challenge(challenge)
+
+
+@given(st.integers(1, 10**15), st.from_regex(r"[A-Za-z0-9_.\u2022-]{1,40}", fullmatch=True))
+def test_no_bid_and_no_sign_in_text_passes_as_a_challenge(price: int, slug: str) -> None:
+    for text in (
+        compose_bid(replace(BID, price=price, slug=slug), KEYS, GRANT.receive),
+        compose_sign_in("example.org", GRANT.user, "2026-11-21T00:00:00Z", NONCE),
+    ):
+        with pytest.raises(MessageError):
+            check_challenge(text)
+
+
+def test_the_sign_in_text_names_service_address_expiry_and_nonce_last() -> None:
+    assert compose_sign_in("127.0.0.1:8888", GRANT.user, "2026-11-21T00:05:00Z", NONCE) == (
+        f"Sign in to Bidkeeper at 127.0.0.1:8888\nAddress: {GRANT.user}\nExpires: 2026-11-21T00:05:00Z\nNonce: {NONCE}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "nonce"),
+    [("", NONCE), (" a", NONCE), ("a\nb", NONCE), ("bücher.de", NONCE), ("a", NONCE[:-1]), ("a", NONCE.upper())],
+)
+def test_a_sign_in_text_that_a_wallet_could_fold_is_refused(name: str, nonce: str) -> None:
+    with pytest.raises(MessageError):
+        compose_sign_in(name, GRANT.user, "2026-11-21T00:05:00Z", nonce)

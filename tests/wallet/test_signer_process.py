@@ -1,0 +1,251 @@
+"""The signer as a process of its own, asked over its socket."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import PeerRefused
+from core.local import ask
+from tests.wallet.conftest import BID, GRANT, HOUR_MS, USER, intent
+from wallet.audit import verify_chain
+from wallet.bip322 import verify_ownership
+from wallet.client import (
+    BidMessage,
+    Grant,
+    SignerClient,
+    SignerError,
+    SignerLocked,
+    SignerRefused,
+    SignerStatus,
+    SignerUnavailable,
+)
+
+DEADLINE_S = 20.0
+PR_GET_DUMPABLE = 3
+PROGRAM = """
+import sys
+from pathlib import Path
+from wallet.signer import run
+run(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
+"""
+
+Start = Callable[..., "SignerProcess"]
+
+
+class SignerProcess:
+    def __init__(self, data_dir: Path, market: str, ceiling: int = 0) -> None:
+        self.client = SignerClient(data_dir / "signer.sock")
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, data_dir, data_dir / "signer.sock", market, str(ceiling)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait_until_it_answers(self) -> None:
+        end = time.monotonic() + DEADLINE_S
+        while True:
+            try:
+                self.client.status()
+                return
+            except SignerUnavailable:
+                assert self.process.poll() is None, self.process.stderr and self.process.stderr.read()
+                assert time.monotonic() < end
+                time.sleep(0.01)
+
+    def end(self, number: signal.Signals) -> tuple[int, str]:
+        """Exit code, and what it said."""
+        self.process.send_signal(number)
+        _, said = self.process.communicate(timeout=DEADLINE_S)
+        return self.process.returncode, said
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[SignerProcess] = []
+
+    def start_one(market: str = "simulator") -> SignerProcess:
+        signer = SignerProcess(tmp_path, market)
+        started.append(signer)
+        signer.wait_until_it_answers()
+        return signer
+
+    yield start_one
+    for signer in started:
+        if signer.process.poll() is None:
+            signer.end(signal.SIGKILL)
+        assert signer.process.stderr
+        signer.process.stderr.close()
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def live_grant(token: int = 5) -> Grant:
+    return replace(GRANT, token=token, expires_ms=now_ms() + HOUR_MS)
+
+
+def live_bid(number: int = 1) -> BidMessage:
+    return replace(BID, intent=intent(number), expires_ms=now_ms() + HOUR_MS // 2, timestamp_ms=now_ms())
+
+
+@pytest.mark.slow
+def test_grants_and_answers_survive_kill_9(start: Start, tmp_path: Path) -> None:
+    signer = start()
+    client = signer.client
+    keys = client.addresses(USER)
+    secret = client.grant(live_grant())
+    bid = live_bid()
+    first = client.sign_bid(17, 5, secret, bid)
+    assert verify_ownership(keys.payment, first.message, first.signature)
+    signer.end(signal.SIGKILL)
+    with pytest.raises(SignerUnavailable):
+        client.status()
+
+    start()
+    assert client.status() == SignerStatus("ready", play=True)
+    assert client.addresses(USER) == keys
+    assert client.sign_bid(17, 5, secret, bid) == first
+    assert client.was_signed(intent(1))
+    assert not client.was_signed(intent(2))
+    with pytest.raises(SignerRefused) as refused:
+        client.grant(live_grant(5))
+    assert refused.value.tag == "stale-token"
+    client.revoke_place(17, 5)
+    with pytest.raises(SignerRefused, match="op-allowed"):
+        client.sign_bid(17, 5, secret, live_bid(2))
+    assert verify_ownership(keys.payment, "challenge 1", client.sign_challenge(17, 5, secret, "challenge 1"))
+    client.withdraw(17, 5)
+    with pytest.raises(SignerRefused, match="grant-live"):
+        client.sign_challenge(17, 5, secret, "challenge 2")
+    assert verify_chain(tmp_path / "signer" / "audit.jsonl") == 2
+
+
+@pytest.mark.slow
+def test_it_keeps_its_files_to_itself(start: Start, tmp_path: Path) -> None:
+    signer = start()
+    secret = signer.client.grant(live_grant())
+    signer.client.sign_bid(17, 5, secret, live_bid())
+    directory = tmp_path / "signer"
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert {path.name for path in directory.iterdir()} >= {"keystore.json", "signer.db", "audit.jsonl"}
+    for path in (*directory.iterdir(), tmp_path / "signer.sock"):
+        assert path.stat().st_mode & 0o077 == 0, path.name
+
+
+def test_it_can_neither_be_dumped_nor_traced() -> None:
+    code = (
+        "import ctypes, resource\nfrom wallet.signer import _harden\n_harden()\n"
+        f"print(ctypes.CDLL(None).prctl({PR_GET_DUMPABLE}, 0, 0, 0, 0), *resource.getrlimit(resource.RLIMIT_CORE))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["0", "0", "0"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_promptly_and_quietly_when_asked(start: Start, tmp_path: Path, number: signal.Signals) -> None:
+    signer = start()
+    before = time.monotonic()
+    code, said = signer.end(number)
+    assert code == 0
+    assert time.monotonic() - before < 5
+    assert "Traceback" not in said
+    assert not (tmp_path / "signer.sock").exists()
+
+
+@pytest.mark.slow
+def test_an_open_connection_does_not_keep_it_from_ending(start: Start, tmp_path: Path) -> None:
+    signer = start()
+    with socket.socket(socket.AF_UNIX) as idle:
+        idle.connect(str(tmp_path / "signer.sock"))
+        before = time.monotonic()
+        code, _ = signer.end(signal.SIGTERM)
+    assert code == 0
+    assert time.monotonic() - before < 5
+
+
+@pytest.mark.slow
+def test_it_stays_locked_for_any_market_but_the_simulator(start: Start, tmp_path: Path) -> None:
+    client = start("satflow").client
+    status = client.status()
+    assert (status.state, status.play) == ("locked", False)
+    assert "satflow" in status.reason
+    with pytest.raises(SignerLocked, match="satflow"):
+        client.addresses(USER)
+    with pytest.raises(SignerLocked):
+        client.grant(live_grant())
+    client.withdraw(17, 5)
+    assert not (tmp_path / "signer" / "keystore.json").exists()
+
+
+@pytest.mark.slow
+def test_a_keystore_for_real_money_leaves_it_locked(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "signer").mkdir()
+    path = tmp_path / "signer" / "keystore.json"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps({"version": 1, "network": "mainnet", "seed": "00" * 32, "users": []}))
+    before = path.read_bytes()
+    client = start().client
+    with pytest.raises(SignerLocked, match="not a play keystore"):
+        client.addresses(USER)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_second_signer_on_the_same_files_does_not_start(start: Start, tmp_path: Path) -> None:
+    first = start()
+    second = SignerProcess(tmp_path, "simulator")
+    _, said = second.process.communicate(timeout=DEADLINE_S)
+    assert second.process.returncode != 0
+    assert "another signer is running" in said
+    assert first.client.status().state == "ready"
+
+
+@pytest.mark.slow
+def test_an_answer_that_failed_half_way_is_unavailable_and_not_a_refusal(start: Start, tmp_path: Path) -> None:
+    client = start().client
+    secret = client.grant(live_grant())
+    (tmp_path / "signer").rename(tmp_path / "elsewhere")
+    with pytest.raises(SignerUnavailable):
+        client.addresses("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4")
+    with pytest.raises(SignerRefused, match="default-deny"):
+        client._ask(lambda answer: None, "export_keys")
+    assert client.sign_challenge(17, 5, secret, "still answering")
+
+
+def test_a_signer_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
+    client = SignerClient(tmp_path / "nobody.sock", timeout_s=0.5)
+    for call in (client.status, lambda: client.was_signed(intent(1)), lambda: client.withdraw(1, 1)):
+        with pytest.raises(SignerError) as failed:
+            call()
+        assert isinstance(failed.value, SignerUnavailable)
+
+
+@pytest.mark.slow
+def test_raw_requests_of_any_shape_get_an_answer(start: Start, tmp_path: Path) -> None:
+    client = start().client
+    requests: list[dict[str, Any]] = [{"op": "grant", "grant": {"task": 2**70}}, {"op": "sign_bid"}, {"op": {}}]
+    for request in requests:
+        with pytest.raises(PeerRefused) as refused:
+            ask(tmp_path / "signer.sock", "signer", request, timeout=5)
+        assert refused.value.code in ("bad-request", "default-deny")
+    assert client.status().state == "ready"
+
+
+def test_the_client_imports_nothing_heavy() -> None:
+    heavy = ("embit", "asyncio", "bip322", "requests", "tornado", "pydantic", "ssl", "sqlite3")
+    code = f"import sys, wallet.client; print([name for name in {heavy!r} if name in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"

@@ -1,0 +1,157 @@
+"""The signer's own file: grants, the highest token seen of each task, and every bid it has signed.
+
+Apart from the service's database on purpose: whoever holds that one can widen no limit here. SQLite in WAL with
+`synchronous=FULL`, so that what was answered survives a power cut.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from wallet.policy import HeldGrant
+from wallet.protocol import Grant
+
+_BUSY_SECONDS = 5.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS tokens (
+    task INTEGER PRIMARY KEY,
+    highest INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS grants (
+    task INTEGER PRIMARY KEY,
+    token INTEGER NOT NULL,
+    secret_hash TEXT NOT NULL,
+    can_place INTEGER NOT NULL DEFAULT 1,
+    withdrawn INTEGER NOT NULL DEFAULT 0,
+    terms TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS signatures (
+    intent TEXT PRIMARY KEY,
+    task INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    user TEXT NOT NULL,
+    price INTEGER NOT NULL,
+    expires_ms INTEGER NOT NULL,
+    created_ms INTEGER NOT NULL,
+    message TEXT NOT NULL,
+    message_hash TEXT NOT NULL,
+    signature TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS signatures_expiry ON signatures (expires_ms, user, price);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One signed bid. Times are Unix milliseconds, `price` sats of the whole order, `message_hash` SHA-256 in hex."""
+
+    intent: str
+    task: int
+    token: int
+    user: str
+    price: int
+    expires_ms: int
+    created_ms: int
+    message: str
+    message_hash: str
+    signature: str
+
+
+_COLUMNS = tuple(field.name for field in fields(Signature))
+
+
+class Ledger:
+    """The open file. Writes belong inside `transaction()`; one process at a time (see wallet/audit.py's lock)."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+        path.chmod(0o600)
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("PRAGMA synchronous=FULL")
+        self._database.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        self._database.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Holds the write lock from its begin; all or nothing."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise
+
+    def highest_token(self, task: int) -> int:
+        """The highest token seen for a task, 0 when none was."""
+        row = self._database.execute("SELECT highest FROM tokens WHERE task = ?", (task,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def see_token(self, task: int, token: int) -> None:
+        self._database.execute(
+            "INSERT INTO tokens VALUES (?, ?)"
+            " ON CONFLICT (task) DO UPDATE SET highest = max(highest, excluded.highest)",
+            (task, token),
+        )
+
+    def grant_of(self, task: int) -> HeldGrant | None:
+        row = self._database.execute(
+            "SELECT terms, secret_hash, can_place, withdrawn FROM grants WHERE task = ?", (task,)
+        ).fetchone()
+        if row is None:
+            return None
+        terms: dict[str, Any] = json.loads(row[0])
+        return HeldGrant(
+            grant=Grant(**(terms | {"operations": tuple(terms["operations"])})),
+            secret_hash=row[1],
+            can_place=bool(row[2]),
+            withdrawn=bool(row[3]),
+        )
+
+    def put_grant(self, grant: Grant, secret_hash: str) -> None:
+        """Stores a grant in place of the task's former one and remembers its token."""
+        terms = json.dumps({field.name: getattr(grant, field.name) for field in fields(Grant)})
+        self._database.execute(
+            "INSERT OR REPLACE INTO grants (task, token, secret_hash, terms) VALUES (?, ?, ?, ?)",
+            (grant.task, grant.token, secret_hash, terms),
+        )
+        self.see_token(grant.task, grant.token)
+
+    def revoke_place(self, task: int, token: int) -> None:
+        """Takes the right to place from the task's grant of this or a lower token."""
+        self._database.execute("UPDATE grants SET can_place = 0 WHERE task = ? AND token <= ?", (task, token))
+
+    def withdraw(self, task: int, token: int) -> None:
+        """Ends the task's grant of this or a lower token."""
+        self._database.execute(
+            "UPDATE grants SET can_place = 0, withdrawn = 1 WHERE task = ? AND token <= ?", (task, token)
+        )
+
+    def signature_of(self, intent: str) -> Signature | None:
+        row = self._database.execute(
+            f"SELECT {', '.join(_COLUMNS)} FROM signatures WHERE intent = ?", (intent,)
+        ).fetchone()
+        return Signature(*row) if row else None
+
+    def put_signature(self, signature: Signature) -> None:
+        marks = ", ".join("?" * len(_COLUMNS))
+        values = [getattr(signature, column) for column in _COLUMNS]
+        self._database.execute(f"INSERT INTO signatures ({', '.join(_COLUMNS)}) VALUES ({marks})", values)
+
+    def outstanding(self, user: str | None, now_ms: int) -> int:
+        """Sats of the signed bids of `user` (None: of all users) whose signed expiry is later than `now_ms`."""
+        query = "SELECT coalesce(sum(price), 0) FROM signatures WHERE expires_ms > ?"
+        if user is None:
+            row = self._database.execute(query, (now_ms,)).fetchone()
+        else:
+            row = self._database.execute(f"{query} AND user = ?", (now_ms, user)).fetchone()
+        return int(row[0])

@@ -1,0 +1,82 @@
+"""The texts that are signed: Satflow bid messages, Satflow challenges, and our own sign-in text.
+
+A bid's signature is money and a sign-in's is a session, so no text of one kind may ever pass as another: bids are
+composed here from checked fields, challenges of the venue are refused when they could be either of the other two.
+"""
+
+from __future__ import annotations
+
+import re
+
+from core.errors import BidkeeperError
+from wallet.protocol import BidMessage, UserKeys
+
+SIGN_IN_PHRASE = "Sign in to Bidkeeper"
+MAX_CHALLENGE = 200
+MAX_SLUG = 200
+MAX_QUANTITY = 60
+
+_SLUG = re.compile(r"[A-Za-z0-9_.\u2022-]+")
+_QUANTITY = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?")
+_NONCE = re.compile(r"[0-9a-f]{32}")
+_OUR_NAME = SIGN_IN_PHRASE.split()[-1].lower()
+
+
+class MessageError(BidkeeperError):
+    """A text does not follow the grammar of what it is to be; the message says why."""
+
+
+def check_slug(slug: str) -> None:
+    """Raises MessageError unless `slug` is a collection's slug or a rune's (spaced) name."""
+    if len(slug) > MAX_SLUG or not _SLUG.fullmatch(slug):
+        raise MessageError("slug must be letters, digits, - _ . and the bullet of rune names")
+
+
+def check_quantity(quantity: str) -> None:
+    """Raises MessageError unless `quantity` is a positive decimal in its one way of writing: 1, 1000, 0.5."""
+    if len(quantity) > MAX_QUANTITY or not _QUANTITY.fullmatch(quantity) or quantity == "0":
+        raise MessageError("quantity must be a positive decimal without exponent, sign or needless zeros")
+
+
+def compose_bid(bid: BidMessage, keys: UserKeys, receive: str) -> str:
+    """Satflow's bid text, signed by the payment address.
+
+    `<payment>:<pubkey>:<receive>:<price>:<quantity>:<expires_ms>:<slug>:<timestamp_ms>`. `receive` is a normalised
+    address. Raises MessageError.
+    """
+    check_slug(bid.slug)
+    check_quantity(bid.quantity)
+    for name in ("price", "expires_ms", "timestamp_ms"):
+        number = getattr(bid, name)
+        if type(number) is not int or number <= 0:
+            raise MessageError(f"{name} must be a whole number above 0")
+    parts = (keys.payment, keys.payment_pubkey, receive)
+    if not all(part.isascii() and part.isalnum() for part in parts):
+        raise MessageError("an address or key has a character of its own")
+    return ":".join([*parts, str(bid.price), bid.quantity, str(bid.expires_ms), bid.slug, str(bid.timestamp_ms)])
+
+
+def check_challenge(challenge: str) -> None:
+    """Raises MessageError unless a venue's challenge is a harmless line: no bid, and nothing that names us."""
+    if not 0 < len(challenge) <= MAX_CHALLENGE:
+        raise MessageError(f"a challenge must have 1 to {MAX_CHALLENGE} characters")
+    if not challenge.isascii() or not challenge.isprintable():
+        raise MessageError("a challenge must be one line of printable ASCII")
+    if challenge.count(":") > 1:
+        raise MessageError("a challenge must have at most one colon, else it could be a bid")
+    # Squeezed, so that blanks or dashes inside our name do not hide it from here and show it to a reader.
+    if _OUR_NAME in "".join(letter for letter in challenge.lower() if letter.isalnum()):
+        raise MessageError("a challenge must not name this service: it could be its sign-in text")
+
+
+def compose_sign_in(name: str, address: str, expires_at_iso: str, nonce_hex: str) -> str:
+    """The text a user signs to sign in at the service called `name` (domain, or host and port); nonce: 32 hex digits.
+
+    Printable ASCII with LF between its lines, no blank at either end. Raises MessageError.
+    """
+    for field, value in (("name", name), ("address", address), ("expiry", expires_at_iso)):
+        if not value or not value.isascii() or not value.isprintable() or value != value.strip():
+            raise MessageError(f"the {field} in the sign-in text must be printable ASCII without blanks at its ends")
+    if not _NONCE.fullmatch(nonce_hex):
+        raise MessageError("the nonce must be 32 lower-case hex digits")
+    return f"{SIGN_IN_PHRASE} at {name}\nAddress: {address}\nExpires: {expires_at_iso}\nNonce: {nonce_hex}"

@@ -1,0 +1,167 @@
+"""What is said between the signer and those who ask it: values, and their strict reading on the signer's side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+Operation = Literal["bid", "cancel"]
+
+OPERATIONS: tuple[Operation, ...] = ("bid", "cancel")
+MAX_SATS = 21_000_000 * 100_000_000
+MAX_MS = 1 << 53
+MAX_ID = (1 << 63) - 1
+MAX_TEXT = 256
+
+
+class RequestError(ValueError):
+    """A request to the signer has a missing, unknown or misshapen field; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What the signer may sign for one task until `expires_ms`.
+
+    `user` is the sign-in address whose keys sign, `receive` where bought goods go. `hardcap_sats` bounds one bid,
+    `outstanding_sats` the sum of this user's signed bids that have not expired, `max_expiry_ms` a bid's signed life.
+    A grant replaces the task's former one; its `token` must be higher than any seen for the task.
+    """
+
+    task: int
+    user: str
+    token: int
+    venue: str
+    operations: tuple[Operation, ...]
+    slug: str
+    hardcap_sats: int
+    outstanding_sats: int
+    receive: str
+    max_expiry_ms: int
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class BidMessage:
+    """One bid to be signed. `intent` is 32 hex digits and names the order for ever.
+
+    `price` is the whole order's sats, `quantity` canonical decimal text as it stands in the signed message.
+    """
+
+    intent: str
+    price: int
+    quantity: str
+    expires_ms: int
+    slug: str
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignedBid:
+    """A signed bid: the text and its base64 BIP-322 signature by the user's payment address."""
+
+    message: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserKeys:
+    """A user's own addresses: payment (P2WPKH), vault (P2TR). Keys in hex: compressed, and x-only internal."""
+
+    payment: str
+    payment_pubkey: str
+    vault: str
+    vault_pubkey: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignerStatus:
+    """`play` says that the keys are play money's; `reason` why it is locked (empty when it is ready)."""
+
+    state: Literal["ready", "locked"]
+    play: bool
+    reason: str = ""
+
+
+def take(request: Mapping[str, Any], *names: str) -> list[Any]:
+    """The values of these fields, of which each must be there and no other. Raises RequestError."""
+    unknown = request.keys() - set(names)
+    if unknown:
+        raise RequestError(f"unknown field {min(unknown)[:MAX_TEXT]!r}")
+    for name in names:
+        if name not in request:
+            raise RequestError(f"{name} is missing")
+    return [request[name] for name in names]
+
+
+def whole(name: str, value: Any, low: int, high: int) -> int:
+    """`value` if it is a whole number from `low` to `high` and no boolean. Raises RequestError."""
+    if type(value) is not int or not low <= value <= high:
+        raise RequestError(f"{name} must be a whole number from {low} to {high}")
+    return value
+
+
+def text(name: str, value: Any) -> str:
+    """`value` if it is 1 to MAX_TEXT characters of valid Unicode. Raises RequestError."""
+    if type(value) is not str or not 0 < len(value) <= MAX_TEXT:
+        raise RequestError(f"{name} must be text of 1 to {MAX_TEXT} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise RequestError(f"{name} must be valid Unicode") from None
+    return value
+
+
+def hex_text(name: str, value: Any, digits: int) -> str:
+    """`value` if it is that many lower-case hex digits. Raises RequestError."""
+    if type(value) is not str or len(value) != digits or not set(value) <= set("0123456789abcdef"):
+        raise RequestError(f"{name} must be {digits} lower-case hex digits")
+    return value
+
+
+def task_and_token(task: Any, token: Any) -> tuple[int, int]:
+    """A task's id and token, both at least 1. Raises RequestError."""
+    return whole("task", task, 1, MAX_ID), whole("token", token, 1, MAX_ID)
+
+
+def read_grant(value: Any) -> Grant:
+    """A grant as it came over the socket. Addresses and slug are checked by the signer. Raises RequestError."""
+    if not isinstance(value, dict):
+        raise RequestError("grant must be an object")
+    fresh = dict(zip(_names(Grant), take(value, *_names(Grant)), strict=True))
+    operations = fresh["operations"]
+    if not isinstance(operations, list) or not operations or any(item not in OPERATIONS for item in operations):
+        raise RequestError(f"operations must be a list of {' and '.join(OPERATIONS)}")
+    task, token = task_and_token(fresh["task"], fresh["token"])
+    return Grant(
+        task=task,
+        user=text("user", fresh["user"]),
+        token=token,
+        venue=text("venue", fresh["venue"]),
+        operations=tuple(operation for operation in OPERATIONS if operation in operations),
+        slug=text("slug", fresh["slug"]),
+        hardcap_sats=whole("hardcap_sats", fresh["hardcap_sats"], 0, MAX_SATS),
+        outstanding_sats=whole("outstanding_sats", fresh["outstanding_sats"], 0, MAX_SATS),
+        receive=text("receive", fresh["receive"]),
+        max_expiry_ms=whole("max_expiry_ms", fresh["max_expiry_ms"], 0, MAX_MS),
+        expires_ms=whole("expires_ms", fresh["expires_ms"], 0, MAX_MS),
+    )
+
+
+def read_bid(value: Any) -> BidMessage:
+    """A bid as it came over the socket; its slug and quantity are checked by the grammar. Raises RequestError."""
+    if not isinstance(value, dict):
+        raise RequestError("bid must be an object")
+    fresh = dict(zip(_names(BidMessage), take(value, *_names(BidMessage)), strict=True))
+    return BidMessage(
+        intent=hex_text("intent", fresh["intent"], 32),
+        price=whole("price", fresh["price"], 1, MAX_SATS),
+        quantity=text("quantity", fresh["quantity"]),
+        expires_ms=whole("expires_ms", fresh["expires_ms"], 0, MAX_MS),
+        slug=text("slug", fresh["slug"]),
+        timestamp_ms=whole("timestamp_ms", fresh["timestamp_ms"], 0, MAX_MS),
+    )
+
+
+def _names(kind: type[Grant] | type[BidMessage]) -> list[str]:
+    return [field.name for field in fields(kind)]

@@ -1,0 +1,307 @@
+"""The signer process: the only one with keys. It signs what it composed or checked itself, under a live grant.
+
+Reached over a Unix socket by processes of our own user; the manager brings grants, workers ask for signatures with
+their grant's secret. Everything not named in `Signer.handle` is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import hashlib
+import logging
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from core import local_server
+from core.errors import PeerRefused
+from wallet import policy, protocol
+from wallet.address import AddressError, sign_in_address
+from wallet.audit import AuditLog
+from wallet.bip322 import self_test, verify_ownership
+from wallet.keys import Keystore, KeystoreError, UserSecrets
+from wallet.ledger import Ledger, Signature
+from wallet.messages import MessageError, check_slug
+from wallet.policy import HeldGrant, Refused
+from wallet.protocol import BidMessage, RequestError, SignerStatus
+from wallet.signing import require_libsecp256k1, sign_message
+
+log = logging.getLogger(__name__)
+
+PEER = "signer"
+LOCKED = "locked"
+_PR_SET_DUMPABLE = 4
+_SECRET_BYTES = 32
+
+Answer = dict[str, Any]
+
+
+def now_ms() -> int:
+    """Wall clock in Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+class Signer:
+    """Answers requests; holds no socket. `keystore` None means locked, for the reason given.
+
+    `clock` gives Unix milliseconds, `outstanding_ceiling` is the installation's in sats (0: none).
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        audit: AuditLog,
+        keystore: Keystore | None,
+        *,
+        outstanding_ceiling: int,
+        clock: Callable[[], int],
+        rng_bytes: Callable[[int], bytes] = os.urandom,
+        locked_reason: str = "",
+    ) -> None:
+        self._ledger = ledger
+        self._audit = audit
+        self._keystore = keystore
+        self._ceiling = outstanding_ceiling
+        self._clock = clock
+        self._rng_bytes = rng_bytes
+        self._locked_reason = locked_reason
+        self._operations: dict[str, Callable[[Answer], Answer]] = {
+            "status": self._status,
+            "addresses": self._addresses,
+            "grant": self._grant,
+            "revoke_place": self._revoke_place,
+            "withdraw": self._withdraw,
+            "sign_bid": self._sign_bid,
+            "sign_challenge": self._sign_challenge,
+            "was_signed": self._was_signed,
+        }
+
+    def handle(self, request: Answer) -> Answer:
+        """Answers one request. Raises PeerRefused with the rule's tag, `bad-request` or `locked` as its code."""
+        arguments = dict(request)
+        name = arguments.pop("op", None)
+        operation = self._operations.get(name) if isinstance(name, str) else None
+        try:
+            if operation is None:
+                raise Refused("default-deny", "there is no such operation")
+            return operation(arguments)
+        except Refused as refused:
+            log.warning("refused %.20s of task %.20s: %.300s", name, arguments.get("task"), refused)
+            raise PeerRefused(PEER, refused.tag, refused.message) from None
+        except (RequestError, AddressError) as error:
+            log.warning("refused %.20s: %.300s", name, error)
+            raise PeerRefused(PEER, "bad-request", str(error)) from None
+
+    def _status(self, request: Answer) -> Answer:
+        protocol.take(request)
+        state = SignerStatus("ready" if self._keystore else "locked", self._keystore is not None, self._locked_reason)
+        return asdict(state)
+
+    def _addresses(self, request: Answer) -> Answer:
+        (user,) = protocol.take(request, "user")
+        user = sign_in_address(protocol.text("user", user))
+        return asdict(self._unlocked().secrets_of(user).public)
+
+    def _grant(self, request: Answer) -> Answer:
+        (given,) = protocol.take(request, "grant")
+        grant = protocol.read_grant(given)
+        grant = replace(grant, user=sign_in_address(grant.user), receive=sign_in_address(grant.receive))
+        try:
+            check_slug(grant.slug)
+        except MessageError as error:
+            raise RequestError(str(error)) from None
+        self._unlocked().secrets_of(grant.user)
+        policy.market(grant, play=True)
+        secret = self._rng_bytes(_SECRET_BYTES).hex()
+        with self._ledger.transaction():
+            policy.stale_token(self._ledger.highest_token(grant.task), grant.token)
+            self._ledger.put_grant(grant, policy.secret_hash(secret))
+        log.info("task %d: grant under token %d for %s", grant.task, grant.token, grant.slug)
+        return {"secret": secret}
+
+    def _revoke_place(self, request: Answer) -> Answer:
+        """Needs no key: what takes rights away works while locked."""
+        task, token = protocol.task_and_token(*protocol.take(request, "task", "token"))
+        with self._ledger.transaction():
+            self._ledger.see_token(task, token)
+            self._ledger.revoke_place(task, token)
+        log.info("task %d: no more places up to token %d", task, token)
+        return {}
+
+    def _withdraw(self, request: Answer) -> Answer:
+        task, token = protocol.task_and_token(*protocol.take(request, "task", "token"))
+        with self._ledger.transaction():
+            self._ledger.see_token(task, token)
+            self._ledger.withdraw(task, token)
+        log.info("task %d: grants withdrawn up to token %d", task, token)
+        return {}
+
+    def _sign_bid(self, request: Answer) -> Answer:
+        task, token, secret, given = protocol.take(request, "task", "token", "secret", "bid")
+        task, token = protocol.task_and_token(task, token)
+        secret, bid = protocol.text("secret", secret), protocol.read_bid(given)
+        with self._ledger.transaction():
+            signed = self._signed_bid(self._live(task, token, secret, "bid"), bid)
+        return {"message": signed.message, "signature": signed.signature}
+
+    def _signed_bid(self, held: HeldGrant, bid: BidMessage) -> Signature:
+        """The bid's signature: the stored one when the intent was signed, else a new one, stored and audited."""
+        grant, secrets = held.grant, self._unlocked().secrets_of(held.grant.user)
+        message = policy.msg_template(grant, bid, secrets.public)
+        known = self._ledger.signature_of(bid.intent)
+        if known is not None:
+            policy.intent_conflict((grant.task, grant.user, message), (known.task, known.user, known.message))
+            return known
+        now = self._clock()
+        policy.max_bid(grant, bid.price)
+        policy.expiry_max(grant, bid.expires_ms, now)
+        policy.outstanding_user(grant, self._ledger.outstanding(grant.user, now), bid.price)
+        policy.outstanding_host(self._ceiling, self._ledger.outstanding(None, now), bid.price)
+        signed = Signature(
+            intent=bid.intent,
+            task=grant.task,
+            token=grant.token,
+            user=grant.user,
+            price=bid.price,
+            expires_ms=bid.expires_ms,
+            created_ms=now,
+            message=message,
+            message_hash=hashlib.sha256(message.encode()).hexdigest(),
+            signature=_sign(secrets, message),
+        )
+        self._ledger.put_signature(signed)
+        # Last before the commit: a crash here leaves a line too many and nothing signed that the log does not have.
+        self._audit.append(now, _bid_entry(signed, bid))
+        return signed
+
+    def _sign_challenge(self, request: Answer) -> Answer:
+        task, token, secret, challenge = protocol.take(request, "task", "token", "secret", "challenge")
+        task, token = protocol.task_and_token(task, token)
+        secret, challenge = protocol.text("secret", secret), protocol.text("challenge", challenge)
+        held = self._live(task, token, secret, "cancel")
+        policy.challenge_template(challenge)
+        secrets = self._unlocked().secrets_of(held.grant.user)
+        signature = _sign(secrets, challenge)
+        self._audit.append(
+            self._clock(),
+            {
+                "operation": "challenge",
+                "task": task,
+                "token": token,
+                "user": held.grant.user,
+                "address": secrets.public.payment,
+                "message_sha256": hashlib.sha256(challenge.encode()).hexdigest(),
+            },
+        )
+        return {"signature": signature}
+
+    def _was_signed(self, request: Answer) -> Answer:
+        (intent,) = protocol.take(request, "intent")
+        return {"signed": self._ledger.signature_of(protocol.hex_text("intent", intent, 32)) is not None}
+
+    def _live(self, task: int, token: int, secret: str, operation: protocol.Operation) -> HeldGrant:
+        self._unlocked()
+        held = policy.grant_live(self._ledger.grant_of(task), token, secret, self._clock())
+        policy.op_allowed(held, operation)
+        policy.market(held.grant, play=True)
+        return held
+
+    def _unlocked(self) -> Keystore:
+        if self._keystore is None:
+            raise PeerRefused(PEER, LOCKED, self._locked_reason)
+        return self._keystore
+
+
+def _sign(secrets: UserSecrets, message: str) -> str:
+    """Signs with the payment key and checks the outcome: a signature made wrong could give the key away."""
+    signature = sign_message(secrets.payment, "p2wpkh", message)
+    if not verify_ownership(secrets.public.payment, message, signature):
+        raise RuntimeError("the signature just made does not verify: nothing is handed out")
+    return signature
+
+
+def _bid_entry(signed: Signature, bid: BidMessage) -> Answer:
+    return {
+        "operation": "bid",
+        "intent": signed.intent,
+        "task": signed.task,
+        "token": signed.token,
+        "user": signed.user,
+        "slug": bid.slug,
+        "price": bid.price,
+        "quantity": bid.quantity,
+        "expires_ms": bid.expires_ms,
+        "message_sha256": signed.message_hash,
+    }
+
+
+def run(
+    data_dir: Path,
+    socket_path: Path,
+    market: str,
+    outstanding_ceiling: int,
+    clock: Callable[[], int] = now_ms,
+) -> None:
+    """Serves until SIGTERM or SIGINT. Its files are in `data_dir`/signer, which nobody else can enter.
+
+    On the simulator the play keystore is opened, or made; for any other market the signer stays locked. Raises
+    RuntimeError when its libraries cannot be trusted, AuditError when another signer runs or the log is broken.
+    """
+    _harden()
+    require_libsecp256k1()
+    self_test()
+    directory = data_dir / "signer"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with closing(AuditLog(directory / "audit.jsonl")) as audit, closing(Ledger(directory / "signer.db")) as ledger:
+        keystore, reason = _unlock(directory / "keystore.json", market)
+        signer = Signer(
+            ledger,
+            audit,
+            keystore,
+            outstanding_ceiling=outstanding_ceiling,
+            clock=clock,
+            locked_reason=reason,
+        )
+        asyncio.run(_serve(signer, socket_path))
+
+
+def _unlock(path: Path, market: str) -> tuple[Keystore | None, str]:
+    """The keystore, or why there is none. Locked and answering is better than dying and being restarted for ever."""
+    if market != policy.PLAY_VENUE:
+        reason = f"there are no keys for {market}: only play keys can be opened yet, and they are for the simulator"
+    else:
+        try:
+            return Keystore.open_or_create_play(path, os.urandom), ""
+        except KeystoreError as error:
+            reason = str(error)
+    log.error("locked: %s", reason)
+    return None, reason
+
+
+async def _serve(signer: Signer, socket_path: Path) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    server = await local_server.serve(socket_path, signer.handle)
+    log.info("answering at %s", socket_path)
+    await stop.wait()
+    server.close()
+    socket_path.unlink(missing_ok=True)
+    log.info("ended")
+
+
+def _harden() -> None:
+    """No core dump, and no debugger or /proc/PID/mem for other processes of our user. Raises OSError."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "failed to make the signer undumpable")
+    os.umask(0o077)
