@@ -1,0 +1,59 @@
+"""What all Satflow routes share: the API key, the envelope, reading addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tornado import web
+
+from simulator.handler import DialectHandler
+from simulator.orders import Order, Trait
+from simulator.wire import ApiError, bad, text
+from wallet import address
+
+
+class SatflowHandler(DialectHandler):
+    """Asks for `x-api-key`, counts it against the limits, wraps answers as {"success": true, "data": ...}."""
+
+    def admit(self) -> None:
+        key = self.request.headers.get("x-api-key", "").strip()
+        if not key:
+            raise ApiError(401, "x-api-key is required", "UNAUTHORIZED")
+        self.world.limits.admit(f"satflow {key[:200]}")
+
+    def answer(self) -> Any:
+        return {"success": True, "data": self.data()}
+
+    def data(self) -> Any:
+        """What the answer's `data` holds."""
+        raise NotImplementedError
+
+    def asked(self, *names: str) -> str:
+        """The first of these query arguments that is there, for the counts."""
+        for name in names:
+            try:
+                value = self.get_query_argument(name, "")
+            except web.HTTPError:
+                return "(unreadable)"
+            if value:
+                return value[:200]
+        return ""
+
+    def query_address(self, name: str = "address") -> str:
+        return sign_in_address(self.query(name), name)
+
+
+def sign_in_address(value: Any, name: str) -> str:
+    """A mainnet address that can sign, in its normal form. Raises ApiError(400)."""
+    try:
+        return address.sign_in_address(text(value, name))
+    except address.AddressError as error:
+        raise bad(f"{name}: {error}") from None
+
+
+def attribute(trait: Trait | None) -> dict[str, str] | None:
+    return {"trait_type": trait[0], "value": trait[1]} if trait else None
+
+
+def attributes(order: Order) -> list[dict[str, str]]:
+    return [{"trait_type": key, "value": value} for key, value in order.traits]

@@ -1,0 +1,267 @@
+"""Satflow's reads of a market: floors, collections, items, open listings and bids."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+from simulator.dialects.satflow_base import SatflowHandler, attribute, attributes
+from simulator.operations import Operation
+from simulator.orders import Kind, Market, Order, Trait
+from simulator.wire import ApiError, bad
+
+MAX_SLUGS = 200
+MAX_PAGE = 100
+
+
+def _not_found(what: str) -> ApiError:
+    return ApiError(404, f"{what} not found", "NOT_FOUND")
+
+
+class CollectionStats(SatflowHandler):
+    """`GET /collection-stats?collectionId=`: floor and count of one collection or rune."""
+
+    operation: Operation = "floors"
+
+    def subject(self) -> str:
+        return self.asked("collectionId")
+
+    def data(self) -> dict[str, Any]:
+        market = self.engine.find(self.query("collectionId"))
+        if market is None:
+            raise _not_found("Collection")
+        row: dict[str, Any] = {"floor": self.engine.floor(market) or 0, "listedCount": len(market.asks)}
+        for span in ("1d", "7d", "30d"):
+            row |= {f"volume{span}": 0, f"volume{span}Change": 0, f"volume{span}ChangePercent": "0"}
+        return row | {"metadata": _metadata(market, self._held(market), with_traits=True)}
+
+    def _held(self, market: Market) -> list[tuple[Trait, ...]]:
+        return _held_traits(self, market)
+
+
+class Floors(SatflowHandler):
+    """`GET /collection-stats/floors?type=&slugs=a,b`: many floors at once; unknown slugs are left out."""
+
+    operation: Operation = "floors"
+
+    def subject(self) -> str:
+        return self.asked("slugs")
+
+    def data(self) -> list[dict[str, Any]]:
+        kind = _kind(self.query("type"))
+        slugs = [slug.strip() for slug in self.query("slugs").split(",")]
+        if len(slugs) > MAX_SLUGS:
+            raise bad(f"slugs: at most {MAX_SLUGS} at once")
+        markets = (self.engine.market(kind, slug) for slug in dict.fromkeys(slugs) if slug)
+        taken = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self.engine.now_ms() / 1000)) + ".000Z"
+        return [self._row(market, taken) for market in markets if market is not None]
+
+    def _row(self, market: Market, taken: str) -> dict[str, Any]:
+        return {
+            "slug": market.slug,
+            "floor": self.engine.floor(market) or 0,
+            "listedCount": len(market.asks),
+            "ownerCount": len({ask.maker for ask in market.asks.values()}),
+            "oneDayChange": 0.0,
+            "sevenDayChange": 0.0,
+            "timestamp": taken,
+        }
+
+
+class Collection(SatflowHandler):
+    """`GET /collection?collection_id=&categoryAttributes=`: name, size and trait catalogue."""
+
+    operation: Operation = "collection"
+
+    def subject(self) -> str:
+        return self.asked("collection_id")
+
+    def data(self) -> dict[str, Any]:
+        market = self.engine.market("ordinals", self.query("collection_id"))
+        if market is None:
+            raise _not_found("Collection")
+        with_traits = self.get_query_argument("categoryAttributes", "") == "true"
+        return {"collection": [_metadata(market, _held_traits(self, market), with_traits=with_traits)]}
+
+
+class Item(SatflowHandler):
+    """`GET /item?inscriptionId=`: one inscription, listed or held in a play wallet."""
+
+    operation: Operation = "item"
+
+    def subject(self) -> str:
+        return self.asked("inscriptionId", "inscriptionNumber")
+
+    def data(self) -> dict[str, Any]:
+        if self.get_query_argument("inscriptionNumber", ""):
+            raise ApiError(501, "looking up by inscriptionNumber is not implemented here", "NOT_IMPLEMENTED")
+        inscription = self.query("inscriptionId")
+        held, ask = self.engine.wallets.holder_of(inscription), self.engine.ask_of(inscription)
+        if held is None and ask is None:
+            raise _not_found("Item")
+        owner = held[0] if held else ask.maker if ask else None
+        slug = held[1].collection if held else ask.slug if ask else ""
+        traits = held[1].traits if held else ask.traits if ask else ()
+        market = self.engine.market("ordinals", slug)
+        bids = [bid for bid in self._bids(market) if bid.trait is None or bid.trait in traits]
+        top = bids[0] if bids else None
+        txid = inscription.split("i")[0]
+        name = held[1].name if held else f"{slug} {inscription[:8]}"
+        return {
+            "id": inscription,
+            "inscriptionNumber": held[1].number if held else 0,
+            "contentType": "image/png",
+            "contentURI": f"/content/{inscription}",
+            "contentPreviewURI": f"/preview/{inscription}",
+            "genesisTransaction": txid,
+            "owner": owner,
+            "location": f"{txid}:0:0",
+            "output": f"{txid}:0",
+            "outputValue": 546,
+            "listed": ask is not None,
+            "listing": {"price": ask.price, "sellerAddress": ask.maker} if ask else None,
+            "hasBid": top is not None,
+            "topBid": {"price": top.price, "bidderAddress": top.maker} if top else None,
+            "bids": [],
+            "metadata": {
+                "token": {
+                    "name": name,
+                    "inscription_id": inscription,
+                    "attributes": [{"trait_type": key, "value": value} for key, value in traits],
+                },
+                "collection": {"id": slug, "name": market.name if market else slug},
+            },
+        }
+
+    def _bids(self, market: Market | None) -> list[Order]:
+        return market.best("bid", self.engine.now_ms()) if market else []
+
+
+class Activity(SatflowHandler):
+    """Open orders of one collection or rune, sorted and paged."""
+
+    operation: Operation = "book"
+    default_direction = "asc"
+
+    def subject(self) -> str:
+        return self.asked("collectionSlug")
+
+    def orders(self, market: Market) -> list[Order]:
+        raise NotImplementedError
+
+    def row(self, order: Order, market: Market) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def data(self) -> dict[str, Any]:
+        slug = self.query("collectionSlug")
+        page = self.query_whole("page", 1, 1, 1_000_000)
+        size = self.query_whole("pageSize", MAX_PAGE, 1, MAX_PAGE)
+        if self.get_query_argument("active", "true") != "true":
+            raise ApiError(501, "only active=true is implemented here", "NOT_IMPLEMENTED")
+        market = self.engine.find(slug)
+        found = self._sorted(self.orders(market)) if market else []
+        start = (page - 1) * size
+        return {
+            "items": [self.row(order, market) for order in found[start : start + size]] if market else [],
+            "pagination": {"page": page, "pageSize": size, "total": len(found), "totalPages": -(-len(found) // size)},
+        }
+
+    def _sorted(self, orders: list[Order]) -> list[Order]:
+        by = self.get_query_argument("sortBy", "price")
+        direction = self.get_query_argument("sortDirection", self.default_direction)
+        if by not in ("price", "unitPrice", "createdAt") or direction not in ("asc", "desc"):
+            raise bad("sortBy must be price, unitPrice or createdAt, sortDirection asc or desc")
+        sign = -1 if direction == "desc" else 1
+        if by == "createdAt":
+            return sorted(orders, key=lambda o: (sign * o.placed_ms, sign * o.sequence))
+        if by == "price":
+            return sorted(orders, key=lambda o: (sign * o.price, o.placed_ms, o.sequence))
+        return sorted(orders, key=lambda o: (sign * o.unit_price, o.placed_ms, o.sequence))
+
+
+class Listings(Activity):
+    """`GET /activity/listings`."""
+
+    def orders(self, market: Market) -> list[Order]:
+        return market.best("ask", self.engine.now_ms())
+
+    def row(self, order: Order, market: Market) -> dict[str, Any]:
+        row: dict[str, Any] = {
+            "_id": order.order_id,
+            "type": "listing",
+            "collectionSlug": market.slug,
+            "inscriptionId": order.inscription,
+            "price": order.price,
+            "sellerOrdAddress": order.maker,
+            "timestamp": order.placed_ms,
+        }
+        if market.kind == "runes":
+            row |= {"quantity": order.quantity, "unitPrice": order.unit_price}
+        else:
+            row |= {"attributes": attributes(order)}
+        return row
+
+
+class Bids(Activity):
+    """`GET /activity/bids`, with the fields that rank a bid, which the documentation leaves out."""
+
+    default_direction = "desc"
+
+    def orders(self, market: Market) -> list[Order]:
+        return market.best("bid", self.engine.now_ms())
+
+    def row(self, order: Order, market: Market) -> dict[str, Any]:
+        row: dict[str, Any] = {
+            "_id": order.order_id,
+            "type": "bid",
+            "collectionSlug": market.slug,
+            "inscriptionId": None,
+            "price": order.price,
+            "quantity": order.quantity,
+            "bidderAddress": order.maker,
+            "bidderTokenReceiveAddress": order.receive,
+            "attribute": attribute(order.trait),
+            "bidExpiry": order.expires_ms,
+            "timestamp": order.placed_ms,
+        }
+        return row | {"unitPrice": order.unit_price} if market.kind == "runes" else row
+
+
+def _kind(text: str) -> Kind:
+    if text == "ordinals":
+        return "ordinals"
+    if text == "runes":
+        return "runes"
+    raise bad("type must be ordinals or runes")
+
+
+def _held_traits(handler: SatflowHandler, market: Market) -> list[tuple[Trait, ...]]:
+    held = handler.engine.wallets.inscriptions.values()
+    listed = {ask.inscription for ask in market.asks.values()}
+    return [
+        item.traits
+        for items in held
+        for item in items.values()
+        if item.collection == market.slug and item.id not in listed
+    ]
+
+
+def _metadata(market: Market, held: list[tuple[Trait, ...]], *, with_traits: bool) -> dict[str, Any]:
+    every = [ask.traits for ask in market.asks.values()] + held
+    row: dict[str, Any] = {
+        "id": market.slug,
+        "name": market.name,
+        "total_items": len(every),
+        "royalties": [],
+        "creator_fees_enabled": False,
+        "creator_tips_address": None,
+    }
+    if with_traits:
+        counted = Counter(trait for traits in every for trait in traits)
+        keys = sorted({key for key, _ in counted})
+        row["category_attributes"] = [
+            {"key": key, "values": [{"value": v, "count": n} for (k, v), n in sorted(counted.items()) if k == key]}
+            for key in keys
+        ]
+    return row

@@ -1,0 +1,316 @@
+"""One order-book engine for collections and runes: every change of an order goes through here.
+
+It knows no HTTP, no signature and no dialect; time and randomness are arguments.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from simulator.history import Event, History
+from simulator.orders import (
+    Kind,
+    Market,
+    MarketKey,
+    Order,
+    Origin,
+    Side,
+    Trait,
+    load_market,
+    market_key,
+    unit_price,
+)
+from simulator.rules import Refusal, check_bid
+from simulator.wallets import Item, Wallets
+from wallet import address
+
+
+@dataclass(frozen=True, slots=True)
+class BidTerms:
+    """A bid as somebody asks for it. `price` is the whole order's sats, `maker` the payment address."""
+
+    slug: str
+    maker: str
+    receive: str
+    price: int
+    quantity: Decimal
+    expires_ms: int
+    trait: Trait | None = None
+    message: str = ""
+    signature: str = ""
+
+
+class Engine:
+    """All markets, wallets and what happened. `clock` gives ms since the epoch."""
+
+    def __init__(self, clock: Callable[[], int], rng: random.Random) -> None:
+        self._clock = clock
+        self._rng = rng
+        self.markets: dict[MarketKey, Market] = {}
+        self.wallets = Wallets()
+        self.history = History()
+        self._where: dict[str, Order] = {}
+        self._of_maker: dict[str, dict[str, Order]] = {}
+        self._ends: list[tuple[int, str]] = []
+        self._sequence = 0
+        # Grows with every change, so that the keeper of the state file knows when to write.
+        self.changes = 0
+
+    # Time and names
+
+    def now_ms(self) -> int:
+        return self._clock()
+
+    def new_id(self) -> str:
+        """24 hex digits, as the venue's order ids."""
+        while (found := f"{self._rng.getrandbits(96):024x}") in self._where:
+            pass
+        return found
+
+    def new_address(self, kind: str = "p2wpkh") -> str:
+        """A valid mainnet address that nobody has the key of: "p2wpkh" to pay from, "p2tr" to hold inscriptions."""
+        if kind == "p2tr":
+            return address.p2tr(self._rng.randbytes(32))
+        return address.p2wpkh(self._rng.randbytes(20))
+
+    def new_inscription(self) -> str:
+        return f"{self._rng.getrandbits(256):064x}i0"
+
+    # Markets
+
+    def market(self, kind: Kind, slug: str) -> Market | None:
+        """The market of `slug`, with every order that is over taken out; None when unknown."""
+        self.expire()
+        return self.markets.get(market_key(kind, slug))
+
+    def find(self, slug: str) -> Market | None:
+        """The collection of that slug, else the rune of that name."""
+        return self.market("ordinals", slug) or self.market("runes", slug)
+
+    def open_market(self, kind: Kind, slug: str, name: str = "", divisibility: int = 0) -> Market:
+        """The market of `slug`, made when it is new."""
+        market = self.market(kind, slug)
+        if market is None:
+            market = Market(kind, slug.lower() if kind == "ordinals" else slug, name or slug)
+            self.markets[market.key] = market
+        market.divisibility = divisibility
+        self.changes += 1
+        return market
+
+    def floor(self, market: Market) -> Decimal | None:
+        """The lowest ask: sats of an inscription, sats per whole token of a rune. None when nothing is listed."""
+        asks = market.best("ask", self.now_ms())
+        return asks[0].unit_price if asks else None
+
+    def bids_of(self, maker: str) -> list[Order]:
+        """Every visible open bid of a payment address, oldest first."""
+        self.expire()
+        now = self.now_ms()
+        return [o for o in self._of_maker.get(maker, {}).values() if o.side == "bid" and o.visible_ms <= now]
+
+    def ask_of(self, inscription: str) -> Order | None:
+        """The open ask for an inscription."""
+        self.expire()
+        asks = (ask for market in self.markets.values() for ask in market.asks.values())
+        return next((ask for ask in asks if ask.inscription == inscription), None)
+
+    def order(self, order_id: str) -> Order | None:
+        self.expire()
+        return self._where.get(order_id)
+
+    # Changes
+
+    def add(
+        self,
+        market: Market,
+        side: Side,
+        maker: str,
+        price: int,
+        quantity: Decimal = Decimal(1),
+        *,
+        receive: str = "",
+        unit: Decimal | None = None,
+        placed_ms: int | None = None,
+        expires_ms: int | None = None,
+        traits: tuple[Trait, ...] = (),
+        inscription: str | None = None,
+        origin: Origin = "scripted",
+    ) -> Order:
+        """Puts an order into the book without asking any rule: for scripts and traders."""
+        order = Order(
+            order_id=self.new_id(),
+            sequence=self._next(),
+            kind=market.kind,
+            side=side,
+            slug=market.slug,
+            maker=maker,
+            receive=receive or maker,
+            price=price,
+            quantity=quantity,
+            unit_price=unit if unit is not None else unit_price(price, quantity),
+            placed_ms=self.now_ms() if placed_ms is None else placed_ms,
+            expires_ms=expires_ms,
+            traits=traits,
+            inscription=inscription,
+            origin=origin,
+        )
+        self._enter(market, order)
+        return order
+
+    def place_bid(self, market: Market, terms: BidTerms, visible_ms: int = 0) -> Order:
+        """Takes a bid of a dialect, or notes why not and raises Refusal. Equal bids are allowed."""
+        self.expire()
+        now = self.now_ms()
+        try:
+            check_bid(market, terms.price, terms.quantity, terms.expires_ms, now, self.wallets.balance(terms.maker))
+        except Refusal as refusal:
+            self.refuse(market.kind, terms, str(refusal))
+            raise
+        order = self._order(terms, self.new_id(), market.kind, market.slug)
+        order.sequence, order.visible_ms = self._next(), visible_ms
+        self._enter(market, order)
+        self._record("accepted", order)
+        return order
+
+    def refuse(self, kind: Kind, terms: BidTerms, reason: str) -> None:
+        """Notes a bid that is not taken."""
+        self._record("refused", self._order(terms, "", kind, terms.slug), reason)
+
+    def cancel(self, order: Order, reason: str | None = None) -> None:
+        """Takes an open order out of the book."""
+        self._remove(order)
+        self._record("cancelled", order, reason)
+
+    def cancel_at(self, order: Order, end_ms: int) -> None:
+        """Takes an open order out when `end_ms` has come: a cancel that the venue confirms before it does it."""
+        heapq.heappush(self._ends, (end_ms, order.order_id))
+        self.changes += 1
+
+    def replace_book(self, market: Market) -> None:
+        """Takes out every order that did not come through a dialect, without a note: a script sets the scene anew."""
+        for order in [order for order in market.orders() if order.origin != "dialect"]:
+            self._remove(order)
+        market.scripted = True
+
+    def reprice(self, order: Order, price: int, unit: Decimal | None = None) -> None:
+        """Changes the price of an ask in place, as a seller who lists again does."""
+        order.price = price
+        order.unit_price = unit if unit is not None else unit_price(price, order.quantity)
+        self.changes += 1
+
+    def fill(self, bid: Order, item: Item | None) -> None:
+        """Somebody sells into `bid`: its account pays, its receive address gets the item or the tokens.
+
+        Bids of the same account that what is left no longer covers are cancelled, as the venue documents.
+        """
+        self._remove(bid)
+        self._record("filled", bid)
+        ask = self.ask_of(item.id) if item else None
+        if ask is not None:
+            self.cancel(ask, "sold into a bid")
+        if bid.origin != "dialect":
+            return
+        self.wallets.debit(bid.maker, bid.price)
+        if item is not None:
+            self.wallets.move(item, bid.receive)
+        elif bid.kind == "runes":
+            self.wallets.credit_rune(bid.receive, bid.slug, bid.quantity)
+        left = self.wallets.balance(bid.maker)
+        for other in [o for o in self._of_maker.get(bid.maker, {}).values() if o.side == "bid" and o.price > left]:
+            self.cancel(other, "the balance no longer covers it")
+
+    def expire(self) -> None:
+        """Takes out what is over. Every read and change calls it first, so that no dead order is seen."""
+        now = self.now_ms()
+        while self._ends and self._ends[0][0] <= now:
+            end_ms, order_id = heapq.heappop(self._ends)
+            order = self._where.get(order_id)
+            if order is not None:
+                over = order.expires_ms is not None and order.expires_ms <= end_ms
+                self._remove(order)
+                self.history.record("expired" if over else "cancelled", order, end_ms)
+
+    def _order(self, terms: BidTerms, order_id: str, kind: Kind, slug: str) -> Order:
+        return Order(
+            order_id=order_id,
+            sequence=0,
+            kind=kind,
+            side="bid",
+            slug=slug,
+            maker=terms.maker,
+            receive=terms.receive,
+            price=terms.price,
+            quantity=terms.quantity,
+            unit_price=unit_price(terms.price, terms.quantity),
+            placed_ms=self.now_ms(),
+            expires_ms=terms.expires_ms,
+            traits=(terms.trait,) if terms.trait else (),
+            origin="dialect",
+            message=terms.message,
+            signature=terms.signature,
+        )
+
+    def _next(self) -> int:
+        self._sequence += 1
+        return self._sequence
+
+    def _enter(self, market: Market, order: Order) -> None:
+        market.side(order.side)[order.order_id] = order
+        self._index(order)
+        self.changes += 1
+
+    def _index(self, order: Order) -> None:
+        self._where[order.order_id] = order
+        self._of_maker.setdefault(order.maker, {})[order.order_id] = order
+        if order.expires_ms is not None:
+            heapq.heappush(self._ends, (order.expires_ms, order.order_id))
+
+    def _remove(self, order: Order) -> None:
+        del self._where[order.order_id]
+        own = self._of_maker[order.maker]
+        del own[order.order_id]
+        if not own:
+            del self._of_maker[order.maker]
+        del self.markets[market_key(order.kind, order.slug)].side(order.side)[order.order_id]
+        self.changes += 1
+
+    def _record(self, event: Event, order: Order, reason: str | None = None) -> None:
+        self.history.record(event, order, self.now_ms(), reason)
+        self.changes += 1
+
+    # The state file
+
+    def dump(self, *, with_history: bool = True) -> dict[str, Any]:
+        """As plain JSON values; `load` reads it back."""
+        row: dict[str, Any] = {
+            "sequence": self._sequence,
+            "markets": [market.dump() for market in self.markets.values()],
+            "wallets": self.wallets.dump(),
+        }
+        return row | {"history": self.history.dump()} if with_history else row
+
+    def load(self, row: dict[str, Any]) -> None:
+        """Fills an empty engine with what `dump` gave. Raises KeyError, TypeError or ValueError when it is no such."""
+        self._sequence = int(row["sequence"])
+        for market in map(load_market, row["markets"]):
+            self.markets[market.key] = market
+        orders: Iterable[Order] = (order for market in self.markets.values() for order in market.orders())
+        for order in sorted(orders, key=lambda order: order.sequence):
+            self._index(order)
+        self.wallets.load(row["wallets"])
+        if "history" in row:
+            self.history.load(row["history"])
+
+
+def frozen(engine: Engine) -> Engine:
+    """A copy of `engine` in which time stands still: what a stale read sees. Its history is empty."""
+    taken_ms = engine.now_ms()
+    copy = Engine(lambda: taken_ms, random.Random(0))
+    # Through a dump, so that the copy shares no object with the original.
+    copy.load(engine.dump(with_history=False))
+    return copy

@@ -1,0 +1,117 @@
+"""Faults that a test or demo puts into the dialects' answers.
+
+| mode | a write (place, cancel, list) | a read |
+|---|---|---|
+| timeout | nothing is done; hangs `delaySeconds`, then the connection closes | the same |
+| cut | nothing is done; the connection closes at once | the same |
+| error_500, refuse_400, auth_401 | nothing is done; that status | the same |
+| rate_429 | nothing is done; 429 with `retry-after` of `delaySeconds` | the same |
+| bad_json | done; the answer is not JSON | the answer is not JSON |
+| slow | done after `delaySeconds`, even when nobody waits any more | answered after `delaySeconds` |
+| stale | done as ever | answered from the market as it was when the fault was set |
+| late | done and confirmed; a bid shows in reads (a cancel takes effect) after `delaySeconds` | as slow |
+| accept_then_timeout | done; hangs `delaySeconds`, then the connection closes | hangs likewise |
+| accept_then_500 | done; 500 | 500 |
+| accept_twice | a bid stands twice; else done as ever | as ever |
+| cancel_lie | a cancel is confirmed and nothing is cancelled; else done as ever | as ever |
+
+A fault comes after key and rate limit, so that a 429 of its own does not use it up.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.engine import Engine, frozen
+from simulator.operations import MODES, OPERATIONS
+from simulator.wire import amount, bad, items, only, seconds, whole
+
+_FIELDS = frozenset({"operation", "mode", "count", "probability", "delaySeconds"})
+_DEFAULT_DELAY = {"timeout": 30.0, "accept_then_timeout": 30.0, "rate_429": 1.0}
+
+
+@dataclass(slots=True)
+class Fault:
+    """One rule: `left` None strikes without end. `then` is the market as it was when a stale fault was set."""
+
+    operation: str
+    mode: str
+    left: int | None
+    probability: float
+    delay_seconds: float
+    then: Engine | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "operation": self.operation,
+            "mode": self.mode,
+            "count": self.left,
+            "probability": self.probability,
+            "delaySeconds": self.delay_seconds,
+        }
+
+
+class Faults:
+    """The rules in force; the first one that strikes wins."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._rules: list[Fault] = []
+
+    def put(self, body: Any, engine: Engine) -> None:
+        """Replaces all rules by those of `body`. Raises ApiError(400) and changes nothing when one is wrong."""
+        rules = [_rule(row, at) for at, row in enumerate(items(body, "faults", 200))]
+        if any(rule.mode == "stale" for rule in rules):
+            then = frozen(engine)
+            for rule in rules:
+                rule.then = then if rule.mode == "stale" else None
+        self._rules = rules
+
+    def draw(self, operation: str) -> Fault | None:
+        """The fault that strikes this request, used up by one."""
+        for rule in self._rules:
+            if rule.operation != operation or rule.left == 0:
+                continue
+            if rule.probability < 1 and self._rng.random() >= rule.probability:
+                continue
+            if rule.left is not None:
+                rule.left -= 1
+            return rule
+        return None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rules as JSON, `count` being what is left of it."""
+        return [rule.as_json() for rule in self._rules]
+
+
+def _rule(row: dict[str, Any], at: int) -> Fault:
+    where = f"faults[{at}]"
+    only(row, _FIELDS, where)
+    operation, mode = row.get("operation"), row.get("mode")
+    if not isinstance(operation, str) or operation not in OPERATIONS:
+        raise bad(f"{where}.operation must be one of {', '.join(sorted(OPERATIONS))}")
+    if not isinstance(mode, str) or mode not in MODES:
+        raise bad(f"{where}.mode must be one of {', '.join(sorted(MODES))}")
+    count = row.get("count")
+    left = None if count is None else whole(count, f"{where}.count", 1)
+    delay = row.get("delaySeconds")
+    return Fault(
+        operation=operation,
+        mode=mode,
+        left=left,
+        probability=_probability(row.get("probability"), f"{where}.probability"),
+        delay_seconds=_DEFAULT_DELAY.get(mode, 2.0) if delay is None else seconds(delay, f"{where}.delaySeconds"),
+    )
+
+
+def _probability(value: Any, name: str) -> float:
+    if value is None:
+        return 1.0
+    if value == 0 and type(value) is int:
+        return 0.0
+    found = amount(value, name)
+    if found > 1:
+        raise bad(f"{name} must be between 0 and 1")
+    return float(found)

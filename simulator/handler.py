@@ -1,0 +1,193 @@
+"""The base of every request handler: JSON in, JSON out, errors and faults in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from tornado import web
+
+from simulator.engine import Engine
+from simulator.faults import Fault
+from simulator.operations import Operation
+from simulator.wire import ApiError, bad, dumps, load_object, loads
+from simulator.world import World
+
+log = logging.getLogger(__name__)
+
+MAX_BODY = 1 << 20
+
+
+class JsonHandler(web.RequestHandler):
+    """Answers JSON always. A handler raises ApiError to say no; anything else is a 500 and a line in the log."""
+
+    def initialize(self, world: World) -> None:
+        self.world = world
+
+    def prepare(self) -> None:
+        if len(self.request.body) > MAX_BODY:
+            raise ApiError(413, f"the body is longer than {MAX_BODY} bytes")
+
+    def body(self) -> dict[str, Any]:
+        return load_object(self.request.body)
+
+    def body_value(self) -> Any:
+        return loads(self.request.body)
+
+    def send(self, value: Any, status: int = 200) -> None:
+        self.set_status(status)
+        self.set_header("Content-Type", "application/json; charset=UTF-8")
+        self.finish(dumps(value))
+
+    def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
+        """How this dialect words an error."""
+        return {"error": text, "code": code} if code else {"error": text}
+
+    def refuse(self, error: ApiError) -> None:
+        if error.retry_after is not None:
+            self.set_header("Retry-After", str(error.retry_after))
+        self.send(self.error_body(error.status, error.text, error.code), error.status)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        if isinstance(error, ApiError):
+            self.refuse(error)
+            return
+        if status_code == 405:
+            self.set_header("Allow", ", ".join(self._allowed()))
+        self.refuse(ApiError(status_code, self._reason if status_code < 500 else "internal error"))
+
+    def _allowed(self) -> list[str]:
+        mine = type(self)
+        return [
+            m
+            for m in self.SUPPORTED_METHODS
+            if getattr(mine, m.lower()) is not web.RequestHandler._unimplemented_method
+        ]
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        if isinstance(value, (ApiError, web.HTTPError)):
+            return
+        super().log_exception(typ, value, tb)
+
+    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        super().send_error(error.status if isinstance(error, ApiError) else status_code, **kwargs)
+
+
+class NotFound(JsonHandler):
+    """Every path that no route has."""
+
+    def prepare(self) -> None:
+        raise ApiError(404, "no such route")
+
+
+class DialectHandler(JsonHandler):
+    """One documented route of a venue.
+
+    A subclass names its `operation` and says what it was asked about (`subject`), who may ask (`admit`) and the
+    answer (`answer`, synchronous). Counting, limits and faults happen here, in that order.
+    """
+
+    operation: Operation
+    # The only method of the route: an answer to another one would be no answer of the venue.
+    method = "GET"
+    fault: Fault | None = None
+
+    def subject(self) -> str:
+        """What the request is about, for the counts; must not raise."""
+        return ""
+
+    def admit(self) -> None:
+        """Raises ApiError when the caller may not ask, or not now."""
+
+    def answer(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def engine(self) -> Engine:
+        """The market, or for a read under a stale fault what it was."""
+        if self.fault is not None and self.fault.then is not None:
+            return self.fault.then
+        return self.world.engine
+
+    @property
+    def mode(self) -> str:
+        return self.fault.mode if self.fault else ""
+
+    async def get(self) -> None:
+        await self._serve("GET")
+
+    async def post(self) -> None:
+        await self._serve("POST")
+
+    def _allowed(self) -> list[str]:
+        return [self.method]
+
+    async def _serve(self, method: str) -> None:
+        if method != self.method:
+            raise web.HTTPError(405)
+        self._gone = asyncio.Event()
+        self.world.counts.count(self.operation, self.subject())
+        self.admit()
+        self.fault = self.world.faults.draw(self.operation)
+        if self.mode in ("timeout", "cut"):
+            await self._hang(self.fault.delay_seconds if self.fault and self.mode == "timeout" else 0)
+            return
+        self._refuse_by_fault()
+        if self.fault and (self.mode == "slow" or (self.mode == "late" and self.method == "GET")):
+            await asyncio.sleep(self.fault.delay_seconds)
+        value = self.answer()
+        if self.fault and self.mode == "accept_then_timeout":
+            await self._hang(self.fault.delay_seconds)
+        elif self.mode == "accept_then_500":
+            raise ApiError(500, "internal error")
+        elif self.mode == "bad_json":
+            self.finish('{"success": tru')
+        else:
+            self.send(value)
+
+    def _refuse_by_fault(self) -> None:
+        if self.mode == "error_500":
+            raise ApiError(500, "internal error")
+        if self.mode == "rate_429":
+            raise ApiError(
+                429, "too many requests", "RATE_LIMITED", round(self.fault.delay_seconds) if self.fault else 1
+            )
+        if self.mode == "refuse_400":
+            raise ApiError(400, "the request was refused", "BAD_REQUEST")
+        if self.mode == "auth_401":
+            raise ApiError(401, "invalid API key", "UNAUTHORIZED")
+
+    async def _hang(self, delay_seconds: float) -> None:
+        """Keeps the caller waiting, then closes the connection without an answer."""
+        if delay_seconds:
+            try:
+                await asyncio.wait_for(self._gone.wait(), delay_seconds)
+            except TimeoutError:
+                log.debug("hung up after %s s", delay_seconds)
+        stream = self.detach() if not self._gone.is_set() else None
+        if stream is not None:
+            stream.close()
+
+    def on_connection_close(self) -> None:
+        if hasattr(self, "_gone"):
+            self._gone.set()
+
+    # What is asked
+
+    def query(self, name: str) -> str:
+        """A query argument that must be there."""
+        value = self.get_query_argument(name, "")
+        if not value:
+            raise bad(f"{name} is required")
+        return value
+
+    def query_whole(self, name: str, default: int, low: int, high: int) -> int:
+        text = self.get_query_argument(name, "")
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) < 16 and low <= int(text) <= high):
+            raise bad(f"{name} must be a whole number between {low} and {high}")
+        return int(text)

@@ -1,0 +1,68 @@
+"""What one API key may ask: 5 requests a second with a burst of 10, and 100,000 requests a calendar month (UTC)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.wire import ApiError
+
+PER_SECOND = 5
+BURST = 10
+PER_MONTH = 100_000
+KEPT_KEYS = 1_000
+
+
+@dataclass(slots=True)
+class _Key:
+    tokens: float
+    filled_at: float
+    month: str
+    used: int = 0
+
+
+class Limits:
+    """Token bucket and monthly count of every key. `clock` is in ms, `monotonic` in seconds."""
+
+    def __init__(self, clock: Callable[[], int], monotonic: Callable[[], float]) -> None:
+        self._clock = clock
+        self._monotonic = monotonic
+        self._keys: OrderedDict[str, _Key] = OrderedDict()
+
+    def admit(self, name: str) -> None:
+        """Counts one request of the key `name`. Raises ApiError(429) when it is one too many."""
+        key = self._key(name)
+        now = self._monotonic()
+        key.tokens = min(float(BURST), key.tokens + (now - key.filled_at) * PER_SECOND)
+        key.filled_at = now
+        if key.tokens < 1:
+            wait = math.ceil((1 - key.tokens) / PER_SECOND)
+            raise ApiError(429, f"rate limit of {PER_SECOND} requests a second exceeded", "RATE_LIMITED", wait)
+        key.tokens -= 1
+        if key.used >= PER_MONTH:
+            raise ApiError(429, f"quota of {PER_MONTH} requests a month used up", "QUOTA_EXCEEDED", 3600)
+        key.used += 1
+
+    def _key(self, name: str) -> _Key:
+        month = time.strftime("%Y-%m", time.gmtime(self._clock() / 1000))
+        key = self._keys.get(name)
+        if key is None:
+            key = self._keys[name] = _Key(float(BURST), self._monotonic(), month)
+            if len(self._keys) > KEPT_KEYS:
+                self._keys.popitem(last=False)
+        elif key.month != month:
+            key.month, key.used = month, 0
+        self._keys.move_to_end(name)
+        return key
+
+    def dump(self) -> dict[str, Any]:
+        """What was used of the quotas; buckets are full again after a restart."""
+        return {name: {"month": key.month, "used": key.used} for name, key in self._keys.items()}
+
+    def load(self, row: dict[str, Any]) -> None:
+        for name, kept in row.items():
+            self._keys[name] = _Key(float(BURST), self._monotonic(), kept["month"], int(kept["used"]))

@@ -1,0 +1,136 @@
+"""What stands in an order book: orders, and the market of one collection or rune that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from typing import Any, Literal
+
+from simulator.wire import EXACT, plain
+
+Kind = Literal["ordinals", "runes"]
+Side = Literal["bid", "ask"]
+Origin = Literal["dialect", "scripted", "trader"]
+Trait = tuple[str, str]
+MarketKey = tuple[Kind, str]
+
+BULLET = "\u2022"
+
+
+def ticker_key(ticker: str) -> str:
+    """What two spellings of one rune have in common: no bullets, upper case."""
+    return ticker.replace(BULLET, "").upper()
+
+
+def market_key(kind: Kind, slug: str) -> MarketKey:
+    """Collections go by their lower-case slug, runes by `ticker_key`."""
+    return kind, slug.lower() if kind == "ordinals" else ticker_key(slug)
+
+
+@dataclass(slots=True)
+class Order:
+    """One ask or bid. `price` is the whole order's sats, `unit_price` sats per whole token (or per inscription).
+
+    `maker` is the seller's address or the bidder's payment address, `receive` where what is bought goes.
+    `expires_ms` None lives until it is cancelled. `visible_ms`: reads do not show the order before that time.
+    """
+
+    order_id: str
+    sequence: int
+    kind: Kind
+    side: Side
+    slug: str
+    maker: str
+    receive: str
+    price: int
+    quantity: Decimal
+    unit_price: Decimal
+    placed_ms: int
+    expires_ms: int | None = None
+    visible_ms: int = 0
+    traits: tuple[Trait, ...] = ()
+    inscription: str | None = None
+    origin: Origin = "scripted"
+    message: str = ""
+    signature: str = ""
+
+    @property
+    def trait(self) -> Trait | None:
+        """The one trait that a trait bid asks for."""
+        return self.traits[0] if self.side == "bid" and self.traits else None
+
+    def rank(self) -> tuple[Decimal, int, int]:
+        """Sort key, best first: the lowest ask; the highest bid; among equals the older."""
+        price = -self.unit_price if self.side == "bid" else self.unit_price
+        return price, self.placed_ms, self.sequence
+
+    def dump(self) -> dict[str, Any]:
+        """As plain JSON values; `load_order` reads it back."""
+        row = {name: getattr(self, name) for name in _ORDER_FIELDS}
+        return row | {"quantity": plain(self.quantity), "unit_price": plain(self.unit_price)}
+
+
+_ORDER_FIELDS = tuple(each.name for each in fields(Order))
+
+
+def load_order(row: dict[str, Any]) -> Order:
+    """The order that `Order.dump` wrote."""
+    traits = tuple((str(key), str(value)) for key, value in row["traits"])
+    decimals = {"quantity": Decimal(row["quantity"]), "unit_price": Decimal(row["unit_price"])}
+    return Order(**(row | decimals | {"traits": traits}))
+
+
+@dataclass(slots=True)
+class Market:
+    """One collection or rune with its open orders by id. `slug` is as first written, with a rune's bullets.
+
+    `scripted`: a control call set its book, so background traders leave it alone.
+    """
+
+    kind: Kind
+    slug: str
+    name: str
+    divisibility: int = 0
+    scripted: bool = False
+    asks: dict[str, Order] = field(default_factory=dict)
+    bids: dict[str, Order] = field(default_factory=dict)
+
+    @property
+    def key(self) -> MarketKey:
+        return market_key(self.kind, self.slug)
+
+    def side(self, side: Side) -> dict[str, Order]:
+        return self.asks if side == "ask" else self.bids
+
+    def orders(self) -> Iterator[Order]:
+        yield from self.asks.values()
+        yield from self.bids.values()
+
+    def best(self, side: Side, now_ms: int) -> list[Order]:
+        """Visible orders of one side, best first."""
+        shown = (order for order in self.side(side).values() if order.visible_ms <= now_ms)
+        return sorted(shown, key=Order.rank)
+
+    def dump(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "slug": self.slug,
+            "name": self.name,
+            "divisibility": self.divisibility,
+            "scripted": self.scripted,
+            "orders": [order.dump() for order in self.orders()],
+        }
+
+
+def load_market(row: dict[str, Any]) -> Market:
+    """The market that `Market.dump` wrote."""
+    market = Market(row["kind"], row["slug"], row["name"], row["divisibility"], row["scripted"])
+    for order in map(load_order, row["orders"]):
+        market.side(order.side)[order.order_id] = order
+    return market
+
+
+def unit_price(price: int, quantity: Decimal) -> Decimal:
+    """Sats per token of a whole order, exact to far more digits than any book shows."""
+    return EXACT.divide(Decimal(price), quantity).quantize(Decimal("1e-18"), context=EXACT).normalize(EXACT)

@@ -1,0 +1,31 @@
+"""What the practice market asks of a bid: its profile in one place."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from simulator.orders import Market
+from simulator.wire import decimal_places
+
+TICK = {"ordinals": 1_000, "runes": 1}
+MIN_BID = {"ordinals": 10_000, "runes": 1}
+MIN_DURATION_MS = 15 * 60 * 1000
+
+
+class Refusal(Exception):
+    """The market does not take a bid; the text says why, in the words that the venue answers with."""
+
+
+def check_bid(market: Market, price: int, quantity: Decimal, expires_ms: int, now_ms: int, balance: int) -> None:
+    """Raises Refusal for a bid that breaks a rule. Each bid alone must be covered by `balance` (sats)."""
+    places = market.divisibility if market.kind == "runes" else 0
+    if decimal_places(quantity) > places:
+        raise Refusal(f"quantity has more than {places} decimal places")
+    if price < MIN_BID[market.kind]:
+        raise Refusal(f"price is below the minimum of {MIN_BID[market.kind]} sats")
+    if price % TICK[market.kind]:
+        raise Refusal(f"price must be a multiple of {TICK[market.kind]} sats")
+    if expires_ms - now_ms < MIN_DURATION_MS:
+        raise Refusal("bidExpiry must be at least 15 minutes away")
+    if price > balance:
+        raise Refusal(f"insufficient funds: the bidding wallet holds {balance} sats, the bid needs {price}")

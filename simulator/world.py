@@ -1,0 +1,103 @@
+"""Everything that one practice market holds in memory, and how it starts over."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from simulator.challenges import Challenges
+from simulator.counts import Counts
+from simulator.engine import Engine
+from simulator.faults import Faults
+from simulator.limits import Limits
+from simulator.traders import Traders
+
+VERSION = 1
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class World:
+    """One practice market. `clock` gives ms since the epoch, `monotonic` seconds for intervals.
+
+    After `reset` with the same seed and clock the same steps give the same market. Challenges, faults, request
+    counts and buckets are not part of the state file.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        background: bool = False,
+        clock: Callable[[], int] = wall_clock_ms,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._monotonic = monotonic
+        self._started_with = background
+        self._changes_before = 0
+        self._start(seed, background=background)
+        if background:
+            self.traders.open_markets()
+
+    def reset(self, seed: int, *, background: bool) -> None:
+        """Forgets everything; with `background` the demo markets open and traders move on them."""
+        self._changes_before = self.changes + 1
+        self._start(seed, background=background)
+        if background:
+            self.traders.open_markets()
+
+    def _start(self, seed: int, *, background: bool, salt: str = "") -> None:
+        self.seed = seed
+        self.background = background
+        self.engine = Engine(self._clock, random.Random(f"engine {seed}{salt}"))
+        self.challenges = Challenges(self._clock)
+        self.limits = Limits(self._clock, self._monotonic)
+        self.faults = Faults(random.Random(f"faults {seed}{salt}"))
+        self.counts = Counts()
+        self.traders = Traders(self.engine, random.Random(f"traders {seed}{salt}"))
+
+    @property
+    def changes(self) -> int:
+        """Grows with every change of what the state file holds, also over a reset."""
+        return self._changes_before + self.engine.changes
+
+    def step(self) -> None:
+        """One move of the background traders, if there are any."""
+        self.engine.expire()
+        if self.background:
+            self.traders.step()
+
+    def dump(self) -> dict[str, Any]:
+        """What the state file holds, as plain JSON values."""
+        return {
+            "version": VERSION,
+            "seed": self.seed,
+            "background": self.background,
+            "startedWith": self._started_with,
+            "engine": self.engine.dump(),
+            "limits": self.limits.dump(),
+            "traders": self.traders.dump(),
+        }
+
+    def load(self, row: dict[str, Any]) -> None:
+        """Goes on from what `dump` gave; traders move as they did unless this start asks for something else.
+
+        Raises KeyError, TypeError, ValueError, ArithmeticError or AttributeError when `row` is no such dump.
+        """
+        if row["version"] != VERSION:
+            raise ValueError("the state is of another version")
+        same = row["startedWith"] == self._started_with
+        background = bool(row["background"]) if same else self._started_with
+        # The number of orders so far, so that random numbers, and with them order ids, do not begin again.
+        self._start(int(row["seed"]), background=background, salt=f" after {row['engine']['sequence']}")
+        self.engine.load(row["engine"])
+        self.limits.load(row["limits"])
+        self.traders.load(row["traders"])
+        if background:
+            self.traders.open_markets()

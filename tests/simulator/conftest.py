@@ -1,0 +1,31 @@
+"""A practice market on a real port, with its time in the test's hands."""
+
+from __future__ import annotations
+
+import pytest
+from tornado import web
+from tornado.httpclient import AsyncHTTPClient
+
+from simulator.app import make_app
+from simulator.world import World
+from tests.simulator.desk import Clock, Desk
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def world(clock: Clock) -> World:
+    return World(seed=1, clock=clock.ms, monotonic=clock.seconds)
+
+
+@pytest.fixture
+def app(world: World) -> web.Application:
+    return make_app(world)
+
+
+@pytest.fixture
+def desk(http_client: AsyncHTTPClient, http_port: int, world: World, clock: Clock) -> Desk:
+    return Desk(http_client, http_port, world, clock)

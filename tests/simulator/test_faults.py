@@ -1,0 +1,226 @@
+"""Every fault mode, seen from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from tornado.httpclient import HTTPClientError
+
+from simulator.operations import MODES, OPERATIONS
+from tests.simulator.desk import ANN, PUPPETS, SATFLOW, Desk
+
+pytestmark = pytest.mark.gen_test
+
+NO_ANSWER = (HTTPClientError, OSError)
+
+
+async def _scene(desk: Desk) -> None:
+    await desk.list_puppets(100_000)
+
+
+@pytest.mark.parametrize(("mode", "least"), [("cut", 0.0), ("timeout", 0.15)])
+async def test_without_an_answer_nothing_is_done(desk: Desk, mode: str, least: float) -> None:
+    await _scene(desk)
+    await desk.fault("place", mode, delaySeconds=0.15, count=1)
+    started = time.monotonic()
+
+    with pytest.raises(NO_ANSWER):
+        await desk.place()
+
+    assert time.monotonic() - started >= least
+    assert await desk.own_bids() == []
+    await desk.placed()
+
+
+@pytest.mark.parametrize(
+    ("mode", "status"), [("error_500", 500), ("rate_429", 429), ("refuse_400", 400), ("auth_401", 401)]
+)
+async def test_a_status_instead_of_the_deed(desk: Desk, mode: str, status: int) -> None:
+    await _scene(desk)
+    await desk.fault("place", mode, count=1)
+
+    answer = await desk.fetch("POST", f"{SATFLOW}/bid/place", ANN.bid(desk.clock.now_ms))
+
+    assert answer.code == status
+    assert ("Retry-After" in answer.headers) == (status == 429)
+    assert await desk.own_bids() == []
+    await desk.placed()
+
+
+async def test_bad_json_hides_a_done_deed(desk: Desk) -> None:
+    await _scene(desk)
+    await desk.fault("place", "bad_json", count=1)
+
+    answer = await desk.fetch("POST", f"{SATFLOW}/bid/place", ANN.bid(desk.clock.now_ms))
+
+    assert (answer.code, answer.body) == (200, b'{"success": tru')
+    assert len(await desk.own_bids()) == 1
+
+
+async def test_slow_answers_late_and_rightly(desk: Desk) -> None:
+    await _scene(desk)
+    await desk.fault("floors", "slow", delaySeconds=0.15)
+    started = time.monotonic()
+
+    (row,) = await desk.data("collection-stats/floors", type="ordinals", slugs=PUPPETS)
+
+    assert time.monotonic() - started >= 0.15
+    assert row["floor"] == 100_000
+
+
+async def test_stale_reads_show_the_market_of_then(desk: Desk) -> None:
+    await _scene(desk)
+    await desk.placed(price=50_000)
+    await desk.sim("PUT", "faults", [{"operation": op, "mode": "stale"} for op in ("own_bids", "floors", "book")])
+
+    await desk.placed(price=60_000)
+    await desk.list_puppets(80_000)
+    desk.clock.advance(3600)
+
+    assert [bid["price"] for bid in await desk.own_bids()] == [50_000]
+    (row,) = await desk.data("collection-stats/floors", type="ordinals", slugs=PUPPETS)
+    assert row["floor"] == 100_000
+    assert len((await desk.data("activity/listings", collectionSlug=PUPPETS))["items"]) == 1
+    await desk.sim("PUT", "faults", [])
+    assert await desk.own_bids() == []
+
+
+async def test_a_late_bid_shows_after_its_delay(desk: Desk) -> None:
+    await _scene(desk)
+    await desk.fault("place", "late", count=1, delaySeconds=5)
+
+    await desk.placed()
+
+    assert [event["event"] for event in await desk.events()] == ["accepted"]
+    assert await desk.own_bids() == []
+    assert (await desk.data("activity/bids", collectionSlug=PUPPETS))["items"] == []
+    desk.clock.advance(5)
+    assert len(await desk.own_bids()) == 1
+
+
+async def test_a_late_cancel_takes_effect_after_its_delay(desk: Desk) -> None:
+    await _scene(desk)
+    await desk.placed()
+    (bid,) = await desk.own_bids()
+    await desk.fault("cancel", "late", delaySeconds=5)
+
+    _, answer = await desk.cancel(ANN, [bid["bid_id"]])
+
+    assert answer["data"]["success"] is True
+    assert len(await desk.own_bids()) == 1
+    desk.clock.advance(5)
+    assert await desk.own_bids() == []
+    assert len(await desk.events("cancelled")) == 1
+
+
+async def test_accepted_and_then_no_answer(desk: Desk) -> None:
+    await _scene(desk)
+    await desk.fault("place", "accept_then_timeout", count=1, delaySeconds=0.1)
+
+    with pytest.raises(NO_ANSWER):
+        await desk.place()
+
+    assert len(await desk.own_bids()) == 1
+
+
+async def test_accepted_and_then_a_500(desk: Desk) -> None:
+    await _scene(desk)
+    await desk.fault("place", "accept_then_500", count=1)
+
+    status, _ = await desk.place()
+
+    assert status == 500
+    assert len(await desk.own_bids()) == 1
+
+
+async def test_accepted_twice_makes_two_orders(desk: Desk) -> None:
+    await _scene(desk)
+    await desk.fault("place", "accept_twice", count=1)
+
+    await desk.placed()
+
+    first, second = await desk.own_bids()
+    assert first["bid_id"] != second["bid_id"]
+    assert first | {"bid_id": ""} == second | {"bid_id": ""}
+
+
+async def test_a_lying_cancel_keeps_the_bid(desk: Desk) -> None:
+    await _scene(desk)
+    await desk.placed()
+    (bid,) = await desk.own_bids()
+    await desk.fault("cancel", "cancel_lie", count=1)
+
+    _, answer = await desk.cancel(ANN, [bid["bid_id"]])
+
+    assert (answer["data"]["success"], answer["data"]["failedCount"]) == (True, 0)
+    assert len(await desk.own_bids()) == 1
+    assert await desk.events("cancelled") == []
+
+
+async def test_counts_run_out_and_a_put_replaces(desk: Desk) -> None:
+    await _scene(desk)
+    await desk.fault("own_bids", "error_500", count=2)
+
+    statuses = [(await desk.read("address/bids", address=ANN.payment))[0] for _ in range(3)]
+    assert statuses == [500, 500, 404]
+    await desk.fault("own_bids", "error_500", probability=1)
+    assert (await desk.read("address/bids", address=ANN.payment))[0] == 500
+    await desk.fault("own_bids", "error_500", probability=0)
+    assert (await desk.read("address/bids", address=ANN.payment))[0] == 404
+
+
+async def test_a_caller_who_left_a_slow_place_still_gets_the_bid(desk: Desk) -> None:
+    await _scene(desk)
+    await desk.fault("place", "slow", count=1, delaySeconds=0.3)
+
+    with pytest.raises(NO_ANSWER):
+        await desk.ask("POST", f"{SATFLOW}/bid/place", ANN.bid(desk.clock.now_ms), request_timeout=0.1)
+
+    for _ in range(150):
+        if await desk.events("accepted"):
+            break
+        await asyncio.sleep(0.02)
+    assert len(await desk.own_bids()) == 1
+
+
+def _requests(desk: Desk) -> dict[str, tuple[str, str, Any]]:
+    """One request for each operation."""
+    get, post = "GET", "POST"
+    return {
+        "challenge": (get, f"{SATFLOW}/challenge?address={ANN.payment}", None),
+        "floors": (get, f"{SATFLOW}/collection-stats?collectionId={PUPPETS}", None),
+        "book": (get, f"{SATFLOW}/activity/listings?collectionSlug={PUPPETS}", None),
+        "own_bids": (get, f"{SATFLOW}/address/bids?address={ANN.payment}", None),
+        "balance": (get, f"/mempool/api/address/{ANN.payment}", None),
+        "place": (post, f"{SATFLOW}/bid/place", ANN.bid(desk.clock.now_ms)),
+        "cancel": (post, f"{SATFLOW}/cancel", {}),
+        "list": (post, f"{SATFLOW}/list", {}),
+        "wallet": (get, f"{SATFLOW}/address/wallet-contents?address={ANN.payment}", None),
+        "item": (get, f"{SATFLOW}/item?inscriptionId=x", None),
+        "collection": (get, f"{SATFLOW}/collection?collection_id={PUPPETS}", None),
+        "fees": (get, "/mempool/api/v1/fees/recommended", None),
+    }
+
+
+@pytest.mark.parametrize("mode", sorted(MODES))
+async def test_every_mode_strikes_every_operation_once(desk: Desk, mode: str) -> None:
+    await _scene(desk)
+    requests = _requests(desk)
+    assert set(requests) == OPERATIONS
+    rules = [{"operation": name, "mode": mode, "count": 1, "delaySeconds": 0.01} for name in requests]
+    await desk.sim("PUT", "faults", rules)
+
+    for method, path, body in requests.values():
+        desk.clock.advance(1)
+        with suppress(*NO_ANSWER):
+            answer = await desk.fetch(method, path, body)
+            assert answer.code in (200, 400, 401, 403, 404, 429, 500, 501)
+    assert [rule["count"] for rule in await desk.sim("GET", "faults")] == [0] * len(requests)
+
+    desk.clock.advance(10)
+    for method, path, body in requests.values():
+        assert (await desk.fetch(method, path, body)).code in (200, 400, 404, 501)

@@ -1,0 +1,55 @@
+"""Keys, rate and quota."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.limits import PER_MONTH, Limits
+from simulator.wire import ApiError
+from tests.simulator.desk import SATFLOW, Clock, Desk
+
+FLOORS = f"{SATFLOW}/collection-stats/floors?type=ordinals&slugs=a"
+
+
+@pytest.mark.gen_test
+async def test_satflow_wants_a_key(desk: Desk) -> None:
+    for headers in ({}, {"x-api-key": " "}):
+        status, answer = await desk.ask("GET", FLOORS, headers=headers)
+        assert (status, answer["code"]) == (401, "UNAUTHORIZED")
+
+
+@pytest.mark.gen_test
+async def test_a_burst_of_ten_passes_and_the_eleventh_waits(desk: Desk) -> None:
+    statuses = [(await desk.ask("GET", FLOORS))[0] for _ in range(10)]
+    refused = await desk.fetch("GET", FLOORS)
+
+    assert statuses == [200] * 10
+    assert (refused.code, refused.headers["Retry-After"]) == (429, "1")
+    assert (await desk.ask("GET", FLOORS, headers={"x-api-key": "another"}))[0] == 200
+    desk.clock.advance(0.2)
+    assert [(await desk.ask("GET", FLOORS))[0] for _ in range(2)] == [200, 429]
+
+
+def test_a_months_quota_ends_and_begins_again(clock: Clock) -> None:
+    limits = Limits(clock.ms, clock.seconds)
+    limits.load({"key": {"month": "2025-10", "used": PER_MONTH - 1}})
+
+    limits.admit("key")
+    with pytest.raises(ApiError, match="quota") as refused:
+        limits.admit("key")
+    assert (refused.value.status, refused.value.code) == (429, "QUOTA_EXCEEDED")
+    limits.admit("another")
+
+    clock.advance(31 * 86_400)
+    limits.admit("key")
+
+
+def test_a_refused_request_costs_no_quota(clock: Clock) -> None:
+    limits = Limits(clock.ms, clock.seconds)
+
+    for _ in range(10):
+        limits.admit("key")
+    with pytest.raises(ApiError):
+        limits.admit("key")
+
+    assert limits.dump()["key"]["used"] == 10

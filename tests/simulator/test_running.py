@@ -1,0 +1,190 @@
+"""The program itself: a real process, its signals, and its memory over a restart."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from simulator.state import StateFile
+from simulator.world import World, wall_clock_ms
+from tests.simulator.desk import ANN, HEADERS, PUPPETS, SATFLOW
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 15.0
+
+
+class Program:
+    """A practice market in a process of its own."""
+
+    def __init__(self, folder: Path, *, background: bool = False) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.state = folder / "simulator.json"
+        self.background = background
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        code = (
+            "from pathlib import Path; from simulator.app import run; "
+            f"run(port={self.port}, seed=1, background={self.background}, state_file=Path({str(self.state)!r}))"
+        )
+        self.process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+        _until(self._answers)
+
+    def _answers(self) -> bool:
+        try:
+            return self.ask("GET", "/healthz").status_code == 200
+        except requests.ConnectionError:
+            return False
+
+    def ask(self, method: str, path: str, body: Any = None) -> requests.Response:
+        url = f"http://127.0.0.1:{self.port}{path}"
+        return requests.request(method, url, json=body, headers=HEADERS, timeout=PATIENCE)
+
+    def prices(self) -> list[int]:
+        answer = self.ask("GET", f"{SATFLOW}/address/bids?address={ANN.payment}")
+        return [bid["price"] for bid in answer.json()["data"]["results"]] if answer.status_code == 200 else []
+
+    def end(self, number: int) -> tuple[int, float]:
+        """Exit status after a signal, and how long it took."""
+        assert self.process is not None
+        started = time.monotonic()
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE), time.monotonic() - started
+
+    def close(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+def _until(ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not ready():
+        assert time.monotonic() < deadline, "the deadline passed"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    found = Program(tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.mark.slow
+def test_orders_and_history_survive_the_end_of_the_process(program: Program) -> None:
+    program.start()
+    program.ask("PUT", f"/sim/collections/{PUPPETS}", {"asks": [{"price": 90_000}]}).raise_for_status()
+    program.ask("PUT", f"/sim/wallets/{ANN.payment}", {"balance": 77_000}).raise_for_status()
+    program.ask("POST", f"{SATFLOW}/bid/place", ANN.bid(wall_clock_ms())).raise_for_status()
+
+    status, _ = program.end(signal.SIGTERM)
+    program.start()
+
+    assert status == 0
+    assert program.prices() == [50_000]
+    assert program.ask("GET", f"{SATFLOW}/collection-stats?collectionId={PUPPETS}").json()["data"]["floor"] == 90_000
+    assert [event["event"] for event in program.ask("GET", "/sim/history").json()] == ["accepted"]
+    stats = program.ask("GET", f"/mempool/api/address/{ANN.payment}").json()["chain_stats"]
+    assert stats["funded_txo_sum"] == 77_000
+
+
+@pytest.mark.slow
+def test_a_killed_process_has_lost_two_seconds_at_most(program: Program) -> None:
+    program.start()
+    program.ask("PUT", f"/sim/collections/{PUPPETS}", {"asks": [{"price": 90_000}]}).raise_for_status()
+    program.ask("POST", f"{SATFLOW}/bid/place", ANN.bid(wall_clock_ms())).raise_for_status()
+    _until(lambda: program.state.exists() and ANN.payment in program.state.read_text())
+
+    program.end(signal.SIGKILL)
+    program.start()
+
+    assert program.prices() == [50_000]
+    ids = {event["orderId"] for event in program.ask("GET", "/sim/history").json()}
+    program.ask("POST", f"{SATFLOW}/bid/place", ANN.bid(wall_clock_ms(), price=60_000)).raise_for_status()
+    assert len({event["orderId"] for event in program.ask("GET", "/sim/history").json()} - ids) == 1
+    assert [path.name for path in program.state.parent.iterdir()] == ["simulator.json"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_within_a_second_even_while_a_caller_hangs(program: Program, number: int) -> None:
+    program.start()
+    program.ask("PUT", "/sim/faults", [{"operation": "floors", "mode": "timeout"}]).raise_for_status()
+    with socket.create_connection(("127.0.0.1", program.port)) as caller:
+        caller.sendall(f"GET {SATFLOW}/collection-stats?collectionId=a HTTP/1.0\r\nx-api-key: k\r\n\r\n".encode())
+        _until(lambda: program.ask("GET", "/sim/requests").json() != {})
+
+        status, took = program.end(number)
+
+    assert status == 0
+    assert took < 1.5
+
+
+@pytest.mark.slow
+def test_it_listens_on_the_loopback_address_only(program: Program) -> None:
+    program.start()
+    assert program.process is not None
+    listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+
+    mine = [row[1] for row in listening if row[3] == "0A" and row[1].endswith(f":{program.port:04X}")]
+
+    assert mine == [f"0100007F:{program.port:04X}"]
+
+
+@pytest.mark.slow
+def test_background_traders_move_the_floor_of_a_running_market(tmp_path: Path) -> None:
+    program = Program(tmp_path, background=True)
+    try:
+        program.start()
+
+        def floors() -> dict[str, Any]:
+            state = program.ask("GET", "/sim/state").json()
+            return {slug: row["floor"] for slug, row in (state["collections"] | state["runes"]).items()}
+
+        before = floors()
+        assert len(before) == 4
+        _until(lambda: floors() != before)
+    finally:
+        program.close()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 99}', '{"version": 1, "startedWith": false}'])
+def test_an_unreadable_state_is_put_aside(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "simulator.json"
+    path.write_text(text)
+    world = World(seed=1)
+
+    assert StateFile(path, world).load() is False
+
+    assert not path.exists()
+    assert (tmp_path / "simulator.json.unreadable").read_text() == text
+    assert world.engine.markets == {}
+
+
+def test_a_state_file_is_written_only_after_changes(tmp_path: Path) -> None:
+    path = tmp_path / "simulator.json"
+    world = World(seed=1)
+    state = StateFile(path, world)
+    state.save()
+    path.unlink()
+
+    state.save_if_changed()
+    assert not path.exists()
+
+    world.reset(2, background=False)
+    StateFile(path, world).save_if_changed()
+    assert json.loads(path.read_text())["seed"] == 2
