@@ -1,0 +1,123 @@
+"""Reads a request's arguments. Whatever is not as agreed is Refused('bad_request') before anything is spent on it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from gateway.writes import Fencing
+from markets import codec
+from markets.base import BidOrder, Kind, Refused
+
+MOST_SLUGS = 100
+MOST_IDS = 100
+_OLDEST_S = 86_400.0
+_WORD = re.compile(r"[A-Za-z0-9]{1,128}", re.ASCII)
+_ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{1,4096}={0,2}", re.ASCII)
+_FEE_RATE = re.compile(r"fastestFee|halfHourFee|hourFee|minimumFee|[0-9]{1,6}(\.[0-9]{1,8})?", re.ASCII)
+
+
+def bad(text: str) -> Refused:
+    """The refusal for a request that is not as agreed."""
+    return Refused("bad_request", text)
+
+
+def word(value: Any, name: str) -> str:
+    """An address or a key in hex."""
+    return _matching(_WORD, value, name)
+
+
+def identifier(value: Any, name: str) -> str:
+    """An order's or inscription's id."""
+    return _matching(_ID, value, name)
+
+
+def slug(value: Any, name: str = "slug") -> str:
+    """A collection's slug or a rune's ticker; no comma, since many are asked for at once with commas between."""
+    if not isinstance(value, str) or not 1 <= len(value) <= 100 or "," in value or not value.isprintable():
+        raise bad(f"{name} is not a slug")
+    return value
+
+
+def slugs(value: Any) -> list[str]:
+    """Up to 100 slugs."""
+    return [slug(each) for each in _some(value, "slugs", MOST_SLUGS)]
+
+
+def identifiers(value: Any) -> list[str]:
+    """Up to 100 ids of orders."""
+    return [identifier(each, "venue_ids") for each in _some(value, "venue_ids", MOST_IDS)]
+
+
+def signature(value: Any) -> str:
+    """A signature in base64."""
+    return _matching(_BASE64, value, "signature")
+
+
+def kind(value: Any) -> Kind:
+    """Which goods."""
+    if value == "ordinals":
+        return "ordinals"
+    if value == "runes":
+        return "runes"
+    raise bad("kind is neither ordinals nor runes")
+
+
+def max_age_s(request: Mapping[str, Any]) -> float:
+    """How old an answer may be, seconds."""
+    value = request.get("max_age_s", 0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _OLDEST_S:
+        raise bad("max_age_s is not a number of seconds up to a day")
+    if not math.isfinite(value):
+        raise bad("max_age_s is not finite")
+    return float(value)
+
+
+def whole(request: Mapping[str, Any], name: str) -> int:
+    """A whole number from 0."""
+    value = request.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise bad(f"{name} is not a whole number")
+    return value
+
+
+def fencing(request: Mapping[str, Any]) -> Fencing:
+    """Task, token and deadline of a write."""
+    return Fencing(whole(request, "task"), whole(request, "token"), whole(request, "deadline_ms"))
+
+
+def order(value: Any) -> BidOrder:
+    """A signed bid, each of whose fields is what its name says."""
+    try:
+        given = codec.order(value)
+    except codec.MALFORMED as error:
+        raise bad("order is not a bid order") from error
+    numbers = (given.price, given.expires_ms, given.timestamp_ms)
+    if any(isinstance(number, bool) or not isinstance(number, int) or number <= 0 for number in numbers):
+        raise bad("order: price and times must be whole numbers above 0")
+    if not given.quantity.is_finite() or not 0 < given.quantity < Decimal(10) ** 39:
+        raise bad("order: quantity must be above 0")
+    if kind(given.kind) == "ordinals" and given.quantity != int(given.quantity):
+        raise bad("order: quantity of ordinals must be whole")
+    slug(given.slug)
+    for name in ("payment", "payment_pubkey", "receive"):
+        word(getattr(given, name), name)
+    signature(given.signature)
+    _matching(_FEE_RATE, given.fee_rate, "fee_rate")
+    return given
+
+
+def _matching(pattern: re.Pattern[str], value: Any, name: str) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise bad(f"{name} is not as agreed")
+    return value
+
+
+def _some(value: Any, name: str, most: int) -> list[Any]:
+    if not isinstance(value, list) or not 1 <= len(value) <= most:
+        raise bad(f"{name} must be a list of 1 to {most}")
+    return value

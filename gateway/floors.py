@@ -1,0 +1,141 @@
+"""Floors of many slugs in one request: whoever asks while a request waits for its turn gets a seat in it.
+
+Free seats go to slugs asked for lately, so that tasks on different slugs and clocks still share requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from urllib.parse import quote
+
+from gateway.budget import Priority
+from gateway.snapshots import Flight, Snapshots
+from gateway.venue import Venue
+from markets.base import AuthFailed, Floor, Kind, Refused
+from markets.satflow import Satflow
+
+MOST_SLUGS = 40
+_LONGEST_QUERY = 2000  # characters; servers refuse addresses not much longer
+_LATELY_S = 600.0
+_MOST_REMEMBERED = 1000
+
+
+class _Batch:
+    """One request that has not been sent yet: who sits in it, and the task that will answer."""
+
+    def __init__(self) -> None:
+        self.flights: dict[str, list[Flight]] = {}
+        self.answer: asyncio.Future[dict[str, Floor]] | None = None
+        self.size = 0  # slugs in the request, once it is sent
+
+
+class Floors:
+    """Reads floors through `snapshots`, one snapshot for each slug, many slugs in a request."""
+
+    def __init__(self, satflow: Satflow, venue: Venue, snapshots: Snapshots) -> None:
+        self._satflow = satflow
+        self._venue = venue
+        self._snapshots = snapshots
+        self._open: dict[Kind, _Batch] = {}
+        self._asked_at: dict[tuple[Kind, str], float] = {}
+        self._alone: dict[tuple[Kind, str], float] = {}
+
+    async def read(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, Floor]:
+        """Floors by slug; slugs the venue does not know are left out. Raises VenueError leaves."""
+        unique = list(dict.fromkeys(slugs))
+        answers = await asyncio.gather(*(self._one(slug, kind, max_age_s) for slug in unique), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+        return {slug: found for slug, found in zip(unique, answers, strict=True) if isinstance(found, Floor)}
+
+    async def _one(self, slug: str, kind: Kind, max_age_s: float) -> Floor | None:
+        def fetch(flight: Flight) -> asyncio.Future[Floor | None]:
+            return asyncio.ensure_future(self._seat(slug, kind, flight))
+
+        return await self._snapshots.get(("floors", kind, slug), max_age_s, fetch)
+
+    async def _seat(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
+        if _recent(self._alone, (kind, slug)):
+            return (await self._ask([slug], kind, flight.begin)).get(slug)
+        batch = self._open.get(kind)
+        if batch is None or not _fits([*batch.flights, slug]):
+            batch = self._open[kind] = _Batch()
+        batch.flights.setdefault(slug, []).append(flight)
+        if batch.answer is None:
+            batch.answer = asyncio.ensure_future(self._send(batch, kind))
+        try:
+            return (await asyncio.shield(batch.answer)).get(slug)
+        except AuthFailed:
+            raise
+        except Refused:
+            if batch.size <= 1:
+                raise
+        # One of the others may be what the venue does not take.
+        try:
+            return (await self._ask([slug], kind, flight.begin)).get(slug)
+        except Refused:
+            _remember(self._alone, (kind, slug))
+            raise
+
+    async def _send(self, batch: _Batch, kind: Kind) -> dict[str, Floor]:
+        riders: dict[str, Flight] = {}
+
+        def begin() -> None:
+            self._close(batch, kind)
+            for flight in (each for flights in batch.flights.values() for each in flights):
+                flight.begin()
+            for slug in self._lately(kind, batch):
+                riders[slug] = self._snapshots.flight()
+                riders[slug].begin()
+            batch.size = len(batch.flights) + len(riders)
+
+        def call() -> dict[str, Floor]:
+            return self._satflow.floors([*batch.flights, *riders], kind)
+
+        try:
+            found = await self._venue.read("floors", "floors", Priority.REST, call, begin)
+        finally:
+            self._close(batch, kind)
+        for slug in batch.flights:
+            if slug in found:
+                _remember(self._asked_at, (kind, slug))
+        for slug, flight in riders.items():
+            if slug in found:
+                self._snapshots.put(("floors", kind, slug), found[slug], flight)
+        return found
+
+    def _close(self, batch: _Batch, kind: Kind) -> None:
+        if self._open.get(kind) is batch:
+            del self._open[kind]
+
+    async def _ask(self, slugs: list[str], kind: Kind, begin: Callable[[], None]) -> dict[str, Floor]:
+        return await self._venue.read(
+            "floors", "floors", Priority.REST, lambda: self._satflow.floors(slugs, kind), begin
+        )
+
+    def _lately(self, kind: Kind, batch: _Batch) -> list[str]:
+        seats = list(batch.flights)
+        riders: list[str] = []
+        for each_kind, slug in reversed(self._asked_at):
+            wanted = each_kind == kind and slug not in batch.flights and _recent(self._asked_at, (kind, slug))
+            if wanted and _fits([*seats, *riders, slug]):
+                riders.append(slug)
+        return riders
+
+
+def _fits(slugs: Sequence[str]) -> bool:
+    return len(slugs) <= 1 or (len(slugs) <= MOST_SLUGS and len(quote(",".join(slugs))) <= _LONGEST_QUERY)
+
+
+def _recent(times: dict[tuple[Kind, str], float], key: tuple[Kind, str]) -> bool:
+    return key in times and time.monotonic() - times[key] < _LATELY_S
+
+
+def _remember(times: dict[tuple[Kind, str], float], key: tuple[Kind, str]) -> None:
+    times.pop(key, None)
+    times[key] = time.monotonic()
+    while len(times) > _MOST_REMEMBERED:
+        del times[next(iter(times))]

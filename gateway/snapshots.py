@@ -1,0 +1,126 @@
+"""Answers shared by all who ask the same: one reading at a time for each key, kept for as long as somebody accepts it.
+
+The age of an answer counts from the moment its reading began, since the venue may have answered from then. So an
+asker with `max_age_s` 0, such as one that has just written, never gets what was read before it asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
+Fetch = Callable[["Flight"], Awaitable[Value]]
+
+
+class Flight:
+    """One reading. Whoever carries it out calls `begin` right before its first request is sent."""
+
+    def __init__(self, clock: Callable[[], float], now_ms: Callable[[], int]) -> None:
+        self._clock = clock
+        self._now_ms = now_ms
+        self.began_at: float | None = None
+        self.taken_ms = 0
+        self.askers = 0
+        self.task: asyncio.Future[Any] | None = None
+
+    def begin(self) -> None:
+        """The reading begins now; further calls change nothing."""
+        if self.began_at is None:
+            self.began_at = self._clock()
+            self.taken_ms = self._now_ms()
+
+
+@dataclass(slots=True)
+class _Entry:
+    value: Any = None
+    began_at: float | None = None  # of `value`; None = there is none
+    not_before: float = float("-inf")
+    flights: list[Flight] = field(default_factory=list)
+
+
+class Snapshots:
+    """At most `most` answers; the one not asked for longest goes first. `clock` is monotonic, `now_ms` the epoch."""
+
+    def __init__(self, clock: Callable[[], float], now_ms: Callable[[], int], most: int = 500) -> None:
+        self._clock = clock
+        self._now_ms = now_ms
+        self._most = most
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+
+    async def get(self, key: Hashable, max_age_s: float, fetch: Fetch[Value]) -> Value:
+        """What `fetch` answers, not older than `max_age_s`; raises what it raises. Errors are not kept."""
+        entry = self._entry(key)
+        if entry.began_at is not None and self._fresh(entry, entry.began_at, max_age_s):
+            return entry.value  # type: ignore[no-any-return]
+        flight = next((each for each in entry.flights if self._may_join(entry, each, max_age_s)), None)
+        if flight is None:
+            flight = self.flight()
+            entry.flights.append(flight)
+            flight.task = asyncio.ensure_future(self._fly(entry, flight, fetch))
+        return await self._join(entry, flight)  # type: ignore[no-any-return]
+
+    def flight(self) -> Flight:
+        """A reading on our clocks."""
+        return Flight(self._clock, self._now_ms)
+
+    def put(self, key: Hashable, value: Any, flight: Flight) -> None:
+        """Keeps an answer that came along with another's `flight`."""
+        self._keep(self._entry(key), value, flight)
+
+    def forget(self, key: Hashable) -> None:
+        """Something was written: no reading that has begun by now is an answer for later askers."""
+        entry = self._entries.get(key)
+        if entry is not None:
+            entry.value, entry.began_at = None, None
+            entry.not_before = self._clock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _entry(self, key: Hashable) -> _Entry:
+        entry = self._entries.setdefault(key, _Entry())
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._most:
+            idle = next((old for old, each in self._entries.items() if not each.flights and each is not entry), None)
+            if idle is not None:
+                del self._entries[idle]
+        return entry
+
+    def _fresh(self, entry: _Entry, began_at: float, max_age_s: float) -> bool:
+        return began_at > entry.not_before and self._clock() - began_at < max_age_s
+
+    def _may_join(self, entry: _Entry, flight: Flight, max_age_s: float) -> bool:
+        return flight.began_at is None or self._fresh(entry, flight.began_at, max_age_s)
+
+    async def _fly(self, entry: _Entry, flight: Flight, fetch: Fetch[Value]) -> Value:
+        try:
+            value = await fetch(flight)
+            self._keep(entry, value, flight)
+            return value
+        finally:
+            if flight in entry.flights:
+                entry.flights.remove(flight)
+
+    def _keep(self, entry: _Entry, value: Any, flight: Flight) -> None:
+        began_at = flight.began_at
+        if began_at is None or began_at <= entry.not_before:
+            return
+        if entry.began_at is None or began_at > entry.began_at:
+            entry.value, entry.began_at = value, began_at
+
+    async def _join(self, entry: _Entry, flight: Flight) -> Any:
+        assert flight.task is not None
+        flight.askers += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.askers -= 1
+            if not flight.askers and flight.began_at is None and not flight.task.done():
+                # Nobody waits any more, and nothing was spent on it yet.
+                if flight in entry.flights:
+                    entry.flights.remove(flight)
+                flight.task.cancel()

@@ -1,0 +1,117 @@
+"""What can be asked of the gateway: the table of verbs, and from a request to an answer's text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from gateway import arguments as read
+from gateway.fence import Fences
+from gateway.reads import Reads, Venues
+from gateway.writes import Asker, Writes
+from markets.base import Unavailable
+from markets.codec import pack
+from markets.satflow import Market, profile
+
+Verb = Callable[[Mapping[str, Any], Mapping[str, Any], Asker], Awaitable[str]]
+WRITES = frozenset({"place", "cancel"})
+
+
+class Verbs:
+    """Answers requests `{"verb", "args", "max_age_s"?, "task"?, "token"?, "deadline_ms"?}`."""
+
+    def __init__(self, market: Market, reads: Reads, writes: Writes, fences: Fences, venues: Venues) -> None:
+        self.stopping = False
+        self._market = market
+        self._reads = reads
+        self._writes = writes
+        self._fences = fences
+        self._venues = venues
+        self._table: dict[str, Verb] = {
+            "profile": self._profile,
+            "floors": self._floors,
+            "asks": self._asks,
+            "bids": self._bids,
+            "rune_asks": self._rune_asks,
+            "own_bids": self._own_bids,
+            "balance": self._balance,
+            "fees": self._fees,
+            "wallet_contents": self._wallet_contents,
+            "item": self._item,
+            "challenge": self._challenge,
+            "place": self._place,
+            "cancel": self._cancel,
+            "fence": self._fence,
+            "status": self._status,
+        }
+
+    async def answer(self, request: Mapping[str, Any], asker: Asker) -> str:
+        """The answer as JSON text. Raises VenueError leaves; Refused('bad_request') for what is not as agreed."""
+        if self.stopping:
+            raise Unavailable("the gateway is stopping; nothing was sent")
+        verb = self._table.get(str(request.get("verb")))
+        args = request.get("args")
+        if verb is None or not isinstance(args, dict):
+            raise read.bad("no such verb, or its args are not an object")
+        return await verb(request, args, asker)
+
+    async def _profile(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return json.dumps(pack(profile(self._market, read.kind(args.get("kind")))))
+
+    async def _floors(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._reads.floors(
+            read.slugs(args.get("slugs")), read.kind(args.get("kind")), read.max_age_s(request)
+        )
+
+    async def _asks(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._reads.asks(read.slug(args.get("slug")), read.max_age_s(request))
+
+    async def _bids(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._reads.bids(read.slug(args.get("slug")), read.kind(args.get("kind")), read.max_age_s(request))
+
+    async def _rune_asks(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._reads.rune_asks(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request))
+
+    async def _own_bids(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._reads.own_bids(read.word(args.get("wallet"), "wallet"), read.max_age_s(request))
+
+    async def _balance(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        payment, receive, pubkey = (read.word(args.get(name), name) for name in ("payment", "receive", "pubkey"))
+        return await self._reads.balance(payment, receive, pubkey, read.max_age_s(request))
+
+    async def _fees(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._reads.fees(read.max_age_s(request))
+
+    async def _wallet_contents(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._reads.wallet_contents(read.word(args.get("address"), "address"), read.max_age_s(request))
+
+    async def _item(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        inscription = read.identifier(args.get("inscription_id"), "inscription_id")
+        return await self._reads.item(inscription, read.max_age_s(request))
+
+    async def _challenge(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._reads.challenge(read.word(args.get("wallet"), "wallet"))
+
+    async def _place(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        await self._writes.place(read.order(args.get("order")), read.fencing(request), asker)
+        return "null"
+
+    async def _cancel(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        wallet, ids = read.word(args.get("wallet"), "wallet"), read.identifiers(args.get("venue_ids"))
+        signature = read.signature(args.get("signature"))
+        return json.dumps(await self._writes.cancel(wallet, ids, signature, read.fencing(request), asker))
+
+    async def _fence(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        await self._fences.raise_to(read.whole(request, "task"), read.whole(request, "token"))
+        return "null"
+
+    async def _status(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        venues = (self._venues.satflow, self._venues.unisat, self._venues.mempool)
+        return json.dumps(
+            {
+                "market": self._market,
+                "writes_under_way": len(self._fences),
+                "venues": {venue.name: venue.status() for venue in venues},
+            }
+        )

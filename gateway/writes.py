@@ -1,0 +1,123 @@
+"""Places and cancels: each carries its task, token and deadline, and all three hold until the first byte is out."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gateway.budget import Priority
+from gateway.fence import Fences, Ticket
+from gateway.reads import Reads
+from gateway.venue import Venue
+from markets.base import BidOrder, Refused, Unavailable, Unknown
+from markets.http import Permit
+
+LONGEST_WAIT_MS = 10_000
+Value = TypeVar("Value")
+
+
+class Asker:
+    """Who asked: whether it is still there, and the work that is done for it."""
+
+    def __init__(self, connection: socket.socket | None) -> None:
+        self._connection = connection
+        self._left = False
+        self.work: asyncio.Future[str] | None = None
+        self.droppable = True
+
+    def leave(self) -> None:
+        """The asker has closed its connection; work that has not reached the wire ends."""
+        self._left = True
+        if self.droppable and self.work is not None:
+            self.work.cancel()
+
+    def is_gone(self) -> bool:
+        """Whether nobody waits for the answer. Safe in any thread; looks at the socket, not at our news of it."""
+        if self._left or self._connection is None:
+            return self._left
+        try:
+            return self._connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+
+@dataclass(frozen=True, slots=True)
+class Fencing:
+    """Under which right a write goes out: `deadline_ms` is epoch milliseconds."""
+
+    task: int
+    token: int
+    deadline_ms: int
+
+
+class Writes:
+    """The writes of the market. Raise VenueError leaves; Unavailable means that nothing was sent."""
+
+    def __init__(self, reads: Reads, venue: Venue, fences: Fences, now_ms: Callable[[], int]) -> None:
+        self._reads = reads
+        self._venue = venue
+        self._fences = fences
+        self._now_ms = now_ms
+
+    async def place(self, order: BidOrder, fencing: Fencing, asker: Asker) -> None:
+        """Submits a signed bid."""
+        satflow = self._reads.satflow()
+
+        def call(permit: Permit) -> None:
+            satflow.place(order, permit)
+
+        await self._write("place", Priority.PLACE, order.payment, call, fencing, asker)
+
+    async def cancel(self, wallet: str, venue_ids: list[str], signature: str, fencing: Fencing, asker: Asker) -> bool:
+        """Cancels bids; False when the venue reports a failure."""
+        satflow = self._reads.satflow()
+
+        def call(permit: Permit) -> bool:
+            return satflow.cancel(wallet, venue_ids, signature, permit)
+
+        return await self._write("cancel", Priority.CANCEL, wallet, call, fencing, asker)
+
+    async def _write(
+        self,
+        verb: str,
+        priority: Priority,
+        wallet: str,
+        call: Callable[[Permit], Value],
+        fencing: Fencing,
+        asker: Asker,
+    ) -> Value:
+        deadline_ms = min(fencing.deadline_ms, self._now_ms() + LONGEST_WAIT_MS)
+
+        def permit() -> None:
+            self._fences.permit(fencing.task, fencing.token)
+            if self._now_ms() >= deadline_ms:
+                raise Unavailable("its deadline passed; nothing was sent")
+            if asker.is_gone():
+                raise Unavailable("its asker is gone; nothing was sent")
+
+        work = asyncio.current_task()
+        assert work is not None
+        with self._fences.enter(fencing.task, fencing.token, work.cancel) as ticket:
+            permit()
+            await self._turn(priority, ticket, asker, (deadline_ms - self._now_ms()) / 1000)
+            try:
+                return await self._venue.run(verb, verb, lambda: call(permit), Unknown)
+            finally:
+                self._reads.forget_own_bids(wallet)
+
+    async def _turn(self, priority: Priority, ticket: Ticket, asker: Asker, wait_s: float) -> None:
+        try:
+            await self._venue.budget.take(priority, time.monotonic() + wait_s)
+        except asyncio.CancelledError:
+            if ticket.stale:
+                raise Refused("stale_token", "a newer worker has taken over; nothing was sent") from None
+            raise
+        # No await between the turn and these two: a fence or a leaver finds it either queued or sending.
+        ticket.sending = True
+        asker.droppable = False

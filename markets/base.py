@@ -1,0 +1,244 @@
+"""What every venue adapter and every asker share: the error tree and the values that cross the gateway's socket.
+
+    VenueError
+    ├── Unavailable          nothing was sent, or a read failed: nothing changed at the venue
+    │   └── RateLimited      ... and it says how long to wait
+    ├── Unknown              a write was sent; its answer was lost, late, 5xx or unreadable
+    └── Refused              the venue (or the gateway) said no; `code` says why in one word
+        ├── InsufficientFunds, PriceGrid, BelowMinimum
+        └── NotFound, AuthFailed, NotSupported
+
+Catch by branch, raise by leaf. Sats are int, unit prices and quantities Decimal, times int milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar, Literal
+
+from core.errors import BidkeeperError
+from strategy.book import Ask, Bid
+
+Kind = Literal["ordinals", "runes"]
+
+
+class VenueError(BidkeeperError):
+    """Root of what can go wrong between us and a venue. `kind` is stable: it names the leaf on the wire."""
+
+    kind: ClassVar[str] = "venue_error"
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or self.kind.replace("_", " "))
+        self.message = str(self)
+
+
+class Unavailable(VenueError):
+    """Nothing was sent, or a read failed. Nothing changed at the venue."""
+
+    kind = "unavailable"
+
+
+class RateLimited(Unavailable):
+    """The venue took too many requests of ours; `retry_after_s` seconds from now it listens again, if known."""
+
+    kind = "rate_limited"
+
+    def __init__(self, retry_after_s: float | None = None, message: str = "") -> None:
+        super().__init__(message or "the venue asks for a pause")
+        self.retry_after_s = retry_after_s
+
+
+class Unknown(VenueError):
+    """A write was sent and its answer was lost, late, 5xx or unreadable: look before anything is sent again."""
+
+    kind = "unknown"
+
+
+class Refused(VenueError):
+    """The venue said no, so nothing changed there; `code` says why in one word."""
+
+    kind = "refused"
+
+    def __init__(self, code: str = "refused", message: str = "") -> None:
+        super().__init__(message or code.replace("_", " "))
+        self.code = code
+
+
+class _RefusedFor(Refused):
+    """A refusal whose code is its kind."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(self.kind, message)
+
+
+class InsufficientFunds(_RefusedFor):
+    """The bidding wallet does not cover the order."""
+
+    kind = "insufficient_funds"
+
+
+class PriceGrid(_RefusedFor):
+    """The price is not on the venue's grid."""
+
+    kind = "price_grid"
+
+
+class BelowMinimum(_RefusedFor):
+    """The price is below what the venue takes."""
+
+    kind = "below_minimum"
+
+
+class NotFound(_RefusedFor):
+    """The venue does not know what was asked for."""
+
+    kind = "not_found"
+
+
+class AuthFailed(_RefusedFor):
+    """The venue does not accept our key or our user's right."""
+
+    kind = "auth_failed"
+
+
+class NotSupported(_RefusedFor):
+    """This venue, or this installation as it is set, cannot do it."""
+
+    kind = "not_supported"
+
+
+_LEAVES = (InsufficientFunds, PriceGrid, BelowMinimum, NotFound, AuthFailed, NotSupported)
+_BY_KIND: dict[str, type[VenueError]] = {leaf.kind: leaf for leaf in (Unavailable, Unknown, *_LEAVES)}
+
+
+def to_wire(error: VenueError) -> dict[str, Any]:
+    """`error` as the JSON object that stands for it on the gateway's socket."""
+    wire: dict[str, Any] = {"kind": error.kind, "message": error.message}
+    if isinstance(error, RateLimited):
+        wire["retry_after_s"] = error.retry_after_s
+    if isinstance(error, Refused):
+        wire["code"] = error.code
+    return wire
+
+
+def from_wire(wire: Any) -> VenueError:
+    """The error that `to_wire` wrote. Raises ValueError for what it never writes."""
+    if not isinstance(wire, dict):
+        raise ValueError("the error is not an object")
+    kind, message = wire.get("kind"), wire.get("message")
+    if not isinstance(message, str):
+        raise ValueError("the error has no message")
+    if kind == RateLimited.kind:
+        seconds = wire.get("retry_after_s")
+        return RateLimited(float(seconds) if isinstance(seconds, int | float) else None, message)
+    if kind == Refused.kind:
+        return Refused(str(wire.get("code", "refused")), message)
+    leaf = _BY_KIND.get(str(kind))
+    if leaf is None:
+        raise ValueError(f"unknown kind of error {kind!r}")
+    return leaf(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """Lowest listing of a collection (sats) or rune (sats per whole token); `floor` None when nothing is listed."""
+
+    slug: str
+    floor: Decimal | None
+    listed_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBid:
+    """One live bid of a wallet. `price` is the whole order's, in sats; `quantity` in whole items or tokens, if told.
+
+    `slug` is empty for a bid on a single inscription, which no task of ours makes.
+    """
+
+    venue_id: str
+    slug: str
+    kind: Kind
+    price: int
+    quantity: Decimal | None
+    expires_ms: int | None
+    trait: tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBids:
+    """All live bids of a wallet, complete, as of `taken_ms` (epoch milliseconds, when the read began)."""
+
+    bids: tuple[OwnBid, ...]
+    taken_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskBook:
+    """The cheapest listings, cheapest first, at most 200."""
+
+    asks: tuple[Ask, ...]
+    taken_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class BidBook:
+    """The best bids on a whole collection or rune, best first, at most 200. Trait and item bids are not in it."""
+
+    bids: tuple[Bid, ...]
+    taken_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What a bidding wallet holds: confirmed and unconfirmed sats at `address`."""
+
+    address: str
+    sats: int
+    taken_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fees:
+    """Recommended fee rates, sat/vB."""
+
+    fastest: Decimal
+    half_hour: Decimal
+    hour: Decimal
+    economy: Decimal
+    minimum: Decimal
+    taken_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WalletItem:
+    """One inscription of a wallet; `listing_price` in sats when it is listed."""
+
+    id: str
+    name: str | None
+    collection_id: str | None
+    collection_name: str | None
+    image_url: str | None
+    listed: bool
+    listing_price: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BidOrder:
+    """One signed bid, ready to be submitted: `price` is the whole order's sats, `signature` base64 BIP-322.
+
+    `fee_rate` is a tier's name or a decimal number in sat/vB.
+    """
+
+    price: int
+    quantity: Decimal
+    slug: str
+    kind: Kind
+    payment: str
+    payment_pubkey: str
+    receive: str
+    expires_ms: int
+    timestamp_ms: int
+    signature: str
+    fee_rate: str
+    trait: tuple[str, str] | None = None

@@ -1,0 +1,103 @@
+"""How venue values cross the gateway's socket: as short JSON rows, decimals as text. Both ends use this file.
+
+Standard library only: workers import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from typing import Any
+
+from markets.base import AskBook, Balance, BidBook, BidOrder, Fees, Floor, OwnBid, OwnBids, WalletItem
+from strategy.book import Ask, Bid, Profile
+
+
+def pack(value: Any) -> Any:
+    """`value` as JSON: a dataclass is the list of its fields in their order, a Decimal its text."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [pack(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: pack(each) for key, each in value.items()}
+    if is_dataclass(value):
+        return [pack(getattr(value, field.name)) for field in fields(value)]
+    return value
+
+
+# Each of the following reads what `pack` wrote. What it never writes raises one of MALFORMED.
+MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+
+
+def profile(row: Any) -> Profile:
+    return Profile(*row)
+
+
+def floors(packed: Any) -> dict[str, Floor]:
+    return {slug: Floor(row[0], _decimal(row[1]), row[2]) for slug, row in packed.items()}
+
+
+def ask_book(packed: Any) -> AskBook:
+    asks = (Ask(order, price, Decimal(count), Decimal(unit), maker) for order, price, count, unit, maker in packed[0])
+    return AskBook(tuple(asks), int(packed[1]))
+
+
+def bid_book(packed: Any) -> BidBook:
+    bids = (
+        Bid(order, price, Decimal(count), Decimal(unit), maker, placed)
+        for order, price, count, unit, maker, placed in packed[0]
+    )
+    return BidBook(tuple(bids), int(packed[1]))
+
+
+def own_bids(packed: Any) -> OwnBids:
+    bids = (
+        OwnBid(venue_id, slug, kind, price, _decimal(count), expires, _pair(trait))
+        for venue_id, slug, kind, price, count, expires, trait in packed[0]
+    )
+    return OwnBids(tuple(bids), int(packed[1]))
+
+
+def balance(row: Any) -> Balance:
+    address, sats, taken_ms = row
+    return Balance(str(address), int(sats), int(taken_ms))
+
+
+def fees(row: Any) -> Fees:
+    fastest, half_hour, hour, economy, minimum = map(Decimal, row[:5])
+    return Fees(fastest, half_hour, hour, economy, minimum, int(row[5]))
+
+
+def wallet_items(packed: Any) -> tuple[WalletItem, ...]:
+    return tuple(WalletItem(*row) for row in packed)
+
+
+def order(row: Any) -> BidOrder:
+    price, quantity, slug, kind, payment, pubkey, receive, expires_ms, timestamp_ms, signature, fee_rate, trait = row
+    return BidOrder(
+        price,
+        Decimal(quantity),
+        slug,
+        kind,
+        payment,
+        pubkey,
+        receive,
+        expires_ms,
+        timestamp_ms,
+        signature,
+        fee_rate,
+        _pair(trait),
+    )
+
+
+def _decimal(text: str | None) -> Decimal | None:
+    return None if text is None else Decimal(text)
+
+
+def _pair(value: Any) -> tuple[str, str] | None:
+    if value is None:
+        return None
+    first, second = value
+    return str(first), str(second)

@@ -1,0 +1,189 @@
+"""One HTTP exchange with a venue, and what its outcome means: the only importer of requests.
+
+A write is never repeated here. Whether its first byte went out is known from the connection itself, so that
+"nothing was sent" (Unavailable) and "sent, and then silence" (Unknown) are facts and not guesses.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError, NewConnectionError
+
+from core.settings import is_loopback
+from markets.base import Unavailable, Unknown, VenueError
+from markets.replies import Reply, read_fault, write_fault
+from markets.wire import Unreadable, parse
+
+MAX_ANSWER = 2_000_000
+CONNECT_S = 3.0
+READ_S = 8.0
+
+Permit = Callable[[], None]  # raises a VenueError when the write may not go out any more
+
+
+class _Exchange:
+    """What is known of the request that this thread is making."""
+
+    def __init__(self, permit: Permit | None) -> None:
+        self.permit = permit
+        self.connecting = False
+        self.written = False
+
+
+_thread = threading.local()
+
+
+class _Watched:
+    """Mixed into urllib3's connections: asks for the permit when the connection stands, right before the first byte."""
+
+    sock: Any
+    connect: Callable[[], None]
+
+    def send(self, data: Any) -> None:
+        exchange: _Exchange | None = getattr(_thread, "exchange", None)
+        if exchange is not None and not exchange.written:
+            exchange.connecting = True
+            if self.sock is None:
+                self.connect()
+            if exchange.permit is not None:
+                exchange.permit()
+            exchange.written = True
+        super().send(data)  # type: ignore[misc]
+
+
+class _WatchedHTTP(_Watched, HTTPConnection):
+    pass
+
+
+class _WatchedHTTPS(_Watched, HTTPSConnection):
+    pass
+
+
+class _HTTPPool(HTTPConnectionPool):
+    ConnectionCls = _WatchedHTTP
+
+
+class _HTTPSPool(HTTPSConnectionPool):
+    ConnectionCls = _WatchedHTTPS
+
+
+class _Adapter(HTTPAdapter):
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+
+
+class Http:
+    """A venue's address with its headers. May be used by several threads at once.
+
+    `base` is the origin with the path before the documented routes; https, or http on this machine.
+    """
+
+    def __init__(
+        self, base: str, headers: Mapping[str, str], *, connect_s: float = CONNECT_S, read_s: float = READ_S
+    ) -> None:
+        parts = urlsplit(base)
+        if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+            raise ValueError(f"{base!r} is neither https nor http on this machine")
+        self._base = base.rstrip("/")
+        self._timeout = (connect_s, read_s)
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.headers.update({"Accept": "application/json", "User-Agent": "bidkeeper", **headers})
+        self._session.mount("https://", _Adapter(max_retries=0, pool_maxsize=8))
+        self._session.mount("http://", _Adapter(max_retries=0, pool_maxsize=8))
+
+    def read(self, path: str, params: Mapping[str, str] | None = None, *, post: Any = None) -> Any:
+        """The JSON that a read answers. Raises Unavailable, RateLimited or a Refused leaf.
+
+        `post` makes it a POST with that JSON body, for venues whose reads are POSTs.
+        """
+        method = "GET" if post is None else "POST"
+        try:
+            reply = self._exchange(_Exchange(None), method, path, params=dict(params or {}), json=post)
+        except _FAULTS as error:
+            raise Unavailable(f"failed to read {path}: {_reason(error)}") from error
+        if reply.status != 200:
+            raise read_fault(reply, path)
+        try:
+            return parse(reply.body)
+        except Unreadable as error:
+            raise Unavailable(f"failed to read {path}: {error}") from error
+
+    def write(self, path: str, body: bytes, permit: Permit | None) -> Any:
+        """Sends one JSON `body` by POST and returns the answer's JSON.
+
+        `permit` is called in the instant before the first byte goes out; what it raises is raised, and nothing was
+        sent. Raises Unavailable (nothing sent), RateLimited, a Refused leaf, or Unknown for all that is ambiguous.
+        """
+        exchange = _Exchange(permit)
+        if permit is not None:
+            permit()  # a gone asker is not worth a connection
+        headers = {"Content-Type": "application/json"}
+        try:
+            reply = self._exchange(exchange, "POST", path, data=body, headers=headers)
+        except _FAULTS as error:
+            nothing_sent = not exchange.written if exchange.connecting else _never_connected(error)
+            leaf: type[VenueError] = Unavailable if nothing_sent else Unknown
+            raise leaf(f"failed to send to {path}: {_reason(error)}") from error
+        if reply.status not in (200, 201):
+            raise write_fault(reply, path)
+        try:
+            return parse(reply.body)
+        except Unreadable as error:
+            raise Unknown(f"sent to {path}, but the answer is {error}") from error
+
+    def _exchange(self, exchange: _Exchange, method: str, path: str, **request: Any) -> Reply:
+        _thread.exchange = exchange
+        # Bounds an answer that drips; a single wait for bytes is bounded by the read time-out.
+        deadline = time.monotonic() + 2 * self._timeout[1]
+        try:
+            with self._session.request(
+                method, self._base + path, timeout=self._timeout, allow_redirects=False, stream=True, **request
+            ) as response:
+                return Reply(response.status_code, response.headers, _body(response, deadline))
+        finally:
+            _thread.exchange = None
+
+
+def segment(value: str) -> str:
+    """`value` as one segment of a path."""
+    return quote(value, safe="")
+
+
+_FAULTS = (requests.RequestException, HTTPError, OSError, Unreadable)
+
+
+def _body(response: requests.Response, deadline: float) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := response.raw.read1(65536, decode_content=True):
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > MAX_ANSWER:
+            raise Unreadable(f"more than {MAX_ANSWER} bytes")
+        if time.monotonic() > deadline:
+            raise Unreadable("too slow")
+    return b"".join(chunks)
+
+
+def _never_connected(error: BaseException) -> bool:
+    """Whether `error` came from looking up or connecting, told by its type alone."""
+    if isinstance(error, requests.ConnectTimeout):
+        return True
+    reason = getattr(error.args[0], "reason", error.args[0]) if error.args else None
+    return isinstance(error, requests.ConnectionError) and isinstance(reason, NewConnectionError)
+
+
+def _reason(error: BaseException) -> str:
+    # The error's own text may repeat the whole address with its query.
+    return str(error) if isinstance(error, Unreadable) else type(error).__name__

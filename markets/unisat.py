@@ -1,0 +1,83 @@
+"""UniSat open API v3: the ask book of a rune. Each method is exactly one HTTP request."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from markets.base import AuthFailed, NotFound, Refused, Unavailable
+from markets.http import Http
+from markets.replies import error_text
+from markets.wire import Page, Unreadable, address, amount, identifier, rows, same, sats, table, text, whole
+from strategy.book import Ask
+
+PAGE_SIZE = 99  # the API takes less than 100
+
+
+class Unisat:
+    """The venue's operations; `base` is the origin before `/v3/...`. Reads only."""
+
+    def __init__(self, base: str, api_key: str | None) -> None:
+        self._http = Http(base, {"Authorization": f"Bearer {api_key}"} if api_key else {})
+
+    def rune_book(self, ticker: str, start: int) -> Page[Ask]:
+        """One page of the lots on sale of a rune (spaced name), cheapest per token first, from the `start`-th.
+
+        Raises Unavailable, RateLimited and Refused leaves.
+        """
+        body = {
+            "filter": {"nftType": "runes", "tick": ticker, "isEnd": False},
+            "sort": {"unitPrice": 1},
+            "start": start,
+            "limit": PAGE_SIZE,
+        }
+        answer = self._http.read("/v3/market/runes/auction/list", post=body)
+        try:
+            return _lots(_payload(answer), ticker, start)
+        except Unreadable as error:
+            raise Unavailable(f"failed to understand UniSat: {error}") from error
+
+
+def _payload(answer: Any) -> Any:
+    envelope = table(answer, "answer")
+    code = envelope.get("code")
+    if isinstance(code, bool) or not isinstance(code, int):
+        raise Unreadable("the answer has no code")
+    if code == 0:
+        return table(envelope.get("data"), "data")
+    said = error_text({"error": envelope.get("msg")}) or f"code {code}"
+    # -106 maintenance, -116 read-only, -153 busy, -154 indexer time-out: theirs to mend, not ours.
+    if code in (-106, -116, -153, -154) or code > 0:
+        raise Unavailable(f"UniSat: {said}")
+    if code == -100:
+        raise NotFound(said)
+    if "api key" in said.lower() or "unauthorized" in said.lower():
+        raise AuthFailed(said)
+    raise Refused("refused", f"UniSat: {said}")
+
+
+def _lots(data: Any, ticker: str, start: int) -> Page[Ask]:
+    entries = rows(data.get("list"), "lots")
+    lots = tuple(_lot(table(row, "lot"), ticker) for row in entries)
+    total = data.get("total")
+    reached = start + len(entries)
+    ended = len(entries) < PAGE_SIZE if total is None else reached >= whole(total, "total")
+    return Page(lots, None if ended or not entries else reached)
+
+
+def _lot(entry: Any, ticker: str) -> Ask:
+    if "tick" in entry and same(text(entry["tick"], "tick")) != same(ticker):
+        raise Unreadable("the answer is about another rune")
+    price = sats(entry.get("price"), "lot price", least=1)
+    quantity = amount(entry.get("amount"), "lot amount")
+    unit_price = amount(entry.get("unitPrice"), "lot unit price")
+    _check(price, quantity, unit_price)
+    order = identifier(entry.get("auctionId"), "lot id")
+    maker = entry.get("address")
+    return Ask(order, price, quantity, unit_price, address(maker, "seller") if maker else "")
+
+
+def _check(price: int, quantity: Decimal, unit_price: Decimal) -> None:
+    # Tells sats from other units: the three must agree, to rounding of the price and of a printed unit price.
+    if abs(quantity * unit_price - price) > max(Decimal(2), Decimal(price) / 50):
+        raise Unreadable(f"lot of {quantity} at {unit_price} cannot cost {price} sats")

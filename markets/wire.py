@@ -1,0 +1,171 @@
+"""Strict readers of JSON that others write: what is not clearly a value is an Unreadable, never a guess.
+
+Numbers come as JSON numbers or as plain digits in text; shapes drift between versions of an API. Exponents, signs,
+NaN, fractions of a sat and booleans are unreadable.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+
+MAX_SATS = 21_000_000 * 100_000_000
+_MAX_DIGITS = 40  # a rune amount is a u128: 39 digits
+_DIGITS = re.compile(r"[0-9]{1,39}", re.ASCII)
+_DECIMAL = re.compile(r"[0-9]{1,39}(\.[0-9]{1,39})?", re.ASCII)
+_ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
+# From 2001 to 2286: a time in seconds is never taken for one in milliseconds.
+_FIRST_MS, _LAST_MS = 10**12, 10**13
+
+Entry = TypeVar("Entry")
+
+
+class Unreadable(ValueError):
+    """An answer has not the shape or values that were agreed; says where."""
+
+
+class Page(NamedTuple, Generic[Entry]):
+    """One page of a longer answer; `following` is the next page's number or cursor, None at the end."""
+
+    entries: tuple[Entry, ...]
+    following: int | None
+
+
+def parse(body: bytes) -> Any:
+    """JSON with fractions as Decimal. Raises Unreadable; NaN, Infinity and endless numbers are no JSON here."""
+    try:
+        return json.loads(body.decode(), parse_float=_fraction, parse_int=_whole, parse_constant=_constant)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"not JSON: {error}") from error
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError("a number is too long")
+    return int(text)
+
+
+def _fraction(text: str) -> Decimal:
+    number = Decimal(text) if len(text) <= 2 * _MAX_DIGITS else None
+    if number is None or not number.is_finite() or not -_MAX_DIGITS < number.adjusted() < _MAX_DIGITS:
+        raise ValueError("a number is out of bounds")
+    return number
+
+
+def sats(value: Any, what: str, *, least: int = 0) -> int:
+    """A whole number of sats, from `least` to all there are."""
+    number = whole(value, what)
+    if not least <= number <= MAX_SATS:
+        raise Unreadable(f"{what}: {number} is no amount of sats")
+    return number
+
+
+def whole(value: Any, what: str) -> int:
+    """A whole number from 0 up, as number or digits."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise Unreadable(f"{what}: {_shown(value)} is not a whole number")
+
+
+def amount(value: Any, what: str) -> Decimal:
+    """A number above 0, such as a price per token or a quantity of tokens."""
+    number: Decimal | None = None
+    plain = isinstance(value, str) and _DECIMAL.fullmatch(value)
+    if plain or (isinstance(value, int) and not isinstance(value, bool)):
+        number = Decimal(value)
+    elif isinstance(value, Decimal) and value.is_finite():
+        _, _, exponent = value.as_tuple()
+        # 1E+3 is an exponent written out; 1E-7 is how small fractions are printed.
+        number = value if isinstance(exponent, int) and exponent <= 0 else None
+    if number is None or not 0 < number < Decimal(10) ** 39:
+        raise Unreadable(f"{what}: {_shown(value)} is not a number above 0")
+    return number
+
+
+def tokens(raw: Any, divisibility: Any, what: str) -> Decimal:
+    """Whole tokens of a `raw` rune amount: 12345 with divisibility 2 is 123.45."""
+    places = whole(divisibility, f"{what} divisibility")
+    if places > 38:
+        raise Unreadable(f"{what}: divisibility {places} is above 38")
+    number = Decimal(f"{whole(raw, what)}E-{places}")
+    if number <= 0:
+        raise Unreadable(f"{what}: no tokens")
+    return number
+
+
+def milliseconds(value: Any, what: str) -> int:
+    """A time in milliseconds since 1970."""
+    number = whole(value, what)
+    if not _FIRST_MS <= number < _LAST_MS:
+        raise Unreadable(f"{what}: {number} is no time in milliseconds")
+    return number
+
+
+def text(value: Any, what: str, *, longest: int = 200) -> str:
+    """Text with something in it, without control characters."""
+    if not isinstance(value, str) or not value.strip() or len(value) > longest:
+        raise Unreadable(f"{what}: {_shown(value)} is not a text of 1 to {longest} characters")
+    if any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in value):
+        raise Unreadable(f"{what}: has control characters")
+    return value
+
+
+def identifier(value: Any, what: str) -> str:
+    """An order's or inscription's id, plain or as MongoDB prints it ({"$oid": "..."})."""
+    if isinstance(value, Mapping):
+        value = value.get("$oid")
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise Unreadable(f"{what}: {_shown(value)} is not an id")
+    return value
+
+
+def table(value: Any, what: str) -> Mapping[str, Any]:
+    """An object."""
+    if not isinstance(value, dict):
+        raise Unreadable(f"{what}: {_shown(value)} is not an object")
+    return value
+
+
+def rows(value: Any, what: str, *, most: int = 1000) -> Sequence[Any]:
+    """A list of at most `most` entries."""
+    if not isinstance(value, list) or len(value) > most:
+        raise Unreadable(f"{what}: not a list of at most {most} entries")
+    return value
+
+
+def first(source: Mapping[str, Any], *names: str) -> Any:
+    """The first of `names` that is there and not null; a dot goes one object deeper (`ask.price`). None if none is."""
+    for name in names:
+        value: Any = source
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is not None:
+            return value
+    return None
+
+
+def same(slug: str) -> str:
+    """A slug in the form by which two spellings of it are equal: no case, no bullets."""
+    return slug.replace("•", "").casefold()
+
+
+def address(value: Any, what: str) -> str:
+    """Something that can be an address; whether it is one is for others to say."""
+    found = text(value, what, longest=100)
+    if not found.isascii() or not found.isalnum():
+        raise Unreadable(f"{what}: not an address")
+    return found
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -1,0 +1,288 @@
+"""What a bidding task is asked to do, and the rules that its fields must keep together.
+
+`problems` is called by the request and again by the worker on what it loads from the database, so it holds single
+ranges too. Fields of a mode that is not selected are stored and not used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from decimal import Decimal, InvalidOperation
+from typing import Any, NamedTuple
+
+MAX_SATS = 2_100_000_000_000_000  # every bitcoin there can be; below 2**53, so exact in any JSON
+FEE_TIERS = ("fastestFee", "halfHourFee", "hourFee", "minimumFee")
+DEFAULT_EXPIRY_MINUTES = 16
+DEFAULT_LOOP_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class BidConfig:
+    """The config of one bidding task. Sats are of one whole bid, percents are fractions (0.01 is 1 %)."""
+
+    slug: str
+    type: str = "ordinals"
+    bid_mode: str = "percent"
+    bid_percent_low: Decimal = Decimal("0.15")
+    bid_percent_high: Decimal = Decimal("0.75")
+    bid_fixed_low: int = 10_000
+    bid_fixed_high: int = 50_000
+    bid_count: int = 5
+    hardcap_sats: int = 0
+    max_bid_total: int = 0
+    bid_expiry_minutes: int | None = None
+    loop_seconds: int | None = None
+    outbid_enabled: bool = False
+    outbid_mode: str = "fixed"
+    outbid_amount: int = 1000
+    outbid_percent: Decimal = Decimal("0.01")
+    update_bid_enabled: bool = True
+    only_bid_if_highest: bool = False
+    bid_type: str = "collection"
+    trait_type: str = ""
+    trait_value: str = ""
+    quantity: Decimal = Decimal(1)
+    quantity_mode: str = "quantity"
+    sats_per_order: int = 0
+    use_vwap: bool = False
+    depth_sats: int = 1_000_000
+    fee_rate: str | Decimal = "halfHourFee"
+    cancel_on_stop: bool = True
+    max_fills: int = 0
+    spend_cap_sats: int = 0
+    dry_run: bool = False
+
+    @property
+    def expiry_ms(self) -> int:
+        """Life of a new bid in milliseconds."""
+        return (DEFAULT_EXPIRY_MINUTES if self.bid_expiry_minutes is None else self.bid_expiry_minutes) * 60_000
+
+    @property
+    def loop_s(self) -> int:
+        """Cycle interval in seconds."""
+        return DEFAULT_LOOP_SECONDS if self.loop_seconds is None else self.loop_seconds
+
+    @property
+    def is_rune(self) -> bool:
+        """Whether the slug is a rune ticker."""
+        return self.type == "rune"
+
+
+class Problem(NamedTuple):
+    """One broken rule: the field (snake_case) and what is wrong with it, in words that follow the field's name."""
+
+    field: str
+    text: str
+
+
+CHOICES = {
+    "type": ("ordinals", "rune"),
+    "bid_mode": ("percent", "fixed"),
+    "outbid_mode": ("fixed", "percent"),
+    "bid_type": ("collection", "trait"),
+    "quantity_mode": ("quantity", "sats"),
+}
+WHOLE_RANGES = {
+    "bid_fixed_low": (0, MAX_SATS),
+    "bid_fixed_high": (0, MAX_SATS),
+    "bid_count": (1, 100),
+    "hardcap_sats": (0, MAX_SATS),
+    "max_bid_total": (0, MAX_SATS),
+    "bid_expiry_minutes": (15, 10_080),
+    "loop_seconds": (5, 86_400),
+    "outbid_amount": (0, MAX_SATS),
+    "sats_per_order": (0, MAX_SATS),
+    "depth_sats": (1, MAX_SATS),
+    "max_fills": (0, 1_000_000),
+    "spend_cap_sats": (0, MAX_SATS),
+}
+PERCENTS = ("bid_percent_low", "bid_percent_high", "outbid_percent")
+TEXTS = ("slug", "trait_type", "trait_value")
+MAX_PERCENT = 10
+MAX_TEXT = 200
+MAX_QUANTITY = Decimal(2**128)  # rune amounts are 128 bits in their smallest unit ...
+MAX_DECIMALS = 38  # ... which is at most 38 decimals of a token
+_COLLECTION = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_TICKER = re.compile(r"[A-Z](?:\u2022?[A-Z])*")
+_BULLET = "\u2022"
+_TICKER_LETTERS = 28
+
+
+def normal_slug(type: str, slug: str) -> str:
+    """The key under which a slug is unique: collections in lower case, tickers in upper case without bullets."""
+    if type == "rune":
+        return slug.strip().replace(_BULLET, "").upper()
+    return slug.strip().lower()
+
+
+def problems(config: BidConfig) -> list[Problem]:
+    """Every broken rule of this config at once; an empty list means that it can be planned with.
+
+    Both ranges are checked for low <= high, the one that is not selected too: a contradiction left in storage
+    would surprise at the PUT that selects it.
+    """
+    found = [*_single_fields(config), *_slug(config)]
+    return found + list(_between_fields(config, {problem.field for problem in found}))
+
+
+def _single_fields(config: BidConfig) -> Iterator[Problem]:
+    for name, choices in CHOICES.items():
+        if getattr(config, name) not in choices:
+            yield Problem(name, f"must be {' or '.join(choices)}")
+    for name, (least, most) in WHOLE_RANGES.items():
+        value = getattr(config, name)
+        if value is not None and not least <= value <= most:
+            yield Problem(name, f"must be a whole number from {least} to {most}")
+    for name in PERCENTS:
+        if not _is_within(getattr(config, name), Decimal(0), Decimal(MAX_PERCENT)):
+            yield Problem(name, f"must be above 0 and at most {MAX_PERCENT} (1 is 100 %)")
+    if not _is_within(config.quantity, Decimal(0), MAX_QUANTITY):
+        yield Problem("quantity", f"must be above 0, with at most {MAX_DECIMALS} decimals")
+    if not _is_fee_rate(config.fee_rate):
+        yield Problem("fee_rate", f"must be {', '.join(FEE_TIERS)}, or 1 to 10000 sat/vB with at most 3 decimals")
+    for name in TEXTS:
+        if len(getattr(config, name)) > MAX_TEXT:
+            yield Problem(name, f"must not be longer than {MAX_TEXT} characters")
+
+
+def _is_within(value: Decimal, above: Decimal, most: Decimal) -> bool:
+    return value.is_finite() and above < value <= most and _decimals(value) <= MAX_DECIMALS
+
+
+def _decimals(value: Decimal) -> int:
+    exponent = value.as_tuple().exponent
+    return -exponent if isinstance(exponent, int) and exponent < 0 else 0
+
+
+def _is_fee_rate(value: str | Decimal) -> bool:
+    if isinstance(value, str):
+        return value in FEE_TIERS
+    return value.is_finite() and 1 <= value <= 10_000 and _decimals(value) <= 3
+
+
+def _slug(config: BidConfig) -> Iterator[Problem]:
+    if not config.slug:
+        yield Problem("slug", "must not be empty")
+    elif len(config.slug) > MAX_TEXT:
+        return
+    elif config.type == "rune":
+        letters = len(config.slug.replace(_BULLET, ""))
+        if not _TICKER.fullmatch(config.slug.upper()) or letters > _TICKER_LETTERS:
+            yield Problem("slug", f"must be a ticker of 1 to {_TICKER_LETTERS} letters, bullets only between letters")
+    elif not _COLLECTION.fullmatch(config.slug.lower()):
+        yield Problem("slug", "must be letters, digits, dots, dashes and underscores, a letter or digit first")
+
+
+def _between_fields(config: BidConfig, broken: set[str]) -> Iterator[Problem]:
+    c = config
+
+    def sound(*names: str) -> bool:
+        """A rule between fields says nothing sensible about a value that is wrong by itself."""
+        return broken.isdisjoint(names)
+
+    if sound("bid_percent_low", "bid_percent_high") and c.bid_percent_low > c.bid_percent_high:
+        yield Problem("bid_percent_low", "must not be above the high end")
+    if sound("bid_fixed_low", "bid_fixed_high") and c.bid_fixed_low > c.bid_fixed_high:
+        yield Problem("bid_fixed_low", "must not be above the high end")
+    if sound("hardcap_sats") and c.bid_mode == "percent" and c.hardcap_sats == 0:
+        yield Problem("hardcap_sats", "is required in percent mode")
+    least_s = 2 * c.loop_s + 60
+    if sound("bid_expiry_minutes", "loop_seconds") and c.expiry_ms < least_s * 1000:
+        yield Problem("bid_expiry_minutes", f"must be at least two cycles and a minute ({least_s} seconds)")
+    if sound("type"):
+        yield from _of_type(c, sound("quantity"))
+    if c.quantity_mode == "sats":
+        yield from _of_sats_mode(c, sound("sats_per_order"), sound("hardcap_sats"))
+
+
+def _of_type(config: BidConfig, quantity_sound: bool) -> Iterator[Problem]:
+    if config.bid_type == "trait":
+        if config.type != "ordinals":
+            yield Problem("bid_type", "trait bids are for ordinals only")
+        for name in ("trait_type", "trait_value"):
+            if not getattr(config, name).strip():
+                yield Problem(name, "is required for trait bids")
+    if config.type == "ordinals":
+        if quantity_sound and config.quantity != int(config.quantity):
+            yield Problem("quantity", "must be a whole number for ordinals")
+        if config.quantity_mode == "sats":
+            yield Problem("quantity_mode", "sats is for runes only")
+        if config.use_vwap:
+            yield Problem("use_vwap", "is for runes only")
+
+
+def _of_sats_mode(config: BidConfig, order_sound: bool, hardcap_sound: bool) -> Iterator[Problem]:
+    if config.bid_mode == "fixed":
+        yield Problem("quantity_mode", "sats contradicts a fixed range: both say what one order costs")
+    if order_sound and config.sats_per_order == 0:
+        yield Problem("sats_per_order", "is required in sats mode")
+    if order_sound and hardcap_sound and config.sats_per_order > config.hardcap_sats > 0:
+        yield Problem("sats_per_order", "must not be above the hard cap")
+
+
+def unsupported(config: BidConfig) -> list[Problem]:
+    """What this legal config asks for and is not built yet. A task that asks for it must not start."""
+    asked = {
+        "outbid_enabled": (config.outbid_enabled, "outbidding is not available yet"),
+        "only_bid_if_highest": (config.only_bid_if_highest, "bidding only when highest is not available yet"),
+        "bid_type": (config.bid_type == "trait", "trait bids are not available yet"),
+        "quantity_mode": (config.quantity_mode == "sats", "orders by sats are not available yet"),
+        "quantity": (not config.is_rune and config.quantity != 1, "several items per bid are not available yet"),
+        "use_vwap": (config.use_vwap, "the VWAP as reference price is not available yet"),
+        "max_fills": (config.max_fills > 0, "ending after a number of fills is not available yet"),
+        "spend_cap_sats": (config.spend_cap_sats > 0, "ending after an amount spent is not available yet"),
+        "dry_run": (config.dry_run, "dry runs are not available yet"),
+    }
+    return [Problem(name, text) for name, (is_asked, text) in asked.items() if is_asked]
+
+
+def dumps(config: BidConfig) -> str:
+    """The config as JSON for storage: every field, snake_case, Decimals as strings."""
+    values = {f.name: getattr(config, f.name) for f in fields(config)}
+    return json.dumps({k: str(v) if isinstance(v, Decimal) else v for k, v in values.items()}, sort_keys=True)
+
+
+def loads(text: str) -> BidConfig:
+    """The config of `dumps`; a field that is missing (stored by an older version) has its default.
+
+    Raises ValueError when the text is no such JSON, names an unknown field or holds a value of the wrong type.
+    Ranges are for `problems`.
+    """
+    try:
+        values = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("stored config is nested too deeply") from error
+    if not isinstance(values, dict):
+        raise ValueError("stored config is not a JSON object")
+    unknown = sorted(values.keys() - {f.name for f in fields(BidConfig)})
+    if unknown:
+        raise ValueError(f"stored config has unknown fields: {', '.join(unknown)}")
+    if "slug" not in values:
+        raise ValueError("stored config has no slug")
+    return BidConfig(
+        **{f.name: _stored(f.name, str(f.type), values[f.name]) for f in fields(BidConfig) if f.name in values}
+    )
+
+
+def _stored(name: str, kind: str, value: Any) -> Any:
+    """One stored value as the type `kind` that the field declares."""
+    if value is None and kind.endswith("| None"):
+        return None
+    wanted = kind.split(" | ")[0]
+    if name == "fee_rate" and isinstance(value, str):
+        return value if value in FEE_TIERS else _decimal(name, value)
+    if wanted == "Decimal" and isinstance(value, str):
+        return _decimal(name, value)
+    if wanted == {bool: "bool", int: "int", str: "str"}.get(type(value)):
+        return value
+    raise ValueError(f"stored config: {name} cannot be {value!r}")
+
+
+def _decimal(name: str, value: str) -> Decimal:
+    try:
+        return Decimal(value)
+    except InvalidOperation:
+        raise ValueError(f"stored config: {name} is no number: {value!r}") from None

@@ -1,0 +1,61 @@
+"""Whether one more order fits into the task's total, the user's exposure and the balance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from strategy.intents import Limits, OwnOrder
+from strategy.reasons import Reason
+
+
+def held(orders: Iterable[OwnOrder]) -> int:
+    """Sats that these orders hold."""
+    return sum(order.price_sats for order in orders)
+
+
+class Budget:
+    """Counts orders against the limits, which are inclusive. A balance or fee that is not known limits nothing here.
+
+    Fees are no part of exposure: the fee reserve counts against the balance only.
+    """
+
+    __slots__ = ("_balance", "_cumulative", "_fee", "_limits", "orders", "used")
+
+    def __init__(self, limits: Limits, balance_model: str, holding: Iterable[OwnOrder] = ()) -> None:
+        self._limits = limits
+        self._balance = None if limits.fee_reserve_sats is None else limits.balance_sats
+        self._fee = limits.fee_reserve_sats or 0
+        self._cumulative = balance_model == "reserved"
+        self.used = 0
+        self.orders = 0
+        for order in holding:
+            self.take(order.price_sats)
+
+    def take(self, price_sats: int) -> None:
+        """Count one order."""
+        self.used += price_sats
+        self.orders += 1
+
+    def give_back(self, price_sats: int) -> None:
+        """Count one order less."""
+        self.used -= price_sats
+        self.orders -= 1
+
+    def refusal(self, price_sats: int) -> Reason | None:
+        """Why one more order of this price does not fit, None when it does."""
+        used = self.used + price_sats
+        if over := self.over_limit(used):
+            return over
+        if self._balance is None:
+            return None
+        if self._cumulative:
+            needed = used + (self.orders + 1) * self._fee
+        else:
+            needed = price_sats + self._fee
+        return Reason.INSUFFICIENT_BALANCE if needed > self._balance else None
+
+    def over_limit(self, used: int) -> Reason | None:
+        """The exposure limit that this many sats would pass, None when they pass none."""
+        if 0 < self._limits.task_total < used:
+            return Reason.TASK_TOTAL
+        return Reason.EXPOSURE_LIMIT if used > self._limits.user_headroom else None

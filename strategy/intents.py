@@ -1,0 +1,146 @@
+"""What goes into a plan and what comes out of it: values only. Prices are sats of the whole order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from strategy.reasons import Reason
+
+IN_FLIGHT: frozenset[str] = frozenset({"reserved", "signed", "submitted", "unknown"})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnOrder:
+    """An open order of this task, as the ledger has it.
+
+    `live` pairs with a rung and can be cancelled. `reserved`, `signed`, `submitted` and `unknown` are in flight:
+    they pair with a rung, count as exposure and cannot be cancelled. `cancelling` only counts as exposure.
+    """
+
+    id: int
+    state: str
+    price_sats: int
+    quantity: Decimal
+    created_ms: int
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much this task may hold. All limits are inclusive.
+
+    `task_total` 0 is unlimited. `user_headroom` is the user's exposure left for this task, what the task already
+    holds included. `balance_sats` under the `reserved` balance model likewise includes what the venue holds back
+    for this task's orders. None in `balance_sats` and `fee_reserve_sats` (one order's fees) is "not known".
+    """
+
+    task_total: int
+    user_headroom: int
+    plan_bids: int
+    balance_sats: int | None
+    fee_reserve_sats: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Defaults of the service, the same for every task.
+
+    `tolerance` is a fraction of the rung's price within which a live bid is kept (never less than one tick).
+    """
+
+    tolerance: Decimal = Decimal("0.01")
+    min_age_ms: int = 60_000
+    stale_after_ms: int = 120_000
+    grace_no_floor_ms: int = 300_000
+
+    @classmethod
+    def for_loop(cls, loop_s: int) -> Rules:
+        """The defaults for a task with this cycle interval: a snapshot is stale after max(3 loops, 120 s)."""
+        return cls(stale_after_ms=max(3 * loop_s, 120) * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What one cycle hands to the next. `no_reference_since_ms`: when the reference price went missing."""
+
+    no_reference_since_ms: int | None = None
+
+    def as_dict(self) -> dict[str, int | None]:
+        """A plain dict of JSON values."""
+        return {"no_reference_since_ms": self.no_reference_since_ms}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, object]) -> Memory:
+        """The memory of `as_dict`; keys of other versions are ignored and what is no whole number is forgotten."""
+        since = values.get("no_reference_since_ms")
+        return cls(since if isinstance(since, int) and not isinstance(since, bool) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class CancelIntent:
+    """Cancel this live order. A hard one must happen even when our own bids cannot be read."""
+
+    order_id: int
+    price_sats: int
+    hard: bool
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceIntent:
+    """Place this order, once the plan's cancels are confirmed."""
+
+    rung: int
+    price_sats: int
+    quantity: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class RungNote:
+    """What becomes of one rung (0 is the top); without a price when none could be computed.
+
+    `order_id` is the own order that holds or renews it; `detail` refines the reason (cause of `range_empty`).
+    """
+
+    rung: int
+    price_sats: int | None
+    reason: Reason
+    order_id: int | None = None
+    detail: str = ""
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the rung stays without a bid that we hold, place or wait for."""
+        return self.order_id is None and self.reason is not Reason.PLACE
+
+    @property
+    def label(self) -> str:
+        """The reason with its detail, such as `range_empty (hardcap)`."""
+        return f"{self.reason} ({self.detail})" if self.detail else self.reason.value
+
+
+@dataclass(frozen=True, slots=True)
+class BidNote:
+    """What becomes of one own order."""
+
+    order_id: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The decision of one cycle: `to_cancel` and `to_place` in the order in which they are to be carried out.
+
+    `reference` is the unit price the range hangs on, None when there is none. `rungs` has one note for every rung
+    of the config's bidCount, `bids` one for every own order, `marks` what holds for the whole plan.
+    """
+
+    reference: Decimal | None
+    to_cancel: tuple[CancelIntent, ...]
+    to_place: tuple[PlaceIntent, ...]
+    rungs: tuple[RungNote, ...]
+    bids: tuple[BidNote, ...]
+    memory: Memory
+    marks: tuple[Reason, ...] = ()

@@ -1,0 +1,47 @@
+"""Why a rung or a bid is treated as it is: every code that a plan, a summary or a cycle record uses."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """One line each; the codes are stored and shown, so they do not change."""
+
+    # What is done.
+    PLACE = "place"  # a new bid is wanted at this rung
+    KEPT = "kept"  # a live bid is close enough to this rung
+    RENEW = "renew"  # close to its expiry: cancelled, and placed again at the rung's price of now
+    IN_FLIGHT = "in_flight"  # being placed, or its fate is unknown: the slot is blocked until that is settled
+    CANCELLING = "cancelling"  # a cancel was asked for and is not confirmed
+    EXPIRED = "expired"  # past its expiry, not closed in the ledger yet: the slot is blocked until then
+
+    # Why a rung gets no bid.
+    PLAN_BIDS = "plan_bids"  # the user's plan allows fewer bids per task
+    RANGE_EMPTY = "range_empty"  # low end above high end; the note's detail names the binding cause
+    RUNGS_MERGED = "rungs_merged"  # same price as the rung above, and the venue takes no equal bids
+    TASK_TOTAL = "task_total"  # would pass maxBidTotal
+    EXPOSURE_LIMIT = "exposure_limit"  # would pass the user's exposure limit
+    INSUFFICIENT_BALANCE = "insufficient_balance"  # the balance does not cover price and fee reserve
+    FEE_UNKNOWN = "fee_unknown"  # no usable fee rate: nothing is placed
+    BALANCE_UNKNOWN = "balance_unknown"  # the balance could not be read: nothing is placed
+    NO_REFERENCE = "no_reference"  # percent mode without a usable lowest ask: nothing is placed
+    MIN_AGE = "min_age"  # a bid too young to be replaced holds the slot
+    SLOT_TAKEN = "slot_taken"  # a bid that is left alone holds the slot
+    OWN_BIDS_UNKNOWN = "own_bids_unknown"  # our own bids could not be read: nothing is placed
+    REDUCE = "reduce"  # control says cancels only
+
+    # Why a live bid is cancelled or left alone.
+    HARDCAP = "hardcap"  # above hardcapSats
+    AT_ASK = "at_ask"  # at or above the lowest foreign ask: that listing could be bought instead
+    ABOVE_RANGE = "above_range"  # above the high end
+    BELOW_RANGE = "below_range"  # below the low end
+    WRONG_QUANTITY = "wrong_quantity"  # for another quantity than the config asks for
+    DUPLICATE = "duplicate"  # same price as another own bid, and more bids than rungs
+    OVER_COUNT = "over_count"  # more bids than rungs
+    SURPLUS = "surplus"  # the market moved: no rung is close to it
+    UPDATE_OFF = "update_off"  # no rung is close to it, but updateBidEnabled is false
+    EXPIRING = "expiring"  # no rung needs it and it is about to expire by itself
+
+    # Marks of a whole plan.
+    NO_REFERENCE_FIXED = "no_reference_fixed"  # fixed mode goes on without the ask cap

@@ -1,0 +1,15 @@
+"""When a bid is close enough to its expiry to be placed anew."""
+
+from __future__ import annotations
+
+from strategy.config import BidConfig
+from strategy.intents import OwnOrder
+
+
+def is_due(order: OwnOrder, config: BidConfig, now_ms: int) -> bool:
+    """Whether its remaining life is at most min(a quarter of the expiry, max(three cycles, a minute)).
+
+    Example: expiry 16 minutes, cycle 30 s: due in its last 90 s.
+    """
+    margin_ms = min(config.expiry_ms // 4, max(3 * config.loop_s, 60) * 1000)
+    return order.expires_ms - now_ms <= margin_ms

@@ -1,0 +1,136 @@
+"""A gateway with a real socket and a fake venue, on a loop in a thread; tests ask it as workers do."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.local_server import bind
+from core.settings import Settings
+from gateway.app import Gateway
+from markets.base import BidOrder
+from markets.client import MarketClient
+from tests.gateway.fake_venue import FakeVenue
+
+ORDER = BidOrder(
+    price=500_000,
+    quantity=Decimal(1),
+    slug="goosinals",
+    kind="ordinals",
+    payment="bc1qpayment",
+    payment_pubkey="02" + "ab" * 32,
+    receive="bc1preceive",
+    expires_ms=1_700_000_960_000,
+    timestamp_ms=1_700_000_000_000,
+    signature="AkcwRA==",
+    fee_rate="halfHourFee",
+)
+
+
+class Bench:
+    """One running gateway and its venue."""
+
+    def __init__(self, directory: Path, **settings: Any) -> None:
+        self.venue = FakeVenue()
+        self.least: dict[int, int] = {}
+        self._directory = directory
+        self._changed = settings
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._clients: list[MarketClient] = []
+        self.run(self._begin)
+
+    async def _begin(self) -> None:
+        self._server = self.venue.start()
+        base = f"http://127.0.0.1:{self.venue.port}"
+        settings = Settings(data_dir=self._directory, satflow_url=base, unisat_url=base, mempool_url=base)
+        self.settings = dataclasses.replace(settings, **self._changed)
+        self.gateway = Gateway(self.settings, lambda task: self.least.get(task, 0))
+        self._gateway_server = self.gateway.listen(bind(self.settings.gateway_socket))
+
+    def run(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Runs `work` on the gateway's loop and returns what it returns."""
+
+        async def on_loop() -> Any:
+            result = work(*args)
+            return await result if asyncio.iscoroutine(result) else result
+
+        return asyncio.run_coroutine_threadsafe(on_loop(), self._loop).result(10)
+
+    def client(self) -> MarketClient:
+        """A new asker with a connection of its own."""
+        client = MarketClient(self.settings.gateway_socket, timeout_s=20)
+        self._clients.append(client)
+        return client
+
+    def pause(self, seconds: float) -> None:
+        """Stops Satflow's key, as a 429 does."""
+        self.run(self.gateway.venues.satflow.budget.pause, seconds)
+
+    def waiting(self) -> int:
+        """Requests that wait for their turn at Satflow."""
+        return self.gateway.venues.satflow.budget.waiting()
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+        self.venue.closed_gates.clear()
+        self.run(self._end)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _end(self) -> None:
+        self._gateway_server.stop()
+        await self.gateway.stop()
+        await self._gateway_server.close_all_connections()
+        self._server.stop()
+        await self._server.close_all_connections()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+@pytest.fixture
+def make_bench() -> Iterator[Callable[..., Bench]]:
+    """Makes benches in short paths, since a socket's path has 107 bytes at most."""
+    made: list[Bench] = []
+    with tempfile.TemporaryDirectory(prefix="gw") as directory:
+
+        def make(**settings: Any) -> Bench:
+            made.append(Bench(Path(directory), **settings))
+            return made[-1]
+
+        yield make
+        for bench in made:
+            bench.close()
+
+
+@pytest.fixture
+def bench(make_bench: Callable[..., Bench]) -> Bench:
+    """A gateway on the practice market's dialect."""
+    return make_bench()
+
+
+def soon(within_s: float = 10) -> int:
+    """A deadline for a write."""
+    return int((time.time() + within_s) * 1000)
+
+
+def eventually(true: Callable[[], bool], within_s: float = 10) -> None:
+    """Waits until `true`; fails after `within_s`."""
+    end = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < end, "did not happen in time"
+        time.sleep(0.005)

@@ -1,0 +1,272 @@
+"""Writes through the socket: fences, deadlines, askers that go, and what an outcome means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from markets.base import (
+    AuthFailed,
+    BelowMinimum,
+    InsufficientFunds,
+    NotFound,
+    NotSupported,
+    PriceGrid,
+    RateLimited,
+    Refused,
+    Unavailable,
+    Unknown,
+    VenueError,
+)
+from tests.gateway.conftest import ORDER, Bench, eventually, soon
+from tests.gateway.fake_venue import CUT
+
+PLACE, CANCEL = "/bid/place", "/cancel"
+
+
+def _place(bench: Bench, *, task: int = 1, token: int = 1, within_s: float = 10) -> None:
+    bench.client().place(ORDER, task=task, token=token, deadline_ms=soon(within_s))
+
+
+def _read_something(bench: Bench) -> None:
+    """A read is the least urgent of all: whatever waited before it has been sent or dropped when it returns."""
+    bench.venue.answers["/activity/listings"] = {"data": {"items": []}}
+    bench.client().asks("goosinals", 0)
+
+
+def _cancel(bench: Bench) -> bool:
+    return bench.client().cancel("bc1qpayment", ["a" * 24], "AkcwRA==", task=1, token=1, deadline_ms=soon())
+
+
+def test_a_place_sends_the_documented_body_once(bench: Bench) -> None:
+    _place(bench)
+    (call,) = bench.venue.calls
+    assert (call.path, call.key) == (PLACE, "simulator")
+    assert call.body == {
+        "price": 500_000,
+        "quantity": 1,
+        "metaType": "ordinals",
+        "collectionSlug": "goosinals",
+        "bidderAddress": "bc1qpayment",
+        "bidderAddressPublicKey": ORDER.payment_pubkey,
+        "bidderTokenReceiveAddress": "bc1preceive",
+        "bidExpiry": 1_700_000_960_000,
+        "timestamp": 1_700_000_000_000,
+        "feeRate": "halfHourFee",
+        "signedBiddingMessage": "AkcwRA==",
+    }
+
+
+def test_a_cancel_says_whether_all_went(bench: Bench) -> None:
+    client = bench.client()
+    for failed in (0, 1):
+        bench.venue.answers[CANCEL] = {
+            "success": True,
+            "data": {"success": True, "successCount": 2 - failed, "failedCount": failed},
+        }
+        done = client.cancel("bc1qpayment", ["a" * 24, "b" * 24], "AkcwRA==", task=1, token=1, deadline_ms=soon())
+        assert done is (failed == 0)
+    assert bench.venue.calls[0].body == {
+        "makerAddress": "bc1qpayment",
+        "orderType": "bid",
+        "signature": "AkcwRA==",
+        "_ids": ["a" * 24, "b" * 24],
+        "multiple": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "error"),
+    [
+        (400, {"error": "Insufficient balance in bidding wallet"}, InsufficientFunds),
+        (400, {"error": "Price must be a multiple of 1000 sats"}, PriceGrid),
+        (400, {"error": "Price is below the minimum of 10000 sats"}, BelowMinimum),
+        (400, {"error": "bidExpiry must be at least 15 minutes away"}, Refused),
+        (422, {"error": "no"}, Refused),
+        (400, b"<html>", Refused),
+        (401, {"error": "bad key"}, AuthFailed),
+        (404, {"error": "no such collection"}, NotFound),
+        (403, {"error": "invalid signature"}, Refused),
+        (200, {"success": False, "error": "no"}, Refused),
+        (200, {"error": "no"}, Refused),
+        (200, b"not json", Unknown),
+        (200, [1], Unknown),
+        (200, {}, Unknown),
+        (200, b'{"success": NaN}', Unknown),
+        (301, {}, Unknown),
+        (500, {"error": "no"}, Unknown),
+        (502, b"<html>", Unknown),
+        (408, {}, Unknown),
+        (200, CUT, Unknown),
+    ],
+)
+def test_what_an_answer_to_a_place_means(bench: Bench, status: int, answer: Any, error: type[VenueError]) -> None:
+    bench.venue.statuses[PLACE], bench.venue.answers[PLACE] = status, answer
+    with pytest.raises(VenueError) as raised:
+        _place(bench)
+    assert type(raised.value) is error
+    assert len(bench.venue.calls) == 1
+
+
+def test_a_429_to_a_place_means_nothing_happened(bench: Bench) -> None:
+    bench.venue.statuses[PLACE], bench.venue.answers[PLACE] = 429, {"error": "please retry in 2 minutes"}
+    with pytest.raises(RateLimited) as raised:
+        _place(bench)
+    assert raised.value.retry_after_s == 120
+
+
+def test_a_venue_that_is_not_there_is_unavailable(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(satflow_url="http://127.0.0.1:9")
+    with pytest.raises(Unavailable):
+        _place(bench)
+
+
+def test_runes_go_to_the_practice_market_only(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(market="satflow", satflow_api_key="secret")
+    row = {**{name: getattr(ORDER, name) for name in ORDER.__slots__}, "kind": "runes"}
+    with pytest.raises(NotSupported):
+        bench.client().place(type(ORDER)(**row), task=1, token=1, deadline_ms=soon())
+    assert bench.venue.calls == []
+
+
+def test_a_fence_drops_what_is_queued_under_lower_tokens(bench: Bench) -> None:
+    bench.pause(0.6)
+    with ThreadPoolExecutor(4) as askers:
+        old = [askers.submit(_place, bench, token=4) for _ in range(3)]
+        new = askers.submit(_place, bench, token=5)
+        eventually(lambda: bench.waiting() == 4)
+        bench.client().fence(1, 5)
+        for each in old:
+            with pytest.raises(Refused) as raised:
+                each.result(10)
+            assert raised.value.code == "stale_token"
+        new.result(10)
+    assert len(bench.venue.of(PLACE)) == 1
+    with pytest.raises(Refused, match="fenced"):
+        _place(bench, token=4)
+    _place(bench, task=2, token=4)
+
+
+def test_a_fence_waits_for_what_is_on_the_wire(bench: Bench) -> None:
+    bench.venue.closed_gates.add(PLACE)
+    with ThreadPoolExecutor(2) as askers:
+        place = askers.submit(_place, bench, token=1)
+        eventually(lambda: len(bench.venue.of(PLACE)) == 1)
+        fence = askers.submit(bench.client().fence, 1, 2)
+        eventually(lambda: bench.gateway.fences._least.get(1) == 2)
+        assert not fence.done()
+        bench.client().fence(2, 9)  # another task's fence has nothing to wait for
+        bench.venue.closed_gates.clear()
+        place.result(10)
+        fence.result(10)
+
+
+def test_a_fence_waits_for_a_place_whose_asker_is_gone(bench: Bench) -> None:
+    bench.venue.closed_gates.add(PLACE)
+    leaver = bench.client()
+    with ThreadPoolExecutor(2) as askers:
+        place = askers.submit(leaver.place, ORDER, task=1, token=1, deadline_ms=soon())
+        eventually(lambda: len(bench.venue.of(PLACE)) == 1)
+        leaver._http._socket.shutdown(2)  # type: ignore[union-attr]
+        with pytest.raises(Unknown):
+            place.result(10)
+        fence = askers.submit(bench.client().fence, 1, 2)
+        eventually(lambda: bench.gateway.fences._least.get(1) == 2)
+        bench.client().profile()  # a whole exchange later ...
+        assert not fence.done()  # ... it still waits
+        bench.venue.closed_gates.clear()
+        fence.result(10)
+
+
+def test_a_task_unseen_since_the_start_is_fenced_by_the_database(bench: Bench) -> None:
+    bench.least[7] = 3
+    with pytest.raises(Refused) as raised:
+        _place(bench, task=7, token=2)
+    assert raised.value.code == "stale_token"
+    _place(bench, task=7, token=3)
+
+
+def test_a_place_whose_asker_has_gone_is_not_sent(bench: Bench) -> None:
+    bench.pause(0.5)
+    leaver = bench.client()
+    with ThreadPoolExecutor(1) as askers:
+        place = askers.submit(leaver.place, ORDER, task=1, token=1, deadline_ms=soon())
+        eventually(lambda: bench.waiting() == 1)
+        leaver._http._socket.shutdown(2)  # type: ignore[union-attr]
+        with pytest.raises(Unknown):
+            place.result(10)
+    _read_something(bench)
+    assert bench.venue.of(PLACE) == []
+
+
+def test_a_passed_deadline_is_not_sent(bench: Bench) -> None:
+    with pytest.raises(Unavailable):
+        _place(bench, within_s=-1)
+    bench.pause(0.3)
+    with pytest.raises(RateLimited):
+        _place(bench, within_s=0.1)
+    _read_something(bench)
+    assert bench.venue.of(PLACE) == []
+
+
+def test_a_deadline_is_ten_seconds_away_at_most(bench: Bench) -> None:
+    bench.pause(11)
+    with pytest.raises(RateLimited):
+        _place(bench, within_s=3600)
+
+
+def test_a_cancel_goes_before_what_waited_longer(bench: Bench) -> None:
+    bench.venue.answers[CANCEL] = {"success": True, "data": {"success": True, "successCount": 1, "failedCount": 0}}
+    bench.venue.answers["/address/bids"] = {"data": {"results": []}}
+    bench.venue.answers["/activity/listings"] = {"data": {"items": []}}
+    bench.venue.answers["/challenge"] = {"data": {"challenge": "sign me"}}
+    bench.pause(0.5)
+    with ThreadPoolExecutor(5) as askers:
+        asked = []
+        for count, (work, args) in enumerate(
+            (
+                (bench.client().asks, ("goosinals", 0)),
+                (lambda: _place(bench), ()),
+                (bench.client().own_bids, ("bc1qpayment", 0)),
+                (lambda: _cancel(bench), ()),
+                (bench.client().challenge, ("bc1qpayment",)),
+            ),
+            start=1,
+        ):
+            asked.append(askers.submit(work, *args))
+            eventually(lambda count=count: bench.waiting() == count)
+        for each in asked:
+            each.result(10)
+    # One request each fifth of a second after a pause, so they arrive in the order they were granted.
+    assert [call.path for call in bench.venue.calls] == [
+        CANCEL,
+        "/challenge",
+        "/address/bids",
+        PLACE,
+        "/activity/listings",
+    ]
+
+
+def test_a_venue_that_hangs_on_reads_still_hears_a_place_and_a_cancel(bench: Bench) -> None:
+    bench.venue.closed_gates.add("/activity/listings")
+    bench.venue.answers[CANCEL] = {"success": True, "data": {"success": True, "successCount": 1, "failedCount": 0}}
+    with ThreadPoolExecutor(6) as askers:
+        hung = [askers.submit(bench.client().asks, f"slug-{n}", 0) for n in range(6)]
+        eventually(lambda: len(bench.venue.of("/activity/listings")) == 3)
+        _place(bench)
+        _cancel(bench)
+        bench.venue.answers["/activity/listings"] = {"data": {"items": []}}
+        bench.venue.closed_gates.clear()
+        for each in hung:
+            each.result(10)
+
+
+def test_no_secret_is_logged(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG", logger="gateway"):
+        _place(bench)
+    assert '"operation": "place"' in caplog.text
+    assert "AkcwRA" not in caplog.text
+    assert bench.client().status()["venues"]["satflow"]["calls"] == {"place": {"ok": 1}}

@@ -1,0 +1,168 @@
+"""What the outcome of one exchange means, with real sockets where the moment of writing matters."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+import requests
+import responses
+
+from markets.base import RateLimited, Refused, Unavailable, Unknown, VenueError
+from markets.http import Http
+from markets.replies import Reply, retry_after_s
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+Serve = Callable[[bytes | None], Http]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Makes a venue that answers every request with the given bytes, or never (None)."""
+    listeners: list[socket.socket] = []
+    threads: list[threading.Thread] = []
+    kept: list[socket.socket] = []
+
+    def start(answer: bytes | None) -> Http:
+        listener = socket.create_server(("127.0.0.1", 0))
+        listeners.append(listener)
+
+        def work() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                kept.append(connection)
+                received = connection.recv(65536)
+                if answer is not None:
+                    connection.sendall(answer if received else b"")
+                    with contextlib.suppress(OSError):
+                        connection.shutdown(socket.SHUT_RDWR)
+
+        threads.append(threading.Thread(target=work, daemon=True))
+        threads[-1].start()
+        return Http(f"http://127.0.0.1:{listener.getsockname()[1]}", {}, connect_s=1, read_s=0.3)
+
+    yield start
+    for listener in listeners:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+    for thread in threads:
+        thread.join(5)
+    for connection in kept:
+        connection.close()
+
+
+CUTS = {
+    "nothing": b"",
+    "half a head": b"HTTP/1.1 200 OK\r\nCont",
+    "half a body": b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{",
+    "no HTTP": b"hello\r\n\r\n",
+    "bad gzip": b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd",
+    "silence": None,
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_after_the_first_byte_a_lost_answer_is_unknown_to_a_write_only(serve: Serve, cut: str) -> None:
+    http = serve(CUTS[cut])
+    with pytest.raises(Unknown):
+        http.write("/x", b"{}", None)
+    with pytest.raises(Unavailable):
+        http.read("/x")
+
+
+def test_what_never_connects_was_never_sent() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    for base in (f"http://127.0.0.1:{port}", "https://venue.invalid"):
+        with pytest.raises(Unavailable):
+            Http(base, {}).write("/x", b"{}", None)
+
+
+def test_the_permit_is_asked_when_the_connection_stands_and_nothing_is_written_without_it(serve: Serve) -> None:
+    asked: list[int] = []
+
+    def permit() -> None:
+        asked.append(1)
+        if len(asked) == 2:  # once before connecting, once before the first byte
+            raise Refused("stale_token")
+
+    http = serve(OK)
+    with pytest.raises(Refused) as raised:
+        http.write("/x", b"{}", permit)
+    assert raised.value.code == "stale_token"
+    assert len(asked) == 2
+    assert http.write("/x", b"{}", lambda: None) == {}
+
+
+def test_an_answer_in_gzip_is_bounded_by_what_it_unpacks_to(serve: Serve) -> None:
+    packed = gzip.compress(b" " * 50_000_000)
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n".encode()
+    with pytest.raises(Unavailable, match="more than"):
+        serve(head + packed).read("/x")
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("fault", "leaf"),
+    [
+        (requests.ConnectTimeout(), Unavailable),
+        (requests.ReadTimeout(), Unknown),
+        (requests.ConnectionError("reset"), Unknown),
+        (requests.exceptions.ChunkedEncodingError(), Unknown),
+    ],
+)
+def test_faults_that_the_library_names(fault: Exception, leaf: type[VenueError]) -> None:
+    responses.add(responses.POST, "https://venue.example/x", body=fault)
+    with pytest.raises(VenueError) as raised:
+        Http("https://venue.example", {}).write("/x", b"{}", None)
+    assert type(raised.value) is leaf
+    assert len(responses.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "seconds"),
+    [
+        ("7", b"", 7),
+        ("0.5", b"", 0.5),
+        ("99999999", b"", 900),
+        ("-5", b"", None),
+        ("soon", b"", None),
+        ("", b'{"error": "Too many requests, retry in 3 minutes"}', 180),
+        ("", b'{"error": "try again in 20 seconds"}', 20),
+        ("", b"<html>", None),
+    ],
+)
+def test_how_long_a_429_asks_to_wait(header: str, body: bytes, seconds: float | None) -> None:
+    found = retry_after_s(Reply(429, {"Retry-After": header} if header else {}, body))
+    assert found == seconds
+
+
+def test_a_429_may_name_the_moment() -> None:
+    moment = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
+    assert retry_after_s(Reply(429, {"Retry-After": moment}, b"")) == pytest.approx(60, abs=20)
+
+
+@responses.activate
+def test_a_429_carries_its_wait() -> None:
+    responses.add(responses.GET, "https://venue.example/x", status=429, headers={"Retry-After": "9"})
+    with pytest.raises(RateLimited) as raised:
+        Http("https://venue.example", {}).read("/x")
+    assert raised.value.retry_after_s == 9
+
+
+@responses.activate
+def test_the_environments_proxies_and_passwords_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://evil.example")
+    responses.add(responses.GET, "https://venue.example/x", json={})
+    http = Http("https://venue.example", {})
+    assert http.read("/x") == {}
+    assert http._session.trust_env is False

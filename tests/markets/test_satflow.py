@@ -1,0 +1,234 @@
+"""Satflow's own bids, floors, wallets, places and cancels: documented and observed shapes, and hostile ones."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import responses
+
+from markets.base import BidOrder, NotFound, NotSupported, Unavailable, Unknown
+from markets.satflow import Market, Satflow, profile
+
+BASE = "https://api.satflow.com/v1"
+ID = "65f0c0ffee65f0c0ffee65f0"
+
+
+@pytest.fixture
+def satflow() -> Satflow:
+    return Satflow(BASE, "key", "satflow")
+
+
+def _answers(path: str, answer: Any, status: int = 200) -> None:
+    body = answer if isinstance(answer, str) else json.dumps(answer)
+    responses.add(responses.GET, BASE + path, body=body, status=status)
+
+
+OWN = {
+    "bid_id": ID,
+    "inscription_id": None,
+    "price": 500_000,
+    "type": "collection",
+    "isNonCustodial": False,
+    "expiration": 1_700_000_960_000,
+    "attribute": {"trait_type": "Hat", "value": "Red"},
+    "inscription_metadata": {"collection": {"id": "goosinals"}},
+    "runes_metadata": None,
+}
+RUNE = {
+    **OWN,
+    "type": "rune",
+    "attribute": None,
+    "inscription_metadata": None,
+    "runes_metadata": {"runes": [{"name": "A•B", "amount": "12345", "divisibility": 2}]},
+}
+
+
+@responses.activate
+def test_own_bids_as_documented(satflow: Satflow) -> None:
+    item = {**OWN, "type": "individual", "inscription_id": "1i0", "inscription_metadata": None, "expiration": None}
+    _answers("/address/bids", {"success": True, "data": {"results": [OWN, {**RUNE, "bid_id": {"$oid": ID}}, item]}})
+    collection, rune, single = satflow.own_bids("bc1qpay")
+    assert (collection.venue_id, collection.slug, collection.kind, collection.price) == (
+        ID,
+        "goosinals",
+        "ordinals",
+        500_000,
+    )
+    assert (collection.expires_ms, collection.trait) == (1_700_000_960_000, ("Hat", "Red"))
+    assert (rune.venue_id, rune.slug, rune.kind, rune.quantity) == (ID, "A•B", "runes", Decimal("123.45"))
+    assert (single.slug, single.expires_ms) == ("", None)
+
+
+@responses.activate
+def test_own_bids_of_an_unknown_address_are_none(satflow: Satflow) -> None:
+    _answers("/address/bids", {"error": "address not found"}, status=404)
+    assert satflow.own_bids("bc1qpay") == ()
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {**OWN, "price": None},
+        {**OWN, "price": 5.5},
+        {**OWN, "bid_id": None},
+        {**OWN, "type": "mystery"},
+        {**OWN, "expiration": 1_700_000_960},
+        {**OWN, "expiration": "soon"},
+        {**OWN, "inscription_metadata": None},
+        {**OWN, "attribute": {"trait_type": "Hat"}},
+        {**RUNE, "runes_metadata": None},
+        {**RUNE, "runes_metadata": {"runes": []}},
+        {**RUNE, "runes_metadata": {"runes": [{"name": "A•B", "amount": "1.5", "divisibility": 2}]}},
+        {**RUNE, "runes_metadata": {"runes": [{"name": "A•B", "amount": "15", "divisibility": 39}]}},
+        None,
+    ],
+)
+def test_one_strange_own_bid_makes_all_unknown(satflow: Satflow, entry: Any) -> None:
+    _answers("/address/bids", {"data": {"results": [OWN, entry]}})
+    with pytest.raises(Unavailable):
+        satflow.own_bids("bc1qpay")
+
+
+@responses.activate
+@pytest.mark.parametrize("shape", [lambda rows: rows, lambda rows: {"results": rows}])
+def test_floors_of_many_slugs(satflow: Satflow, shape: Any) -> None:
+    rows = [
+        {"slug": "Goosinals", "floor": 1_000_000, "listedCount": 12},
+        {"slug": "empty", "floor": 0, "listedCount": 0},
+        {"slug": "bare", "floor": None},
+        {"slug": "uninvited", "floor": 5},
+    ]
+    _answers("/collection-stats/floors", {"success": True, "data": shape(rows)})
+    floors = satflow.floors(["goosinals", "empty", "bare", "unknown"], "ordinals")
+    assert sorted(floors) == ["bare", "empty", "goosinals"]
+    assert (floors["goosinals"].floor, floors["goosinals"].listed_count) == (Decimal(1_000_000), 12)
+    assert floors["empty"].floor is None and floors["bare"].floor is None
+    assert responses.calls[0].request.params == {"type": "ordinals", "slugs": "goosinals,empty,bare,unknown"}
+
+
+@responses.activate
+def test_rune_floors_keep_their_fractions(satflow: Satflow) -> None:
+    _answers("/collection-stats/floors", '{"data": [{"slug": "A•B", "floor": 0.899, "listedCount": "3"}]}')
+    assert satflow.floors(["AB"], "runes")["AB"].floor == Decimal("0.899")
+    with pytest.raises(Unavailable):
+        satflow.floors(["AB"], "ordinals")
+
+
+@responses.activate
+def test_wallet_contents(satflow: Satflow) -> None:
+    token = {"inscription_id": "1i0", "name": "Goose #1", "image_url": "https://x/1.png"}
+    full = {"token": token, "collection": {"id": "goosinals", "name": "Goosinals"}, "listing": {"price": 900}}
+    bare = {
+        "token": {"inscription_id": "2i0", "name": "\u0000" * 5, "image_url": "javascript:1"},
+        "collection": None,
+        "listing": None,
+    }
+    _answers("/address/wallet-contents", {"data": {"results": {"ordinals": [full, bare]}, "nextCursor": 2}})
+    page = satflow.wallet_contents("bc1p", 0)
+    first, second = page.entries
+    assert (first.name, first.collection_id, first.listed, first.listing_price) == ("Goose #1", "goosinals", True, 900)
+    assert (second.id, second.name, second.image_url, second.listed) == ("2i0", None, None, False)
+    assert page.following == 2
+
+
+@responses.activate
+@pytest.mark.parametrize("data", [{"address": "bc1qmulti"}, {"address": None, "multiSig": {"address": "bc1qmulti"}}])
+def test_the_bidding_wallet_as_documented_and_as_seen(satflow: Satflow, data: Any) -> None:
+    _answers("/address/bidding-wallet", {"data": data})
+    assert satflow.bidding_wallet("bc1qpay", "bc1p", "02ab") == "bc1qmulti"
+
+
+@responses.activate
+def test_challenge_and_item_are_checked(satflow: Satflow) -> None:
+    _answers("/challenge", {"challenge": "sign me"})
+    _answers("/item", {"data": {"id": "2i0"}})
+    assert satflow.challenge("bc1qpay") == "sign me"
+    with pytest.raises(Unavailable, match="another"):
+        satflow.item("1i0")
+    _answers("/address/bidding-wallet", {"data": {"address": None}})
+    with pytest.raises(NotFound):
+        satflow.bidding_wallet("bc1qpay", "bc1p", "02ab")
+
+
+def _order(**changed: Any) -> BidOrder:
+    fields: dict[str, Any] = {
+        "price": 500_000,
+        "quantity": Decimal(1),
+        "slug": "goosinals",
+        "kind": "ordinals",
+        "payment": "bc1qpay",
+        "payment_pubkey": "02ab",
+        "receive": "bc1p",
+        "expires_ms": 1_700_000_960_000,
+        "timestamp_ms": 1_700_000_000_000,
+        "signature": "c2ln",
+        "fee_rate": "halfHourFee",
+    }
+    return BidOrder(**fields | changed)
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"quantity": Decimal("2.0")}, b'"quantity": 2}'),
+        ({"quantity": Decimal("1E+3")}, b'"quantity": 1000}'),
+        ({"quantity": Decimal("12.50")}, b'"quantity": 12.5}'),
+        ({"quantity": Decimal("0.00000001")}, b'"quantity": 0.00000001}'),
+        ({"fee_rate": "1.5"}, b'"quantity": 1, "feeRate": 1.5}'),
+        ({"trait": ("Hat", "Red")}, b'"attribute": {"trait_type": "Hat", "value": "Red"}'),
+        ({"slug": "A•B"}, '"collectionSlug": "A•B"'.encode()),
+    ],
+)
+def test_numbers_are_sent_with_the_digits_that_were_signed(changed: Any, expected: bytes) -> None:
+    responses.add(responses.POST, BASE + "/bid/place", json={"success": True, "data": {"message": "ok"}})
+    Satflow(BASE, "key", "simulator").place(_order(**changed))
+    assert expected in responses.calls[0].request.body
+    json.loads(responses.calls[0].request.body)
+
+
+def test_rune_bids_are_not_sent_to_satflow(satflow: Satflow) -> None:
+    with pytest.raises(NotSupported):
+        satflow.place(_order(kind="runes"))
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("data", "gone"),
+    [
+        ({"success": True, "successCount": 1, "failedCount": 0}, True),
+        ({"success": True, "successCount": "1"}, True),
+        ({"success": True}, True),
+        ({"success": True, "successCount": 0, "failedCount": 1}, False),
+        ({"success": True, "successCount": 0}, False),
+        ({"success": False, "successCount": 1, "failedCount": 0}, False),
+    ],
+)
+def test_a_cancel_counts_what_failed(satflow: Satflow, data: Any, gone: bool) -> None:
+    responses.add(responses.POST, BASE + "/cancel", json={"success": True, "data": data})
+    assert satflow.cancel("bc1qpay", [ID], "c2ln") is gone
+
+
+@responses.activate
+@pytest.mark.parametrize("data", [None, {}, {"failedCount": "none"}, {"failedCount": -1}, []])
+def test_a_cancel_that_does_not_say_what_happened_is_unknown(satflow: Satflow, data: Any) -> None:
+    responses.add(responses.POST, BASE + "/cancel", json={"success": True, "data": data})
+    with pytest.raises(Unknown):
+        satflow.cancel("bc1qpay", [ID], "c2ln")
+
+
+@pytest.mark.parametrize(("market", "tick", "least"), [("satflow", 1000, 1000), ("simulator", 1000, 10_000)])
+def test_profiles(market: Market, tick: int, least: int) -> None:
+    ordinals, runes = profile(market, "ordinals"), profile(market, "runes")
+    assert (ordinals.venue, ordinals.tick, ordinals.min_bid, ordinals.min_duration_s) == (market, tick, least, 900)
+    assert (runes.tick, runes.min_bid, runes.equal_bids_allowed, runes.balance_model) == (1, 1, True, "per_bid")
+
+
+@pytest.mark.parametrize("base", ["http://api.satflow.com/v1", "ftp://127.0.0.1", "api.satflow.com"])
+def test_only_https_or_this_machine(base: str) -> None:
+    with pytest.raises(ValueError, match="neither"):
+        Satflow(base, "key", "satflow")

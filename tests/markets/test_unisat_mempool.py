@@ -1,0 +1,148 @@
+"""UniSat's rune book, and a mempool server's fees and balances."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import responses
+
+from markets.base import NotFound, Refused, Unavailable, VenueError
+from markets.mempool import Mempool
+from markets.unisat import PAGE_SIZE, Unisat
+
+UNISAT, MEMPOOL = "https://open-api.unisat.io", "https://mempool.example"
+LIST = UNISAT + "/v3/market/runes/auction/list"
+LOT = {"auctionId": "z1", "price": 150, "tick": "A•B", "amount": 100, "unitPrice": 1.5, "address": "bc1pseller"}
+RATES = {"fastestFee": 5, "halfHourFee": 4.5, "hourFee": "3", "economyFee": 2, "minimumFee": 1}
+
+
+def _book(*lots: Any, **data: Any) -> None:
+    responses.add(responses.POST, LIST, json={"code": 0, "msg": "ok", "data": {"list": list(lots), **data}})
+
+
+@responses.activate
+def test_a_rune_book_is_asked_and_read_as_documented() -> None:
+    _book(LOT, total=1, timestamp=1)
+    page = Unisat(UNISAT, "key").rune_book("A•B", 0)
+    (ask,) = page.entries
+    assert (ask.order_id, ask.price, ask.quantity, ask.unit_price) == ("z1", 150, 100, Decimal("1.5"))
+    assert (ask.maker, page.following) == ("bc1pseller", None)
+    request = responses.calls[0].request
+    assert request.headers["Authorization"] == "Bearer key"
+    assert json.loads(request.body) == {
+        "filter": {"nftType": "runes", "tick": "A•B", "isEnd": False},
+        "sort": {"unitPrice": 1},
+        "start": 0,
+        "limit": 99,
+    }
+
+
+@responses.activate
+def test_a_full_page_has_another_behind_it() -> None:
+    _book(*[LOT] * PAGE_SIZE, total=150)
+    _book(*[LOT] * 51, total=150)
+    unisat = Unisat(UNISAT, None)
+    assert unisat.rune_book("AB", 0).following == 99
+    assert unisat.rune_book("AB", 99).following is None
+
+
+@responses.activate
+def test_a_small_fraction_may_be_printed_with_its_exponent() -> None:
+    body = '{"code": 0, "data": {"list": [{"auctionId": "z", "price": 10, "amount": 100000000, "unitPrice": 1e-7}]}}'
+    responses.add(responses.POST, LIST, body=body)
+    assert Unisat(UNISAT, None).rune_book("AB", 0).entries[0].unit_price == Decimal("0.0000001")
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"price": 1.5},
+        {"price": True},
+        {"amount": 0},
+        {"amount": "1e2"},
+        {"amount": -100},
+        {"unitPrice": None},
+        {"unitPrice": "NaN"},
+        {"unitPrice": 15},
+        {"tick": "ANOTHER"},
+        {"auctionId": 7},
+    ],
+)
+def test_a_lot_that_does_not_add_up_makes_the_book_unreadable(changed: Any) -> None:
+    _book({**LOT, **changed})
+    with pytest.raises(Unavailable):
+        Unisat(UNISAT, None).rune_book("A•B", 0)
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ({"code": -106, "msg": "maintenance"}, Unavailable),
+        ({"code": -100, "msg": "no order"}, NotFound),
+        ({"code": -1, "msg": "bad"}, Refused),
+        ({"code": True, "data": {"list": []}}, Unavailable),
+        ({"data": {"list": []}}, Unavailable),
+        ({"code": 0, "data": {}}, Unavailable),
+        ([], Unavailable),
+    ],
+)
+def test_what_unisat_says_instead_of_a_book(answer: Any, error: type[VenueError]) -> None:
+    responses.add(responses.POST, LIST, json=answer)
+    with pytest.raises(VenueError) as raised:
+        Unisat(UNISAT, None).rune_book("A•B", 0)
+    assert type(raised.value) is error
+
+
+@responses.activate
+def test_fee_rates() -> None:
+    responses.add(responses.GET, MEMPOOL + "/api/v1/fees/recommended", json=RATES)
+    fees = Mempool(MEMPOOL).fees(7)
+    assert (fees.fastest, fees.half_hour, fees.hour) == (5, Decimal("4.5"), 3)
+    assert (fees.economy, fees.minimum, fees.taken_ms) == (2, 1, 7)
+
+
+@responses.activate
+@pytest.mark.parametrize("changed", [{"hourFee": None}, {"hourFee": 0}, {"hourFee": True}, {"hourFee": "1e1"}])
+def test_a_strange_fee_rate_is_no_answer(changed: Any) -> None:
+    responses.add(responses.GET, MEMPOOL + "/api/v1/fees/recommended", json={**RATES, **changed})
+    with pytest.raises(Unavailable):
+        Mempool(MEMPOOL).fees(7)
+
+
+@responses.activate
+def test_a_balance_is_confirmed_and_unconfirmed_together() -> None:
+    stats = {
+        "address": "bc1q",
+        "chain_stats": {"funded_txo_sum": 1000, "spent_txo_sum": 400},
+        "mempool_stats": {"funded_txo_sum": 50, "spent_txo_sum": 300},
+    }
+    responses.add(responses.GET, MEMPOOL + "/api/address/bc1q", json=stats)
+    assert Mempool(MEMPOOL).balance("bc1q") == 350
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "stats",
+    [
+        {},
+        {"chain_stats": {"funded_txo_sum": 1, "spent_txo_sum": 0}},
+        {
+            "chain_stats": {"funded_txo_sum": 1, "spent_txo_sum": 2},
+            "mempool_stats": {"funded_txo_sum": 0, "spent_txo_sum": 0},
+        },
+        {
+            "address": "bc1qother",
+            "chain_stats": {"funded_txo_sum": 1, "spent_txo_sum": 0},
+            "mempool_stats": {"funded_txo_sum": 0, "spent_txo_sum": 0},
+        },
+    ],
+)
+def test_a_strange_balance_is_no_answer(stats: Any) -> None:
+    responses.add(responses.GET, MEMPOOL + "/api/address/bc1q", json=stats)
+    with pytest.raises(Unavailable):
+        Mempool(MEMPOOL).balance("bc1q")

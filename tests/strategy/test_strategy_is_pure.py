@@ -1,0 +1,93 @@
+"""The core decides and does nothing else: standard library only, no clock, no I/O, no logger, no random, no floats."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from strategy.bidding import Memory
+from strategy.summary import summary
+from tests.strategy.market import book, carry_out, ladder_config, plan
+
+MODULES = sorted((Path(__file__).parents[2] / "strategy").glob("*.py"))
+ALLOWED = {
+    "__future__", "collections", "dataclasses", "decimal", "enum", "itertools", "json", "math", "re", "strategy", "typing",
+}  # fmt: skip
+
+
+def imports(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            names.add((node.module or "").split(".")[0])
+    return names
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_imports_only_what_cannot_look_at_the_world(path: Path) -> None:
+    assert imports(path) <= ALLOWED
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_no_floats(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        assert not (isinstance(node, ast.Constant) and isinstance(node.value, float)), node.lineno
+        assert not (isinstance(node, ast.Name) and node.id in {"float", "open", "print"}), node.lineno
+        assert not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and path.stem != "pricing"), (
+            node.lineno
+        )
+
+
+def test_loads_no_heavy_module() -> None:
+    code = "import sys, strategy.bidding, strategy.summary; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    assert not {"asyncio", "socket", "logging", "random", "ssl", "requests", "pydantic", "tornado"} & set(loaded)
+
+
+def test_decides_a_book_of_200_orders_at_once() -> None:
+    """The aim is 100 us; a shared machine gets ten times that."""
+    config, market = ladder_config(), book(*range(100_000, 200_000, 500))
+    own = carry_out(config, [], plan(config, market))
+
+    def once() -> float:
+        started = time.perf_counter()
+        plan(config, market, own)
+        return time.perf_counter() - started
+
+    assert len(market.asks) == 200
+    assert min(once() for _ in range(200)) < 0.001
+
+
+@pytest.mark.parametrize(
+    ("placed", "kept", "cancelled", "skipped", "text"),
+    [
+        (2, 2, 1, ["exposure_limit"], "placed 2, kept 2, cancelled 1; skipped 1 exposure_limit"),
+        (0, 0, 0, [], "placed 0, kept 0, cancelled 0"),
+        (1, 0, 0, ["task_total", "min_age", "task_total"], "placed 1, kept 0, cancelled 0; skipped 2 task_total, 1 min_age"),
+        (0, 0, 0, ["range_empty (hardcap)"] * 5, "placed 0, kept 0, cancelled 0; skipped 5 range_empty (hardcap)"),
+    ],
+)  # fmt: skip
+def test_summary(placed: int, kept: int, cancelled: int, skipped: list[str], text: str) -> None:
+    assert summary(placed, kept, cancelled, skipped) == text
+
+
+def test_summary_of_a_plan() -> None:
+    result = plan(ladder_config(bid_count=3), book(12_000))
+
+    skipped = [note.label for note in result.rungs if note.is_skipped]
+    assert summary(0, 0, 0, skipped) == "placed 0, kept 0, cancelled 0; skipped 3 range_empty (min_bid)"
+
+
+def test_memory_survives_as_a_plain_dict() -> None:
+    assert Memory.from_dict(Memory(5).as_dict()) == Memory(5)
+    assert Memory.from_dict({}) == Memory()
+    assert Memory.from_dict({"no_reference_since_ms": "soon", "of_another_version": 1}) == Memory()

@@ -1,0 +1,109 @@
+"""The worked examples of the strategy's rules, with the numbers they were written down with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from strategy.pricing import vwap
+from tests.strategy.market import (
+    book,
+    cancelled,
+    carry_out,
+    ladder_config,
+    order,
+    orders,
+    placed,
+    plan,
+    rune_ask,
+    rung_reasons,
+    with_limits,
+)
+
+LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
+
+
+def test_example_1_ladder() -> None:
+    result = plan(ladder_config(), book(100_000, 120_000))
+
+    assert placed(result) == LADDER
+    assert sum(placed(result)) == 225_000
+    assert [intent.rung for intent in result.to_place] == [0, 1, 2, 3, 4]
+    assert result.to_cancel == ()
+    assert result.reference == Decimal(100_000)
+    assert rung_reasons(result) == ["place"] * 5
+
+
+def test_example_2_rounding_and_cap() -> None:
+    config = ladder_config(
+        bid_percent_low=Decimal("0.60"), bid_percent_high=Decimal("0.85"), bid_count=4, hardcap_sats=70_000
+    )
+
+    assert placed(plan(config, book(87_300))) == [70_000, 64_000, 58_000, 53_000]
+
+
+def test_example_3_budget_skips_and_goes_on() -> None:
+    result = plan(ladder_config(), book(100_000), limits=with_limits(task_total=150_000))
+
+    assert placed(result) == [75_000, 60_000, 15_000]
+    assert sum(placed(result)) == 150_000
+    assert rung_reasons(result) == ["place", "place", "task_total", "task_total", "place"]
+
+
+def test_example_7_floor_drop_cancels_first_and_from_the_top() -> None:
+    own = orders(*LADDER)
+
+    result = plan(ladder_config(), book(70_000), own)
+
+    assert cancelled(result) == [
+        (75_000, True, "above_range"),
+        (60_000, True, "above_range"),
+        (45_000, False, "surplus"),
+        (15_000, False, "surplus"),
+    ]
+    assert placed(result) == [52_000, 41_000, 21_000, 11_000]
+    assert [note.price_sats for note in result.rungs] == [52_000, 41_000, 31_000, 21_000, 11_000]
+    assert rung_reasons(result) == ["place", "place", "kept", "place", "place"]
+    left = carry_out(ladder_config(), own, result)
+    assert sum(each.price_sats for each in left) == 155_000
+    assert 30_000 + sum(placed(result)) == 155_000
+
+
+def test_example_7_with_a_cancel_that_is_not_confirmed() -> None:
+    """Its 75,000 stays reserved with the kept 30,000, so that the last rung has no room."""
+    own = [order(1, 75_000, "cancelling"), order(4, 30_000)]
+
+    result = plan(ladder_config(), book(70_000), own, with_limits(task_total=225_000))
+
+    assert placed(result) == [52_000, 41_000, 21_000]
+    assert 75_000 + 30_000 + sum(placed(result)) == 219_000
+    assert rung_reasons(result) == ["place", "place", "kept", "place", "task_total"]
+
+
+def test_example_8_second_task_gets_what_is_left_of_the_users_exposure() -> None:
+    config = ladder_config(bid_mode="fixed", bid_fixed_low=45_000, bid_fixed_high=60_000, bid_count=2)
+
+    result = plan(config, book(100_000), limits=with_limits(user_headroom=300_000 - 255_000))
+
+    assert placed(result) == [45_000]
+    assert rung_reasons(result) == ["exposure_limit", "place"]
+
+
+def test_example_9_unknown_fate_blocks_the_slot_until_the_ledger_closes_it() -> None:
+    config = ladder_config(bid_mode="fixed", bid_fixed_low=52_000, bid_fixed_high=52_000, bid_count=1)
+    intent = order(1, 52_000, "unknown")
+
+    assert placed(plan(config, book(100_000), [intent])) == []
+    assert plan(config, book(100_000), [replace(intent, state="live")]).to_cancel == ()
+    assert placed(plan(config, book(100_000), [])) == [52_000]
+
+
+def test_example_10_vwap_of_a_rune_book() -> None:
+    asks = [rune_ask("400000", "1.00"), rune_ask("300000", "1.10"), rune_ask("800000", "1.20")]
+
+    price, walked = vwap(asks, 1_000_000)
+
+    assert price is not None
+    assert walked == 1_000_000
+    assert abs(price * 925_000 - 1_000_000) < Decimal("1e-30")
+    assert str(price).startswith("1.081081081")
