@@ -182,10 +182,13 @@ def saw(order: Order, venue_id: str, now_ms: int) -> None:
     order.venue_id, order.misses = venue_id, 0
 
 
-def missed(order: Order) -> int:
-    """One more good read that does not show the order; returns how many in a row."""
-    Order.update(misses=Order.misses + 1).where(Order.id == order.id).execute()
-    order.misses += 1
+def missed(order: Order, read_ms: int) -> int:
+    """One more good read, begun at `read_ms`, that does not show the order; returns how many in a row.
+
+    `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
+    """
+    Order.update(misses=Order.misses + 1, updated_ms=read_ms).where(Order.id == order.id).execute()
+    order.misses, order.updated_ms = order.misses + 1, read_ms
     return int(order.misses)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField
 
 from models.base import Row, transaction
+from models.prepared import Prepared
 from models.users import User
 
 MAX_TRIES = 5
@@ -110,23 +111,25 @@ def open_session(token_hash: str, user_id: int, now_ms: int) -> None:
         Session.delete().where(Session.user == user_id, Session.token_hash.not_in(kept)).execute()
 
 
+_USER_FIELDS = [field.name for field in User._meta.sorted_fields]
+_SESSION = Prepared(
+    lambda: (
+        Session.select(Session.used_ms, *User._meta.sorted_fields)
+        .join(User)
+        .where(Session.token_hash == "", Session.used_ms > 0, Session.created_ms > 0)
+    )
+)
+
+
 def user_of_session(token_hash: str, now_ms: int) -> User | None:
     """Whom the token belongs to, unless it was idle for IDLE_MS or is older than ABSOLUTE_MS. Keeps it from idling."""
-    session = (
-        Session.select(Session, User)
-        .join(User)
-        .where(
-            Session.token_hash == token_hash,
-            Session.used_ms > now_ms - IDLE_MS,
-            Session.created_ms > now_ms - ABSOLUTE_MS,
-        )
-        .get_or_none()
-    )
-    if session is None:
+    rows = _SESSION.rows(token_hash, now_ms - IDLE_MS, now_ms - ABSOLUTE_MS)
+    if not rows:
         return None
-    if now_ms - session.used_ms > _TOUCH_MS:
+    used_ms, *values = rows[0]
+    if now_ms - used_ms > _TOUCH_MS:
         Session.update(used_ms=now_ms).where(Session.token_hash == token_hash).execute()
-    return session.user
+    return User(**dict(zip(_USER_FIELDS, values, strict=True)))
 
 
 def end_session(token_hash: str) -> None:
@@ -135,7 +138,9 @@ def end_session(token_hash: str) -> None:
 
 
 def end_sessions(user_id: int) -> None:
-    """Logs the user out everywhere."""
+    """Logs the user out everywhere, and takes back what was given out for signing in again."""
+    addresses = User.select(User.address).where(User.id == user_id)
+    Challenge.delete().where(Challenge.address.in_(addresses)).execute()
     Session.delete().where(Session.user == user_id).execute()
 
 
@@ -143,3 +148,8 @@ def purge_sessions(now_ms: int) -> None:
     """Forgets sessions that no token can use any more."""
     over = (Session.used_ms <= now_ms - IDLE_MS) | (Session.created_ms <= now_ms - ABSOLUTE_MS)
     Session.delete().where(over).execute()
+
+
+def users_with_sessions() -> list[User]:
+    """Everybody who is signed in somewhere."""
+    return list(User.select().where(User.id.in_(Session.select(Session.user))))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from peewee import SQL, BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField
+from peewee import SQL, BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField, fn
 
 from models.base import Row, primary_key, transaction
 from models.users import User
@@ -36,6 +36,11 @@ class TaskLimitReached(Exception):
         self.max_tasks = max_tasks
 
 
+def is_running(desired: str, observed: str) -> bool:
+    """Wanted to run, and not given up on."""
+    return desired == RUNNING and observed != "crashed"
+
+
 class _Task(Row):
     """What bidding and auto-list tasks have in common. `token` only grows: the newest worker has the highest."""
 
@@ -60,8 +65,8 @@ class _Task(Row):
 
     @property
     def is_running(self) -> bool:
-        """What the API says: wanted to run, and not given up on."""
-        return self.desired == RUNNING and self.observed != "crashed"
+        """What the API says."""
+        return is_running(self.desired, self.observed)
 
 
 class BiddingTask(_Task):
@@ -235,6 +240,11 @@ def remove_tombstone(task_id: int) -> None:
     BiddingTask.delete().where(BiddingTask.id == task_id, BiddingTask.deleted_ms.is_null(False)).execute()
 
 
+def remove_autolist_task(task_id: int) -> None:
+    """Removes an auto-list task for good; no worker runs one yet, so nothing is owed."""
+    AutolistTask.delete().where(AutolistTask.id == task_id).execute()
+
+
 def raise_token(task_id: int) -> int:
     """The task's next token; whoever holds an older one has lost the right to act."""
     with transaction(durable=True):
@@ -246,6 +256,12 @@ def least_token(task_id: int) -> int:
     """The token below which nobody may act for the task; beyond all tokens when there is no such task."""
     token = BiddingTask.select(BiddingTask.token).where(BiddingTask.id == task_id).scalar()
     return 2**62 if token is None else token
+
+
+def under_token(task_id: int, token: int) -> BiddingTask | None:
+    """The task with its user, as the worker with `token` may see it; None once it is gone or another's to act for."""
+    query = BiddingTask.select(BiddingTask, User).join(User)
+    return query.where(BiddingTask.id == task_id, BiddingTask.token == token).first()
 
 
 def observe(task_id: int, observed: str, **facts: object) -> None:
@@ -266,12 +282,56 @@ def forget_workers() -> None:
     BiddingTask.update(observed=STOPPED, pid=None).where(BiddingTask.observed != "crashed").execute()
 
 
-def rows_of_interest(with_open_orders: Sequence[int]) -> list[BiddingTask]:
-    """The rows a manager must look at: wanted, observed as something else than stopped, deleted, or owing orders."""
-    interesting = (
+def report_error(task_id: int, token: int, text: str) -> None:
+    """A worker's own `set_error`: nothing is written when another worker has taken over."""
+    BiddingTask.update(last_error=text).where(BiddingTask.id == task_id, BiddingTask.token == token).execute()
+
+
+def stop_wanting(task_id: int, reason: str) -> None:
+    """The service, not the user, wants the task stopped; `reason` is for its owner."""
+    BiddingTask.update(desired=STOPPED, last_error=reason).where(
+        BiddingTask.id == task_id, BiddingTask.desired == RUNNING
+    ).execute()
+
+
+def with_owner(task_id: int) -> BiddingTask | None:
+    """The bidding task of this id, deleted or not, with its user; for the manager only."""
+    return BiddingTask.select(BiddingTask, User).join(User).where(BiddingTask.id == task_id).get_or_none()
+
+
+def count_by_observed() -> dict[str, int]:
+    """How many bidding tasks are observed in which state."""
+    rows: Any = BiddingTask.select(BiddingTask.observed, fn.COUNT(BiddingTask.id)).group_by(BiddingTask.observed)
+    return dict(rows.tuples())
+
+
+class Glance(NamedTuple):
+    """The little of a row by which a manager sees whether anything is to be done."""
+
+    id: int
+    desired: str
+    observed: str
+    revision: int
+    deleted_ms: int | None
+
+
+def _of_interest(with_open_orders: Sequence[int]) -> Any:
+    return (
         (BiddingTask.desired == RUNNING)
         | (BiddingTask.observed != STOPPED)
         | BiddingTask.deleted_ms.is_null(False)
         | BiddingTask.id.in_(list(with_open_orders))
     )
-    return list(BiddingTask.select(BiddingTask, User).join(User).where(interesting).order_by(SQL("1")))
+
+
+def glances(with_open_orders: Sequence[int]) -> list[Glance]:
+    """The rows of `rows_of_interest`, but cheap: this is asked every second."""
+    columns = [getattr(BiddingTask, name) for name in Glance._fields]
+    rows: Any = BiddingTask.select(*columns).where(_of_interest(with_open_orders)).order_by(SQL("1")).tuples()
+    return [Glance._make(row) for row in rows]
+
+
+def rows_of_interest(with_open_orders: Sequence[int]) -> list[BiddingTask]:
+    """The rows a manager must look at: wanted, observed as something else than stopped, deleted, or owing orders."""
+    wanted = _of_interest(with_open_orders)
+    return list(BiddingTask.select(BiddingTask, User).join(User).where(wanted).order_by(SQL("1")))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField
 
 from core.plans import FIRST_PLAN, Plan
@@ -57,7 +59,7 @@ def may_sign_in(address: str, whitelist: frozenset[str], admins: frozenset[str])
     return Whitelist.select().where(Whitelist.address == address).exists()
 
 
-def find_or_create(address: str, plans: dict[str, Plan], now_ms: int) -> User:
+def find_or_create(address: str, plans: Mapping[str, Plan], now_ms: int) -> User:
     """The user of `address`, made with the first plan at the first sign-in."""
     with transaction():
         user = User.get_or_none(User.address == address)
@@ -75,11 +77,16 @@ def set_plan(user_id: int, plan: str, expires_ms: int, now_ms: int) -> None:
         Subscription.create(user=user_id, plan=plan, started_ms=now_ms, expires_ms=expires_ms)
 
 
+def subscription_of(user_id: int) -> Subscription | None:
+    """Which plan the user has, and until when."""
+    return Subscription.get_or_none(Subscription.user == user_id)
+
+
 def refusal_to_trade(
-    user: User, plans: dict[str, Plan], whitelist: frozenset[str], admins: frozenset[str], now_ms: int
+    user: User, plans: Mapping[str, Plan], whitelist: frozenset[str], admins: frozenset[str], now_ms: int
 ) -> str | None:
     """Why the user's tasks must not run now (plan over or unknown, no longer whitelisted), or None."""
-    subscription = Subscription.get_or_none(Subscription.user == user.id)
+    subscription = subscription_of(user.id)
     if subscription is None or subscription.expires_ms <= now_ms:
         return "plan expired"
     if subscription.plan not in plans:

@@ -105,8 +105,8 @@ MAX_PERCENT = 10
 MAX_TEXT = 200
 MAX_QUANTITY = Decimal(2**128)  # rune amounts are 128 bits in their smallest unit ...
 MAX_DECIMALS = 38  # ... which is at most 38 decimals of a token
-_COLLECTION = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_TICKER = re.compile(r"[A-Z](?:\u2022?[A-Z])*")
+_COLLECTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_TICKER = re.compile(r"[A-Za-z](?:\u2022?[A-Za-z])*")
 _BULLET = "\u2022"
 _TICKER_LETTERS = 28
 
@@ -170,9 +170,9 @@ def _slug(config: BidConfig) -> Iterator[Problem]:
         return
     elif config.type == "rune":
         letters = len(config.slug.replace(_BULLET, ""))
-        if not _TICKER.fullmatch(config.slug.upper()) or letters > _TICKER_LETTERS:
+        if not _TICKER.fullmatch(config.slug) or letters > _TICKER_LETTERS:
             yield Problem("slug", f"must be a ticker of 1 to {_TICKER_LETTERS} letters, bullets only between letters")
-    elif not _COLLECTION.fullmatch(config.slug.lower()):
+    elif not _COLLECTION.fullmatch(config.slug):
         yield Problem("slug", "must be letters, digits, dots, dashes and underscores, a letter or digit first")
 
 

@@ -32,6 +32,7 @@ LEGAL: list[BidConfig] = [
     ladder_config(hardcap_sats=MAX_SATS),
     ladder_config(bid_percent_low=Decimal("0.75")),
     ladder_config(bid_percent_high=Decimal(10)),
+    ladder_config(outbid_percent=Decimal("1E-38")),
     ladder_config(bid_expiry_minutes=15, loop_seconds=5),
     ladder_config(bid_expiry_minutes=15, loop_seconds=420),
     ladder_config(bid_expiry_minutes=10_080, loop_seconds=86_400),
@@ -50,7 +51,10 @@ LEGAL: list[BidConfig] = [
 ]
 
 BROKEN: list[tuple[BidConfig, str]] = [
-    *((ladder_config(slug=slug), "slug") for slug in ("", " ", "-cats", "cats dogs", "cats/dogs", "кот", "a" * 201)),
+    *(
+        (ladder_config(slug=slug), "slug")
+        for slug in ("", " ", "-cats", "cats dogs", "cats/dogs", "кот", "\u212aat", "a" * 201, "-" * 200)
+    ),
     *((rune_config(slug=slug), "slug") for slug in ("", "A1", "•A", "A•", "A••B", "A B", "A" * 29, "ß")),
     (ladder_config(type="runes"), "type"),
     (ladder_config(bid_mode="cheap"), "bid_mode"),
@@ -65,7 +69,7 @@ BROKEN: list[tuple[BidConfig, str]] = [
     *(
         (ladder_config(**{name: Decimal(value)}), name)
         for name in ("bid_percent_low", "bid_percent_high", "outbid_percent")
-        for value in ("0", "-0.1", "10.01", "NaN", "sNaN", "Infinity", "-Infinity", "1E-999999")
+        for value in ("0", "-0.1", "10.01", "NaN", "sNaN", "Infinity", "-Infinity", "1E-39", "1E-999999")
     ),
     *(
         (ladder_config(**{name: value}), name)
@@ -97,7 +101,10 @@ BROKEN: list[tuple[BidConfig, str]] = [
     ),
     (ladder_config(quantity=Decimal("1.5")), "quantity"),
     *((ladder_config(fee_rate=rate), "fee_rate") for rate in ("", "economyFee", "12")),
-    *((ladder_config(fee_rate=Decimal(rate)), "fee_rate") for rate in ("0.999", "10000.1", "1.2345", "NaN", "Infinity")),
+    *(
+        (ladder_config(fee_rate=Decimal(rate)), "fee_rate")
+        for rate in ("0.999", "10000.1", "1.2345", "NaN", "Infinity")
+    ),
 ]  # fmt: skip
 
 

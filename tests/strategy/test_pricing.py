@@ -108,3 +108,7 @@ def test_vwap_walks_asks_upwards_and_takes_the_last_in_part(depth: int, price: s
 def test_vwap_of_an_empty_or_worthless_book_is_not_known() -> None:
     assert vwap([], 1_000) == (None, 0)
     assert vwap([rune_ask("100", "0"), rune_ask("0", "5")], 1_000) == (None, 0)
+
+
+def test_vwap_passes_over_asks_of_nothing() -> None:
+    assert vwap([rune_ask("0", "0.5"), rune_ask("100", "0"), *TWO_ASKS], 100) == (Decimal(1), 100)

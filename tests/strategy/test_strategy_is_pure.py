@@ -16,7 +16,8 @@ from tests.strategy.market import book, carry_out, ladder_config, plan
 
 MODULES = sorted((Path(__file__).parents[2] / "strategy").glob("*.py"))
 ALLOWED = {
-    "__future__", "collections", "dataclasses", "decimal", "enum", "itertools", "json", "math", "re", "strategy", "typing",
+    "__future__", "collections", "dataclasses", "decimal", "enum", "itertools", "json", "math", "re", "strategy",
+    "typing",
 }  # fmt: skip
 
 
@@ -72,7 +73,8 @@ def test_decides_a_book_of_200_orders_at_once() -> None:
     [
         (2, 2, 1, ["exposure_limit"], "placed 2, kept 2, cancelled 1; skipped 1 exposure_limit"),
         (0, 0, 0, [], "placed 0, kept 0, cancelled 0"),
-        (1, 0, 0, ["task_total", "min_age", "task_total"], "placed 1, kept 0, cancelled 0; skipped 2 task_total, 1 min_age"),
+        (1, 0, 0, ["task_total", "min_age", "task_total"],
+         "placed 1, kept 0, cancelled 0; skipped 2 task_total, 1 min_age"),
         (0, 0, 0, ["range_empty (hardcap)"] * 5, "placed 0, kept 0, cancelled 0; skipped 5 range_empty (hardcap)"),
     ],
 )  # fmt: skip

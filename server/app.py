@@ -1,0 +1,151 @@
+"""One HTTP server process: the application, and its life from start to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+from tornado.web import Application
+
+from core import log as logs
+from core.errors import SettingsError
+from core.settings import Settings
+from markets.client import MarketClient
+from models import base, schema, sessions
+from server.base import UnknownRoute, log_request
+from server.blocking import Pool
+from server.budget import CallBudget
+from server.gate import Gate
+from server.manager import WAIT_S, Manager
+from server.services import InFlight, Services, TaskLocks
+from server.urls import ROUTES
+from wallet import bip322
+from wallet.address import AddressError, sign_in_address
+from wallet.client import SignerClient
+
+log = logging.getLogger(__name__)
+
+_THREADS = 16
+_SIGNER_S = 5.0
+_DRAIN_S = 1.5
+_IDLE_S = 75
+_BODY_S = 15
+_MAX_HEADERS = 16 * 1024
+_NO_LIMIT = 1 << 60  # the gate has its own, and a better answer
+_PURGE_S = 3600.0
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def make_app(
+    settings: Settings, *, clock_ms: Callable[[], int] = now_ms, manager_wait_s: float = WAIT_S
+) -> Application:
+    """The application, over the database connection of this process. Raises SettingsError for a bad address.
+
+    `manager_wait_s` is how long a manager that is away is waited for.
+    """
+    services = Services(
+        settings=settings,
+        whitelist=_addresses("BIDKEEPER_WHITELIST", settings.whitelist),
+        admins=_addresses("BIDKEEPER_ADMINS", settings.admins),
+        clock_ms=clock_ms,
+        manager=Manager(settings.manager_socket, wait_s=manager_wait_s),
+        market=Pool(lambda: MarketClient(settings.gateway_socket), _THREADS, "market", MarketClient.close),
+        signer=Pool(lambda: SignerClient(settings.signer_socket, _SIGNER_S), _THREADS, "signer"),
+        budget=CallBudget(settings.sign_in_per_minute, time.monotonic),
+        locks=TaskLocks(),
+        in_flight=InFlight(),
+    )
+    return Application([*ROUTES], default_handler_class=UnknownRoute, log_function=log_request, services=services)
+
+
+def make_server(app: Application) -> HTTPServer:
+    """The HTTP server in front of `app`; the gate refuses large bodies before Tornado's own, blunter, limits do."""
+    return HTTPServer(
+        Gate(app),
+        max_body_size=_NO_LIMIT,
+        max_header_size=_MAX_HEADERS,
+        idle_connection_timeout=_IDLE_S,
+        body_timeout=_BODY_S,
+    )
+
+
+def _addresses(setting: str, texts: frozenset[str]) -> frozenset[str]:
+    """Every address in the one form in which it is compared."""
+    found, problems = set(), []
+    for text in sorted(texts):
+        try:
+            found.add(text if text == "*" and setting.endswith("WHITELIST") else sign_in_address(text))
+        except AddressError as error:
+            problems.append(f"{setting}: {text[:100]}: {error}")
+    if problems:
+        raise SettingsError(problems)
+    return frozenset(found)
+
+
+def run(settings: Settings, index: int = 0) -> None:
+    """Serves until SIGTERM or SIGINT, as the server process number `index` (from 0) on its own port.
+
+    Raises SettingsError, or RuntimeError when signatures cannot be trusted to be checked.
+    """
+    logs.set_up("server", settings.log_level)
+    bip322.self_test()
+    base.connect(settings.database_url)
+    try:
+        if missing := schema.pending():
+            raise SettingsError([f"the database lacks {', '.join(missing)}: run `bidkeeper migrate`"])
+        app = make_app(settings)
+        asyncio.run(_serve(app, _listen(settings.host, settings.port + index)))
+    finally:
+        base.close()
+    logging.shutdown()
+    # A thread may still wait for the manager's answer, and Python would wait for it; what it asked for happens anyway.
+    os._exit(0)
+
+
+def _listen(host: str, port: int) -> list[socket.socket]:
+    try:
+        return bind_sockets(port, host, backlog=512)
+    except OSError as error:
+        raise SettingsError([f"cannot listen on {host} port {port}: {error.strerror}"]) from error
+
+
+async def _serve(app: Application, sockets: list[socket.socket]) -> None:
+    server = make_server(app)
+    server.add_sockets(sockets)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    log.info("listening on %s", ", ".join(f"{s.getsockname()[0]}:{s.getsockname()[1]}" for s in sockets))
+    housekeeping = asyncio.create_task(_purge())
+    await stop.wait()
+    log.info("stopping")
+    server.stop()
+    housekeeping.cancel()
+    await _drained(server, app.settings["services"])
+
+
+async def _purge() -> None:
+    while True:
+        sessions.purge_sessions(now_ms())
+        await asyncio.sleep(_PURGE_S)
+
+
+async def _drained(server: HTTPServer, services: Services) -> None:
+    """Lets requests that are being answered finish, for a while, then closes all connections."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(services.in_flight.none(), _DRAIN_S)
+    services.close()
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(server.close_all_connections(), 0.5)

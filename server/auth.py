@@ -1,0 +1,137 @@
+"""Signing in: a challenge, its signature for a session, and the session's end."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import uuid
+
+from models import sessions, users
+from models.sessions import Challenge, TooManyChallenges
+from server import json_out
+from server.base import Handler, SignedIn, bearer, hash_of
+from server.client_ip import budget_key
+from server.errors import ApiError, invalid, too_many
+from server.schemas.auth import ChallengeBody, VerifyBody
+from wallet.address import AddressError, sign_in_address
+from wallet.bip322 import verify_ownership
+from wallet.messages import compose_sign_in
+
+_BAD_ADDRESS = "Invalid Bitcoin address format"
+_BAD_PROOF = "Invalid signature or expired challenge"
+
+
+class SignInCall(Handler):
+    """What anybody may call, though not too often."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        wait_s = self.services.budget.take(budget_key(self.client_ip))
+        if wait_s:
+            raise too_many("Too many sign-in calls", wait_s, "Wait, then try again.")
+
+
+class ChallengeHandler(SignInCall):
+    """POST /api/auth/challenge"""
+
+    def post(self) -> None:
+        text = self.body(ChallengeBody, _BAD_ADDRESS).address
+        try:
+            address = sign_in_address(text)
+        except AddressError as error:
+            raise invalid([f"address: {error}"], _BAD_ADDRESS) from None
+        user_id, name = self._purpose(address)
+        expires_ms = self.now_ms + 1000 * self.services.settings.challenge_seconds
+        challenge_id = str(uuid.uuid4())
+        message = compose_sign_in(name, address, json_out.iso(expires_ms), secrets.token_hex(16))
+        try:
+            sessions.open_challenge(
+                challenge_id,
+                address,
+                message,
+                self.client_ip,
+                now_ms=self.now_ms,
+                expires_ms=expires_ms,
+                user_id=user_id,
+            )
+        except TooManyChallenges as error:
+            wait_s = math.ceil(error.retry_after_ms / 1000)
+            raise too_many("Too many open challenges", wait_s, "Sign one of them, or wait until one ends.") from None
+        expires_at = json_out.seconds(expires_ms)
+        self.answer({"challengeId": challenge_id, "message": message, "expiresAt": expires_at})
+
+    def _purpose(self, address: str) -> tuple[int | None, str]:
+        """Whom the challenge is bound to, and the service's name in its text. Raises ApiError (403).
+
+        Asked for by a signed-in user for another address it proves an ordinals address and can sign nobody in.
+        """
+        name = self.services.settings.sign_in_name
+        found = bearer(self)
+        if found is not None and found[1].address != address:
+            return found[1].id, f"{name} (only to prove that this is an ordinals address of {found[1].address})"
+        if not users.may_sign_in(address, self.services.whitelist, self.services.admins):
+            raise ApiError(
+                403,
+                "Address not whitelisted for beta access",
+                message="This address is not approved for the beta. Please contact the admin to get access.",
+            )
+        return None, name
+
+
+class VerifyHandler(SignInCall):
+    """POST /api/auth/verify"""
+
+    def post(self) -> None:
+        body = self.body(VerifyBody, "Missing or invalid fields")
+        challenge = proven(body.challenge_id, body.address, body.signature, self.now_ms)
+        if challenge is None or challenge.user is not None:
+            raise ApiError(401, _BAD_PROOF)
+        if not sessions.use_challenge(challenge.id, self.now_ms):
+            raise ApiError(401, _BAD_PROOF)
+        user = users.find_or_create(challenge.address, self.services.settings.plans, self.now_ms)
+        token = secrets.token_urlsafe(32)
+        sessions.open_session(hash_of(token), user.id, self.now_ms)
+        subscription = users.subscription_of(user.id)
+        self.answer(
+            {
+                "token": token,
+                "user": {
+                    "id": user.id,
+                    "address": user.address,
+                    "ordinalsAddress": user.ordinals_address,
+                    "plan": subscription.plan if subscription else "",
+                    "isAdmin": users.is_admin(user.address, self.services.admins),
+                },
+            }
+        )
+
+
+def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> Challenge | None:
+    """The usable challenge of this id, if `signature` proves that `address` is the one it was made for.
+
+    Every failure counts as a bad try, whether the signature was well-formed or not; the caller marks it used.
+    """
+    if len(challenge_id) > 36:
+        return None
+    challenge = sessions.usable_challenge(challenge_id, now_ms)
+    if challenge is None:
+        return None
+    if _same_address(address, challenge.address) and verify_ownership(challenge.address, challenge.message, signature):
+        return challenge
+    sessions.count_bad_try(challenge.id)
+    return None
+
+
+def _same_address(text: str, address: str) -> bool:
+    try:
+        return sign_in_address(text) == address
+    except AddressError:
+        return False
+
+
+class LogoutHandler(SignedIn):
+    """POST /api/auth/logout"""
+
+    def post(self) -> None:
+        sessions.end_session(self.token_hash)
+        self.answer({"success": True})

@@ -1,0 +1,102 @@
+"""The live bids of a task, as the marketplace shows them now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from markets.base import BidBook, OwnBid, OwnBids
+from markets.client import MarketClient
+from models import orders
+from models.orders import Order
+from models.tasks import BiddingTask
+from server import json_out
+from server.bidding_tasks import BiddingTaskHandler
+from server.lookups import kind_of
+from strategy.book import Bid
+
+MAX_AGE_S = 2.0
+
+
+class BidsHandler(BiddingTaskHandler):
+    """GET /api/tasks/:id/bids"""
+
+    async def get(self, task_id: str) -> None:
+        task = self.task(task_id)
+        wallets = {order.wallet for order in orders.open_orders(task.id)}
+        if not wallets:
+            keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
+            wallets = {keys.payment}
+        own, book = await asyncio.gather(self._own_bids(wallets), self._book(task))
+        shown = [
+            _as_json(task, bid, order, book)
+            for wallet, read in own.items()
+            for bid, order in _of_task(task, wallet, read.bids)
+        ]
+        self.answer(sorted(shown, key=lambda bid: (bid["rank"], bid["id"])))
+
+    async def _own_bids(self, wallets: Iterable[str]) -> dict[str, OwnBids]:
+        """Each wallet's live bids; usually there is one wallet, two after other keys were imported."""
+
+        def ask(market: MarketClient) -> dict[str, OwnBids]:
+            return {wallet: market.own_bids(wallet, MAX_AGE_S) for wallet in wallets}
+
+        return await self.ask_market(ask)
+
+    async def _book(self, task: BiddingTask) -> BidBook:
+        def ask(market: MarketClient) -> BidBook:
+            return market.bids(task.slug, kind_of(task.type), MAX_AGE_S)
+
+        return await self.ask_market(ask)
+
+
+def _of_task(task: BiddingTask, wallet: str, bids: Iterable[OwnBid]) -> Iterable[tuple[OwnBid, Order]]:
+    """Those of a wallet's bids that this task placed, with what the ledger knows of them.
+
+    A venue gives no id when it takes a bid: the signed expiry, unique in its wallet, tells whose it is.
+    """
+    read = list(bids)
+    by_expiry = orders.orders_by_expiry(wallet, [bid.expires_ms for bid in read if bid.expires_ms is not None])
+    by_id = {order.venue_id: order for order in orders.open_orders(task.id) if order.venue_id}
+    for bid in read:
+        order = by_id.get(bid.venue_id) or (by_expiry.get(bid.expires_ms) if bid.expires_ms is not None else None)
+        if order is not None and order.task_id == task.id:
+            yield bid, order
+
+
+def _as_json(task: BiddingTask, bid: OwnBid, order: Order, book: BidBook) -> dict[str, Any]:
+    quantity = Decimal(order.quantity)
+    rank = rank_of(bid.venue_id, bid.price / quantity, order.created_ms, book.bids)
+    return {
+        "id": bid.venue_id,
+        "price": bid.price,
+        "quantity": quantity,
+        "slug": task.slug,
+        "type": task.type,
+        "trait": None if bid.trait is None else {"type": bid.trait[0], "value": bid.trait[1]},
+        "expiresAt": json_out.iso(order.expires_ms if bid.expires_ms is None else bid.expires_ms),
+        "rank": rank,
+        "isHighest": rank == 1,
+    }
+
+
+def rank_of(venue_id: str, unit_price: Decimal, placed_ms: int, book: Iterable[Bid]) -> int:
+    """The place, from 1, among all bids of a slug: the higher unit price first, of equal ones the older.
+
+    `unit_price` and `placed_ms` stand in where the book does not show the bid (yet) or its age. A bid of unknown age
+    counts as older: to believe oneself ahead is the worse mistake.
+    """
+    others = []
+    for bid in book:
+        if bid.order_id == venue_id:
+            unit_price = bid.unit_price
+            placed_ms = placed_ms if bid.placed_ms is None else bid.placed_ms
+        else:
+            others.append(bid)
+    me = (placed_ms, venue_id)
+    return 1 + sum(
+        bid.unit_price > unit_price or (bid.unit_price == unit_price and (bid.placed_ms or 0, bid.order_id) < me)
+        for bid in others
+    )

@@ -1,0 +1,92 @@
+"""Whether this process lives, and whether everything answers that it needs to do its work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from urllib.parse import urlsplit
+
+from core.errors import BidkeeperError
+from models import base, schema
+from server.base import Handler
+from server.services import Services
+
+PATIENCE_S = 2.0
+
+
+class HealthHandler(Handler):
+    """GET /healthz"""
+
+    def get(self) -> None:
+        self.answer({"status": "ok"})
+
+
+class ReadyHandler(Handler):
+    """GET /readyz; callers at the same time share one look."""
+
+    async def get(self) -> None:
+        shared = self.application.settings
+        if "look" not in shared or shared["look"].done():
+            shared["look"] = asyncio.ensure_future(_missing(self.services))
+        missing = await asyncio.shield(shared["look"])
+        if missing:
+            details = [f"{name}: {reason}" for name, reason in missing.items()]
+            self.answer({"error": "Not ready", "details": details, "missing": sorted(missing)}, 503)
+        else:
+            self.answer({"status": "ready"})
+
+
+async def _missing(services: Services) -> dict[str, str]:
+    """Who does not answer, and why."""
+    looks: dict[str, Awaitable[str]] = {
+        "database": _database(),
+        "manager": _manager(services),
+        "gateway": _gateway(services),
+        "signer": _signer(services),
+    }
+    if services.settings.market == "simulator":
+        looks["simulator"] = _simulator(services.settings.simulator_url)
+    reasons = await asyncio.gather(*map(_in_time, looks.values()))
+    return {name: reason for name, reason in zip(looks, reasons, strict=True) if reason}
+
+
+async def _in_time(look: Awaitable[str]) -> str:
+    """What is wrong, in words; empty when nothing is."""
+    try:
+        return await asyncio.wait_for(look, PATIENCE_S)
+    except TimeoutError:
+        return f"no answer within {PATIENCE_S:g} s"
+    except (BidkeeperError, OSError) as error:
+        return str(error) or type(error).__name__
+
+
+async def _database() -> str:
+    base.database.execute_sql("SELECT 1")
+    return "not migrated" if schema.pending() else ""
+
+
+async def _manager(services: Services) -> str:
+    state = await services.manager.ping(PATIENCE_S)
+    return "" if state == "ready" else state
+
+
+async def _gateway(services: Services) -> str:
+    await services.market(lambda market: market.status())
+    return ""
+
+
+async def _signer(services: Services) -> str:
+    status = await services.signer(lambda signer: signer.status())
+    return "" if status.state == "ready" else f"{status.state}: {status.reason}"
+
+
+async def _simulator(url: str) -> str:
+    parts = urlsplit(url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    try:
+        writer.write(b"GET /sim/requests HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        await writer.drain()
+        line = await reader.readline()
+    finally:
+        writer.close()
+    return "" if line.startswith(b"HTTP/1.") else "does not speak HTTP"

@@ -1,0 +1,113 @@
+"""The profile: who I am, my plan and how much of it is used, and what I may change about myself."""
+
+from __future__ import annotations
+
+from markets.base import NotFound, VenueError
+from models import orders, profile, tasks, users
+from models.users import User
+from server import blocking, json_out
+from server.auth import proven
+from server.base import SignedIn
+from server.errors import ApiError, invalid
+from server.schemas.auth import ProfileBody
+from wallet.address import AddressError, sign_in_address
+
+
+class MeHandler(SignedIn):
+    """GET and PATCH /api/auth/me"""
+
+    def get(self) -> None:
+        self.answer(self._profile(self.user))
+
+    async def patch(self) -> None:
+        body = self.body(ProfileBody)
+        if body.ordinals_address is not None:
+            await self._move_to(body.ordinals_address, body.challenge_id, body.signature)
+        elif body.challenge_id is not None or body.signature is not None:
+            raise invalid(["ordinalsAddress: is required with a proof"])
+        if "display_name" in body.model_fields_set:
+            profile.set_display_name(self.user.id, body.display_name)
+        self.answer(self._profile(User.get_by_id(self.user.id)))
+
+    async def _move_to(self, text: str, challenge_id: str | None, signature: str | None) -> None:
+        """Changes the ordinals address. Raises ApiError: 400, 409, or 502 when the balance cannot be read."""
+        try:
+            address = sign_in_address(text)
+        except AddressError as error:
+            raise invalid([f"ordinalsAddress: {error}"]) from None
+        # The signing address itself was proved by signing in.
+        proof = None if address == self.user.address else self._proof(address, challenge_id, signature)
+        if address == self.user.ordinals_address:
+            return
+        try:
+            profile.check_not_trading(self.user.id)
+            await self._check_no_balance()
+            profile.set_ordinals_address(self.user.id, address, proof, self.now_ms)
+        except profile.StillTrading as error:
+            raise ApiError(409, "The ordinals address is in use", message=f"{error}; stop first") from None
+        except profile.ProofUsed:
+            raise invalid([_UNPROVEN]) from None
+
+    def _proof(self, address: str, challenge_id: str | None, signature: str | None) -> str:
+        given = {"challengeId": challenge_id, "signature": signature}
+        if missing := [f"{name}: is required to prove the address" for name, value in given.items() if value is None]:
+            raise invalid(missing)
+        challenge = proven(challenge_id or "", address, signature or "", self.now_ms)
+        if challenge is None or challenge.user is None or challenge.user.id != self.user.id:
+            raise invalid([_UNPROVEN])
+        return str(challenge.id)
+
+    async def _check_no_balance(self) -> None:
+        """The bidding wallet belongs to the pair of payment and ordinals address: changed, its money would be lost."""
+        keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
+        receive = self.user.ordinals_address
+        try:
+            balance = await self.services.market(
+                lambda market: market.balance(keys.payment, receive, keys.payment_pubkey, 0)
+            )
+        except NotFound:
+            return
+        except VenueError as error:
+            raise blocking.answer_to(error) from error
+        if balance.sats > 0:
+            raise ApiError(
+                409,
+                "The bidding wallet is not empty",
+                message=f"{balance.address} holds {balance.sats} sats and belongs to the old ordinals address.",
+            )
+
+    def _profile(self, user: User) -> dict[str, object]:
+        subscription = users.subscription_of(user.id)
+        key = subscription.plan if subscription else ""
+        plan = self.services.plan(key)
+        expires_ms = subscription.expires_ms if subscription else 0
+        return {
+            "id": user.id,
+            "address": user.address,
+            "ordinalsAddress": user.ordinals_address,
+            "displayName": user.display_name,
+            "plan": key,
+            "planDetails": {
+                "name": plan.name,
+                "maxTasks": plan.max_tasks,
+                "maxBidsPerTask": plan.max_bids_per_task,
+                "priceSats": plan.price_sats,
+                "durationDays": plan.duration_days,
+            },
+            "isAdmin": users.is_admin(user.address, self.services.admins),
+            "subscription": {
+                "plan": key,
+                "expiresAt": json_out.iso(expires_ms),
+                "status": "active" if expires_ms > self.now_ms else "expired",
+            },
+            "stats": {
+                "taskCount": tasks.count_bidding_tasks(user.id),
+                "maxTasks": plan.max_tasks,
+                "exposure": orders.exposure(user.id),
+                "maxExposure": plan.max_exposure,
+            },
+            "createdAt": json_out.iso(user.created_ms),
+        }
+
+
+_UNPROVEN = "signature: does not prove the address, or its challenge is used or expired"

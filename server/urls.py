@@ -1,0 +1,42 @@
+"""The route table: what this service answers to."""
+
+from __future__ import annotations
+
+from server import (
+    auth,
+    autolist,
+    bidding_tasks,
+    bidding_wallet,
+    bids,
+    health,
+    inscriptions,
+    lookups,
+    me,
+    running,
+)
+from server.base import Handler
+
+_ID = "([0-9]+)"
+
+ROUTES: list[tuple[str, type[Handler]]] = [
+    (r"/healthz", health.HealthHandler),
+    (r"/readyz", health.ReadyHandler),
+    (r"/api/auth/challenge", auth.ChallengeHandler),
+    (r"/api/auth/verify", auth.VerifyHandler),
+    (r"/api/auth/logout", auth.LogoutHandler),
+    (r"/api/auth/me", me.MeHandler),
+    (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
+    (r"/api/tasks/floor", lookups.FloorHandler),
+    (r"/api/tasks/rune-market", lookups.RuneMarketHandler),
+    (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
+    (rf"/api/tasks/{_ID}/start", running.StartHandler),
+    (rf"/api/tasks/{_ID}/stop", running.StopHandler),
+    (rf"/api/tasks/{_ID}/bids", bids.BidsHandler),
+    (r"/api/autolist", autolist.AutolistTasksHandler),
+    (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
+    (r"/api/autolist/item/([^/]+)", inscriptions.InscriptionHandler),
+    (rf"/api/autolist/{_ID}", autolist.OneAutolistTaskHandler),
+    (rf"/api/autolist/{_ID}/start", autolist.StartHandler),
+    (rf"/api/autolist/{_ID}/stop", autolist.StopHandler),
+    (r"/api/wallet", bidding_wallet.WalletHandler),
+]

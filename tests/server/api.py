@@ -1,0 +1,93 @@
+"""A client of the service under test: real HTTP, JSON in and out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+from tornado.httputil import HTTPHeaders
+
+from core.plans import DEFAULT_PLANS
+from models import sessions, users
+from models.users import User
+
+START_MS = 1_763_640_000_000
+
+
+class Clock:
+    """The service's time of day."""
+
+    def __init__(self) -> None:
+        self.ms = START_MS
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, headers and JSON of an answer; every one of them is JSON."""
+
+    status: int
+    headers: HTTPHeaders
+    json: Any
+    text: str
+
+    @property
+    def details(self) -> list[str]:
+        return list(self.json.get("details", []))
+
+    def names(self) -> set[str]:
+        """The fields that the details complain of."""
+        return {detail.partition(":")[0] for detail in self.details}
+
+
+class Api:
+    """Asks the service at `base_url`; a body that is no bytes or text is sent as JSON."""
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+        self._client = AsyncHTTPClient(force_instance=True, max_clients=200)
+
+    async def __call__(
+        self, method: str, path: str, body: Any = None, *, token: str = "", headers: dict[str, str] | None = None
+    ) -> Answer:
+        given = dict(headers or {})
+        if token:
+            given["Authorization"] = f"Bearer {token}"
+        if body is not None and not isinstance(body, bytes | str):
+            body = json.dumps(body)
+        if isinstance(body, str):
+            body = body.encode("utf-8", "surrogatepass")
+        request = HTTPRequest(
+            self.base_url + path,
+            method,
+            headers=given,
+            body=body,
+            allow_nonstandard_methods=True,
+            follow_redirects=False,
+            request_timeout=30,
+        )
+        response = await self._client.fetch(request, raise_error=False)
+        text = response.body.decode()
+        value = json.loads(text, parse_float=Decimal) if text else None
+        return Answer(response.code, response.headers, value, text)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def new_user(address: str, now_ms: int = START_MS) -> User:
+    return users.find_or_create(address, dict(DEFAULT_PLANS), now_ms)
+
+
+def token_of(user: User, now_ms: int = START_MS) -> str:
+    """A bearer token of a session that began at `now_ms`."""
+    token = secrets.token_urlsafe(32)
+    sessions.open_session(hashlib.sha256(token.encode()).hexdigest(), user.id, now_ms)
+    return token

@@ -1,0 +1,99 @@
+"""The real application over HTTP, with small stand-ins for the processes around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tornado.ioloop import IOLoop
+from tornado.testing import bind_unused_port
+
+from core.settings import Settings
+from server.app import make_app, make_server
+from tests.server.api import Api, Clock, new_user, token_of
+from tests.server.peers import FakeGateway, FakeManager, FakeSigner
+from tests.wallet import proofs
+
+OWNER = proofs.p2wpkh_address(proofs.OWNER)
+OTHER = proofs.p2tr_address(proofs.STRANGER)
+ADMIN = proofs.p2wpkh_address(proofs.STRANGER)
+
+
+@dataclass
+class Service:
+    """The service under test, what is around it, and two of its users."""
+
+    api: Api
+    app: Any
+    settings: Settings
+    clock: Clock
+    manager: FakeManager
+    signer: FakeSigner
+    gateway: FakeGateway
+    token: str = ""
+    user_id: int = 0
+    other_token: str = ""
+
+    async def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """As the owner."""
+        return await self.api(method, path, body, token=self.token)
+
+    async def new_task(self, **fields: Any) -> int:
+        """The id of a new task of the owner."""
+        config = {"slug": "goosinals", "hardcapSats": 100_000} | fields
+        answer = await self.ask("POST", "/api/tasks", config)
+        assert answer.status == 201, answer.text
+        return int(answer.json["id"])
+
+
+@pytest.fixture
+def make_service(io_loop: IOLoop, database: str, tmp_path: Path) -> Iterator[Callable[..., Service]]:
+    """Builds the service; takes settings, and manager_wait_s."""
+    made: list[tuple[Service, Any]] = []
+
+    def make(manager_wait_s: float = 0.2, **settings: Any) -> Service:
+        chosen = replace(Settings(data_dir=tmp_path, database_url=database, whitelist=frozenset({"*"})), **settings)
+        clock = Clock()
+        app = make_app(chosen, clock_ms=clock, manager_wait_s=manager_wait_s)
+        server = make_server(app)
+        listener, port = bind_unused_port()
+        server.add_socket(listener)
+        service = Service(
+            Api(f"http://127.0.0.1:{port}"),
+            app,
+            chosen,
+            clock,
+            FakeManager(chosen.manager_socket),
+            FakeSigner(chosen.signer_socket),
+            FakeGateway(chosen.gateway_socket),
+        )
+        owner = new_user(OWNER)
+        service.user_id, service.token = owner.id, token_of(owner)
+        service.other_token = token_of(new_user(OTHER))
+        io_loop.run_sync(service.manager.start)
+        io_loop.run_sync(service.signer.start)
+        service.gateway.start()
+        made.append((service, server))
+        return service
+
+    yield make
+    for service, server in made:
+        service.api.close()
+        server.stop()
+        io_loop.run_sync(server.close_all_connections)
+        service.app.settings["services"].close()
+        for peer in (service.manager, service.signer, service.gateway):
+            io_loop.run_sync(peer.stop)
+
+
+@pytest.fixture
+def service(request: pytest.FixtureRequest, make_service: Callable[..., Service]) -> Service:
+    """The service with default settings, or with those a test names by `with_settings`."""
+    return make_service(**getattr(request, "param", {}))
+
+
+def with_settings(**settings: Any) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("service", [settings], indirect=True, ids=[""])

@@ -1,0 +1,151 @@
+"""The processes around the server, small and in this process, over their real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_unix_socket
+from tornado.web import Application, RequestHandler
+
+from core.errors import PeerRefused
+from core.local_server import serve
+from markets.base import AskBook, Balance, BidBook, Floor, OwnBids, Unavailable, VenueError, to_wire
+from markets.codec import pack
+from models import orders, tasks
+from models.tasks import BiddingTask
+from wallet import address
+
+
+class FakeManager:
+    """Does at once in the rows what the manager does with processes; `refuse` is the (code, message) of a refusal."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.settled: list[int] = []
+        self.refuse: tuple[str, str] | None = None
+        self.before_settling: Callable[[], Any] = lambda: None
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        self._server = await serve(self.path, self._handle)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+            self.path.unlink(missing_ok=True)
+
+    async def _handle(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["op"] == "ping":
+            return {"state": "ready"}
+        assert request["op"] == "settle", request
+        await asyncio.sleep(0)
+        self.before_settling()
+        self.settled.append(request["task"])
+        if self.refuse is not None:
+            raise PeerRefused("manager", *self.refuse)
+        task = BiddingTask.get_by_id(request["task"])
+        observed = "running" if task.desired == "running" and task.deleted_ms is None else "stopped"
+        BiddingTask.update(observed=observed).where(BiddingTask.id == task.id).execute()
+        left = orders.count_open(task.id)
+        if task.deleted_ms is not None and not left:
+            tasks.remove_tombstone(task.id)
+        return {"observed": observed, "open_orders": left}
+
+
+class FakeSigner:
+    """Gives everybody addresses made from their own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state = "ready"
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        self._server = await serve(self.path, self._handle)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+            self.path.unlink(missing_ok=True)
+
+    def _handle(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["op"] == "status":
+            return {"state": self.state, "play": True, "reason": "" if self.state == "ready" else "no passphrase"}
+        if self.state != "ready":
+            raise PeerRefused("signer", "locked", "no passphrase")
+        return keys_of(request["user"])
+
+
+def keys_of(user: str) -> dict[str, str]:
+    seed = hashlib.sha256(user.encode()).digest()
+    return {
+        "payment": address.p2wpkh(seed[:20]),
+        "payment_pubkey": "02" + seed.hex(),
+        "vault": address.p2tr(seed),
+        "vault_pubkey": seed.hex(),
+    }
+
+
+class FakeGateway:
+    """A market as given in its fields; with `down` it answers every question as a gateway whose venue is away."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.down = False
+        self.asked: list[dict[str, Any]] = []
+        self.answers: dict[str, Any] = {
+            "status": {},
+            "floors": {
+                "goosinals": Floor("goosinals", Decimal(87_300), 12),
+                "empty": Floor("empty", None, 0),
+                "DOG": Floor("DOG", None, 0),
+            },
+            "own_bids": OwnBids((), 1),
+            "bids": BidBook((), 1),
+            "rune_asks": AskBook((), 1),
+            "balance": Balance("bc1qbidding", 0, 1),
+            "wallet_contents": (),
+        }
+        self._server: HTTPServer | None = None
+
+    def start(self) -> None:
+        gateway = self
+
+        class Answer(RequestHandler):
+            def post(self) -> None:
+                request = json.loads(self.request.body)
+                gateway.asked.append(request)
+                try:
+                    self.finish(json.dumps({"ok": pack(gateway.answer(request))}))
+                except VenueError as error:
+                    self.finish(json.dumps({"error": to_wire(error)}))
+
+        self._server = HTTPServer(Application([(r"/", Answer)], log_function=lambda handler: None))
+        self.path.parent.mkdir(exist_ok=True)
+        self._server.add_socket(bind_unix_socket(str(self.path)))
+
+    def answer(self, request: dict[str, Any]) -> Any:
+        if self.down and request["verb"] != "status":
+            raise Unavailable("the venue does not answer")
+        found = self.answers[request["verb"]]
+        if callable(found):
+            found = found(**request["args"])
+        if isinstance(found, VenueError):
+            raise found
+        if request["verb"] == "floors":
+            return {slug: found[slug] for slug in request["args"]["slugs"] if slug in found}
+        return found
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+            await self._server.close_all_connections()

@@ -1,0 +1,130 @@
+"""Who may do what: every operation of the route table for every kind of caller."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import pytest
+
+from models.sessions import IDLE_MS
+from server.urls import ROUTES
+from tests.server.api import START_MS, new_user, token_of
+from tests.server.conftest import ADMIN, OWNER, Service, with_settings
+
+CALLERS = ("anonymous", "owner", "other", "expired", "admin")
+INSCRIPTION = "5" * 64 + "i0"
+NOBODYS = {"address": OWNER, "challengeId": "no such", "signature": "AA=="}
+
+# (method, path) → body (or query), then the status for each of CALLERS.
+MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...]]] = {
+    ("GET", "/healthz"): (None, (200, 200, 200, 200, 200)),
+    ("GET", "/readyz"): (None, (503, 503, 503, 503, 503)),  # no simulator runs here
+    ("POST", "/api/auth/challenge"): ({"address": OWNER}, (200, 200, 200, 200, 200)),
+    ("POST", "/api/auth/verify"): (NOBODYS, (401, 401, 401, 401, 401)),
+    ("POST", "/api/auth/logout"): (None, (401, 200, 200, 401, 200)),
+    ("GET", "/api/auth/me"): (None, (401, 200, 200, 401, 200)),
+    ("PATCH", "/api/auth/me"): ({"displayName": "x"}, (401, 200, 200, 401, 200)),
+    ("GET", "/api/tasks"): (None, (401, 200, 200, 401, 200)),
+    ("POST", "/api/tasks"): ({"slug": "new", "hardcapSats": 1}, (401, 201, 201, 401, 201)),
+    ("GET", "/api/tasks/floor"): ("?slug=goosinals", (401, 200, 200, 401, 200)),
+    ("GET", "/api/tasks/rune-market"): ("?ticker=DOG", (401, 200, 200, 401, 200)),
+    ("GET", "/api/tasks/([0-9]+)"): (None, (401, 200, 404, 401, 404)),
+    ("PUT", "/api/tasks/([0-9]+)"): ({"bidCount": 2}, (401, 200, 404, 401, 404)),
+    ("DELETE", "/api/tasks/([0-9]+)"): (None, (401, 200, 404, 401, 404)),
+    ("POST", "/api/tasks/([0-9]+)/start"): (None, (401, 200, 404, 401, 404)),
+    ("POST", "/api/tasks/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404)),
+    ("GET", "/api/tasks/([0-9]+)/bids"): (None, (401, 200, 404, 401, 404)),
+    ("GET", "/api/autolist"): (None, (401, 200, 200, 401, 200)),
+    ("POST", "/api/autolist"): ({"inscriptionId": INSCRIPTION}, (401, 201, 201, 401, 201)),
+    ("GET", "/api/autolist/wallet/ordinals"): (None, (401, 200, 200, 401, 200)),
+    ("GET", "/api/autolist/item/([^/]+)"): (None, (401, 200, 200, 401, 200)),
+    ("GET", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404)),
+    ("PUT", "/api/autolist/([0-9]+)"): ({"priceSats": 5}, (401, 200, 404, 401, 404)),
+    ("DELETE", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404)),
+    ("POST", "/api/autolist/([0-9]+)/start"): (None, (401, 400, 404, 401, 404)),
+    ("POST", "/api/autolist/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404)),
+    ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200)),
+}
+
+
+def operations() -> list[tuple[str, str]]:
+    """Every operation there is, from the route table."""
+    methods = ("get", "post", "put", "patch", "delete")
+    return [
+        (method.upper(), path)
+        for path, handler in ROUTES
+        for method in methods
+        if any(method in cls.__dict__ for cls in handler.__mro__ if cls.__module__.startswith("server"))
+    ]
+
+
+def test_the_matrix_lists_exactly_the_route_table() -> None:
+    assert sorted(MATRIX) == sorted(operations())
+    assert len(MATRIX) == 23 + 4
+
+
+@pytest.mark.gen_test(timeout=20)
+@with_settings(admins=frozenset({ADMIN}))
+@pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
+async def test_each_caller_gets_the_status_of_the_matrix(service: Service, operation: tuple[str, str]) -> None:
+    method, path = operation
+    body, statuses = MATRIX[operation]
+    service.gateway.answers["item"] = {"id": INSCRIPTION}
+    tokens = {
+        "anonymous": "",
+        "owner": service.token,
+        "other": service.other_token,
+        "expired": token_of(new_user(OWNER), START_MS - IDLE_MS),
+        "admin": token_of(new_user(ADMIN)),
+    }
+    task_id = await service.new_task(slug="matrix")
+    listing = await service.ask("POST", "/api/autolist", {"inscriptionId": "6" * 64 + "i0"})
+    row_id = listing.json["id"] if "autolist" in path else task_id
+
+    # The owner goes last: its call may delete the row that the others must not even see.
+    for caller, status in sorted(zip(CALLERS, statuses, strict=True), key=lambda pair: pair[0] == "owner"):
+        query = body if isinstance(body, str) else ""
+        url = path.replace("([0-9]+)", str(row_id)).replace("([^/]+)", INSCRIPTION) + query
+        answer = await service.api(method, url, None if query else body, token=tokens[caller])
+        assert answer.status == status, f"{caller}: {answer.text}"
+        if status == 401 and path != "/api/auth/verify":
+            assert answer.json == {"error": "Unauthorized"}
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+        if status == 404:
+            assert answer.json == {"error": "Not found"}
+
+
+@pytest.mark.gen_test
+async def test_only_a_well_formed_header_carries_a_token(service: Service) -> None:
+    token = service.token
+    refused = [
+        {},
+        {"Authorization": token},
+        {"Authorization": f"Basic {token}"},
+        {"Authorization": f"Bearer {token}x"},
+        {"Authorization": f"Bearer {token[:-1]}"},
+        {"Authorization": f"Bearer {token} {token}"},
+        {"Authorization": f"Bearer {secrets.token_urlsafe(32)}"},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Bearer ' OR 1=1 --"},
+        {"Cookie": f"token={token}"},
+        {"X-Access-Token": token},
+    ]
+    for headers in refused:
+        assert (await service.api("GET", "/api/tasks", headers=headers)).status == 401, headers
+    for name in ("token", "access_token", "Authorization"):
+        assert (await service.api("GET", f"/api/tasks?{name}={token}")).status == 401
+    assert (await service.api("GET", "/api/tasks", headers={"Authorization": f"bearer {token}"})).status == 200
+
+
+@pytest.mark.gen_test
+async def test_the_order_of_checks_is_401_404_400_409_403(service: Service) -> None:
+    foreign = await service.new_task()
+    bad = {"bidCount": 0}
+
+    anonymous = await service.api("PUT", f"/api/tasks/{foreign}", bad)
+    other = await service.api("PUT", f"/api/tasks/{foreign}", bad, token=service.other_token)
+    owner = await service.ask("PUT", f"/api/tasks/{foreign}", bad)
+
+    assert (anonymous.status, other.status, owner.status) == (401, 404, 400)

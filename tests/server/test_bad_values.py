@@ -1,0 +1,196 @@
+"""What no field takes: 400 with the field's name in `details`, and never an error of ours."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from models.tasks import AutolistTask, BiddingTask
+from tests.server.conftest import Service
+
+# JSON texts, since Python's own writer could not say some of them.
+NO_NUMBER = ["true", "false", '"5"', '""', '"NaN"', "[]", "[1]", "{}", '{"a":1}']
+NO_WHOLE = [*NO_NUMBER, "10000.5", "0.1", "1e-7", "1e999", "-1e999", "1e999999999999999999999", "1" * 70, "-1"]
+NO_FRACTION = [*NO_NUMBER, "null", "0", "-0.1", "-0", "10.01", "75", "1e999", "1e-999999", "1e-39", "0." + "1" * 300]
+NO_TEXT = ["null", "5", "true", "[]", "{}", '"a\\u0000b"', '"a\\nb"', '"\\u202e"', '"' + "x" * 201 + '"']
+NO_FLAG = ["null", "0", "1", '"true"', '""', "[]", "{}"]
+NO_CHOICE = ["null", "5", "true", '""', '"PERCENT"', '"percent "', '"other"', "[]", "{}"]
+
+BAD: dict[str, list[str]] = {
+    "slug": [*NO_TEXT, '""', '"  "', '"a/b"', '"../x"', '"a b"', '"-a"', '"a%2f"', '"<b>"', '"é"', '"a\\r\\nX: y"'],
+    "type": [*NO_CHOICE, '"runes"'],
+    "bidMode": NO_CHOICE,
+    "bidPercentLow": NO_FRACTION,
+    "bidPercentHigh": NO_FRACTION,
+    "bidFixedLow": [*NO_WHOLE, "null", "2100000000000001"],
+    "bidFixedHigh": [*NO_WHOLE, "null", "9223372036854775808"],
+    "bidCount": [*NO_WHOLE, "null", "0", "101"],
+    "hardcapSats": [*NO_WHOLE, "null", "0", "2100000000000001"],
+    "maxBidTotal": [*NO_WHOLE, "null"],
+    "bidExpiryMinutes": [*NO_WHOLE, "0", "14", "10081"],
+    "loopSeconds": [*NO_WHOLE, "0", "4", "86401"],
+    "outbidEnabled": NO_FLAG,
+    "outbidMode": NO_CHOICE,
+    "outbidAmount": [*NO_WHOLE, "null"],
+    "outbidPercent": NO_FRACTION,
+    "updateBidEnabled": NO_FLAG,
+    "onlyBidIfHighest": NO_FLAG,
+    "bidType": NO_CHOICE,
+    "traitType": NO_TEXT,
+    "traitValue": NO_TEXT,
+    "quantity": [*NO_NUMBER, "null", "0", "-1", "1e999", "0.5", "1e-39"],
+    "quantityMode": NO_CHOICE,
+    "satsPerOrder": [*NO_WHOLE, "null"],
+    "useVwap": NO_FLAG,
+    "depthSats": [*NO_WHOLE, "null", "0"],
+    "feeRate": ["null", "true", '""', '"12"', '"economy"', "0", "0.5", "-1", "10001", "1.0001", "1e999", "[]", "{}"],
+    "cancelOnStop": NO_FLAG,
+    "maxFills": [*NO_WHOLE, "null"],
+    "spendCapSats": [*NO_WHOLE, "null"],
+    "dryRun": NO_FLAG,
+}
+LISTING_BAD: dict[str, list[str]] = {
+    "inscriptionId": [*NO_TEXT, '""', '"' + "A" * 64 + 'i0"', '"' + "a" * 63 + 'i0"', '"' + "a" * 64 + 'i"'],
+    "collectionId": [*NO_TEXT[1:], '""'],
+    "priceMode": NO_CHOICE,
+    "pricePercent": [*NO_NUMBER, "null", "0", "-1", "1001", "1e999", "1e-19"],
+    "priceSats": [*NO_WHOLE, "null", "2100000000000001"],
+    "undercutSats": [*NO_WHOLE, "null"],
+    "minPriceSats": [*NO_WHOLE, "null"],
+    "costSats": NO_WHOLE,
+    "minMargin": [*NO_NUMBER, "null", "-0.1", "101", "1e999"],
+    "reference": NO_CHOICE,
+}
+
+
+def body(base: dict[str, object], field: str, text: str) -> str:
+    """`base` with the JSON text `text` as `field`."""
+    return json.dumps(base | {field: "@@"}).replace('"@@"', text)
+
+
+@pytest.mark.slow
+@pytest.mark.gen_test(timeout=60)
+async def test_bad_values_of_bidding_tasks_are_named_by_create_and_put(service: Service) -> None:
+    assert sum(map(len, BAD.values())) >= 200
+    task_id = await service.new_task(slug="there")
+    before = (await service.ask("GET", f"/api/tasks/{task_id}")).json
+    for field, texts in BAD.items():
+        for text in texts:
+            created = await service.ask("POST", "/api/tasks", body({"slug": "new", "hardcapSats": 1000}, field, text))
+            changed = await service.ask("PUT", f"/api/tasks/{task_id}", body({}, field, text))
+            for answer in (created, changed):
+                assert answer.status == 400, (field, text, answer.text)
+                assert field in answer.names(), (field, text, answer.text)
+                assert answer.json["error"] == "Validation failed"
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).json == before
+    assert BiddingTask.select().count() == 1
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_bad_values_of_auto_list_tasks_are_named_by_create_and_put(service: Service) -> None:
+    there = await service.ask("POST", "/api/autolist", {"inscriptionId": "b" * 64 + "i1"})
+    for field, texts in LISTING_BAD.items():
+        for text in texts:
+            fresh = body({"inscriptionId": "a" * 64 + "i0"}, field, text)
+            created = await service.ask("POST", "/api/autolist", fresh)
+            changed = await service.ask("PUT", f"/api/autolist/{there.json['id']}", body({}, field, text))
+            for answer in (created, changed):
+                assert answer.status == 400, (field, text, answer.text)
+                assert field in answer.names(), (field, text, answer.text)
+    assert AutolistTask.select().count() == 1
+
+
+@pytest.mark.gen_test
+async def test_all_problems_are_told_at_once(service: Service) -> None:
+    fields = {
+        "slug": "a b",
+        "bidCount": True,
+        "bidPercentLow": 0.9,
+        "bidPercentHigh": 0.2,
+        "loopSeconds": 1,
+        "userId": 7,
+        "is\nRunning": True,
+    }
+
+    answer = await service.ask("POST", "/api/tasks", fields)
+
+    assert answer.status == 400
+    assert answer.details == [
+        "slug: must be letters, digits, dots, dashes and underscores, a letter or digit first",
+        "bidPercentLow: must not be above the high end",
+        "bidCount: must be a whole number",
+        "hardcapSats: is required in percent mode",
+        "loopSeconds: must be a whole number from 5 to 86400",
+        "userId: unknown field",
+        "is?Running: unknown field",
+    ]
+
+
+@pytest.mark.gen_test
+async def test_an_empty_object_names_what_is_required(service: Service) -> None:
+    answer = await service.ask("POST", "/api/tasks", {})
+
+    assert (answer.status, answer.names()) == (400, {"slug", "hardcapSats"})
+
+
+BAD_BODIES = [
+    b"",
+    b"{",
+    b"null",
+    b"[]",
+    b'"x"',
+    b"5",
+    b"NaN",
+    b'{"slug": NaN}',
+    b'{"hardcapSats": Infinity}',
+    b'{"hardcapSats": -Infinity}',
+    b'{"slug": "a", "slug": "b"}',
+    b'{"slug": "a", "a": {"b": 1, "b": 2}}',
+    b'{"slug": "a"} x',
+    b"{'slug': 'a'}",
+    b'{"slug": "\\ud800"}',
+    b'{"\\udfff": 1}',
+    b'{"slug": "\xff"}',
+    b'\xef\xbb\xbf{"slug": "a"}',
+    b'{"slug": "a\nb"}',
+    b"[" * 30_000,
+    b'{"a":' * 10_000,
+    b'{"a":' + b"[" * 500 + b"]" * 500 + b"}",
+    b'{"hardcapSats": ' + b"9" * 60_000 + b"}",
+    b'{"hardcapSats": 1e' + b"9" * 5_000 + b"}",
+    b'{"hardcapSats": 0x10}',
+    b'{"hardcapSats": 01}',
+    b"slug=goosinals&hardcapSats=1000",
+    bytes(range(256)),
+]
+
+
+@pytest.mark.gen_test(timeout=20)
+async def test_bodies_that_are_no_object_of_ours_are_400_everywhere(service: Service) -> None:
+    task_id = await service.new_task()
+    writes = [
+        ("POST", "/api/tasks"),
+        ("PUT", f"/api/tasks/{task_id}"),
+        ("POST", "/api/autolist"),
+        ("PATCH", "/api/auth/me"),
+        ("POST", "/api/auth/challenge"),
+        ("POST", "/api/auth/verify"),
+    ]
+    for raw in BAD_BODIES:
+        for method, path in writes:
+            answer = await service.ask(method, path, raw)
+            assert answer.status == 400, (method, path, raw[:60], answer.text)
+            assert answer.details, (method, path, raw[:60])
+            assert len(answer.text) < 1000
+
+
+@pytest.mark.gen_test
+async def test_a_body_where_none_is_needed_is_not_read(service: Service) -> None:
+    task_id = await service.new_task()
+    for method, path in (
+        ("GET", "/api/tasks"),
+        ("POST", f"/api/tasks/{task_id}/stop"),
+        ("DELETE", f"/api/tasks/{task_id}"),
+    ):
+        assert (await service.ask(method, path, b"[" * 1000)).status == 200

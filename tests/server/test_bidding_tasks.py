@@ -1,0 +1,232 @@
+"""Bidding tasks over HTTP: create, read, change, delete."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from core.plans import Plan
+from models.tasks import BiddingTask
+from tests.server.conftest import Service, with_settings
+
+DEFAULTS = {
+    "slug": "goosinals",
+    "type": "ordinals",
+    "bidMode": "percent",
+    "bidPercentLow": 0.15,
+    "bidPercentHigh": 0.75,
+    "bidFixedLow": 10000,
+    "bidFixedHigh": 50000,
+    "bidCount": 5,
+    "hardcapSats": 100000,
+    "maxBidTotal": 0,
+    "bidExpiryMinutes": None,
+    "loopSeconds": None,
+    "outbidEnabled": False,
+    "outbidMode": "fixed",
+    "outbidAmount": 1000,
+    "outbidPercent": 0.01,
+    "updateBidEnabled": True,
+    "onlyBidIfHighest": False,
+    "bidType": "collection",
+    "traitType": "",
+    "traitValue": "",
+    "quantity": 1,
+    "quantityMode": "quantity",
+    "satsPerOrder": 0,
+    "useVwap": False,
+    "depthSats": 1000000,
+    "feeRate": "halfHourFee",
+    "cancelOnStop": True,
+    "maxFills": 0,
+    "spendCapSats": 0,
+    "dryRun": False,
+}
+
+
+@pytest.mark.gen_test
+async def test_create_answers_the_stopped_task_with_every_field(service: Service) -> None:
+    answer = await service.ask("POST", "/api/tasks", {"slug": "goosinals", "hardcapSats": 100000})
+
+    assert answer.status == 201
+    assert answer.headers["Location"] == f"/api/tasks/{answer.json['id']}"
+    assert list(answer.json) == ["id", "slug", "type", "isRunning", "config", "lastCycle", "lastError", "createdAt"]
+    task = answer.json | {"config": {k: float(v) if "Percent" in k else v for k, v in answer.json["config"].items()}}
+    assert task["config"] == DEFAULTS
+    assert (task["slug"], task["type"], task["isRunning"]) == ("goosinals", "ordinals", False)
+    assert task["lastCycle"] is None and task["lastError"] is None
+    assert task["createdAt"] == "2025-11-20T12:00:00.000Z"
+    assert '"bidPercentLow": 0.15,' in answer.text
+
+
+@pytest.mark.gen_test
+async def test_what_was_created_is_read_and_listed(service: Service) -> None:
+    first, second = await service.new_task(), await service.new_task(slug="other-slug")
+
+    listed = await service.ask("GET", "/api/tasks")
+    one = await service.ask("GET", f"/api/tasks/{first}")
+
+    assert [task["id"] for task in listed.json] == [first, second]
+    assert one.json == listed.json[0]
+
+
+@pytest.mark.gen_test
+async def test_last_cycle_and_error_are_shown(service: Service) -> None:
+    task_id = await service.new_task()
+    BiddingTask.update(
+        last_cycle_ms=1_763_640_012_999, last_cycle_action="placed 2\u2028, kept 1", last_error="floor is old"
+    ).execute()
+
+    answer = await service.ask("GET", f"/api/tasks/{task_id}")
+
+    assert answer.json["lastCycle"] == {"time": 1_763_640_012, "action": "placed 2\u2028, kept 1"}
+    assert answer.json["lastError"] == "floor is old"
+
+
+ROUND_TRIPS = [
+    ("slug", "Other.Slug-1_x", "Other.Slug-1_x"),
+    ("slug", "  goosinals ", "goosinals"),
+    ("bidMode", "fixed", "fixed"),
+    ("bidPercentLow", 0.1, 0.1),
+    ("bidPercentLow", 1e-2, 0.01),
+    ("bidPercentHigh", 0.999999999999, 0.999999999999),
+    ("bidPercentHigh", 1, 1),
+    ("bidFixedLow", 10000.0, 10000),
+    ("bidFixedHigh", 1e6, 1000000),
+    ("bidCount", 100, 100),
+    ("bidCount", 1, 1),
+    ("hardcapSats", 2_100_000_000_000_000, 2_100_000_000_000_000),
+    ("maxBidTotal", 150000, 150000),
+    ("bidExpiryMinutes", 60, 60),
+    ("bidExpiryMinutes", None, None),
+    ("loopSeconds", 5, 5),
+    ("loopSeconds", None, None),
+    ("outbidEnabled", True, True),
+    ("outbidMode", "percent", "percent"),
+    ("outbidAmount", 0, 0),
+    ("outbidPercent", 0.02, 0.02),
+    ("updateBidEnabled", False, False),
+    ("onlyBidIfHighest", True, True),
+    ("traitType", "Hat", "Hat"),
+    ("traitValue", "Blaues Käppi ★", "Blaues Käppi ★"),
+    ("quantity", 7, 7),
+    ("satsPerOrder", 50000, 50000),
+    ("depthSats", 1, 1),
+    ("feeRate", "fastestFee", "fastestFee"),
+    ("feeRate", 12.5, 12.5),
+    ("cancelOnStop", False, False),
+    ("maxFills", 3, 3),
+    ("spendCapSats", 1000, 1000),
+    ("dryRun", True, True),
+]
+
+
+@pytest.mark.gen_test(timeout=30)
+async def test_each_field_comes_back_as_given_by_create_and_by_put(service: Service) -> None:
+    task_id = await service.new_task()
+    for place, (field, given, shown) in enumerate(ROUND_TRIPS):
+        fields = {"slug": f"slug-{place}", "hardcapSats": 100000, field: given}
+
+        created = await service.ask("POST", "/api/tasks", fields)
+        assert created.status == 201, created.text
+        await service.ask("DELETE", f"/api/tasks/{created.json['id']}")
+        changed = await service.ask("PUT", f"/api/tasks/{task_id}", {field: given})
+
+        assert changed.status == 200, changed.text
+        for answer in (created, changed):
+            found = answer.json["config"][field]
+            assert (found if isinstance(shown, str) else type(shown)(found) if shown is not None else found) == shown
+            assert (found is None) == (shown is None)
+
+
+@pytest.mark.gen_test
+async def test_a_rune_task_takes_fractions_of_a_token(service: Service) -> None:
+    rune = {"slug": "DOG•GO•TO•THE•MOON", "type": "rune", "hardcapSats": 100000, "quantity": "@"}
+    body = json.dumps(rune).replace('"@"', "0.00000000000000000000000000000000000001")
+
+    answer = await service.ask("POST", "/api/tasks", body)
+
+    assert answer.status == 201, answer.text
+    assert '"quantity": 0.00000000000000000000000000000000000001,' in answer.text
+    assert answer.json["slug"] == "DOG•GO•TO•THE•MOON"
+
+
+@pytest.mark.gen_test
+async def test_put_changes_only_what_is_given(service: Service) -> None:
+    task_id = await service.new_task(bidCount=3, maxBidTotal=7)
+
+    answer = await service.ask("PUT", f"/api/tasks/{task_id}", {"bidCount": 4})
+
+    assert answer.status == 200
+    assert (answer.json["config"]["bidCount"], answer.json["config"]["maxBidTotal"]) == (4, 7)
+
+
+@pytest.mark.gen_test
+async def test_an_empty_put_changes_nothing(service: Service) -> None:
+    task_id = await service.new_task()
+    before = await service.ask("GET", f"/api/tasks/{task_id}")
+
+    answer = await service.ask("PUT", f"/api/tasks/{task_id}", {})
+
+    assert (answer.status, answer.json) == (200, before.json)
+    assert BiddingTask.get_by_id(task_id).revision == 1
+
+
+@pytest.mark.gen_test
+async def test_put_checks_the_merged_config(service: Service) -> None:
+    task_id = await service.new_task(bidPercentHigh=0.5)
+
+    answer = await service.ask("PUT", f"/api/tasks/{task_id}", {"bidPercentLow": 0.6})
+
+    assert answer.status == 400
+    assert answer.names() == {"bidPercentLow"}
+
+
+@pytest.mark.gen_test
+async def test_a_slug_is_unique_for_its_user_after_normalising(service: Service) -> None:
+    await service.new_task(slug="goosinals")
+    rune = await service.new_task(slug="DOG•GO", type="rune")
+    moved = await service.new_task(slug="elsewhere")
+
+    same = await service.ask("POST", "/api/tasks", {"slug": "GOOSINALS", "hardcapSats": 1000})
+    same_rune = await service.ask("POST", "/api/tasks", {"slug": "doggo", "type": "rune", "hardcapSats": 1000})
+    by_put = await service.ask("PUT", f"/api/tasks/{moved}", {"slug": "Goosinals"})
+    itself = await service.ask("PUT", f"/api/tasks/{rune}", {"slug": "D•OGGO"})
+    others = await service.api(
+        "POST", "/api/tasks", {"slug": "goosinals", "hardcapSats": 1000}, token=service.other_token
+    )
+
+    for answer in (same, same_rune, by_put):
+        assert (answer.status, answer.json) == (409, {"error": "Task already exists for this slug"})
+    assert (itself.status, others.status) == (200, 201)
+
+
+@pytest.mark.gen_test
+@with_settings(plans={"beta": Plan("Beta", 1, 20, 50_000_000, 0, 365)})
+async def test_the_plan_limits_tasks_and_a_duplicate_is_told_first(service: Service) -> None:
+    first = await service.new_task()
+
+    second = await service.ask("POST", "/api/tasks", {"slug": "other", "hardcapSats": 1})
+    duplicate = await service.ask("POST", "/api/tasks", {"slug": "goosinals", "hardcapSats": 1})
+    invalid = await service.ask("POST", "/api/tasks", {"slug": "other"})
+    listing = await service.ask("POST", "/api/autolist", {"inscriptionId": "a" * 64 + "i0"})
+    await service.ask("DELETE", f"/api/tasks/{first}")
+    again = await service.ask("POST", "/api/tasks", {"slug": "goosinals", "hardcapSats": 1})
+
+    assert (second.status, second.json["error"]) == (403, "Plan task limit reached")
+    assert (duplicate.status, invalid.status, listing.status) == (409, 400, 201)
+    assert again.status == 201
+    assert again.json["id"] > first
+
+
+@pytest.mark.gen_test
+async def test_deleting_a_stopped_task_needs_no_manager(service: Service) -> None:
+    task_id = await service.new_task()
+    await service.manager.stop()
+
+    answer = await service.ask("DELETE", f"/api/tasks/{task_id}")
+
+    assert (answer.status, answer.json) == (200, {"success": True, "openBids": 0})
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).status == 404
+    assert BiddingTask.select().count() == 0

@@ -1,0 +1,88 @@
+"""Health and readiness over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tornado.httpserver import HTTPServer
+from tornado.testing import bind_unused_port
+from tornado.web import Application, RequestHandler
+
+from server import health
+from tests.server.conftest import Service, with_settings
+
+
+def free_port() -> int:
+    holder, port = bind_unused_port()
+    holder.close()
+    return port
+
+
+PORT = free_port()
+
+
+class Anything(RequestHandler):
+    def get(self) -> None:
+        self.finish({})
+
+
+@pytest.fixture
+def simulator(service: Service) -> None:
+    server = HTTPServer(Application([(r"/sim/requests", Anything)], log_function=lambda handler: None))
+    server.listen(PORT, "127.0.0.1")
+
+
+@pytest.mark.gen_test
+async def test_health_needs_nobody(service: Service) -> None:
+    await service.manager.stop()
+
+    answer = await service.api("GET", "/healthz")
+
+    assert (answer.status, answer.json) == (200, {"status": "ok"})
+
+
+@pytest.mark.gen_test
+@with_settings(simulator_port=PORT)
+async def test_ready_when_everybody_answers(service: Service, simulator: None) -> None:
+    answer = await service.api("GET", "/readyz")
+
+    assert (answer.status, answer.json) == (200, {"status": "ready"})
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
+async def test_a_real_market_needs_no_simulator(service: Service) -> None:
+    assert (await service.api("GET", "/readyz")).status == 200
+
+
+@pytest.mark.gen_test
+@with_settings(simulator_port=PORT)
+async def test_not_ready_names_who_is_missing(service: Service, simulator: None) -> None:
+    service.signer.state = "locked"
+    locked = await service.api("GET", "/readyz")
+    await service.signer.stop()
+    await service.manager.stop()
+    await service.gateway.stop()
+    service.gateway.path.unlink()
+    away = await service.api("GET", "/readyz")
+
+    assert (locked.status, locked.json["missing"]) == (503, ["signer"])
+    assert locked.details == ["signer: locked: no passphrase"]
+    assert (away.status, away.json["missing"]) == (503, ["gateway", "manager", "signer"])
+    assert away.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
+async def test_who_does_not_answer_in_time_is_missing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never() -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    monkeypatch.setattr(health, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(health, "_database", never)
+
+    answer = await service.api("GET", "/readyz")
+
+    assert (answer.status, answer.json["missing"]) == (503, ["database"])

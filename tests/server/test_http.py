@@ -1,0 +1,254 @@
+"""Plain HTTP manners: methods, headers, sizes, framing, paths."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from server.urls import ROUTES
+from tests.server.conftest import Service
+from tests.server.test_access import operations
+
+PATHS = sorted({path for path, _ in ROUTES})
+
+
+def filled(path: str) -> str:
+    return path.replace("([0-9]+)", "1").replace("([^/]+)", "x")
+
+
+async def answer_to(service: Service, request: bytes, *, rest: bytes = b"") -> tuple[str, Any]:
+    """Head and JSON of the first answer to `request`; `rest` is sent while it may be on its way."""
+    where = urlsplit(service.api.base_url)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    try:
+        writer.write(request)
+        await writer.drain()
+        writer.write(rest)
+        head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 2)).decode()
+        length = int(head.split("Content-Length: ")[1].split("\r")[0])
+        return head, json.loads(await asyncio.wait_for(reader.readexactly(length), 2))
+    finally:
+        writer.close()
+
+
+async def raw(service: Service, request: bytes) -> bytes:
+    """Everything the server says to `request` until it closes the connection."""
+    where = urlsplit(service.api.base_url)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    try:
+        writer.write(request)
+        await writer.drain()
+        return await asyncio.wait_for(reader.read(), 4)
+    finally:
+        writer.close()
+
+
+@pytest.mark.gen_test(timeout=20)
+async def test_other_methods_are_405_and_name_those_there_are(service: Service) -> None:
+    there = operations()
+    for path in PATHS:
+        allowed = {method for method, known in there if known == path}
+        for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "FOO"} - allowed:
+            for token in ("", service.token):
+                answer = await service.api(method, filled(path), token=token)
+                assert answer.status == 405, (method, path)
+                assert set(answer.headers["Allow"].split(", ")) == allowed
+                assert method == "HEAD" or answer.json == {"error": "Method Not Allowed"}
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/api",
+        "/api/",
+        "/api/tasks/",
+        "/api/tasks//1",
+        "/api/tasks/preview",
+        "/api/tasks/1/cycles",
+        "/api/tasks/1/log",
+        "/api/control",
+        "/api/events",
+        "/docs",
+        "/api/openapi.json",
+        "/metrics",
+        "/api/tasks/abc",
+        "/api/tasks/-1",
+        "/api/tasks/1.0",
+        "/api/tasks/%31",
+        "/api/tasks/1%00",
+        "/api/tasks/%00",
+        "/api/tasks/%FF",
+        "/api/tasks/%ED%A0%80",
+        "/api/tasks/%D9%A1",
+        "/api/tasks/9223372036854775807",
+        "/api/tasks/9223372036854775808",
+        "/api/tasks/99999999999999999999999999",
+        "/api/tasks/" + "9" * 5000,
+        "/api/tasks/0",
+        "/api/tasks/1/start/x",
+        "/api/tasks/1/../../healthz",
+        "/api/autolist/9223372036854775808",
+        "/api/autolist/item/",
+        "/api/autolist/item/%C3%28",
+        "/%00",
+        "/%",
+        "/%zz",
+        "//api/tasks",
+        "/API/tasks",
+    ],
+)
+async def test_unknown_and_hostile_paths_are_404_in_json(service: Service, path: str) -> None:
+    for method in ("GET", "DELETE") if path.startswith("/api/tasks/9") else ("GET",):
+        answer = await service.ask(method, path)
+        assert (answer.status, answer.json) == (404, {"error": "Not found"}), path
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.gen_test
+async def test_every_answer_says_nosniff_and_those_of_the_api_no_store(service: Service) -> None:
+    for path in ["/healthz", "/readyz", "/nothing", "/api/nothing", *map(filled, PATHS)]:
+        answer = await service.api("GET", path)
+        assert answer.headers["X-Content-Type-Options"] == "nosniff", path
+        assert (answer.headers.get("Cache-Control") == "no-store") == path.startswith("/api"), path
+        assert answer.headers["Content-Type"] == "application/json"
+        assert "Set-Cookie" not in answer.headers and "Access-Control-Allow-Origin" not in answer.headers
+
+
+@pytest.mark.gen_test
+async def test_a_body_of_64_kib_is_read_and_one_byte_more_is_413(service: Service) -> None:
+    fits = b'{"slug":"a","hardcapSats":1}'.ljust(64 * 1024)
+
+    exact = await service.ask("POST", "/api/tasks", fits)
+    more = await service.ask("POST", "/api/tasks", fits + b" ")
+    far_more = await service.api("POST", "/api/auth/verify", b" " * 5_000_000)
+    unknown_route = await service.api("POST", "/nothing", fits + b" ")
+
+    assert exact.status == 201
+    for answer in (more, far_more, unknown_route):
+        assert (answer.status, answer.json["error"]) == (413, "Request body too large")
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.gen_test
+async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(service: Service) -> None:
+    head = b"POST /api/tasks HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n"
+    where = urlsplit(service.api.base_url)
+    for length in (64 * 1024 + 1, 10**9, 10**18, int("9" * 4000)):
+        reader, writer = await asyncio.open_connection(where.hostname, where.port)
+        writer.write(head % length)
+        line = await asyncio.wait_for(reader.readline(), 1)
+        assert line.startswith(b"HTTP/1.1 413 "), line
+        writer.close()
+
+
+@pytest.mark.gen_test(timeout=20)
+async def test_chunked_bodies_are_taken_and_counted(service: Service) -> None:
+    head = b"POST /api/auth/challenge HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    small = await answer_to(service, head + b"2\r\n{}\r\n0\r\n\r\n")
+    chunk = b"1000\r\n" + b" " * 4096 + b"\r\n"
+    many = await answer_to(service, head + chunk * 16, rest=chunk * 4 + b"0\r\n\r\n")
+    one = await answer_to(service, head + b"%x\r\n" % (1 << 40) + b" " * 70_000)
+
+    assert small[1] == {
+        "error": "Invalid Bitcoin address format",
+        "details": ["address: is required"],
+    }
+    for said, body in (many, one):
+        assert said.startswith("HTTP/1.1 413 "), said
+        assert "nosniff" in said
+        assert body["error"] == "Request body too large"
+
+
+SMUGGLED = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+FRAMINGS = [
+    b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: gzip, chunked\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: identity\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: xchunked\r\n\r\n" + SMUGGLED,
+    b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n" + SMUGGLED,
+    b"Content-Length: -1\r\n\r\n" + SMUGGLED,
+    b"Content-Length: +5\r\n\r\n" + SMUGGLED,
+    b"Content-Length: 0x5\r\n\r\n" + SMUGGLED,
+    b"Content-Length: 5 5\r\n\r\n" + SMUGGLED,
+    b"Content-Length: 5,6\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: chunked\r\n\r\n-1\r\n" + SMUGGLED,
+    b"Transfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n" + SMUGGLED,
+    b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}XX" + SMUGGLED,
+    b"Transfer-Encoding : chunked\r\n\r\n" + SMUGGLED,
+    b"X: a\x00b\r\nContent-Length: 5\r\n\r\n" + SMUGGLED,
+]
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_badly_framed_requests_get_one_400_and_smuggle_nothing(service: Service) -> None:
+    answers = await asyncio.gather(
+        *(raw(service, b"POST /api/tasks HTTP/1.1\r\nHost: x\r\n" + framing) for framing in FRAMINGS)
+    )
+    for framing, answer in zip(FRAMINGS, answers, strict=True):
+        assert answer.startswith(b"HTTP/1.1 400 "), (framing, answer)
+        assert answer.count(b"HTTP/1.1") == 1, (framing, answer)
+
+
+@pytest.mark.gen_test
+async def test_multipart_is_refused_and_other_types_are_read_as_json(service: Service) -> None:
+    body = b'{"slug": "a", "hardcapSats": 1}'
+    multipart = {"Content-Type": "Multipart/Form-Data; boundary=x", "Authorization": f"Bearer {service.token}"}
+
+    refused = await service.api("POST", "/api/tasks", body, headers=multipart)
+    as_form = {"Content-Type": "application/x-www-form-urlencoded", "Authorization": f"Bearer {service.token}"}
+    form = await service.api("POST", "/api/tasks", b"slug=a&hardcapSats=1", headers=as_form)
+    taken = await service.api("POST", "/api/tasks", body, headers=as_form)
+
+    assert (refused.status, form.status, taken.status) == (415, 400, 201)
+
+
+@pytest.mark.gen_test
+async def test_the_log_has_one_line_a_request_without_query_or_secrets(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="server.access")
+
+    await service.api("GET", "/api/tasks/floor?slug=a%0d%0aFORGED&token=topsecret", token=service.token)
+    await service.api("GET", "/api/%0d%0aFORGED")
+
+    lines = [record.getMessage() for record in caplog.records if record.name == "server.access"]
+    assert [line.rsplit(" ", 1)[0] for line in lines] == ["GET /api/tasks/floor 400", "GET /api/%0d%0aFORGED 404"]
+    assert service.token not in caplog.text and "topsecret" not in caplog.text
+
+
+@pytest.mark.gen_test
+async def test_a_fault_of_ours_is_a_plain_500(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr("server.bidding_tasks.bidding_task_list", broken)
+
+    answer = await service.api("GET", "/api/tasks?token=topsecret", token=service.token)
+
+    assert (answer.status, answer.json) == (500, {"error": "Internal Server Error"})
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "secret detail" in caplog.text and "topsecret" not in caplog.text
+
+
+@pytest.mark.gen_test
+async def test_a_client_that_goes_away_leaves_nothing_behind(service: Service) -> None:
+    where = urlsplit(service.api.base_url)
+    _, writer = await asyncio.open_connection(where.hostname, where.port)
+    writer.write(b"POST /api/tasks HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+
+    assert (await service.api("GET", "/healthz")).status == 200
+    await asyncio.wait_for(service.app.settings["services"].in_flight.none(), 2)

@@ -1,0 +1,78 @@
+"""Many requests at once never pass a limit together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from models.tasks import BiddingTask
+from server.budget import CallBudget
+from server.client_ip import budget_key, client_ip
+from tests.server.conftest import Service
+
+
+@pytest.mark.gen_test(timeout=30)
+async def test_64_creates_at_once_never_pass_the_plan(service: Service) -> None:
+    answers = await asyncio.gather(
+        *(service.ask("POST", "/api/tasks", {"slug": f"slug-{n}", "hardcapSats": 1}) for n in range(64))
+    )
+
+    assert Counter(answer.status for answer in answers) == {201: 20, 403: 44}
+    assert BiddingTask.select().count() == 20
+
+
+@pytest.mark.gen_test
+async def test_parallel_creates_of_one_slug_make_one_task(service: Service) -> None:
+    answers = await asyncio.gather(
+        *(service.ask("POST", "/api/tasks", {"slug": "same", "hardcapSats": 1}) for _ in range(10))
+    )
+
+    assert Counter(answer.status for answer in answers) == {201: 1, 409: 9}
+
+
+def test_a_budget_starts_anew_after_a_minute() -> None:
+    now = 0.0
+    budget = CallBudget(2, lambda: now)
+
+    assert [budget.take("a") for _ in range(3)] == [0, 0, 60]
+    assert budget.take("b") == 0
+    now = 59.5
+    assert budget.take("a") == 1
+    now = 60.0
+    assert budget.take("a") == 0
+
+
+def test_a_flood_of_addresses_does_not_fill_the_memory() -> None:
+    budget = CallBudget(1, lambda: 0.0)
+
+    for n in range(120_000):
+        budget.take(str(n))
+
+    assert len(budget._windows) <= 50_000
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "expected"),
+    [
+        ("203.0.113.5", {}, "203.0.113.5"),
+        ("203.0.113.5", {"X-Forwarded-For": "198.51.100.1", "X-Real-Ip": "198.51.100.2"}, "203.0.113.5"),
+        ("127.0.0.1", {}, "127.0.0.1"),
+        ("127.0.0.1", {"X-Forwarded-For": "198.51.100.1"}, "198.51.100.1"),
+        ("::1", {"X-Real-Ip": "198.51.100.2", "X-Forwarded-For": "198.51.100.1"}, "198.51.100.2"),
+        ("127.0.0.1", {"X-Forwarded-For": "6.6.6.6, 198.51.100.1"}, "198.51.100.1"),
+        ("127.0.0.1", {"X-Forwarded-For": "198.51.100.1, 127.0.0.1"}, "198.51.100.1"),
+        ("127.0.0.1", {"X-Forwarded-For": "nonsense"}, "127.0.0.1"),
+        ("127.0.0.1", {"X-Real-Ip": "::ffff:198.51.100.3"}, "198.51.100.3"),
+        ("::ffff:203.0.113.5", {}, "203.0.113.5"),
+        ("2001:DB8::1", {}, "2001:db8::1"),
+    ],
+)
+def test_only_a_proxy_on_this_machine_names_the_client(peer: str, headers: dict[str, str], expected: str) -> None:
+    assert client_ip(peer, headers) == expected
+
+
+def test_one_ipv6_network_has_one_budget() -> None:
+    assert budget_key("2001:db8:1:2:3::4") == budget_key("2001:db8:1:2::9") == "2001:db8:1:2::/64"
+    assert budget_key("198.51.100.1") == "198.51.100.1"

@@ -1,0 +1,140 @@
+"""The profile over HTTP: reading it, naming oneself, moving the ordinals address."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from markets.base import Balance, NotFound
+from models.tasks import BiddingTask
+from models.users import User
+from tests.server.conftest import OTHER, OWNER, Service
+from tests.server.test_running import open_order
+from tests.wallet import proofs
+from wallet.signing import sign_message
+
+NEW = proofs.p2tr_address(proofs.OWNER)
+
+
+async def proof(service: Service, address: str = NEW, token: str = "") -> dict[str, Any]:
+    """Proves with the owner's key, by a challenge asked for with `token` (default the owner's)."""
+    challenge = await service.api("POST", "/api/auth/challenge", {"address": address}, token=token or service.token)
+    signature = sign_message(proofs.OWNER, "p2tr", challenge.json["message"])
+    return {"ordinalsAddress": address, "challengeId": challenge.json["challengeId"], "signature": signature}
+
+
+@pytest.mark.gen_test
+async def test_me_has_every_field(service: Service) -> None:
+    answer = await service.ask("GET", "/api/auth/me")
+
+    assert answer.json == {
+        "id": service.user_id,
+        "address": OWNER,
+        "ordinalsAddress": OWNER,
+        "displayName": None,
+        "plan": "beta",
+        "planDetails": {
+            "name": "Beta",
+            "maxTasks": 20,
+            "maxBidsPerTask": 20,
+            "priceSats": 0,
+            "durationDays": 365,
+        },
+        "isAdmin": False,
+        "subscription": {"plan": "beta", "expiresAt": "2026-11-20T12:00:00.000Z", "status": "active"},
+        "stats": {"taskCount": 0, "maxTasks": 20, "exposure": 0, "maxExposure": 50_000_000},
+        "createdAt": "2025-11-20T12:00:00.000Z",
+    }
+
+
+@pytest.mark.gen_test
+async def test_a_display_name_is_set_and_taken_away(service: Service) -> None:
+    named = await service.ask("PATCH", "/api/auth/me", {"displayName": " Zoë ★ "})
+    untouched = await service.ask("PATCH", "/api/auth/me", {})
+    unnamed = await service.ask("PATCH", "/api/auth/me", {"displayName": None})
+
+    assert [answer.json["displayName"] for answer in (named, untouched, unnamed)] == ["Zoë ★", "Zoë ★", None]
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"displayName": ""}, "displayName"),
+        ({"displayName": "x" * 101}, "displayName"),
+        ({"displayName": "a\nb"}, "displayName"),
+        ({"displayName": 5}, "displayName"),
+        ({"plan": "whale"}, "plan"),
+        ({"isAdmin": True}, "isAdmin"),
+        ({"ordinalsAddress": "nonsense"}, "ordinalsAddress"),
+        ({"ordinalsAddress": 5}, "ordinalsAddress"),
+        ({"ordinalsAddress": NEW}, "challengeId"),
+        ({"ordinalsAddress": NEW, "challengeId": "x"}, "signature"),
+        ({"ordinalsAddress": NEW, "challengeId": "x", "signature": "AA=="}, "signature"),
+        ({"challengeId": "x", "signature": "AA=="}, "ordinalsAddress"),
+    ],
+)
+async def test_patch_refuses_what_it_does_not_take(service: Service, body: dict[str, Any], field: str) -> None:
+    answer = await service.ask("PATCH", "/api/auth/me", body)
+
+    assert answer.status == 400
+    assert field in answer.names()
+    assert User.get_by_id(service.user_id).ordinals_address == OWNER
+
+
+@pytest.mark.gen_test
+async def test_a_proved_address_becomes_the_ordinals_address(service: Service) -> None:
+    moved = await service.ask("PATCH", "/api/auth/me", await proof(service))
+    back = await service.ask("PATCH", "/api/auth/me", {"ordinalsAddress": OWNER})
+
+    assert (moved.status, moved.json["ordinalsAddress"]) == (200, NEW)
+    assert (back.status, back.json["ordinalsAddress"]) == (200, OWNER)
+
+
+@pytest.mark.gen_test
+async def test_a_proof_works_once_for_its_user_and_its_address(service: Service) -> None:
+    mine = await proof(service)
+    others = await proof(service, token=service.other_token)
+    sign_in = await service.api("POST", "/api/auth/challenge", {"address": NEW})
+    signature = sign_message(proofs.OWNER, "p2tr", sign_in.json["message"])
+    for_sign_in = {"ordinalsAddress": NEW, "challengeId": sign_in.json["challengeId"], "signature": signature}
+
+    refused = [
+        await service.ask("PATCH", "/api/auth/me", body)
+        for body in (mine | {"ordinalsAddress": OTHER}, others, for_sign_in)
+    ]
+    both = await asyncio.gather(
+        service.ask("PATCH", "/api/auth/me", mine), service.ask("PATCH", "/api/auth/me", {"displayName": "x"})
+    )
+    await service.ask("PATCH", "/api/auth/me", {"ordinalsAddress": OWNER})
+    again = await service.ask("PATCH", "/api/auth/me", mine)
+
+    assert [(answer.status, answer.names()) for answer in refused] == [(400, {"signature"})] * 3
+    assert [answer.status for answer in both] == [200, 200]
+    assert again.status == 400
+
+
+@pytest.mark.gen_test
+async def test_the_address_stays_while_money_or_bids_depend_on_it(service: Service) -> None:
+    body = await proof(service)
+    task_id = await service.new_task()
+    order = open_order(service, task_id)
+    bids = await service.ask("PATCH", "/api/auth/me", body)
+    type(order).update(state="closed").execute()
+    await service.ask("POST", f"/api/tasks/{task_id}/start")
+    running = await service.ask("PATCH", "/api/auth/me", body)
+    BiddingTask.update(desired="stopped", observed="stopped").execute()
+    service.gateway.answers["balance"] = Balance("bc1qmultisig", 1, 1)
+    funded = await service.ask("PATCH", "/api/auth/me", body)
+    service.gateway.down = True
+    unreadable = await service.ask("PATCH", "/api/auth/me", body)
+    service.gateway.down = False
+    service.gateway.answers["balance"] = NotFound("no bidding wallet yet")
+    free = await service.ask("PATCH", "/api/auth/me", body)
+
+    assert [answer.status for answer in (bids, running, funded, unreadable, free)] == [409, 409, 409, 502, 200]
+    assert "bids are open" in bids.json["message"]
+    assert "running" in running.json["message"]
+    assert "bc1qmultisig" in funded.json["message"]

@@ -1,0 +1,318 @@
+"""Start, stop, and changes to running tasks: what the row says, what the manager is asked, what the caller hears."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from models import orders, tasks
+from models.orders import Ceilings, NewOrder, Order
+from models.tasks import BiddingTask
+from models.users import User
+from server.manager import Manager
+from tests.server.api import START_MS, Answer
+from tests.server.conftest import OWNER, Service, with_settings
+
+
+def row(task_id: int) -> BiddingTask:
+    return BiddingTask.get_by_id(task_id)
+
+
+async def started(service: Service, **fields: Any) -> int:
+    task_id = await service.new_task(**fields)
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
+    assert answer.status == 200, answer.text
+    return task_id
+
+
+def open_order(service: Service, task_id: int, number: int = 1, state: str = "live") -> Order:
+    """An order of the task in the ledger; the task must be wanted at that moment."""
+    task = row(task_id)
+    BiddingTask.update(desired="running").where(BiddingTask.id == task_id).execute()
+    order = orders.reserve(
+        NewOrder(
+            intent=f"{number:032x}",
+            kind="bid",
+            task_id=task_id,
+            user_id=service.user_id,
+            venue="simulator",
+            wallet="bc1qpayment",
+            slug="goosinals",
+            price_sats=10_000 * number,
+            quantity="1",
+            expires_ms=START_MS + 900_000,
+            token=task.token,
+        ),
+        Ceilings(0, 10**9, 0),
+        START_MS,
+    )
+    Order.update(state=state).where(Order.id == order.id).execute()
+    BiddingTask.update(desired=task.desired).where(BiddingTask.id == task_id).execute()
+    return order
+
+
+def says_the_manager_is_away(answer: Answer) -> bool:
+    return (answer.status, answer.json["error"]) == (503, "The manager is away")
+
+
+@pytest.mark.gen_test
+async def test_start_answers_the_running_task_once_the_manager_settled_it(service: Service) -> None:
+    task_id = await service.new_task()
+
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
+
+    assert (answer.status, answer.json["id"], answer.json["isRunning"]) == (200, task_id, True)
+    assert service.manager.settled == [task_id]
+    assert (row(task_id).desired, row(task_id).observed) == ("running", "running")
+
+
+@pytest.mark.gen_test
+async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Service) -> None:
+    task_id = await started(service)
+
+    again = await service.ask("POST", f"/api/tasks/{task_id}/start")
+    stops = [await service.ask("POST", f"/api/tasks/{task_id}/stop") for _ in range(2)]
+
+    assert (again.status, again.json["isRunning"]) == (200, True)
+    assert [(stop.status, stop.json["isRunning"], stop.json["openBids"]) for stop in stops] == [(200, False, 0)] * 2
+    assert service.manager.settled == [task_id, task_id]
+
+
+@pytest.mark.gen_test
+async def test_parallel_starts_ask_the_manager_once(service: Service) -> None:
+    task_id = await service.new_task()
+
+    answers = await asyncio.gather(*(service.ask("POST", f"/api/tasks/{task_id}/start") for _ in range(10)))
+
+    assert {answer.status for answer in answers} == {200}
+    assert service.manager.settled == [task_id]
+
+
+@pytest.mark.gen_test
+async def test_stop_answers_how_many_bids_are_still_open(service: Service) -> None:
+    task_id = await started(service)
+    open_order(service, task_id)
+
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/stop")
+
+    assert (answer.status, answer.json["isRunning"], answer.json["openBids"]) == (200, False, 1)
+    assert "openBids" not in (await service.ask("GET", f"/api/tasks/{task_id}")).json
+
+
+@pytest.mark.gen_test
+async def test_start_without_a_manager_is_503_and_changes_nothing(service: Service) -> None:
+    task_id = await service.new_task()
+    tasks.set_error(row(task_id), "left by an earlier cycle")
+    await service.manager.stop()
+
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
+
+    assert says_the_manager_is_away(answer)
+    assert (row(task_id).desired, row(task_id).last_error) == ("stopped", "left by an earlier cycle")
+
+
+@pytest.mark.gen_test
+@with_settings(manager_wait_s=5.0)
+async def test_a_manager_that_comes_back_in_time_is_waited_for(service: Service) -> None:
+    task_id = await service.new_task()
+    await service.manager.stop()
+
+    start = asyncio.ensure_future(service.ask("POST", f"/api/tasks/{task_id}/start"))
+    await asyncio.sleep(0.3)
+    assert not start.done()
+    await service.manager.start()
+
+    assert (await start).status == 200
+
+
+@pytest.mark.gen_test
+async def test_stop_without_a_manager_is_503_and_holds(service: Service) -> None:
+    task_id = await started(service)
+    await service.manager.stop()
+
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/stop")
+    again = await service.ask("POST", f"/api/tasks/{task_id}/stop")
+
+    assert says_the_manager_is_away(answer)
+    assert says_the_manager_is_away(again)
+    assert row(task_id).desired == "stopped"
+    await service.manager.start()
+    assert (await service.ask("POST", f"/api/tasks/{task_id}/stop")).status == 200
+
+
+@pytest.mark.gen_test
+async def test_put_and_delete_of_a_running_task_without_a_manager_change_nothing(service: Service) -> None:
+    task_id = await started(service)
+    before = await service.ask("GET", f"/api/tasks/{task_id}")
+    await service.manager.stop()
+
+    put = await service.ask("PUT", f"/api/tasks/{task_id}", {"bidCount": 2})
+    delete = await service.ask("DELETE", f"/api/tasks/{task_id}")
+
+    assert says_the_manager_is_away(put) and says_the_manager_is_away(delete)
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).json == before.json
+    assert row(task_id).revision == 1
+
+
+@pytest.mark.gen_test
+async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Service) -> None:
+    task_id = await started(service)
+
+    answer = await service.ask("PUT", f"/api/tasks/{task_id}", {"bidCount": 2})
+
+    assert (answer.status, answer.json["config"]["bidCount"], answer.json["isRunning"]) == (200, 2, True)
+    assert service.manager.settled == [task_id, task_id]
+    assert row(task_id).revision == 2
+
+
+@pytest.mark.gen_test
+async def test_put_on_a_stopped_task_needs_no_manager(service: Service) -> None:
+    task_id = await service.new_task()
+    await service.manager.stop()
+
+    answer = await service.ask("PUT", f"/api/tasks/{task_id}", {"bidCount": 2, "outbidEnabled": True})
+
+    assert (answer.status, answer.json["config"]["bidCount"]) == (200, 2)
+
+
+@pytest.mark.gen_test
+async def test_a_put_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
+    task_id = await started(service)
+    before = (await service.ask("GET", f"/api/tasks/{task_id}")).json
+    service.manager.refuse = ("signer_locked", "no passphrase yet")
+
+    answer = await service.ask("PUT", f"/api/tasks/{task_id}", {"slug": "other", "bidCount": 2})
+
+    assert (answer.status, answer.json) == (503, {"error": "The signer is locked", "message": "no passphrase yet"})
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).json == before
+    assert row(task_id).revision == 3
+
+
+@pytest.mark.gen_test
+async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
+    task_id = await started(service)
+    service.manager.refuse = ("internal", "failed; the log has the reason")
+
+    answer = await service.ask("DELETE", f"/api/tasks/{task_id}")
+
+    assert answer.status == 503
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).json["isRunning"] is True
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("refusal", "status"),
+    [
+        ("signer_unavailable", 503),
+        ("signer_locked", 503),
+        ("gateway_unavailable", 503),
+        ("start_failed", 503),
+        ("not_entitled", 403),
+        ("unheard_of", 503),
+    ],
+)
+async def test_a_refused_start_leaves_the_task_stopped(service: Service, refusal: str, status: int) -> None:
+    task_id = await service.new_task()
+    service.manager.refuse = (refusal, "because")
+
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
+
+    assert (answer.status, answer.json["message"]) == (status, "because")
+    assert row(task_id).desired == "stopped"
+
+
+@pytest.mark.gen_test
+async def test_deleting_a_running_task_stops_it_first(service: Service) -> None:
+    task_id = await started(service)
+    open_order(service, task_id)
+
+    answer = await service.ask("DELETE", f"/api/tasks/{task_id}")
+
+    assert (answer.status, answer.json) == (200, {"success": True, "openBids": 1})
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).status == 404
+    assert (await service.ask("GET", "/api/tasks")).json == []
+    hidden = row(task_id)
+    assert (hidden.desired, hidden.deleted_ms) == ("stopped", START_MS)
+    assert (await service.ask("POST", "/api/tasks", {"slug": "goosinals", "hardcapSats": 1})).status == 201
+
+
+@pytest.mark.gen_test
+async def test_deleting_a_stopped_task_with_open_bids_needs_the_manager(service: Service) -> None:
+    task_id = await service.new_task()
+    open_order(service, task_id, state="unknown")
+    await service.manager.stop()
+
+    assert says_the_manager_is_away(await service.ask("DELETE", f"/api/tasks/{task_id}"))
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).status == 200
+
+
+@pytest.mark.gen_test
+async def test_a_crashed_task_can_be_started_and_stopped(service: Service) -> None:
+    task_id = await started(service)
+    BiddingTask.update(observed="crashed").execute()
+
+    shown = (await service.ask("GET", f"/api/tasks/{task_id}")).json["isRunning"]
+    stop = await service.ask("POST", f"/api/tasks/{task_id}/stop")
+    BiddingTask.update(observed="crashed", desired="running").execute()
+    start = await service.ask("POST", f"/api/tasks/{task_id}/start")
+
+    assert shown is False
+    assert (stop.status, stop.json["isRunning"]) == (200, False)
+    assert (start.status, start.json["isRunning"]) == (200, True)
+    assert service.manager.settled == [task_id] * 3
+
+
+@pytest.mark.gen_test
+async def test_a_stop_is_wanted_before_a_start_that_waits_for_the_manager(service: Service) -> None:
+    task_id = await service.new_task()
+    await service.manager.stop()
+
+    start = asyncio.ensure_future(service.ask("POST", f"/api/tasks/{task_id}/start"))
+    stop = await service.ask("POST", f"/api/tasks/{task_id}/stop")
+
+    assert (await start).status == 503
+    assert stop.status == 200
+    assert row(task_id).desired == "stopped"
+
+
+@pytest.mark.gen_test
+async def test_a_task_deleted_while_its_start_waits_is_404(service: Service) -> None:
+    task_id = await service.new_task()
+
+    def delete() -> None:
+        tasks.mark_deleted(row(task_id), START_MS)
+
+    service.manager.before_settling = delete
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
+
+    assert answer.status == 404
+
+
+@pytest.mark.gen_test
+async def test_a_manager_that_starts_up_is_not_ready(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def starting(self: Manager, timeout_s: float = 2.0) -> str:
+        return "starting"
+
+    monkeypatch.setattr(Manager, "ping", starting)
+    task_id = await service.new_task()
+
+    assert says_the_manager_is_away(await service.ask("POST", f"/api/tasks/{task_id}/start"))
+
+
+@pytest.mark.gen_test
+async def test_exposure_counts_every_open_order(service: Service) -> None:
+    task_id = await started(service)
+    for number, state in enumerate(("reserved", "signed", "submitted", "live", "cancelling", "unknown", "closed"), 1):
+        open_order(service, task_id, number, state)
+
+    me = await service.ask("GET", "/api/auth/me")
+
+    assert me.json["stats"] == {
+        "taskCount": 1,
+        "maxTasks": 20,
+        "exposure": 10_000 * (1 + 2 + 3 + 4 + 5 + 6),
+        "maxExposure": 50_000_000,
+    }
+    assert User.get_by_id(service.user_id).address == OWNER

@@ -1,0 +1,324 @@
+"""Signing in over HTTP: challenge, verify, sessions, limits."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import sqlite3
+import time
+
+import pytest
+
+from models.sessions import Challenge, Session
+from models.users import Whitelist
+from tests.server.api import START_MS, Answer, new_user, token_of
+from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
+from tests.wallet import proofs
+from wallet import bip322
+from wallet.signing import sign_message
+
+REFUSED = {"error": "Invalid signature or expired challenge"}
+VALID = "bc1q9vza2e8x573nczrlzms0wvx3gsqjx7vavgkx0l"
+
+
+async def challenge_for(service: Service, address: str = OWNER) -> Answer:
+    answer = await service.api("POST", "/api/auth/challenge", {"address": address})
+    assert answer.status == 200, answer.text
+    return answer
+
+
+def proof_of(challenge: Answer, address: str = OWNER) -> dict[str, str]:
+    signature = sign_message(proofs.OWNER, "p2wpkh", challenge.json["message"])
+    return {"challengeId": challenge.json["challengeId"], "address": address, "signature": signature}
+
+
+@pytest.mark.gen_test
+async def test_a_challenge_names_service_address_expiry_and_nonce(service: Service) -> None:
+    answer = await challenge_for(service)
+
+    assert sorted(answer.json) == ["challengeId", "expiresAt", "message"]
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", answer.json["challengeId"])
+    assert answer.json["expiresAt"] == START_MS // 1000 + 300
+    lines = answer.json["message"].split("\n")
+    assert lines[0] == "Sign in to Bidkeeper at 127.0.0.1:8888"
+    assert lines[1:3] == [f"Address: {OWNER}", "Expires: 2025-11-20T12:05:00.000Z"]
+    assert re.fullmatch(r"Nonce: [0-9a-f]{32}", lines[3])
+
+
+@pytest.mark.gen_test
+async def test_a_signed_challenge_gives_a_session(service: Service) -> None:
+    challenge = await challenge_for(service, OWNER.upper())
+
+    answer = await service.api("POST", "/api/auth/verify", proof_of(challenge, OWNER.upper()))
+
+    assert answer.status == 200
+    assert re.fullmatch(r"[A-Za-z0-9_-]{43}", answer.json["token"])
+    assert answer.json["user"] == {
+        "id": service.user_id,
+        "address": OWNER,
+        "ordinalsAddress": OWNER,
+        "plan": "beta",
+        "isAdmin": False,
+    }
+    assert (await service.api("GET", "/api/auth/me", token=answer.json["token"])).status == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.gen_test
+async def test_the_database_holds_no_usable_token(service: Service) -> None:
+    answer = await service.api("POST", "/api/auth/verify", proof_of(await challenge_for(service)))
+    token = answer.json["token"]
+
+    dump = "\n".join(sqlite3.connect(service.settings.database_url.removeprefix("sqlite:///")).iterdump())
+
+    assert token not in dump
+    assert hashlib.sha256(token.encode()).hexdigest() in dump
+
+
+@pytest.mark.gen_test
+async def test_a_challenge_is_used_once(service: Service) -> None:
+    proof = proof_of(await challenge_for(service))
+
+    first = await service.api("POST", "/api/auth/verify", proof)
+    second = await service.api("POST", "/api/auth/verify", proof)
+
+    assert (first.status, second.status, second.json) == (200, 401, REFUSED)
+
+
+@pytest.mark.gen_test(timeout=30)
+async def test_a_hundred_verifies_at_once_give_one_token(service: Service) -> None:
+    proof = proof_of(await challenge_for(service))
+    before = Session.select().count()
+
+    answers = await asyncio.gather(*(service.api("POST", "/api/auth/verify", proof) for _ in range(100)))
+
+    assert sorted(answer.status for answer in answers) == [200] + [401] * 99
+    assert Session.select().count() == before + 1
+
+
+@pytest.mark.gen_test
+async def test_an_expired_challenge_is_refused(service: Service) -> None:
+    proof = proof_of(await challenge_for(service))
+    service.clock.ms += 300_000
+
+    answer = await service.api("POST", "/api/auth/verify", proof)
+
+    assert (answer.status, answer.json) == (401, REFUSED)
+
+
+@pytest.mark.gen_test
+async def test_five_bad_tries_end_a_challenge_whether_well_formed_or_not(service: Service) -> None:
+    challenge = await challenge_for(service)
+    good = proof_of(challenge)
+    stranger = sign_message(proofs.STRANGER, "p2wpkh", challenge.json["message"])
+    bad = [{"signature": stranger}, {"signature": ""}, {"signature": "x" * 5000}, {"address": OTHER}, {"address": "?"}]
+
+    for wrong in bad:
+        answer = await service.api("POST", "/api/auth/verify", good | wrong)
+        assert (answer.status, answer.json) == (401, REFUSED)
+    assert (await service.api("POST", "/api/auth/verify", good)).status == 401
+
+
+@pytest.mark.gen_test
+async def test_four_bad_tries_leave_the_challenge_to_its_owner(service: Service) -> None:
+    good = proof_of(await challenge_for(service))
+    for _ in range(4):
+        await service.api("POST", "/api/auth/verify", good | {"signature": "AA=="})
+
+    assert (await service.api("POST", "/api/auth/verify", good)).status == 200
+
+
+@pytest.mark.gen_test
+async def test_a_challenge_of_another_address_signs_nobody_in(service: Service) -> None:
+    of_other = await challenge_for(service, OTHER)
+    signature = sign_message(proofs.OWNER, "p2wpkh", of_other.json["message"])
+    body = {"challengeId": of_other.json["challengeId"], "signature": signature}
+
+    for address in (OWNER, OTHER):
+        answer = await service.api("POST", "/api/auth/verify", body | {"address": address})
+        assert (answer.status, answer.json) == (401, REFUSED)
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "hello",
+        VALID[:-1],
+        VALID + " ",
+        VALID[:20] + VALID[20:].upper(),
+        "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx",
+        "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2",
+        "bc1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qccfmv3",
+        VALID + "\x00",
+        "\u0412" + VALID,
+        "b" * 60_000,
+        None,
+        5,
+        ["x"],
+        {},
+        True,
+    ],
+)
+async def test_what_is_no_address_gets_the_documented_400(service: Service, address: object) -> None:
+    answer = await service.api("POST", "/api/auth/challenge", {"address": address})
+
+    assert (answer.status, answer.json["error"]) == (400, "Invalid Bitcoin address format")
+
+
+@pytest.mark.gen_test
+async def test_a_challenge_without_address_gets_the_documented_400(service: Service) -> None:
+    answer = await service.api("POST", "/api/auth/challenge", {})
+
+    assert (answer.status, answer.json["error"]) == (400, "Invalid Bitcoin address format")
+    assert answer.details == ["address: is required"]
+
+
+@pytest.mark.gen_test
+@with_settings(whitelist=frozenset({OTHER.upper()}), admins=frozenset({ADMIN.upper()}))
+async def test_only_listed_addresses_and_admins_get_a_challenge(service: Service) -> None:
+    refused = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
+    listed = await service.api("POST", "/api/auth/challenge", {"address": OTHER.upper()})
+    admin = await service.api("POST", "/api/auth/challenge", {"address": ADMIN})
+    Whitelist.create(address=OWNER, added_ms=1)
+    added = await service.api("POST", "/api/auth/challenge", {"address": OWNER.upper()})
+
+    assert refused.status == 403
+    assert sorted(refused.json) == ["error", "message"]
+    assert refused.json["error"] == "Address not whitelisted for beta access"
+    assert "not approved for the beta" in refused.json["message"] and "admin" in refused.json["message"]
+    assert (listed.status, admin.status, added.status) == (200, 200, 200)
+
+
+@pytest.mark.gen_test
+@with_settings(admins=frozenset({OWNER.upper()}))
+async def test_an_admin_is_told_so(service: Service) -> None:
+    answer = await service.api("POST", "/api/auth/verify", proof_of(await challenge_for(service)))
+
+    assert answer.json["user"]["isAdmin"] is True
+    assert (await service.ask("GET", "/api/auth/me")).json["isAdmin"] is True
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        *((({name: bad}), name) for name in ("challengeId", "address", "signature") for bad in (None, 1, True, [], {})),
+        *(({name: ...}, name) for name in ("challengeId", "address", "signature")),
+        *(({"publicKey": bad}, "publicKey") for bad in ("", "zz", "ab" * 31, "0" * 65, 5, ["x"], "é" * 64)),
+        ({"userId": 1}, "userId"),
+        ({"isAdmin": True}, "isAdmin"),
+    ],
+)
+async def test_verify_refuses_missing_and_misshapen_fields(
+    service: Service, change: dict[str, object], field: str
+) -> None:
+    good = {"challengeId": "x", "address": OWNER, "signature": "AA=="}
+    body = {name: value for name, value in (good | change).items() if value is not ...}
+
+    answer = await service.api("POST", "/api/auth/verify", body)
+
+    assert answer.status == 400
+    assert answer.names() == {field}
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("key", [None, "02" + "ab" * 32, "AB" * 32])
+async def test_a_public_key_of_the_right_shape_changes_nothing(service: Service, key: str | None) -> None:
+    proof = proof_of(await challenge_for(service)) | {"publicKey": key}
+
+    assert (await service.api("POST", "/api/auth/verify", proof)).status == 200
+
+
+class Panic(BaseException):
+    """As a Rust panic comes out of the library: nothing that `except Exception` sees."""
+
+
+@pytest.mark.gen_test
+async def test_a_panic_of_the_library_is_a_401_within_a_second(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def panic(*_: str) -> None:
+        raise Panic("x" * 100_000)
+
+    proof = proof_of(await challenge_for(service))
+    monkeypatch.setattr(bip322.library, "verify_simple_encoded", panic)
+    begun = time.monotonic()
+
+    answer = await service.api("POST", "/api/auth/verify", proof)
+
+    assert (answer.status, answer.json) == (401, REFUSED)
+    assert time.monotonic() - begun < 1
+
+
+@pytest.mark.gen_test
+async def test_the_sixth_open_challenge_of_an_address_and_client_waits(service: Service) -> None:
+    for _ in range(5):
+        challenge = await challenge_for(service)
+    service.clock.ms += 60_500
+
+    sixth = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
+    other_address = await service.api("POST", "/api/auth/challenge", {"address": OTHER})
+    other_client = await service.api(
+        "POST", "/api/auth/challenge", {"address": OWNER}, headers={"X-Forwarded-For": "203.0.113.9"}
+    )
+    signed = await service.api("POST", "/api/auth/verify", proof_of(challenge))
+    after_use = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
+    service.clock.ms += 240_000
+    later = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
+
+    assert (sixth.status, sixth.headers["Retry-After"]) == (429, "240")
+    assert (other_address.status, other_client.status, signed.status) == (200, 200, 200)
+    assert (after_use.status, later.status) == (200, 200)
+
+
+@pytest.mark.gen_test
+@with_settings(sign_in_per_minute=3)
+async def test_sign_in_calls_of_one_client_are_counted_together(service: Service) -> None:
+    nobody = {"challengeId": "x", "address": OWNER, "signature": "AA=="}
+    first = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
+    second = await service.api("POST", "/api/auth/verify", nobody)
+    third = await service.api("POST", "/api/auth/verify", {})
+
+    fourth = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
+    elsewhere = await service.api("POST", "/api/auth/verify", nobody, headers={"X-Real-IP": "203.0.113.9"})
+    other_routes = await service.ask("GET", "/api/auth/me")
+
+    assert [answer.status for answer in (first, second, third, fourth)] == [200, 401, 400, 429]
+    assert 1 <= int(fourth.headers["Retry-After"]) <= 60
+    assert (elsewhere.status, other_routes.status) == (401, 200)
+
+
+@pytest.mark.gen_test
+async def test_a_challenge_asked_for_with_a_token_signs_nobody_in(service: Service) -> None:
+    answer = await service.api("POST", "/api/auth/challenge", {"address": OWNER}, token=service.other_token)
+    bound = await service.api("POST", "/api/auth/verify", proof_of(answer))
+    own = await service.api("POST", "/api/auth/challenge", {"address": OWNER}, token=service.token)
+    again = await service.api("POST", "/api/auth/verify", proof_of(own))
+
+    assert "only to prove" in answer.json["message"]
+    assert (bound.status, bound.json) == (401, REFUSED)
+    assert again.status == 200
+
+
+@pytest.mark.gen_test
+async def test_ended_challenges_are_forgotten(service: Service) -> None:
+    await challenge_for(service)
+    service.clock.ms += 300_000
+    await challenge_for(service, OTHER)
+
+    assert [row.address for row in Challenge.select()] == [OTHER]
+
+
+@pytest.mark.gen_test
+async def test_a_new_user_starts_with_the_first_plan(service: Service) -> None:
+    user = new_user("bc1qnew")
+    me = await service.api("GET", "/api/auth/me", token=token_of(user))
+
+    assert me.json["subscription"] == {
+        "plan": "beta",
+        "expiresAt": "2026-11-20T12:00:00.000Z",
+        "status": "active",
+    }

@@ -1,0 +1,97 @@
+"""Every known BIP-322 proof through POST /api/auth/verify: published ones, and some made here."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.sessions import Challenge
+from tests.server.api import START_MS
+from tests.server.conftest import Service
+from tests.wallet import proofs
+from wallet.signing import sign_message
+
+PUBLISHED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "bip322_vectors.json"
+
+
+async def verdict(service: Service, address: str, message: str, signature: str) -> str:
+    challenge_id = str(uuid.uuid4())
+    Challenge.create(
+        id=challenge_id,
+        address=address,
+        message=message,
+        client_ip="127.0.0.1",
+        expires_ms=START_MS + 1000,
+    )
+    body = {"challengeId": challenge_id, "address": address, "signature": signature}
+    answer = await service.api("POST", "/api/auth/verify", body)
+    assert answer.status in (200, 401), answer.text
+    return "accept" if answer.status == 200 else "reject"
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.skipif(not PUBLISHED.parent.exists(), reason="the shared data is not beside this checkout")
+async def test_published_vectors_get_the_verdict_of_the_policy(service: Service) -> None:
+    vectors: list[dict[str, Any]] = json.loads(PUBLISHED.read_text())["vectors"]
+    assert len(vectors) > 200
+    # A challenge is only ever made for a normal address: the vectors' others cannot be in the table.
+    wrong = [
+        vector["id"]
+        for vector in vectors
+        if await verdict(service, vector["address"], vector["message"], vector["signature"]) != vector["policy_core"]
+    ]
+    assert wrong == []
+
+
+def own_vectors() -> list[tuple[str, str, str, str, str]]:
+    """(what, address, message, signature, verdict)"""
+    key, stranger, message = proofs.OWNER, proofs.STRANGER, "Sign in to Bidkeeper at here\nNonce: 00"
+    wpkh = sign_message(key, "p2wpkh", message)
+    tap = sign_message(key, "p2tr", message)
+    raw, tap_raw = base64.b64decode(wpkh), base64.b64decode(tap)
+
+    def text(data: bytes) -> str:
+        return base64.b64encode(data).decode()
+
+    owner, owner_tap, nested = proofs.p2wpkh_address(key), proofs.p2tr_address(key), proofs.nested_address(key)
+    script = proofs.p2wpkh_script(key)
+    return [
+        ("p2wpkh", owner, message, wpkh, "accept"),
+        ("p2wpkh with smp", owner, message, "smp" + wpkh, "accept"),
+        ("p2tr", owner_tap, message, tap, "accept"),
+        ("p2tr with smp", owner_tap, message, "smp" + tap, "accept"),
+        ("nested", nested, message, proofs.nested_proof(key, message), "accept"),
+        ("smp twice", owner, message, "smpsmp" + wpkh, "reject"),
+        ("ful", owner, message, "ful" + wpkh, "reject"),
+        ("another message", owner, message + ".", wpkh, "reject"),
+        ("a stranger's", owner, message, sign_message(stranger, "p2wpkh", message), "reject"),
+        ("a stranger's p2tr", owner_tap, message, sign_message(stranger, "p2tr", message), "reject"),
+        ("forged key", owner, message, proofs.ecdsa_proof(stranger, script, script, message), "reject"),
+        ("p2tr proof for p2wpkh", owner, message, tap, "reject"),
+        ("trailing byte", owner, message, text(raw + b"\x00"), "reject"),
+        ("second p2tr item", owner_tap, message, text(b"\x02" + tap_raw[1:] + b"\x01\x50"), "reject"),
+        ("p2tr 65 bytes with 0", owner_tap, message, text(b"\x01\x41" + tap_raw[2:] + b"\x00"), "reject"),
+        ("unpadded", owner, message, wpkh.rstrip("="), "reject"),
+        ("blank inside", owner, message, wpkh[:9] + " " + wpkh[9:], "reject"),
+        ("hex", owner, message, raw.hex(), "reject"),
+        ("lone surrogate", owner, message, "AA\ud800", "reject"),
+        ("nul", owner, message, wpkh + "\x00", "reject"),
+    ]
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("vector", own_vectors(), ids=lambda vector: vector[0])
+async def test_own_vectors_get_their_verdict(service: Service, vector: tuple[str, str, str, str, str]) -> None:
+    what, address, message, signature, expected = vector
+    if what == "lone surrogate":
+        answer = await service.api(
+            "POST", "/api/auth/verify", {"challengeId": "x", "address": address, "signature": signature}
+        )
+        assert answer.status == 400
+        return
+    assert await verdict(service, address, message, signature) == expected
