@@ -28,7 +28,7 @@ from server.manager import WAIT_S, Manager
 from server.services import InFlight, Services, TaskLocks
 from server.urls import ROUTES
 from wallet import bip322
-from wallet.address import AddressError, sign_in_address
+from wallet.allowed import with_normal_addresses
 from wallet.client import SignerClient
 
 log = logging.getLogger(__name__)
@@ -55,10 +55,11 @@ def make_app(
 
     `manager_wait_s` is how long a manager that is away is waited for.
     """
+    settings = with_normal_addresses(settings)
     services = Services(
         settings=settings,
-        whitelist=_addresses("BIDKEEPER_WHITELIST", settings.whitelist),
-        admins=_addresses("BIDKEEPER_ADMINS", settings.admins),
+        whitelist=settings.whitelist,
+        admins=settings.admins,
         clock_ms=clock_ms,
         manager=Manager(settings.manager_socket, wait_s=manager_wait_s),
         market=Pool(lambda: MarketClient(settings.gateway_socket), _THREADS, "market", MarketClient.close),
@@ -79,19 +80,6 @@ def make_server(app: Application) -> HTTPServer:
         idle_connection_timeout=_IDLE_S,
         body_timeout=_BODY_S,
     )
-
-
-def _addresses(setting: str, texts: frozenset[str]) -> frozenset[str]:
-    """Every address in the one form in which it is compared."""
-    found, problems = set(), []
-    for text in sorted(texts):
-        try:
-            found.add(text if text == "*" and setting.endswith("WHITELIST") else sign_in_address(text))
-        except AddressError as error:
-            problems.append(f"{setting}: {text[:100]}: {error}")
-    if problems:
-        raise SettingsError(problems)
-    return frozenset(found)
 
 
 def run(settings: Settings, index: int = 0) -> None:

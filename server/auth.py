@@ -30,6 +30,15 @@ class SignInCall(Handler):
         if wait_s:
             raise too_many("Too many sign-in calls", wait_s, "Wait, then try again.")
 
+    def require_whitelisted(self, address: str) -> None:
+        """Raises ApiError (403) unless `address` may sign in."""
+        if not users.may_sign_in(address, self.services.whitelist, self.services.admins):
+            raise ApiError(
+                403,
+                "Address not whitelisted for beta access",
+                message="This address is not approved for the beta. Please contact the admin to get access.",
+            )
+
 
 class ChallengeHandler(SignInCall):
     """POST /api/auth/challenge"""
@@ -69,12 +78,7 @@ class ChallengeHandler(SignInCall):
         found = bearer(self)
         if found is not None and found[1].address != address:
             return found[1].id, f"{name} (only to prove that this is an ordinals address of {found[1].address})"
-        if not users.may_sign_in(address, self.services.whitelist, self.services.admins):
-            raise ApiError(
-                403,
-                "Address not whitelisted for beta access",
-                message="This address is not approved for the beta. Please contact the admin to get access.",
-            )
+        self.require_whitelisted(address)
         return None, name
 
 
@@ -86,6 +90,7 @@ class VerifyHandler(SignInCall):
         challenge = proven(body.challenge_id, body.address, body.signature, self.now_ms)
         if challenge is None or challenge.user is not None:
             raise ApiError(401, _BAD_PROOF)
+        self.require_whitelisted(challenge.address)  # as it may have been taken off the list since the challenge
         if not sessions.use_challenge(challenge.id, self.now_ms):
             raise ApiError(401, _BAD_PROOF)
         user = users.find_or_create(challenge.address, self.services.settings.plans, self.now_ms)

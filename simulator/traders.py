@@ -17,7 +17,7 @@ MIN_ASKS = 6
 MAX_BIDS = 14
 MIN_BIDS = 4
 # Steps between two moves of one market's floor; a step is about a second.
-DRIFT_EVERY = (3, 5)
+DRIFT_EVERY = (5, 9)
 DRIFT = (0.01, 0.06)
 # How far a floor may go from where it began.
 LOWEST, HIGHEST = 0.6, 1.6

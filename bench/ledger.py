@@ -1,0 +1,41 @@
+"""Reserving an order: one transaction that has reached the disk, against the bare commit it cannot be quicker than."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.timing import Row, median_seconds
+from core.plans import DEFAULT_PLANS
+from models import base, orders, schema, tasks, users
+
+
+def rows() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as directory:
+        base.connect(f"sqlite:///{Path(directory) / 'bench.db'}")
+        schema.migrate()
+        user = users.find_or_create("bc1qbench", DEFAULT_PLANS, 1)
+        task = tasks.create_bidding_task(
+            user.id, type="ordinals", slug="cats", slug_key="cats", config="{}", max_tasks=1, now_ms=1
+        )
+        tasks.set_desired(task, tasks.RUNNING)
+        token = tasks.raise_token(task.id)
+        numbers = itertools.count(1)
+
+        def reserve() -> None:
+            number = next(numbers)
+            new = orders.NewOrder(
+                f"{number:032x}", "bid", task.id, user.id, "simulator", "bc1qpay", "cats", 1, "1", number, token
+            )
+            orders.reserve(new, orders.Ceilings(0, 10**12, 0), 1)
+
+        def commit() -> None:
+            with base.transaction(durable=True):
+                tasks.BiddingTask.update(restarts=next(numbers)).execute()
+
+        bare = median_seconds(commit, calls=50)
+        seconds = median_seconds(reserve, calls=50)
+        base.close()
+    yield "reserve an order", f"{seconds * 1e3:.2f} ms", f"{seconds / bare:.1f} x a bare durable commit"

@@ -1,0 +1,1 @@
+"""The `bidkeeper` command, one file per verb."""

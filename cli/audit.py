@@ -1,0 +1,26 @@
+"""`bidkeeper audit verify`: checks that the signer's audit log is whole and in order."""
+
+from __future__ import annotations
+
+import argparse
+
+from core.settings import Settings
+from wallet.audit import AuditError, verify_chain
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """verify"""
+    parser.add_argument("action", choices=["verify"], help="walk the chain of hashes from its first line")
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Prints the number of lines, or the first line that is not right."""
+    path = settings.data_dir / "signer" / "audit.jsonl"
+    try:
+        print(f"{verify_chain(path)} lines, each follows the one before it")
+    except FileNotFoundError:
+        print("nothing was signed yet")
+    except AuditError as error:
+        print(f"not whole: {error}")
+        return 1
+    return 0

@@ -1,0 +1,56 @@
+"""`bidkeeper VERB ...`: reads the settings, then does what the verb says."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from core import log
+from core.errors import BidkeeperError, SettingsError
+from core.settings import load
+from wallet.allowed import with_normal_addresses
+
+# verb → (module that holds it, one line of help); a module is imported only when its verb is asked for.
+VERBS = {
+    "up": ("cli.up", "start everything and stay in the foreground"),
+    "demo": ("cli.demo", "up, on play money, with a demo user whose tasks trade before your eyes"),
+    "server": ("cli.programs", "one program: the HTTP API"),
+    "manager": ("cli.programs", "one program: the parent of all workers"),
+    "gateway": ("cli.programs", "one program: the way to the marketplaces"),
+    "signer": ("cli.programs", "one program: keys and the policy on what may be signed"),
+    "simulator": ("cli.programs", "one program: the practice marketplace"),
+    "migrate": ("cli.migrate", "bring the database to this version's schema"),
+    "whitelist": ("cli.whitelist", "addresses that may sign in"),
+    "plan": ("cli.plan", "who has which plan until when"),
+    "audit": ("cli.audit", "check the signer's audit log"),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one verb. Returns 0, 1 when it failed, 2 when settings or arguments are wrong."""
+    parser = argparse.ArgumentParser(prog="bidkeeper", description="Keeps bids and listings alive.")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    given = sys.argv[1:] if arguments is None else arguments
+    for verb, (module, help_line) in VERBS.items():
+        added = verbs.add_parser(verb, help=help_line, description=help_line)
+        if verb in given[:1]:
+            importlib.import_module(module).add_arguments(verb, added)
+    options = parser.parse_args(given)
+    try:
+        settings = with_normal_addresses(load())
+        log.set_up(options.verb, settings.log_level)
+        return int(importlib.import_module(VERBS[options.verb][0]).run(settings, options))
+    except SettingsError as error:
+        for problem in error.problems:
+            print(f"bidkeeper: {problem}", file=sys.stderr)
+        return 2
+    except BidkeeperError as error:
+        print(f"bidkeeper: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""`bidkeeper server|manager|gateway|signer|simulator`: one program, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+
+from core.process import end_with_parent
+from core.settings import Settings
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """What the program takes besides its settings."""
+    if verb == "server":
+        parser.add_argument("--index", type=int, default=0, help="which of the server processes this is, from 0")
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Runs the program named by the verb."""
+    if "SUPERVISOR_ENABLED" in os.environ:
+        # supervisord leaves its programs behind when it is killed; a program without it would not be restarted.
+        end_with_parent()
+    os.environ["BIDKEEPER_DATA_DIR"] = str(settings.data_dir)
+    for directory in (settings.data_dir, settings.run_dir, settings.log_dir):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _PROGRAMS[options.verb](settings, options)
+    return 0
+
+
+def _server(settings: Settings, options: argparse.Namespace) -> None:
+    from server.app import run
+
+    run(settings, options.index)
+
+
+def _manager(settings: Settings, options: argparse.Namespace) -> None:
+    from workers.manager import run
+
+    run(settings)
+
+
+def _gateway(settings: Settings, options: argparse.Namespace) -> None:
+    from gateway.app import run
+
+    from models import base, tasks
+
+    base.connect(settings.database_url)
+    run(settings, tasks.least_token)
+
+
+def _signer(settings: Settings, options: argparse.Namespace) -> None:
+    from wallet.signer import run
+
+    run(
+        settings.data_dir,
+        settings.signer_socket,
+        market=settings.market,
+        outstanding_ceiling=4 * settings.max_exposure_sats,
+        clock=lambda: time.time_ns() // 1_000_000,
+    )
+
+
+def _simulator(settings: Settings, options: argparse.Namespace) -> None:
+    from simulator.app import run
+
+    run(
+        port=settings.simulator_port,
+        seed=settings.simulator_seed,
+        background=settings.simulator_background,
+        state_file=settings.data_dir / "simulator.json",
+    )
+
+
+_PROGRAMS = {
+    "server": _server,
+    "manager": _manager,
+    "gateway": _gateway,
+    "signer": _signer,
+    "simulator": _simulator,
+}

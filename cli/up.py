@@ -1,0 +1,177 @@
+"""`bidkeeper up`: everything in the foreground, under supervisord, until SIGINT or SIGTERM."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType
+
+from cli.migrate import migrate
+from core.errors import BidkeeperError
+from core.process import hold_lock
+from core.settings import Settings
+
+CONFIGURATION = Path(__file__).resolve().parents[1] / "supervisord.conf"
+# The programs need at most 5 + 13 s, and seldom more than 3; whoever stops us expects an end within 15.
+_STOP_SECONDS = 13.0
+_libc = ctypes.CDLL(None)
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """Takes nothing: everything is a setting."""
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Prints the ready line once everything answers; returns when everything has ended."""
+    return Installation(settings, {}).run(lambda: None)
+
+
+class Installation:
+    """All programs of one data directory, started and ended together."""
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
+        self.settings = settings
+        self._environment = environment
+        self._stop_asked = False
+
+    def run(self, when_ready: Callable[[], None]) -> int:
+        """Starts everything, prints the ready line, calls `when_ready` again and again until it is asked to stop.
+
+        Returns 0 after an ordered end, 1 when supervisord ended by itself. Raises BidkeeperError when the data
+        directory is in use or a port is taken.
+        """
+        self._prepare()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._ask_to_stop)
+        supervisord = self._start()
+        try:
+            if self._wait_until_ready(supervisord):
+                print(f"ready http://{self.settings.host}:{self.settings.port}", flush=True)
+            while not self._stop_asked and supervisord.poll() is None:
+                when_ready()
+                time.sleep(0.2)
+            return 0 if self._stop_asked else self._ended_by_itself(supervisord)
+        finally:
+            self._end(supervisord)
+
+    def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
+        self._stop_asked = True
+
+    def _prepare(self) -> None:
+        settings = self.settings
+        for directory in (settings.data_dir, settings.run_dir, settings.log_dir):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Held by this process until it dies, and by supervisord after it: two installations in one directory would
+        # be two managers of the same tasks.
+        lock = hold_lock(settings.run_dir / "up.lock")
+        if lock is None:
+            raise BidkeeperError(f"{settings.data_dir} is in use by another `bidkeeper up`")
+        self._lock = lock
+        for index in range(settings.server_processes):
+            _require_free(settings.host, settings.port + index, "BIDKEEPER_PORT")
+        if settings.market == "simulator":
+            _require_free("127.0.0.1", settings.simulator_port, "BIDKEEPER_SIMULATOR_PORT")
+        migrate(settings)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        settings = self.settings
+        environment = dict(os.environ) | dict(self._environment)
+        environment |= {
+            "BIDKEEPER_DATA_DIR": str(settings.data_dir),
+            "BIDKEEPER_COMMAND": f"{sys.executable} -m cli.main",
+            "BIDKEEPER_WITH_SIMULATOR": "true" if settings.market == "simulator" else "false",
+            "BIDKEEPER_SERVER_PROCESSES": str(settings.server_processes),
+        }
+        command = [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(CONFIGURATION)]
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            # Ctrl-C in a terminal goes to the whole group: supervisord is to hear of it from us, once.
+            start_new_session=True,
+            preexec_fn=_end_with_parent,
+            pass_fds=(self._lock,),
+        )
+
+    def _wait_until_ready(self, supervisord: subprocess.Popen[bytes]) -> bool:
+        began = told = time.monotonic()
+        while not self._stop_asked and supervisord.poll() is None:
+            answer = readiness(self.settings)
+            if answer is None:
+                return True
+            if time.monotonic() - told > 10:
+                told = time.monotonic()
+                print(f"not ready after {told - began:.0f} s: {answer}; see {self.settings.log_dir}", flush=True)
+            time.sleep(0.1)
+        return False
+
+    def _ended_by_itself(self, supervisord: subprocess.Popen[bytes]) -> int:
+        print(f"supervisord ended ({supervisord.returncode}); see {self.settings.log_dir}", file=sys.stderr)
+        return 1
+
+    def _end(self, supervisord: subprocess.Popen[bytes]) -> None:
+        """SIGTERM lets every program end in order; what is left after a while is killed."""
+        if supervisord.poll() is None:
+            supervisord.terminate()
+            try:
+                supervisord.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                supervisord.kill()
+                supervisord.wait()
+        for pid in _processes_of(self.settings.data_dir):
+            os.kill(pid, signal.SIGKILL)
+
+
+def readiness(settings: Settings) -> str | None:
+    """None when `/readyz` says that everything answers, else what it says is missing."""
+    connection = http.client.HTTPConnection(settings.host, settings.port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        answer = connection.getresponse()
+        text = answer.read()
+        if answer.status == 200:
+            return None
+        return str(json.loads(text).get("missing") or json.loads(text).get("error"))
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return f"server: {error}"
+    finally:
+        connection.close()
+
+
+def _require_free(host: str, port: int, variable: str) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise BidkeeperError(f"{variable}: {host}:{port} cannot be used: {error.strerror}") from error
+
+
+def _end_with_parent() -> None:
+    # Between fork and exec, so nothing may be imported here: core.process would be too much.
+    _libc.prctl(1, signal.SIGTERM, 0, 0, 0)
+
+
+def _processes_of(data_dir: Path) -> list[int]:
+    """Pids of the processes that work in `data_dir` (they all have it in their environment), except this one."""
+    mark = b"BIDKEEPER_DATA_DIR=" + os.fsencode(data_dir)
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                variables = (entry / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if mark in variables and b"BIDKEEPER_COMMAND=" in b"\0".join(variables):
+                found.append(int(entry.name))
+    return found

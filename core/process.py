@@ -1,0 +1,36 @@
+"""What a process of this installation does at its start, whatever its work is."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import signal
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent(parent: int | None = None) -> None:
+    """Has the kernel send this process SIGTERM when the thread that started it ends.
+
+    Call it from the main thread. `parent` is the pid that the starter gave: when it is gone already, the signal
+    will not come any more and the process ends at once. (Comparing with pid 1 instead would be wrong in containers.)
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "failed to ask for a signal at the parent's end")
+    if parent is not None and os.getppid() != parent:
+        raise SystemExit("the process that started this one is gone")
+
+
+def hold_lock(path: Path) -> int | None:
+    """Takes the lock file at `path` until this process dies; its descriptor, or None when another one holds it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor

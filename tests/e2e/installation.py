@@ -1,0 +1,227 @@
+"""A whole installation for tests: `bidkeeper up` in a directory of its own, on ports of its own, and its traders."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import quote
+
+import requests
+from embit.ec import PrivateKey
+
+from wallet import address, hash160
+from wallet.signing import sign_message
+
+T = TypeVar("T")
+PATIENCE = 60.0  # seconds; generous, since speed is not what these tests are about
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def until(what: Callable[[], T], describe: str, seconds: float = PATIENCE) -> T:
+    """What `what` returns as soon as it is true; fails when it does not become so in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = what()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {describe}"
+        time.sleep(0.05)
+
+
+class Installation:
+    alive: ClassVar[list[Installation]] = []
+
+    def __init__(self, **settings: str) -> None:
+        # A Unix socket's path ends at 107 bytes, so not in pytest's long directories.
+        self.data_dir = Path(tempfile.mkdtemp(prefix="bk-"))
+        self.port, self.simulator_port = free_ports(2)
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.environment = os.environ | {
+            "BIDKEEPER_DATA_DIR": str(self.data_dir),
+            "BIDKEEPER_PORT": str(self.port),
+            "BIDKEEPER_SIMULATOR_PORT": str(self.simulator_port),
+            "BIDKEEPER_WHITELIST": "*",
+            "PYTHONUNBUFFERED": "1",
+            **settings,
+        }
+        self.process: subprocess.Popen[str] | None = None
+        self.alive.append(self)
+
+    def up(self, verb: str = "up") -> None:
+        with (self.data_dir / "up.out").open("w") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "cli.main", verb],
+                env=self.environment,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+        until(self._ready, "the ready line")
+
+    def output(self) -> str:
+        return (self.data_dir / "up.out").read_text()
+
+    def _ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.output()
+        return f"ready {self.url}" in self.output()
+
+    def down(self, number: int = signal.SIGTERM) -> float:
+        """Ends it as an operator would; returns the seconds it took."""
+        assert self.process is not None
+        began = time.monotonic()
+        self.process.send_signal(number)
+        assert self.process.wait(PATIENCE) == 0, self.output()
+        return time.monotonic() - began
+
+    def last_words(self, lines: int = 12) -> str:
+        """The end of every log, for whoever has to find out why a test failed."""
+        logs = sorted((self.data_dir / "logs").glob("*.log"))
+        ends = {log.name: log.read_text(errors="replace").splitlines()[-lines:] for log in logs}
+        return "\n".join(f"{name}: {line[:300]}" for name, end in ends.items() for line in end)
+
+    def destroy(self) -> None:
+        self.alive.remove(self)
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    def processes(self, *words: str) -> list[int]:
+        """Pids of the living processes of this installation whose command line holds all of `words`."""
+        mark = f"BIDKEEPER_DATA_DIR={self.data_dir}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                environment, command = (entry / "environ").read_bytes(), (entry / "cmdline").read_bytes()
+                state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            line = command.decode(errors="replace").replace("\0", " ")
+            if mark in environment.split(b"\0") and state != "Z" and all(word in line for word in words):
+                found.append(int(entry.name))
+        return sorted(found)
+
+    def workers(self, task: int) -> list[int]:
+        """Pids of the processes that act for `task`, before and after they have named themselves."""
+        commands = [f"workers.main {kind} {task} " for kind in ("bidder", "drain")]
+        return sorted(
+            {pid for words in (*commands, f"bidkeeper: bidder task {task} ") for pid in self.processes(words)}
+        )
+
+    def sim(self, method: str, path: str, body: Any = None) -> Any:
+        answer = requests.request(method, f"http://127.0.0.1:{self.simulator_port}{path}", json=body, timeout=PATIENCE)
+        assert answer.status_code < 300, answer.text
+        return answer.json()
+
+    def put_collection(self, slug: str, asks: list[int], **more: Any) -> None:
+        self.sim("PUT", f"/sim/collections/{slug}", {"asks": [{"price": price} for price in asks], "bids": [], **more})
+
+    def history(self, **fields: Any) -> list[dict[str, Any]]:
+        events = self.sim("GET", "/sim/history")
+        return [event for event in events if all(event.get(name) == value for name, value in fields.items())]
+
+    def live_prices(self, slug: str) -> list[int]:
+        """Prices of the bids that are live at the simulator, by its own history, highest first."""
+        live: dict[str, int] = {}
+        for event in self.sim("GET", "/sim/history"):
+            if event["slug"] != slug or event["kind"] != "bid":
+                continue
+            if event["event"] == "accepted":
+                live[event["orderId"]] = event["price"]
+            elif event["event"] in ("cancelled", "expired", "filled"):
+                live.pop(event["orderId"], None)
+        return sorted(live.values(), reverse=True)
+
+
+class Trader:
+    """A user with a wallet of their own, who talks HTTP."""
+
+    def __init__(self, installation: Installation) -> None:
+        self.installation = installation
+        self.key = PrivateKey(secrets.token_bytes(32))
+        self.address = address.p2wpkh(hash160.hash160(self.key.get_public_key().sec()))
+        self.session = requests.Session()
+        self.session.trust_env = False
+
+    def sign_in(self) -> Trader:
+        challenge = self.ok("POST", "/api/auth/challenge", {"address": self.address})
+        signature = sign_message(self.key, "p2wpkh", challenge["message"])
+        proof = {"challengeId": challenge["challengeId"], "address": self.address, "signature": signature}
+        self.session.headers["Authorization"] = "Bearer " + self.ok("POST", "/api/auth/verify", proof)["token"]
+        return self
+
+    def call(self, method: str, path: str, body: Any = None) -> requests.Response:
+        return self.session.request(method, self.installation.url + path, json=body, timeout=PATIENCE)
+
+    def ok(self, method: str, path: str, body: Any = None) -> Any:
+        answer = self.call(method, path, body)
+        assert answer.status_code < 300, f"{method} {path}: {answer.status_code} {answer.text}"
+        return answer.json()
+
+    def task(self, **config: Any) -> int:
+        return int(self.ok("POST", "/api/tasks", config)["id"])
+
+    def start(self, task: int) -> dict[str, Any]:
+        return self.ok("POST", f"/api/tasks/{task}/start")
+
+    def stop(self, task: int) -> dict[str, Any]:
+        return self.ok("POST", f"/api/tasks/{task}/stop")
+
+    def get(self, task: int) -> dict[str, Any]:
+        return self.ok("GET", f"/api/tasks/{task}")
+
+    def bids(self, task: int) -> list[int]:
+        return sorted((bid["price"] for bid in self.ok("GET", f"/api/tasks/{task}/bids")), reverse=True)
+
+    def next_cycle(self, task: int, cycles: int = 1) -> dict[str, Any]:
+        """The task once `cycles` more cycles have been finished."""
+        self.next_cycle_of_all([task], cycles)
+        return self.get(task)
+
+    def next_cycle_of_all(self, tasks: list[int], cycles: int = 1) -> None:
+        """Waits until each of the tasks has finished `cycles` more cycles."""
+        for _ in range(cycles):
+            before = {task: self.get(task)["lastCycle"] for task in tasks}
+            until(
+                lambda before=before: all(self.get(task)["lastCycle"] != before[task] for task in tasks),
+                f"a cycle of tasks {tasks}",
+            )
+
+
+def in_path(text: str) -> str:
+    return quote(text, safe="")
+
+
+@contextlib.contextmanager
+def installation(verb: str = "up", **settings: str) -> Iterator[Installation]:
+    made = Installation(**settings)
+    try:
+        made.up(verb)
+        yield made
+    finally:
+        made.destroy()

@@ -1,0 +1,80 @@
+"""Starting, stopping and starting again, as an operator does it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.e2e.installation import Installation, Trader, installation, until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_ends_everything_and_the_next_start_resumes(number: int) -> None:
+    made = Installation()
+    try:
+        made.up()
+        made.put_collection("cats", [100_000])
+        trader = Trader(made).sign_in()
+        task = trader.task(slug="cats", hardcapSats=100_000, loopSeconds=5)
+        trader.start(task)
+        until(lambda: len(made.live_prices("cats")) == 5, "the ladder")
+        seconds = made.down(number)
+        assert seconds < 15
+        assert made.processes() == []
+        made.up()
+        assert made.live_prices("cats") == [75_000, 60_000, 45_000, 30_000, 15_000], "stopping cancels nothing"
+        assert trader.get(task)["isRunning"] is True
+        until(lambda: made.workers(task), "the task's return", 30)
+        assert "kept 5" in trader.next_cycle(task)["lastCycle"]["action"]
+        assert len(made.history(event="accepted", slug="cats")) == 5
+        made.down(number)
+        assert made.processes() == []
+    finally:
+        made.destroy()
+
+
+def test_a_killed_up_leaves_nothing_running() -> None:
+    with installation() as made:
+        assert made.process is not None
+        made.process.kill()
+        made.process.wait()
+        until(lambda: made.processes() == [], "the end of what it started", 30)
+
+
+def test_a_second_start_in_the_same_directory_is_refused() -> None:
+    with installation() as made:
+        command = [sys.executable, "-m", "cli.main", "up"]
+        second = subprocess.run(command, env=made.environment, capture_output=True, text=True, timeout=60)
+        assert second.returncode == 1
+        assert "in use by another" in second.stderr
+        assert made.process is not None and made.process.poll() is None
+
+
+def test_wrong_settings_are_one_line_each() -> None:
+    wrong = os.environ | {"BIDKEEPER_PORT": "x", "BIDKEEPER_MARKET": "moon"}
+    command = [sys.executable, "-m", "cli.main", "up"]
+    ended = subprocess.run(command, env=wrong, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert [line.split(" ")[1] for line in ended.stderr.splitlines()] == ["BIDKEEPER_PORT", "BIDKEEPER_MARKET"]
+
+
+def test_the_demo_places_keeps_and_replaces_within_half_a_minute() -> None:
+    with installation("demo") as made:
+        began = time.monotonic()
+
+        def seen() -> bool:
+            lines = [line for line in made.output().splitlines() if line.startswith("task ")]
+            return all(any(word in line for line in lines) for word in ("placed", "kept", "cancelled"))
+
+        until(seen, "a line of each kind")
+        print(made.output())
+        assert time.monotonic() - began < 30
+        assert made.down(signal.SIGINT) < 15
+        assert made.processes() == []

@@ -1,0 +1,94 @@
+"""The house's one rule: imports only point downwards, siblings do not know one another, there is no circle."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+BELOW = {
+    "core": set(),
+    "strategy": set(),
+    "models": {"strategy", "core"},
+    "wallet": {"strategy", "core"},
+    "markets": {"strategy", "core"},
+    "gateway": {"models", "wallet", "markets", "strategy", "core"},
+    "workers": {"models", "wallet", "markets", "strategy", "core"},
+    "server": {"models", "wallet", "markets", "strategy", "core"},
+    # The practice marketplace checks signatures as a venue would, and shares nothing with the adapters.
+    "simulator": {"wallet", "core"},
+    "cli": {"server", "workers", "gateway", "simulator", "models", "wallet", "markets", "strategy", "core"},
+}
+# What would make a worker, of which there may be hundreds, heavy. asyncio alone is 4 MiB.
+HEAVY = {"requests", "tornado", "pydantic", "asyncio", "embit", "bip322", "ssl", "urllib3"}
+
+
+def modules() -> list[Path]:
+    return sorted(path for package in BELOW for path in (ROOT / package).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            yield node.module or ""
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_only_point_down(path: Path) -> None:
+    package = path.relative_to(ROOT).parts[0]
+    for name in imported(path):
+        top = name.split(".")[0]
+        assert top not in BELOW or top == package or top in BELOW[package], f"{package} must not import {name}"
+
+
+def test_no_circle_between_modules() -> None:
+    graph = {name_of(path): set(imported(path)) for path in modules()}
+    graph = {module: {name for name in names if name in graph} for module, names in graph.items()}
+    done: set[str] = set()
+
+    def visit(module: str, above: tuple[str, ...]) -> None:
+        assert module not in above, " -> ".join([*above, module])
+        if module not in done:
+            for name in graph[module]:
+                visit(name, (*above, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+def test_strategy_is_pure() -> None:
+    forbidden = {"time", "random", "socket", "logging", "os", "pathlib", "threading", "datetime", "secrets", "uuid"}
+    for path in (ROOT / "strategy").rglob("*.py"):
+        for name in imported(path):
+            top = name.split(".")[0]
+            assert top in sys.stdlib_module_names or top == "strategy", f"{path.name} imports {name}"
+            assert top not in forbidden, f"{path.name} imports {name}"
+
+
+@pytest.mark.parametrize("module", ["workers.main", "markets.client", "wallet.client"])
+def test_what_a_worker_imports_is_light(module: str) -> None:
+    program = f"import sys, {module}; print(*sorted(set(name.split('.')[0] for name in sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert HEAVY.isdisjoint(loaded.stdout.split()), sorted(HEAVY & set(loaded.stdout.split()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_module_imports_alone(path: Path) -> None:
+    if path.parent.name != "migrations" and path.name != "__main__.py":
+        subprocess.run([sys.executable, "-c", f"import {name_of(path)}"], check=True, cwd=ROOT)

@@ -1,0 +1,241 @@
+"""A data directory with database, a signer and a gateway that only nod, and a manager with stub workers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_unix_socket
+from tornado.web import Application, RequestHandler
+
+from core import local
+from core.errors import PeerRefused
+from core.local_server import serve
+from core.settings import Settings, load
+from models import orders, tasks, users
+from models.orders import Ceilings, NewOrder
+from models.tasks import BiddingTask
+from strategy.config import BidConfig, dumps
+from workers.manager import Manager
+from workers.means import Timing
+from workers.popen import PopenSpawner
+
+ROOT = Path(__file__).resolve().parents[2]
+STUB = (sys.executable, str(Path(__file__).with_name("stub_worker.py")))
+QUICK = Timing(
+    signer_s=2,
+    fence_s=2,
+    locked_s=15,
+    term_s=1,
+    first_rest_s=0.05,
+    refused_rest_s=0.3,
+    sweep_s=0.1,
+    full_sweep_s=0.3,
+)
+PATIENCE_S = 30.0
+
+
+class Signer:
+    """Grants everything, or refuses with `refusal`; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.refusal: str | None = None
+        self.asked: list[dict[str, Any]] = []
+
+    def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(request)
+        if self.refusal:
+            raise PeerRefused("signer", self.refusal, "not now")
+        return {"secret": "ab" * 32} if request["op"] == "grant" else {}
+
+    def grants(self, task_id: int) -> list[dict[str, Any]]:
+        return [asked["grant"] for asked in self.asked if asked["op"] == "grant" and asked["grant"]["task"] == task_id]
+
+    def ops(self) -> list[str]:
+        return [asked["op"] for asked in self.asked]
+
+
+class Gateway:
+    """Fences everything; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    def application(self) -> Application:
+        asked = self.asked
+
+        class Answer(RequestHandler):
+            def post(self) -> None:
+                asked.append(json.loads(self.request.body))
+                self.finish({"ok": None})
+
+        return Application([("/", Answer)], log_function=lambda handler: None)
+
+
+class Installation:
+    """What a test looks at and turns. `manager` is there between `started` and its end."""
+
+    def __init__(self, data_dir: Path, timing: Timing = QUICK, whitelist: str = "*") -> None:
+        environment = {
+            "BIDKEEPER_DATA_DIR": str(data_dir),
+            "BIDKEEPER_WHITELIST": whitelist,
+            "BIDKEEPER_CONFIG": os.devnull,
+        }
+        self.environment = dict(os.environ) | environment
+        self.settings: Settings = load(environment)
+        self.timing = timing
+        self.signer = Signer()
+        self.gateway = Gateway()
+        self.manager: Manager | None = None
+        self.user = users.find_or_create("bc1qowner", dict(self.settings.plans), now_ms())
+
+    def task(self, slug: str = "cats", **config: Any) -> int:
+        text = dumps(BidConfig(slug=slug, bid_mode="fixed", **config))
+        task = tasks.create_bidding_task(
+            self.user.id, type="ordinals", slug=slug, slug_key=slug, config=text, max_tasks=1000, now_ms=now_ms()
+        )
+        return int(task.id)
+
+    def row(self, task_id: int) -> BiddingTask:
+        return BiddingTask.get_by_id(task_id)
+
+    def pid(self, task_id: int) -> int:
+        """The running worker's."""
+        pid = self.row(task_id).pid
+        assert pid is not None
+        return pid
+
+    def want(self, task_id: int, desired: str = tasks.RUNNING) -> None:
+        tasks.set_desired(self.row(task_id), desired)
+
+    async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """As the server asks: over the socket, from a thread."""
+        return await asyncio.to_thread(local.ask, self.settings.manager_socket, "manager", request, timeout=PATIENCE_S)
+
+    async def settle(self, task_id: int, drain_s: float = 5.0) -> dict[str, Any]:
+        return await self.ask({"op": "settle", "task": task_id, "drain_s": drain_s})
+
+    async def start(self, task_id: int) -> dict[str, Any]:
+        self.want(task_id)
+        return await self.settle(task_id)
+
+    async def stop(self, task_id: int, drain_s: float = 5.0) -> dict[str, Any]:
+        self.want(task_id, tasks.STOPPED)
+        return await self.settle(task_id, drain_s)
+
+    def open_order(self, task_id: int) -> None:
+        """A live bid, as a running worker of the task would have left it."""
+        row = self.row(task_id)
+        tasks.set_desired(row, tasks.RUNNING)
+        number = orders.Order.select().count() + 1
+        new = NewOrder(
+            intent=f"{number:032x}",
+            kind="bid",
+            task_id=task_id,
+            user_id=row.user.id,
+            venue="simulator",
+            wallet="bc1qpay",
+            slug=row.slug,
+            price_sats=10_000,
+            quantity="1",
+            expires_ms=now_ms() + 900_000,
+            token=row.token,
+        )
+        order = orders.reserve(new, Ceilings(task=0, user=10**9, installation=0), now_ms())
+        for state in (orders.SIGNED, orders.SUBMITTED, orders.LIVE):
+            orders.move(order, state, now_ms())
+
+    def acts(self) -> list[tuple[int, int]]:
+        """(task, pid) of every cycle of a bidder, oldest first."""
+        path = self.settings.data_dir / "acts"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [(int(task), int(pid)) for task, pid in (line.split() for line in lines)]
+
+    def log_of(self, task_id: int) -> str:
+        path = self.settings.log_dir / f"task-{task_id}.log"
+        return path.read_text() if path.exists() else ""
+
+    def two_acted_at_once(self) -> bool:
+        """Whether any worker acted after its successor had begun to."""
+        followed: dict[int, set[int]] = {}
+        latest: dict[int, int] = {}
+        for task, pid in self.acts():
+            if latest.get(task, pid) != pid:
+                followed.setdefault(task, set()).add(latest[task])
+            if pid in followed.get(task, set()):
+                return True
+            latest[task] = pid
+        return False
+
+    @asynccontextmanager
+    async def peers(self) -> AsyncIterator[None]:
+        """Signer and gateway."""
+        signer = await serve(self.settings.signer_socket, self.signer)
+        gateway = HTTPServer(self.gateway.application())
+        gateway.add_socket(bind_unix_socket(str(self.settings.gateway_socket)))
+        try:
+            yield
+        finally:
+            signer.close()
+            gateway.stop()
+            await gateway.close_all_connections()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Installation]:
+        """Signer, gateway and a manager in this process."""
+        async with self.peers():
+            self.manager = Manager(self.settings, PopenSpawner(self.settings, STUB), self.timing)
+            await self.manager.start()
+            try:
+                yield self
+            finally:
+                await self.manager.stop()
+
+    def manager_process(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tests.workers.run_manager"]
+        return subprocess.Popen(command, cwd=ROOT, env=self.environment, stderr=subprocess.PIPE)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def with_timing(data_dir: Path, **changes: float) -> Installation:
+    return Installation(data_dir, replace(QUICK, **changes))
+
+
+def descriptors(pid: int | str) -> dict[int, str]:
+    """What the process has open."""
+    found = {}
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found[int(fd.name)] = str(fd.readlink())
+    return found
+
+
+def lives(pid: int | None) -> bool:
+    """Whether the process runs; one that nobody has waited for yet does not."""
+    if pid is None:
+        return False
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+async def eventually(holds: Callable[[], object], what: str = "it") -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, f"{what} did not come about"
+        await asyncio.sleep(0.02)

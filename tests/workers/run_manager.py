@@ -1,0 +1,19 @@
+"""A manager in a process of its own, with stub workers."""
+
+from __future__ import annotations
+
+import sys
+
+from core import log
+from core.settings import load
+from tests.workers.installation import QUICK, STUB
+from workers.manager import run
+from workers.popen import PopenSpawner
+
+if __name__ == "__main__":
+    log.set_up("manager")
+    settings = load()
+    try:
+        run(settings, spawner=PopenSpawner(settings, STUB), timing=QUICK)
+    except Exception as error:
+        sys.exit(f"{type(error).__name__}: {error}")

@@ -1,0 +1,125 @@
+"""A worker with a stub for its job: what it does is in its task's slug. Each cycle is a line in DATA_DIR/acts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from models import cycles, orders
+from models.base import transaction
+from models.tasks import BiddingTask
+from workers import main
+from workers.context import BadConfig, BadCredentials, Context, Job
+
+DATA_DIR = Path(os.environ["BIDKEEPER_DATA_DIR"])
+
+
+class Steady:
+    """A job whose every cycle finishes."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def cycle(self) -> float | None:
+        context = self.context
+        with (DATA_DIR / "acts").open("a") as acts:
+            acts.write(f"{context.task_id} {os.getpid()}\n")
+        cycles.record_cycle(
+            context.task_id, context.token, time_ms=1, action="acted", error=None, detail="{}", memory="{}"
+        )
+        return 0.05
+
+
+class Dies(Steady):
+    def cycle(self) -> float | None:
+        os._exit(1)
+
+
+class DiesAfterACycle(Steady):
+    def cycle(self) -> float | None:
+        super().cycle()
+        os._exit(1)
+
+
+class Fails(Steady):
+    def cycle(self) -> float | None:
+        raise RuntimeError("no luck")
+
+
+class IsMisconfigured(Steady):
+    def cycle(self) -> float | None:
+        raise BadConfig("the config is nonsense")
+
+
+class IsUnwelcome(Steady):
+    def cycle(self) -> float | None:
+        raise BadCredentials("the key is not accepted")
+
+
+class Deaf(Steady):
+    """Does not end when it is asked to."""
+
+    def cycle(self) -> float | None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        return super().cycle()
+
+
+class Hoards(Steady):
+    """Once DATA_DIR/hoard is there it keeps everybody else from writing to the database, and does not listen."""
+
+    def cycle(self) -> float | None:
+        if (DATA_DIR / "hoard").exists():
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            with transaction():
+                (DATA_DIR / "hoarding").touch()
+                time.sleep(3600)
+        return super().cycle()
+
+
+class Stuck(Steady):
+    """Gives no sign of life after its first cycle."""
+
+    def cycle(self) -> float | None:
+        super().cycle()
+        time.sleep(3600)
+        return None
+
+
+class Drain(Steady):
+    def cycle(self) -> float | None:
+        for order in orders.open_orders(self.context.task_id):
+            orders.move(order, orders.CLOSED, 1, reason="cancelled")
+        return None
+
+
+class LazyDrain(Steady):
+    def cycle(self) -> float | None:
+        return 0.1
+
+
+JOBS = {
+    "dies": Dies,
+    "dies-after-a-cycle": DiesAfterACycle,
+    "fails": Fails,
+    "is-misconfigured": IsMisconfigured,
+    "is-unwelcome": IsUnwelcome,
+    "deaf": Deaf,
+    "hoards": Hoards,
+    "stuck": Stuck,
+}
+
+
+def make_job(kind: str, context: Context) -> Job:
+    slug = BiddingTask.get_by_id(context.task_id).slug
+    if kind == "drain":
+        return LazyDrain(context) if slug.startswith("lazy") else Drain(context)
+    return JOBS.get(slug, Steady)(context)
+
+
+if __name__ == "__main__":
+    if (DATA_DIR / "slow-to-start").exists():
+        time.sleep(3600)
+    sys.exit(main.run(sys.argv[1:], make_job))

@@ -1,0 +1,72 @@
+"""What a worker is granted."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from core.plans import Plan
+from core.settings import load
+from models.tasks import BiddingTask
+from models.users import User
+from strategy.config import BidConfig
+from wallet.protocol import read_grant
+from workers.popen import PopenSpawner
+from workers.rights import bidder_grant, drain_grant
+
+PLAN = Plan("Beta", 20, 20, 50_000_000, 0, 365)
+ROW = BiddingTask(id=17, slug="Cats", user=User(id=1, address="bc1qsign", ordinals_address="bc1preceive"))
+
+
+def test_a_bidder_may_bid_and_cancel_within_its_config() -> None:
+    config = BidConfig(slug="Cats", hardcap_sats=70_000, bid_expiry_minutes=20)
+    grant = bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000)
+    assert (grant.task, grant.token, grant.user, grant.slug) == (17, 9, "bc1qsign", "Cats")
+    assert grant.operations == ("bid", "cancel")
+    assert grant.receive == "bc1preceive"
+    assert grant.hardcap_sats == 70_000
+    assert grant.outstanding_sats == 200_000_000
+    assert grant.max_expiry_ms == 22 * 60_000
+    assert grant.expires_ms == 5_000
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        BidConfig(slug="Cats", bid_mode="fixed", bid_fixed_high=33_000),
+        BidConfig(slug="CATS", type="rune", bid_mode="fixed", bid_fixed_high=33_000, quantity=Decimal("2.5")),
+    ],
+)
+def test_without_a_hard_cap_the_high_end_is_the_cap_of_the_whole_order(config: BidConfig) -> None:
+    assert bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000).hardcap_sats == 33_000
+
+
+def test_a_drain_worker_may_only_cancel_and_the_signer_understands_its_grant() -> None:
+    grant = drain_grant(ROW, "simulator", 9, now_ms=1_000)
+    assert grant.operations == ("cancel",)
+    assert (grant.hardcap_sats, grant.outstanding_sats) == (0, 0)
+    wire = {name: getattr(grant, name) for name in grant.__slots__} | {"operations": ["cancel"]}
+    assert read_grant(wire) == grant
+
+
+def test_venue_keys_are_not_in_a_workers_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """... but settings that need one can still be read there."""
+    key = tmp_path / "key"
+    key.write_text("0123456789-key-of-the-venue")
+    environment = {
+        "BIDKEEPER_DATA_DIR": str(tmp_path),
+        "BIDKEEPER_CONFIG": "/dev/null",
+        "BIDKEEPER_MARKET": "satflow",
+        "BIDKEEPER_SATFLOW_URL": "https://api.example/v1",
+        "BIDKEEPER_SATFLOW_API_KEY_FILE": str(key),
+        "BIDKEEPER_UNISAT_API_KEY": "0123456789-another-key",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    settings = load()
+    assert settings.satflow_api_key == "0123456789-key-of-the-venue"
+    workers_own = PopenSpawner(settings)._environment
+    assert not any("0123456789" in value or value == str(key) for value in workers_own.values())
+    assert load(workers_own).market == "satflow"

@@ -1,0 +1,16 @@
+"""There may be hundreds of workers: what each of them loads is paid for as often."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = {"asyncio", "tornado", "requests", "urllib3", "ssl", "pydantic", "embit", "bip322", "multiprocessing"}
+
+
+def test_no_module_of_a_running_worker_is_heavy() -> None:
+    program = (
+        "import sys, workers.main, workers.worker, workers.jobs; print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert HEAVY.isdisjoint(loaded.stdout.split())

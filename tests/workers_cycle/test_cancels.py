@@ -1,0 +1,103 @@
+"""Cancels with each thing that can fail in them: none frees budget before a read agrees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from markets.base import NotFound, RateLimited, Unavailable, Unknown
+from tests.workers_cycle.fakes import ask
+from tests.workers_cycle.world import CATS, World
+
+ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
+
+
+def test_a_cancel_that_the_venue_reports_as_failed_is_tried_again(world: World) -> None:
+    task = world.task(ONE)
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.market.asks_ = [ask(40_000)]
+    world.clock.advance(30)
+    world.market.fail("cancel", "no")
+
+    bidder.cycle()
+    assert world.open(task) == {52_000: "cancelling", 39_000: "live"}
+    assert "the venue reports a failure" in str(world.row(task).last_error)
+
+    bidder.cycle()
+    assert world.open(task) == {39_000: "live"}
+    assert (52_000, "cancelled") in world.closed()
+    assert world.row(task).last_error is None
+
+
+def test_a_cancel_that_was_a_lie_never_frees_budget(world: World) -> None:
+    task = world.task(replace(ONE, max_bid_total=60_000))
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.market.asks_ = [ask(40_000)]
+    world.market.fail("cancel", "lie")
+    bidder.cycle()
+    assert world.open(task) == {52_000: "cancelling"}
+    bidder.cycle()
+    assert world.market.prices == [39_000]
+
+
+def test_a_cancel_without_an_answer_needs_two_reads(world: World) -> None:
+    task = world.task(replace(ONE, max_bid_total=52_000))
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.market.asks_ = [ask(40_000)]
+    world.market.fail("cancel", "lost")
+    bidder.cycle()
+    assert world.open(task) == {52_000: "cancelling"}
+    bidder.cycle()
+    assert world.closed() == [(52_000, "cancelled")]
+    assert world.open(task) == {39_000: "live"}
+
+
+def test_a_cancel_that_never_arrived_is_sent_again(world: World) -> None:
+    task = world.task(ONE)
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.market.asks_, world.market.done = [ask(40_000)], []
+    world.market.fail("cancel", Unknown("timed out"))
+    bidder.cycle()
+    bidder.cycle()
+    assert [done for done in world.market.done if done[0] == "cancel"] == [("cancel", 52_000)] * 2
+    assert world.market.prices == [39_000]
+
+
+def test_a_bid_the_venue_does_not_know_is_cancelled_once_a_read_agrees(world: World) -> None:
+    task = world.task(ONE)
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.market.asks_ = [ask(40_000)]
+    world.market.fail("cancel", NotFound("no such bid"))
+    world.market.fail("own_bids", None, "empty")
+    bidder.cycle()
+    assert world.closed() == [(52_000, "cancelled")]
+
+
+@pytest.mark.parametrize("operation", ["challenge", "cancel"])
+def test_without_a_way_to_cancel_nothing_is_placed(world: World, operation: str) -> None:
+    task = world.task()
+    bidder = world.bidder(task)
+    bidder.cycle()
+    placed = len(world.market.placed)
+    world.market.asks_ = [ask(70_000)]
+    world.market.fail(operation, RateLimited(5))
+    bidder.cycle()
+    assert len(world.market.placed) == placed
+
+
+def test_nothing_is_placed_when_no_read_tells_what_became_of_the_cancels(world: World) -> None:
+    task = world.task()
+    bidder = world.bidder(task)
+    bidder.cycle()
+    placed = len(world.market.placed)
+    world.market.asks_ = [ask(70_000)]
+    world.market.fail("own_bids", None, Unavailable("timed out"))
+    bidder.cycle()
+    assert len(world.market.placed) == placed
+    assert {state for price, state in world.open(task).items() if price > 52_000} == {"cancelling"}

@@ -1,0 +1,121 @@
+"""What a cycle leaves behind."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from markets.base import Unavailable
+from models import tasks
+from tests.workers_cycle.fakes import KEYS, ask
+from tests.workers_cycle.world import CATS, World
+from workers.bidder import Bidder
+from workers.drain import Drain
+from workers.faults import Faults
+from workers.gather import fee_reserve
+from workers.jobs import KINDS, make_job
+from workers.places import canonical
+
+ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
+
+
+def test_the_detail_says_what_was_seen_and_why(world: World) -> None:
+    world.market.asks_ = [ask(60_000, KEYS.vault), ask(100_000)]
+    world.market.balance_sats = 50_500
+    task = world.task()
+    world.bidder(task).cycle()
+    detail = world.detail(task)
+    assert detail["seen"]["reference"] == "100000"
+    assert (detail["seen"]["asks"], detail["seen"]["own_asks"]) == (1, 1)
+    assert (detail["seen"]["balance_sats"], detail["seen"]["fee_reserve_sats"]) == (50_500, 500)
+    assert [(rung["price_sats"], rung["reason"]) for rung in detail["rungs"]] == [
+        (75_000, "insufficient_balance"),
+        (60_000, "insufficient_balance"),
+        (45_000, "place"),
+        (30_000, "place"),
+        (15_000, "place"),
+    ]
+    assert detail["errors"] == []
+
+
+def test_one_line_a_cycle_and_one_a_bid_without_signatures(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    task = world.task(ONE)
+    bidder = world.bidder(task)
+    with caplog.at_level(logging.INFO):
+        bidder.cycle()
+        world.market.asks_ = [ask(40_000)]
+        bidder.cycle()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"task {task}: placed 1, kept 0, cancelled 0",
+        f"task {task}: placed 52000 of cats, order 1",
+        f"task {task}: placed 1, kept 0, cancelled 1 (at_ask)",
+        f"task {task}: cancelled 52000 of cats, order 1 (at_ask)",
+        f"task {task}: placed 39000 of cats, order 2",
+    ]
+    assert "c2lnbmF0dXJl" not in caplog.text
+
+
+def test_the_memory_goes_from_cycle_to_cycle_and_worker_to_worker(world: World) -> None:
+    task = world.task()
+    world.bidder(task).cycle()
+    world.market.asks_ = []
+    world.bidder(task).cycle()
+    assert len(world.market.bids) == 5, "the floor has only just gone"
+    world.clock.advance(301)
+    world.bidder(task).cycle()
+    assert world.market.bids == []
+
+
+def test_unreadable_memory_is_no_memory(world: World) -> None:
+    task = world.task()
+    tasks.BiddingTask.update(memory="[").execute()
+    world.bidder(task).cycle()
+    assert len(world.market.bids) == 5
+
+
+def test_a_hostile_text_is_tamed(world: World) -> None:
+    task = world.task()
+    world.market.fail("own_bids", Unavailable("x\nfake line\x1b[2J Bearer abcdefghijklmnop " + "y" * 500))
+    world.bidder(task).cycle()
+    error = str(world.row(task).last_error)
+    assert "\n" not in error and "\x1b" not in error
+    assert "abcdefghijklmnop" not in error
+    assert len(error) <= 200
+
+
+def test_many_faults_make_one_line() -> None:
+    faults = Faults()
+    for number in range(8):
+        faults.add(f"place {number}", "no", backs_off=False)
+        faults.add(f"place {number}", "no", backs_off=False)
+    assert str(faults.text).count(";") == 5
+    assert str(faults.text).endswith("and 3 more")
+    assert Faults().text is None
+
+
+@pytest.mark.parametrize(("rate", "sats"), [("1", 250), ("2.5", 625), ("2.001", 501)])
+def test_the_fee_reserve_is_rounded_up(rate: str, sats: int) -> None:
+    assert fee_reserve(Decimal(rate)) == sats
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [("1", "1"), ("1000", "1000"), ("1E+3", "1000"), ("0.50", "0.5"), ("1.000", "1"), ("1E-8", "0.00000001")],
+)
+def test_numbers_are_signed_in_one_way_only(number: str, text: str) -> None:
+    assert canonical(Decimal(number)) == text
+
+
+def test_a_quantity_keeps_every_digit() -> None:
+    number = "34028236692093846346337460743176821145.5"
+    assert canonical(Decimal(number)) == number
+
+
+def test_jobs_by_kind(world: World) -> None:
+    context = world.context(world.task())
+    assert [type(make_job(kind, context)) for kind in KINDS] == [Bidder, Drain]
+    with pytest.raises(ValueError, match="no such kind"):
+        make_job("lister", context)

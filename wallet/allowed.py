@@ -1,0 +1,29 @@
+"""Whitelist and administrators of the settings, in the one form in which addresses are compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core.errors import SettingsError
+from core.settings import Settings
+from wallet.address import AddressError, sign_in_address
+
+
+def with_normal_addresses(settings: Settings) -> Settings:
+    """The settings with every address normalised. Raises SettingsError, with one line for each that is none."""
+    problems: list[str] = []
+    whitelist = _normal("BIDKEEPER_WHITELIST", settings.whitelist - {"*"}, problems) | settings.whitelist & {"*"}
+    admins = _normal("BIDKEEPER_ADMINS", settings.admins, problems)
+    if problems:
+        raise SettingsError(problems)
+    return replace(settings, whitelist=whitelist, admins=admins)
+
+
+def _normal(setting: str, texts: frozenset[str], problems: list[str]) -> frozenset[str]:
+    found = set()
+    for text in sorted(texts):
+        try:
+            found.add(sign_in_address(text))
+        except AddressError as error:
+            problems.append(f"{setting}: {text[:100]}: {error}")
+    return frozenset(found)

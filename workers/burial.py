@@ -1,0 +1,66 @@
+"""What becomes of a task whose worker ended unasked: the row says why, and the back-off when it starts again."""
+
+from __future__ import annotations
+
+import logging
+
+from models import orders, tasks
+from models.tasks import RUNNING, STOPPED, BiddingTask
+from workers.child import Child
+from workers.exits import STOPPED as EXIT_STOPPED
+from workers.exits import Sequel, judge
+from workers.restarts import MAX_DEATHS, Restarts
+
+log = logging.getLogger(__name__)
+
+SUPERSEDED_REST_S = 1.0
+
+
+def bury(child: Child, restarts: Restarts, task_id: int, now: float) -> None:
+    """Writes down the end of `child` and counts it in `restarts`; `now` is monotonic."""
+    row = tasks.with_owner(task_id)
+    if row is None or child.exit_status is None:
+        return
+    if row.cycles > child.cycles_before:
+        restarts.forgive()
+    if child.kind == "drain":
+        _bury_drain(child.exit_status, restarts, task_id, now)
+    elif row.desired != RUNNING or row.deleted_ms is not None:
+        tasks.observe(task_id, STOPPED, pid=None, exit_status=judge(child.exit_status).text)
+    else:
+        _bury_bidder(row, child, child.exit_status, restarts, now)
+
+
+def _bury_drain(status: int, restarts: Restarts, task_id: int, now: float) -> None:
+    """One that is through is over; any other is started again as long as orders are open, and never given up on."""
+    if status == EXIT_STOPPED and not orders.count_open(task_id):
+        restarts.forgive()
+        return
+    delay = restarts.rest(now)
+    log.warning("task %d: drain worker %s; again in %.1f s", task_id, judge(status).text, delay)
+
+
+def _bury_bidder(row: BiddingTask, child: Child, status: int, restarts: Restarts, now: float) -> None:
+    end = judge(status)
+    facts: dict[str, object] = {"pid": None, "exit_status": end.text, "restarts": row.restarts + 1}
+    if child.was_hung:
+        restarts.rest(now)
+        facts["last_error"] = "the worker hung and was ended; it is started again"
+    elif end.sequel is Sequel.GIVE_UP:
+        _give_up(row, facts | {"last_error": row.last_error or f"the worker {end.text}"})
+        return
+    elif end.sequel is Sequel.RESTART_SOON:
+        restarts.rest_for(now, SUPERSEDED_REST_S)
+    elif restarts.died(now):
+        text = f"the worker died {MAX_DEATHS} times in 10 minutes without finishing a cycle; at last it {end.text}"
+        _give_up(row, facts | {"last_error": text})
+        return
+    else:
+        facts["last_error"] = f"the worker {end.text}; it is started again"
+    tasks.observe(row.id, "backoff", **facts)
+    log.warning("task %d: the worker %s; again in %.1f s", row.id, end.text, restarts.not_before - now)
+
+
+def _give_up(row: BiddingTask, facts: dict[str, object]) -> None:
+    tasks.observe(row.id, "crashed", **facts)
+    log.error("task %d: crashed: %s", row.id, facts["last_error"])

@@ -1,0 +1,44 @@
+"""What a worker is given: who it acts for, with which right, and whom it may ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from core.errors import BidkeeperError
+from core.settings import Settings
+from markets.client import MarketClient
+from wallet.client import SignerClient
+
+
+class BadConfig(BidkeeperError):
+    """The task's stored config cannot be carried out; a restart would not help."""
+
+
+class BadCredentials(BidkeeperError):
+    """A venue or the signer does not accept us; a restart would not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One worker's surroundings. `token` and `secret` are its right to act: at signer, gateway and ledger."""
+
+    settings: Settings
+    task_id: int
+    token: int
+    secret: str = field(repr=False)
+    market: MarketClient
+    signer: SignerClient
+    clock_ms: Callable[[], int]
+
+
+class Job(Protocol):
+    """What a worker does again and again."""
+
+    def cycle(self) -> float | None:
+        """One cycle. Returns the seconds until the next one is due, or None when there is nothing left to do.
+
+        A fault of venue, signer or database is reported in the task's `last_error` and returned from with a delay;
+        BadConfig and BadCredentials end the process.
+        """

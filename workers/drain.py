@@ -1,0 +1,107 @@
+"""Ends the orders of a task that must not run: no strategy, it only reads and cancels."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+
+from models import orders, tasks
+from models.orders import CLOSED, LIVE, Order
+from models.tasks import BiddingTask
+from models.users import refusal_to_trade
+from strategy import config as configs
+from workers.cancels import Canceller
+from workers.context import Context
+from workers.crashpoints import crashpoint
+from workers.faults import Faults
+from workers.own_bids import read_own_bids, settle, settle_reserved
+from workers.pace import Backoff
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+
+
+class Drain:
+    """Reads, and cancels unless the user wants bids to stay, until every order of the task is closed (see `Job`).
+
+    Its credentials being refused does not end it: what cannot be cancelled is watched until its expiry has passed.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        rng: random.Random | None = None,
+        crash: Callable[[str], None] = crashpoint,
+    ) -> None:
+        self._context = context
+        self._crash = crash
+        self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, rng or random.Random())
+        self._has_complained = False
+
+    def cycle(self) -> float | None:
+        """One round; returns the seconds until the next, or None when no order is open or another worker acts."""
+        task = tasks.under_token(self._context.task_id, self._context.token)
+        if task is None:
+            return None
+        faults = Faults()
+        settle_reserved(task.id, self._context.signer, self._context.clock_ms(), faults)
+        for wallet in sorted({order.wallet for order in orders.open_orders(task.id)}):
+            self._end_bids(task, wallet, faults)
+        left = orders.count_open(task.id)
+        self._tell(task, left, faults)
+        return self._backoff.delay(faults.retry_after_s) if left else None
+
+    def _end_bids(self, task: BiddingTask, wallet: str, faults: Faults) -> None:
+        read = read_own_bids(self._context, wallet, 0, faults)
+        if read is None:
+            return
+        found = settle(task.id, wallet, read, self._context.clock_ms())
+        if not self._must_cancel(task):
+            return
+        doomed = [order for order in orders.open_orders(task.id) if _can_be_cancelled(order, wallet)]
+        doomed.sort(key=lambda order: (-order.price_sats, order.id))
+        canceller = Canceller(self._context, wallet, faults, self._crash)
+        canceller.cancel(doomed, [bid.venue_id for bid in found.strays])
+        if canceller.asked:
+            self._look_again(wallet, canceller, faults)
+        for order in doomed:
+            if order.id in canceller.asked and orders.Order.get_by_id(order.id).state == CLOSED:
+                log.info("task %d: cancelled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
+
+    def _look_again(self, wallet: str, canceller: Canceller, faults: Faults) -> None:
+        read = read_own_bids(self._context, wallet, 0, faults)
+        if read is not None:
+            settle(self._context.task_id, wallet, read, self._context.clock_ms(), canceller.asked)
+
+    def _must_cancel(self, task: BiddingTask) -> bool:
+        """Only a task that its user merely stopped, and told to leave its bids, keeps them until they expire."""
+        if task.deleted_ms is not None or self._is_refused(task):
+            return True
+        try:
+            return configs.loads(task.config).cancel_on_stop
+        except ValueError:
+            return True
+
+    def _is_refused(self, task: BiddingTask) -> bool:
+        settings = self._context.settings
+        refusal = refusal_to_trade(
+            task.user, dict(settings.plans), settings.whitelist, settings.admins, self._context.clock_ms()
+        )
+        return refusal is not None
+
+    def _tell(self, task: BiddingTask, left: int, faults: Faults) -> None:
+        """What keeps us from cancelling goes to the task's `last_error`, and only what we wrote there is cleared."""
+        log.info("task %d: %d open orders left%s", task.id, left, f"; {faults.text}" if faults.texts else "")
+        if faults.texts:
+            tasks.set_error(task, faults.text)
+            self._has_complained = True
+        elif self._has_complained:
+            tasks.set_error(task, None)
+            self._has_complained = False
+
+
+def _can_be_cancelled(order: Order, wallet: str) -> bool:
+    return order.state == LIVE and order.wallet == wallet and bool(order.venue_id)

@@ -1,0 +1,49 @@
+"""What a worker's exit code says, and what the manager makes of an end."""
+
+from __future__ import annotations
+
+import signal
+from enum import Enum
+from typing import NamedTuple
+
+STOPPED = 0  # it was asked to stop, or had nothing left to do
+BAD_CONFIG = 3
+SUPERSEDED = 4  # the task's lock or token is another worker's
+BAD_CREDENTIALS = 5
+
+
+class Sequel(Enum):
+    """What follows a worker's end that nobody asked for."""
+
+    RESTART = "restart"  # counted, with back-off
+    RESTART_SOON = "restart soon"  # not counted: whoever it gave way to is being ended
+    GIVE_UP = "give up"  # a restart would not help
+
+
+class End(NamedTuple):
+    """How a worker ended, in words that follow "the worker", and what follows from it."""
+
+    text: str
+    sequel: Sequel
+
+
+def judge(status: int) -> End:
+    """`status` as subprocess gives it: an exit code, or a signal's number below 0."""
+    if status == -signal.SIGKILL:
+        return End("was killed by SIGKILL (perhaps out of memory)", Sequel.RESTART)
+    if status < 0:
+        return End(f"was killed by {_signal_name(-status)}", Sequel.RESTART)
+    if status == BAD_CONFIG:
+        return End("ended: its config cannot be carried out", Sequel.GIVE_UP)
+    if status == BAD_CREDENTIALS:
+        return End("ended: its credentials are not accepted", Sequel.GIVE_UP)
+    if status == SUPERSEDED:
+        return End("ended: another worker held its lock or token", Sequel.RESTART_SOON)
+    return End(f"ended by itself with code {status}", Sequel.RESTART)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,48 @@
+"""Processes as the kernel tells them apart. A pid alone may be somebody else's by now; pid and start time are not."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from pathlib import Path
+
+
+def start_time(pid: int) -> int | None:
+    """When the process started, in clock ticks since boot (field 22 of /proc/PID/stat); None when there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The command name, field 2, stands in brackets and may itself hold brackets and blanks.
+    return int(stat.rpartition(")")[2].split()[19])
+
+
+def open_process(pid: int, started: int) -> int | None:
+    """A pidfd of the process, if `pid` is still the one that started at `started`. The caller closes it."""
+    if start_time(pid) != started:
+        return None
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return None
+    # It may have ended, and its pid been given away, between the first look and the opening.
+    if start_time(pid) != started:
+        os.close(pidfd)
+        return None
+    return pidfd
+
+
+def send(pidfd: int, number: signal.Signals) -> None:
+    """Sends a signal to the process, unless it has ended."""
+    try:
+        signal.pidfd_send_signal(pidfd, number)
+    except ProcessLookupError:
+        return
+
+
+def wait_for_end(pidfd: int, timeout_s: float) -> bool:
+    """Whether the process has ended within `timeout_s`."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(max(0.0, timeout_s) * 1000))

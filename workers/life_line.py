@@ -1,0 +1,91 @@
+"""How a worker hears that it is to end, wherever it is, without a thread of its own.
+
+Asked:  SIGTERM raises StopAsked in the middle of whatever runs; between cycles it ends the wait.
+Orphan: the kernel sends SIGTERM when the manager's thread that started us ends (PDEATHSIG), and SIGIO when the other
+        end of stdin, which the manager holds open, is closed. Either alone is enough: PDEATHSIG is per thread and lost
+        at some exec calls, and the pipe stays open if a stray process inherits its end. Between cycles the wait looks
+        at the pipe itself. A manager that was gone before PDEATHSIG was set is noticed by comparing the parent's pid.
+Not covered: a manager that lives and is stuck. Its workers go on, each within its grant, and can still be killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import time
+from types import FrameType
+
+from core.process import end_with_parent
+
+_STDIN = 0
+_LONGEST_LINE = 4096
+
+
+class StopAsked(BaseException):
+    """The worker is to end now. It may be raised at any instruction: that is no worse than a kill -9 there."""
+
+
+class LifeLine:
+    """Signals and stdin of this process. Make one, in the main thread, and only one."""
+
+    def __init__(self, parent: int) -> None:
+        """Ends the process (SystemExit) when `parent`, a pid, is not our parent any more."""
+        self._stop_asked = False
+        self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        # Written to by the C handler: a signal just before select() would otherwise be noticed only after it.
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, self._on_term)
+        signal.signal(signal.SIGINT, self._on_term)
+        signal.signal(signal.SIGIO, self._on_io)
+        end_with_parent(parent)
+        # The end of stdin comes as SIGIO. One that came before this is seen by read_line.
+        fcntl.fcntl(_STDIN, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(_STDIN, fcntl.F_SETFL, fcntl.fcntl(_STDIN, fcntl.F_GETFL) | os.O_ASYNC)
+
+    def read_line(self, timeout_s: float) -> bytes:
+        """The first line of stdin. Raises StopAsked at its end, TimeoutError when it does not come."""
+        line = b""
+        deadline = time.monotonic() + timeout_s
+        while not line.endswith(b"\n"):
+            readable, _, _ = select.select([_STDIN], [], [], max(0.0, deadline - time.monotonic()))
+            if not readable or len(line) > _LONGEST_LINE:
+                raise TimeoutError("failed to read the first line of stdin")
+            # One byte a time: nothing after the line is ours to take.
+            read = os.read(_STDIN, 1)
+            if not read:
+                raise StopAsked
+            line += read
+        return line
+
+    def pause(self, seconds: float) -> None:
+        """Waits. Raises StopAsked as soon as we are to end."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self.check()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            readable, _, _ = select.select([_STDIN, self._woken], [], [], left)
+            if self._woken in readable:
+                os.read(self._woken, 64)
+            if _STDIN in readable and not os.read(_STDIN, 64):
+                raise StopAsked
+
+    def check(self) -> None:
+        """Raises StopAsked again if something swallowed the first one."""
+        if self._stop_asked:
+            raise StopAsked
+
+    def _on_term(self, number: int, frame: FrameType | None) -> None:
+        # Only once: a second one, raised while the first unwinds, would turn a clean end into a traceback.
+        if not self._stop_asked:
+            self._stop_asked = True
+            raise StopAsked
+
+    def _on_io(self, number: int, frame: FrameType | None) -> None:
+        poll = select.poll()
+        poll.register(_STDIN, 0)
+        if any(event & select.POLLHUP for _, event in poll.poll(0)):
+            self._on_term(number, frame)

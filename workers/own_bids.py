@@ -1,0 +1,165 @@
+"""Brings the ledger and what the venue shows of a wallet together. The venue's word adds at once, and removes slowly.
+
+A read is evidence of absence only for an order that had reached its present state before the read began, and a failed
+read is none at all. A second pass over the same answer changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from markets.base import OwnBid, OwnBids, VenueError
+from models import orders
+from models.orders import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
+from wallet.client import SignerClient, SignerError
+from workers.context import Context
+from workers.faults import Faults
+
+VANISHED_READS = 2  # good reads in a row without a live bid until it counts as vanished
+CANCELLED_READS = 2  # ... without a bid whose cancel was not acknowledged until that counts as cancelled
+LOST_READS = 3  # ... without a bid that may never have arrived until, after its expiry, it counts as lost
+LATE_MS = 30_000  # how long after its expiry a bid is still waited for
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Bids of the wallet that no open order stands for.
+
+    `strays` carry this task's fingerprint (a bid accepted twice, or one whose order was closed): they are to be
+    cancelled. `foreign` are none of ours to touch. Both count as exposure while they are there.
+    """
+
+    strays: tuple[OwnBid, ...] = ()
+    foreign: tuple[OwnBid, ...] = ()
+
+    @property
+    def sats(self) -> int:
+        """What these bids come to."""
+        return sum(bid.price for bid in (*self.strays, *self.foreign))
+
+
+def read_own_bids(context: Context, wallet: str, max_age_s: float, faults: Faults) -> OwnBids | None:
+    """What the venue shows of the wallet; None when that could not be read, which is not the same as nothing."""
+    try:
+        return context.market.own_bids(wallet, max_age_s)
+    except VenueError as error:
+        faults.add("read our own bids", error)
+        return None
+
+
+def settle_reserved(task_id: int, signer: SignerClient, now_ms: int, faults: Faults) -> None:
+    """Orders that were reserved and no more: free what the signer never signed, doubt what it did.
+
+    Without the signer's word they stay as they are. A signature that it makes only now would reach nobody: who asked
+    for it is dead, or waits no more.
+    """
+    for order in orders.open_orders(task_id):
+        if order.state != RESERVED:
+            continue
+        try:
+            was_signed = signer.was_signed(order.intent)
+        except SignerError as error:
+            faults.add("ask the signer about a reserved order", error)
+            return
+        if was_signed:
+            orders.move(order, UNKNOWN, now_ms)
+        else:
+            orders.move(order, CLOSED, now_ms, reason="refused")
+
+
+def settle(
+    task_id: int, wallet: str, read: OwnBids, now_ms: int, just_cancelled: Mapping[int, bool] | None = None
+) -> Found:
+    """Moves the task's open orders of this wallet to where the read shows them to be.
+
+    `just_cancelled`: orders (by id) that a cancel was sent for a moment ago, with whether the venue acknowledged it.
+    Of these, what the read no longer shows is closed if acknowledged; what it still shows is left to a later read,
+    since this one may have begun before the venue had done it.
+    """
+    cancels = just_cancelled or {}
+    shown, found = _matched(task_id, wallet, read)
+    for order in orders.open_orders(task_id):
+        if order.wallet != wallet:
+            continue
+        bid = shown.get(order.id)
+        if bid is None:
+            _absent(order, read.taken_ms, now_ms, is_acknowledged=cancels.get(order.id, False))
+        elif order.id not in cancels:
+            _shown(order, bid.venue_id, read.taken_ms, now_ms)
+    return found
+
+
+def _matched(task_id: int, wallet: str, read: OwnBids) -> tuple[dict[int, OwnBid], Found]:
+    """The bid that stands for each open order (of any task, by id), and the bids that stand for none."""
+    by_order: dict[int, OwnBid] = {}
+    strays: list[OwnBid] = []
+    foreign: list[OwnBid] = []
+    for bid, order in _explained(wallet, read.bids):
+        if order is None:
+            foreign.append(bid)
+        elif order.state != CLOSED and order.id not in by_order:
+            by_order[order.id] = bid
+        elif order.state == CLOSED and read.taken_ms <= order.updated_ms:
+            continue  # the read began before the order was closed
+        elif order.task_id == task_id:
+            strays.append(bid)
+        else:
+            foreign.append(bid)
+    return by_order, Found(_by_id(strays), _by_id(foreign))
+
+
+def _by_id(bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
+    return tuple(sorted(bids, key=lambda bid: bid.venue_id))
+
+
+def _explained(wallet: str, bids: Sequence[OwnBid]) -> list[tuple[OwnBid, Order | None]]:
+    """Each bid with its order: by the signed expiry, and by the venue's id where the venue tells no expiry.
+
+    A bid that is known by its id comes first, so that of two with one fingerprint always the same one is kept.
+    """
+    by_expiry = orders.orders_by_expiry(wallet, (bid.expires_ms for bid in bids if bid.expires_ms is not None))
+    by_venue_id = {order.venue_id: order for order in orders.wallet_orders(wallet) if order.venue_id}
+    pairs: list[tuple[OwnBid, Order | None]] = []
+    for bid in sorted(bids, key=lambda bid: (bid.venue_id not in by_venue_id, bid.venue_id)):
+        if bid.expires_ms is not None:
+            order = by_expiry.get(bid.expires_ms)
+        else:
+            order = by_venue_id.get(bid.venue_id)
+            order = None if order and order.expires_ms in by_expiry else order
+        pairs.append((bid, order))
+    return pairs
+
+
+def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:
+    if order.state == LIVE:
+        orders.saw(order, venue_id, now_ms)
+        return
+    if order.state == CANCELLING and read_ms <= order.updated_ms:
+        return  # the read began before the cancel
+    if order.state in (RESERVED, SIGNED):
+        orders.move(order, UNKNOWN, now_ms)
+    orders.move(order, LIVE, now_ms, venue_id=venue_id)
+
+
+def _absent(order: Order, read_ms: int, now_ms: int, *, is_acknowledged: bool) -> None:
+    if read_ms <= order.updated_ms or order.state == RESERVED:
+        return
+    is_over = read_ms >= order.expires_ms
+    if order.state in (SIGNED, SUBMITTED):
+        orders.move(order, UNKNOWN, now_ms)
+    elif order.state == UNKNOWN:
+        if orders.missed(order, read_ms) >= LOST_READS and read_ms > order.expires_ms + LATE_MS:
+            orders.move(order, CLOSED, now_ms, reason="lost")
+    elif is_over:
+        orders.move(order, CLOSED, now_ms, reason="expired")
+    elif order.state == LIVE:
+        if orders.missed(order, read_ms) >= VANISHED_READS:
+            orders.move(order, UNKNOWN, now_ms)
+    elif is_acknowledged or orders.missed(order, read_ms) >= CANCELLED_READS:
+        orders.move(order, CLOSED, now_ms, reason="cancelled")
+
+
+def needs_fresh_read(own: Iterable[Order], now_ms: int) -> bool:
+    """Whether some order's fate hangs on the next read."""
+    return any(order.state != LIVE or order.expires_ms <= now_ms for order in own)

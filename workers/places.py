@@ -1,0 +1,235 @@
+"""Placing bids, so that a crash anywhere leaves no bid that the ledger does not know.
+
+Reserve, sign, store, submit, record: each step's fact is on disk before the next one begins, nothing is sent twice,
+and an answer that is not clear leaves the order `unknown`, counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+from markets.base import BidOrder, Kind, Refused, Unavailable, VenueError
+from models import orders
+from models.orders import (
+    CLOSED,
+    LIVE,
+    SIGNED,
+    SUBMITTED,
+    UNKNOWN,
+    Ceilings,
+    LimitReached,
+    NewOrder,
+    NotAllowedToPlace,
+    Order,
+)
+from strategy.bidding import PlaceIntent
+from strategy.config import BidConfig
+from wallet.client import BidMessage, SignedBid, SignerError, SignerLocked, SignerRefused, UserKeys
+from workers.cancels import WRITE_MS
+from workers.context import Context
+from workers.crashpoints import crashpoint
+from workers.faults import Faults
+
+
+class Fate(StrEnum):
+    """What became of a bid that was to be placed; a limit's name (`task_total`, ...) stands beside these."""
+
+    PLACED = "placed"  # the venue accepted it
+    UNKNOWN = "unknown"  # its signature or the venue's answer was lost: it counts, and nothing is sent again
+    REFUSED = "refused"  # the venue said no
+    NOT_SENT = "not_sent"  # nothing reached the venue
+    NOT_SIGNED = "not_signed"  # the signer said no or did not answer
+    NOT_ALLOWED = "not_allowed"  # the task is no longer wanted, or another worker has taken over
+    PUT_OFF = "put_off"  # not tried, after what became of the one before
+
+
+_ENDS_PLACING = {Fate.UNKNOWN, Fate.NOT_SENT, Fate.NOT_SIGNED, Fate.NOT_ALLOWED}
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One bid that was to be placed, and what became of it; without an order when none was reserved."""
+
+    intent: PlaceIntent
+    fate: str
+    order: Order | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What all bids of one cycle have in common. `life_ms` is from signature to expiry."""
+
+    config: BidConfig
+    user_id: int
+    receive: str
+    keys: UserKeys
+    venue: str
+    ceilings: Ceilings
+    life_ms: int
+
+    @property
+    def kind(self) -> Kind:
+        """The venue's word for the goods."""
+        return "runes" if self.config.is_rune else "ordinals"
+
+
+class Placer:
+    """Places bids for one task during one cycle. `new_intent` gives 32 hex digits, never the same again."""
+
+    def __init__(
+        self,
+        context: Context,
+        terms: Terms,
+        faults: Faults,
+        new_intent: Callable[[], str],
+        crash: Callable[[str], None] = crashpoint,
+    ) -> None:
+        self._context = context
+        self._terms = terms
+        self._faults = faults
+        self._new_intent = new_intent
+        self._crash = crash
+
+    def place(self, wanted: Iterable[PlaceIntent]) -> list[Try]:
+        """Tries each bid, in this order, until one shows that there is no point in going on."""
+        tries: list[Try] = []
+        is_over = False
+        for intent in wanted:
+            attempt = Try(intent, Fate.PUT_OFF) if is_over else self._place(intent)
+            is_over = is_over or attempt.fate in _ENDS_PLACING or self._faults.rejected is not None
+            tries.append(attempt)
+        return tries
+
+    def _place(self, intent: PlaceIntent) -> Try:
+        try:
+            order = self._reserve(intent)
+        except LimitReached as reached:
+            return Try(intent, reached.limit)
+        except NotAllowedToPlace as error:
+            self._faults.add("place", str(error), backs_off=False)
+            return Try(intent, Fate.NOT_ALLOWED)
+        self._crash("after_reserve")
+        timestamp_ms = self._context.clock_ms()
+        signed = self._sign(order, timestamp_ms)
+        if signed is None:
+            return Try(intent, Fate.UNKNOWN if order.state == UNKNOWN else Fate.NOT_SIGNED, order)
+        self._crash("after_sign")
+        orders.move(order, SIGNED, self._context.clock_ms())
+        self._crash("after_store")
+        return Try(intent, self._submit(order, intent, signed, timestamp_ms), order)
+
+    def _reserve(self, intent: PlaceIntent) -> Order:
+        terms, now_ms = self._terms, self._context.clock_ms()
+        new = NewOrder(
+            intent=self._new_intent(),
+            kind="bid",
+            task_id=self._context.task_id,
+            user_id=terms.user_id,
+            venue=terms.venue,
+            wallet=terms.keys.payment,
+            slug=terms.config.slug,
+            price_sats=intent.price_sats,
+            quantity=canonical(intent.quantity),
+            expires_ms=now_ms + terms.life_ms,
+            token=self._context.token,
+        )
+        return orders.reserve(new, terms.ceilings, now_ms)
+
+    def _sign(self, order: Order, timestamp_ms: int) -> SignedBid | None:
+        """The signature, or None with the order closed (not signed) or unknown (signed, but out of our hands).
+
+        When the signer cannot even be asked whether it signed, the order stays reserved: the next cycle asks.
+        """
+        context = self._context
+        message = BidMessage(
+            intent=order.intent,
+            price=order.price_sats,
+            quantity=order.quantity,
+            expires_ms=order.expires_ms,
+            slug=order.slug,
+            timestamp_ms=timestamp_ms,
+        )
+        try:
+            return context.signer.sign_bid(context.task_id, context.token, context.secret, message)
+        except (SignerRefused, SignerLocked) as error:
+            self._faults.add(f"sign a bid of {order.price_sats}", error)
+            orders.move(order, CLOSED, context.clock_ms(), reason="refused")
+        except SignerError as error:
+            self._faults.add(f"sign a bid of {order.price_sats}", error)
+            self._settle_unsigned(order)
+        return None
+
+    def _settle_unsigned(self, order: Order) -> None:
+        try:
+            was_signed = self._context.signer.was_signed(order.intent)
+        except SignerError:
+            return
+        if was_signed:
+            orders.move(order, UNKNOWN, self._context.clock_ms())
+        else:
+            orders.move(order, CLOSED, self._context.clock_ms(), reason="refused")
+
+    def _submit(self, order: Order, intent: PlaceIntent, signed: SignedBid, timestamp_ms: int) -> Fate:
+        orders.move(order, SUBMITTED, self._context.clock_ms())
+        self._crash("before_submit")
+        fate = self._sent(self._bid(order, intent, signed, timestamp_ms))
+        self._crash("after_submit")
+        now_ms = self._context.clock_ms()
+        if fate is Fate.PLACED:
+            orders.move(order, LIVE, now_ms)
+        elif fate is Fate.UNKNOWN:
+            orders.move(order, UNKNOWN, now_ms)
+        else:
+            orders.move(order, CLOSED, now_ms, reason="refused")
+        self._crash("after_record")
+        return fate
+
+    def _bid(self, order: Order, intent: PlaceIntent, signed: SignedBid, timestamp_ms: int) -> BidOrder:
+        terms = self._terms
+        return BidOrder(
+            price=order.price_sats,
+            quantity=intent.quantity,
+            slug=order.slug,
+            kind=terms.kind,
+            payment=terms.keys.payment,
+            payment_pubkey=terms.keys.payment_pubkey,
+            receive=terms.receive,
+            expires_ms=order.expires_ms,
+            timestamp_ms=timestamp_ms,
+            signature=signed.signature,
+            fee_rate=_fee_rate(terms.config),
+        )
+
+    def _sent(self, bid: BidOrder) -> Fate:
+        """One try. What the error tree calls Unavailable is closed like a refusal: it is the gateway's word that
+        nothing was written to the venue, and the signature was in no other hands. Were that ever wrong, the bid would
+        be found by its expiry as a stray and cancelled.
+        """
+        context, failed_to = self._context, f"place {bid.price}"
+        deadline_ms = context.clock_ms() + WRITE_MS
+        try:
+            context.market.place(bid, task=context.task_id, token=context.token, deadline_ms=deadline_ms)
+        except Refused as error:
+            self._faults.add_write(failed_to, error, backs_off=False)
+            return Fate.NOT_ALLOWED if error.code == "stale_token" else Fate.REFUSED
+        except Unavailable as error:
+            self._faults.add(failed_to, error)
+            return Fate.NOT_SENT
+        except VenueError as error:
+            # Unknown, and whatever else is not clearly one of the above.
+            self._faults.add(failed_to, error)
+            return Fate.UNKNOWN
+        return Fate.PLACED
+
+
+def _fee_rate(config: BidConfig) -> str:
+    return config.fee_rate if isinstance(config.fee_rate, str) else canonical(config.fee_rate)
+
+
+def canonical(number: Decimal) -> str:
+    """The one way of writing a number in a signed text: 1, 1000, 0.5."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

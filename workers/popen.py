@@ -1,0 +1,94 @@
+"""The back-end that starts each worker as a Python of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+
+from core.settings import SECRETS, Settings
+from workers.kernel import send, start_time
+from workers.reconcile import Kind
+
+WORKER = (sys.executable, "-m", "workers.main")
+
+
+class PopenHandle:
+    """A worker started by PopenSpawner; see `Handle`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], status_fd: int) -> None:
+        self._process = process
+        self.pid = process.pid
+        # It is our child and not yet waited for: the pid is its own until then.
+        self.pidfd = os.pidfd_open(self.pid)
+        self.start_time = start_time(self.pid) or 0
+        self.status_fd = status_fd
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def signal(self, number: signal.Signals) -> None:
+        send(self.pidfd, number)
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        os.close(self.pidfd)
+        os.close(self.status_fd)
+        self._process.stdin.close()
+
+
+class PopenSpawner:
+    """Starts workers with `command` before their arguments."""
+
+    def __init__(self, settings: Settings, command: Sequence[str] = WORKER) -> None:
+        self._command = tuple(command)
+        self._environment = _environment(settings)
+
+    def start(self, kind: Kind, task_id: int, token: int, secret: str) -> PopenHandle:
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("workers are started in the main thread: they die with the thread that started them")
+        status_fd, worker_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        arguments = [kind, str(task_id), str(token), str(os.getpid()), str(worker_end)]
+        try:
+            process = subprocess.Popen(
+                [*self._command, *arguments],
+                stdin=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=(worker_end,),
+                env=self._environment,
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(status_fd)
+            raise
+        finally:
+            os.close(worker_end)
+        _write(process, json.dumps({"secret": secret}).encode() + b"\n")
+        return PopenHandle(process, status_fd)
+
+
+def _write(process: subprocess.Popen[bytes], line: bytes) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(line)
+    except BrokenPipeError:
+        # It has died already, which its handle will show.
+        return
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """Ours, with the data directory named for operators who look for its processes, and without venue keys.
+
+    A key that is set must look set, or the worker's settings would be refused.
+    """
+    environment = dict(os.environ) | {"BIDKEEPER_DATA_DIR": str(settings.data_dir)}
+    for name in SECRETS:
+        variable = f"BIDKEEPER_{name.upper()}"
+        environment.pop(f"{variable}_FILE", None)
+        if getattr(settings, name):
+            environment[variable] = "held by the gateway"
+    return environment

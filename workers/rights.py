@@ -1,0 +1,164 @@
+"""A worker's right to act, given and taken back where it is enforced: at the signer (grants) and the gateway (fences).
+
+Both are asked in threads, since they may be slow. Their failures become the refusals a start can have: PeerRefused
+with the code signer_unavailable, signer_locked, gateway_unavailable or start_failed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from core.errors import PeerRefused
+from core.plans import Plan
+from core.settings import Settings
+from markets.base import Unavailable, VenueError
+from markets.client import MarketClient
+from models import tasks, users
+from models.tasks import BiddingTask
+from models.users import DAY_MS, Subscription, User
+from strategy.config import BidConfig, loads
+from wallet.client import SignerClient, SignerError, SignerLocked, SignerUnavailable
+from wallet.protocol import Grant
+from workers.background import in_thread
+from workers.reconcile import Kind
+
+log = logging.getLogger(__name__)
+
+ME = "manager"
+GRANT_MS = 30 * DAY_MS
+# A bid is signed some time after its life was decided on.
+EXPIRY_ALLOWANCE_MS = 120_000
+OUTSTANDING_FACTOR = 4
+PEERS_AWAY = ("signer_unavailable", "signer_locked", "gateway_unavailable")
+
+T = TypeVar("T")
+
+
+class Right(NamedTuple):
+    """What a worker shows the signer, and until when that counts."""
+
+    secret: str
+    ends_ms: int
+
+
+class Rights:
+    """Gives and takes rights. `signer_s` bounds each step at the signer, `fence_s` the wait for writes on the wire."""
+
+    def __init__(self, settings: Settings, signer_s: float, fence_s: float) -> None:
+        self._settings = settings
+        self._signer = SignerClient(settings.signer_socket, signer_s)
+        self._fence_s = fence_s
+
+    def refusal_to_trade(self, user: User, now_ms: int) -> str | None:
+        """Why the user's tasks must not run now, or None."""
+        s = self._settings
+        return users.refusal_to_trade(user, dict(s.plans), s.whitelist, s.admins, now_ms)
+
+    async def give(self, row: BiddingTask, kind: Kind, token: int, now_ms: int) -> Right:
+        """Grants the task's worker what its kind and its owner's plan allow."""
+        grant = self._grant(row, kind, token, now_ms)
+        return Right(await self._ask_signer(lambda: self._signer.grant(grant)), grant.expires_ms)
+
+    async def fence(self, task_id: int, token: int) -> None:
+        """Refuses the task's writes under lower tokens; returns when none of them is on the wire any more."""
+
+        def ask() -> None:
+            client = MarketClient(self._settings.gateway_socket, self._fence_s)
+            try:
+                client.fence(task_id, token)
+            finally:
+                client.close()
+
+        try:
+            await in_thread(ask)
+        except Unavailable as error:
+            raise PeerRefused(ME, "gateway_unavailable", str(error)) from error
+        except VenueError as error:
+            raise PeerRefused(ME, "start_failed", f"failed to fence: {error}") from error
+
+    async def take_back(self, task_id: int, token: int) -> None:
+        """The right to place: nothing is signed or sent under `token` any more, nor is anything on the wire.
+
+        Failures are noted only, since a stop must not wait for peers that are away: the row's new token refuses the
+        worker's reservations, and its end follows.
+        """
+        try:
+            await self._ask_signer(lambda: self._signer.revoke_place(task_id, token))
+        except PeerRefused as refusal:
+            log.warning("task %d: failed to take back the right to place: %s", task_id, refusal.message)
+        next_token = tasks.raise_token(task_id)
+        try:
+            await self.fence(task_id, next_token)
+        except PeerRefused as refusal:
+            log.warning("task %d: failed to wait for what is on the wire: %s", task_id, refusal.message)
+
+    async def withdraw(self, task_id: int, token: int) -> None:
+        """Ends every right under this and lower tokens. They end by themselves in time: a failure is noted only."""
+        try:
+            await self._ask_signer(lambda: self._signer.withdraw(task_id, token))
+        except PeerRefused as refusal:
+            log.info("task %d: failed to withdraw its grant: %s", task_id, refusal.message)
+
+    def ends_ms(self, row: BiddingTask, now_ms: int) -> int:
+        """When a bidder's grant would end, were it given now."""
+        subscription = Subscription.get_or_none(Subscription.user == row.user.id)
+        return min(subscription.expires_ms if subscription else 0, now_ms + GRANT_MS)
+
+    def _grant(self, row: BiddingTask, kind: Kind, token: int, now_ms: int) -> Grant:
+        if kind == "drain":
+            return drain_grant(row, self._settings.market, token, now_ms)
+        try:
+            config = loads(row.config)
+        except ValueError as error:
+            raise PeerRefused(ME, "start_failed", f"the task's config cannot be read: {error}") from error
+        subscription = Subscription.get_or_none(Subscription.user == row.user.id)
+        plan = self._settings.plans.get(subscription.plan) if subscription else None
+        if plan is None:
+            raise PeerRefused(ME, "not_entitled", "the task's owner has no plan")
+        return bidder_grant(row, config, plan, self._settings.market, token, self.ends_ms(row, now_ms))
+
+    async def _ask_signer(self, call: Callable[[], T]) -> T:
+        try:
+            return await in_thread(call)
+        except SignerLocked as error:
+            raise PeerRefused(ME, "signer_locked", str(error)) from error
+        except SignerUnavailable as error:
+            raise PeerRefused(ME, "signer_unavailable", str(error)) from error
+        except SignerError as error:
+            raise PeerRefused(ME, "start_failed", str(error)) from error
+
+
+def bidder_grant(row: BiddingTask, config: BidConfig, plan: Plan, venue: str, token: int, ends_ms: int) -> Grant:
+    """To bid and cancel within the config; for runes, too, prices are whole orders' sats."""
+    return Grant(
+        task=row.id,
+        user=row.user.address,
+        token=token,
+        venue=venue,
+        operations=("bid", "cancel"),
+        slug=config.slug,
+        hardcap_sats=config.hardcap_sats if config.hardcap_sats > 0 else config.bid_fixed_high,
+        outstanding_sats=OUTSTANDING_FACTOR * plan.max_exposure,
+        receive=row.user.ordinals_address,
+        max_expiry_ms=config.expiry_ms + EXPIRY_ALLOWANCE_MS,
+        expires_ms=ends_ms,
+    )
+
+
+def drain_grant(row: BiddingTask, venue: str, token: int, now_ms: int) -> Grant:
+    """To cancel and nothing else, whatever has become of the owner's plan or the config."""
+    return Grant(
+        task=row.id,
+        user=row.user.address,
+        token=token,
+        venue=venue,
+        operations=("cancel",),
+        slug=row.slug,
+        hardcap_sats=0,
+        outstanding_sats=0,
+        receive=row.user.ordinals_address,
+        max_expiry_ms=0,
+        expires_ms=now_ms + GRANT_MS,
+    )

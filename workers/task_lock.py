@@ -1,0 +1,111 @@
+"""The kernel's proof that at most one worker acts for a task: a flock on `run/task-17.lock`, held until death.
+
+The file holds the holder's pid and start time, so that a successor which finds it locked can end the holder; its
+mtime is the holder's sign of life. It is never unlinked while its task may have a worker: two workers could then hold
+locks on two files of one name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from signal import SIGKILL
+
+from core.errors import BidkeeperError
+from workers.kernel import open_process, send, start_time, wait_for_end
+
+WAIT_S = 5.0
+_RETRY_S = 0.02
+_LONGEST_CONTENT = 64
+
+
+class LockHeld(BidkeeperError):
+    """Another process keeps the lock and could not be ended."""
+
+
+class TaskLock:
+    """A lock that this process holds. It ends with the process; nothing else gives it back."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def touch(self) -> None:
+        """Tells the manager that we are alive; one that is silent for long is killed."""
+        os.utime(self._fd)
+
+
+def lock_path(run_dir: Path, task_id: int) -> Path:
+    return run_dir / f"task-{task_id}.lock"
+
+
+def lock_paths(run_dir: Path) -> Iterator[Path]:
+    """Every lock file there is, held or not."""
+    return run_dir.glob("task-*.lock")
+
+
+def take(path: Path, wait_s: float = WAIT_S) -> TaskLock:
+    """Takes the lock for good, if need be by killing its holder. Raises LockHeld after `wait_s`."""
+    fd = _locked(path, wait_s)
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, f"{os.getpid()} {start_time(os.getpid())}\n".encode(), 0)
+    return TaskLock(fd)
+
+
+def free(path: Path, wait_s: float = WAIT_S) -> None:
+    """Sees to it that nobody holds the lock, if need be by killing its holder. Raises LockHeld after `wait_s`.
+
+    The file is emptied: a name left in it would be taken for the next holder's until that one has written its own.
+    """
+    fd = _locked(path, wait_s)
+    os.ftruncate(fd, 0)
+    os.close(fd)
+
+
+def _locked(path: Path, wait_s: float) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fd
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(fd)
+                raise LockHeld(f"failed to take {path.name}: its holder could not be ended") from None
+        except BaseException:
+            os.close(fd)
+            raise
+        _end_holder(fd, deadline)
+        time.sleep(_RETRY_S)
+
+
+def _end_holder(fd: int, deadline: float) -> None:
+    """Kills whom the file names, if that process still exists, and waits for its end."""
+    holder = _holder(fd)
+    if holder is None or holder[0] == os.getpid():
+        return
+    pidfd = open_process(*holder)
+    if pidfd is None:
+        return
+    try:
+        # One that has the lock but has not yet written its name may have its predecessor's in the file.
+        if _holder(fd) == holder:
+            send(pidfd, SIGKILL)
+            wait_for_end(pidfd, deadline - time.monotonic())
+    except PermissionError:
+        return
+    finally:
+        os.close(pidfd)
+
+
+def _holder(fd: int) -> tuple[int, int] | None:
+    """Pid and start time in the file; None while nothing readable is there."""
+    try:
+        pid, started = map(int, os.pread(fd, _LONGEST_CONTENT, 0).split())
+    except ValueError:
+        return None
+    return (pid, started) if pid > 1 else None

@@ -1,0 +1,156 @@
+"""A worker's life: lock, token, then cycle after cycle until it is asked to stop."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from core import log as log_setup
+from core.log import mask
+from core.settings import SECRETS, Settings, load
+from markets.client import MarketClient
+from models import base, tasks
+from wallet.client import SignerClient
+from workers import exits, task_lock
+from workers.context import BadConfig, BadCredentials, Context, Job
+from workers.life_line import LifeLine
+from workers.own_log import OwnLog
+from workers.task_lock import TaskLock
+
+log = logging.getLogger(__name__)
+
+_SECRET_S = 10.0  # for the first line of stdin; it is there before we are
+_LONGEST_DELAY_S = 60.0
+_OPEN_FILES = 64
+_OOM_SCORE = 500  # a worker goes before the programs that all of them need
+
+
+class Worker:
+    """One worker process. `run` is its whole life and raises StopAsked when it is asked to end."""
+
+    def __init__(self, kind: str, task_id: int, token: int, life_line: LifeLine, own_log: OwnLog) -> None:
+        self._kind = kind
+        self._task_id = task_id
+        self._token = token
+        self._life_line = life_line
+        self._own_log = own_log
+
+    def run(self, make_job: Callable[[str, Context], Job], status_fd: int) -> int:
+        """Returns the exit code."""
+        _confine()
+        settings = _without_secrets(load())
+        log_setup.set_up(f"task-{self._task_id}", settings.log_level)
+        secret = json.loads(self._life_line.read_line(_SECRET_S))["secret"]
+        try:
+            lock = task_lock.take(task_lock.lock_path(settings.run_dir, self._task_id))
+        except task_lock.LockHeld as held:
+            log.error("%s", held)
+            return exits.SUPERSEDED
+        base.connect(settings.database_url)
+        try:
+            if tasks.least_token(self._task_id) != self._token:
+                log.error("token %d is not the task's any more", self._token)
+                return exits.SUPERSEDED
+            self._name()
+            os.write(status_fd, b"locked\n")
+            os.close(status_fd)
+            log.info("%s worker begins, token %d, pid %d", self._kind, self._token, os.getpid())
+            return self._work(make_job, self._context(settings, secret, lock), lock)
+        finally:
+            base.close()
+
+    def _work(self, make_job: Callable[[str, Context], Job], context: Context, lock: TaskLock) -> int:
+        try:
+            self._cycles(make_job(self._kind, context), lock)
+            return exits.STOPPED
+        except BadConfig as error:
+            return self._give_up(exits.BAD_CONFIG, error)
+        except BadCredentials as error:
+            return self._give_up(exits.BAD_CREDENTIALS, error)
+
+    def _cycles(self, job: Job, lock: TaskLock) -> None:
+        failures = 0
+        while True:
+            lock.touch()
+            delay: float | None
+            try:
+                delay = job.cycle()
+                failures = 0
+            except (BadConfig, BadCredentials):
+                raise
+            except Exception as error:
+                # One bad cycle never ends the process.
+                log.exception("failed to finish a cycle")
+                self._report(error)
+                delay = min(_LONGEST_DELAY_S, 2.0 ** min(failures, 10))
+                failures += 1
+            if delay is None:
+                log.info("nothing left to do")
+                return
+            lock.touch()
+            self._own_log.rotate()
+            self._life_line.pause(delay)
+
+    def _context(self, settings: Settings, secret: str, lock: TaskLock) -> Context:
+        def clock_ms() -> int:
+            # Every step of a job asks for the time, so asking is its sign of life, also in a cycle of many steps.
+            lock.touch()
+            return time.time_ns() // 1_000_000
+
+        return Context(
+            settings=settings,
+            task_id=self._task_id,
+            token=self._token,
+            secret=secret,
+            market=MarketClient(settings.gateway_socket),
+            signer=SignerClient(settings.signer_socket),
+            clock_ms=clock_ms,
+        )
+
+    def _give_up(self, code: int, error: Exception) -> int:
+        log.error("gives up: %s", error)
+        self._report(error)
+        return code
+
+    def _report(self, error: Exception) -> None:
+        text = str(error) if isinstance(error, BadConfig | BadCredentials) else f"{type(error).__name__}: {error}"
+        try:
+            tasks.report_error(self._task_id, self._token, mask(text))
+        except Exception:
+            log.exception("failed to report the error")
+
+    def _name(self) -> None:
+        """What `ps` shows. A nicety that must not fail."""
+        # Else the title is written over the environment that the kernel shows, by which operators find us.
+        os.environ["SPT_NOENV"] = "1"
+        try:
+            from setproctitle import setproctitle
+        except ImportError:
+            return
+        slug = tasks.BiddingTask.select(tasks.BiddingTask.slug).where(tasks.BiddingTask.id == self._task_id).scalar()
+        setproctitle(f"bidkeeper: {self._kind} task {self._task_id} {slug}")
+
+
+def _confine() -> None:
+    """Bounds what a worker gone wrong can take from its host, and keeps its memory out of core files."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    try:
+        Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE))
+    except OSError as error:
+        log.debug("failed to set the out-of-memory score: %s", error)
+
+
+def _without_secrets(settings: Settings) -> Settings:
+    """Venue keys are the gateway's alone; none stays in a worker's memory."""
+    without: dict[str, Any] = dict.fromkeys(SECRETS)
+    return replace(settings, **without)
