@@ -11,6 +11,7 @@ from wallet.client import SignerError
 from workers.context import Context
 from workers.crashpoints import crashpoint
 from workers.faults import Faults
+from workers.undisturbed import undisturbed
 
 WRITE_MS = 10_000  # a write that has not reached the venue after this long is not to reach it any more
 
@@ -41,9 +42,10 @@ class Canceller:
         for order in doomed:
             if not self._is_ready():
                 return
-            orders.move(order, CANCELLING, self._context.clock_ms())
-            self._crash("after_cancelling")
-            self.asked[order.id] = self._send(str(order.venue_id), f"cancel {order.price_sats} (order {order.id})")
+            with undisturbed():
+                orders.move(order, CANCELLING, self._context.clock_ms())
+                self._crash("after_cancelling")
+                self.asked[order.id] = self._send(str(order.venue_id), f"cancel {order.price_sats} (order {order.id})")
             self._crash("after_cancel")
         for venue_id in strays:
             if not self._is_ready():

@@ -32,6 +32,7 @@ from workers.cancels import WRITE_MS
 from workers.context import Context
 from workers.crashpoints import crashpoint
 from workers.faults import Faults
+from workers.undisturbed import undisturbed
 
 
 class Fate(StrEnum):
@@ -98,7 +99,8 @@ class Placer:
         tries: list[Try] = []
         is_over = False
         for intent in wanted:
-            attempt = Try(intent, Fate.PUT_OFF) if is_over else self._place(intent)
+            with undisturbed():
+                attempt = Try(intent, Fate.PUT_OFF) if is_over else self._place(intent)
             is_over = is_over or attempt.fate in _ENDS_PLACING or self._faults.rejected is not None
             tries.append(attempt)
         return tries

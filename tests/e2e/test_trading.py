@@ -182,6 +182,22 @@ def test_kill_9_while_five_tasks_run(service: Installation, trader: Trader, vict
     assert all(service.live_prices(slug) == [] for slug in slugs)
 
 
+def test_a_stop_in_the_midst_of_placing_leaves_nothing_open(service: Installation, trader: Trader) -> None:
+    slugs = [f"midst-{number}" for number in range(4)]
+    for slug in slugs:
+        service.put_collection(slug, [100_000])
+    tasks = [trader.task(slug=slug, hardcapSats=100_000) for slug in slugs]
+    for task in tasks:
+        trader.start(task)
+    until(lambda: any(service.live_prices(slug) for slug in slugs), "a first bid")
+    for task in tasks:
+        assert trader.stop(task)["openBids"] == 0
+        accepted = len(service.history(event="accepted", slug=slugs[tasks.index(task)]))
+        assert service.live_prices(slugs[tasks.index(task)]) == []
+        assert len(service.history(event="accepted", slug=slugs[tasks.index(task)])) == accepted
+    assert trader.ok("GET", "/api/auth/me")["stats"]["exposure"] == 0
+
+
 def test_a_lost_answer_never_makes_a_second_bid(service: Installation, trader: Trader) -> None:
     service.put_collection("lost-answer", [100_000])
     task = trader.task(slug="lost-answer", bidCount=2, hardcapSats=100_000, loopSeconds=5)

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+
+from workers.undisturbed import undisturbed
+
+
+@pytest.fixture
+def asked_to_stop() -> Iterator[list[int]]:
+    heard: list[int] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        heard.append(number)
+
+    before = signal.signal(signal.SIGTERM, hear)
+    yield heard
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_stop_waits_for_the_end_of_the_step(asked_to_stop: list[int]) -> None:
+    with undisturbed():
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert asked_to_stop == []
+    assert asked_to_stop == [signal.SIGTERM]
+
+
+def test_a_failing_step_does_not_deafen(asked_to_stop: list[int]) -> None:
+    with pytest.raises(ZeroDivisionError), undisturbed():
+        raise ZeroDivisionError
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert asked_to_stop == [signal.SIGTERM]
