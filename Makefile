@@ -1,6 +1,7 @@
 # What a newcomer needs: make run, make test, make lint. Everything is kept in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+PACKAGES := cli core gateway markets models server simulator strategy wallet workers
 
 .PHONY: run test test-fast lint format lock setup bench clean
 
@@ -12,13 +13,14 @@ setup: .venv/.ok
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "on Debian: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --only-binary :all: --no-binary embit --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q $(PACKAGES)
 	@touch .venv/.ok
 
 run: setup
 	@exec $(BIN)/bidkeeper demo
 
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-fast: setup
 	$(BIN)/python -m pytest -m "not slow"

