@@ -42,7 +42,6 @@ def _manager(settings: Settings, options: argparse.Namespace) -> None:
 
 def _gateway(settings: Settings, options: argparse.Namespace) -> None:
     from gateway.app import run
-
     from models import base, tasks
 
     base.connect(settings.database_url)
