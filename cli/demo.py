@@ -64,12 +64,18 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     return Installation(settings, environment).run(demo.step)
 
 
+class Unauthorized(BidkeeperError):
+    """The session is over."""
+
+
 class Demo:
     """Signs the demo user in, starts its tasks, then prints each cycle of theirs as it ends."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._token = ""
+        self._started = False
+        self._trouble = ""
         self._seen: dict[int, Any] = {}
 
     def step(self) -> None:
@@ -77,12 +83,18 @@ class Demo:
         try:
             if not self._token:
                 self._token = self._sign_in()
+            if not self._started:
                 self._start_tasks()
+                self._started = True
             for task in self._call("GET", "/api/tasks"):
                 self._tell(task)
-        except (OSError, http.client.HTTPException, ValueError, BidkeeperError) as error:
-            print(f"demo: {error}", flush=True)
+            self._trouble = ""
+        except Unauthorized:
             self._token = ""
+        except (OSError, http.client.HTTPException, ValueError, BidkeeperError) as error:
+            if self._trouble != str(error):
+                self._trouble = str(error)
+                print(f"demo: {error}", flush=True)
 
     def _tell(self, task: dict[str, Any]) -> None:
         now = (task["lastCycle"], task["lastError"])
@@ -120,6 +132,8 @@ class Demo:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
             text = answer.read()
+            if answer.status == 401:
+                raise Unauthorized(f"{method} {path}: the session is over")
             if answer.status >= 300:
                 raise BidkeeperError(f"{method} {path}: {answer.status} {text.decode(errors='replace')[:300]}")
             return json.loads(text)

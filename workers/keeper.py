@@ -2,6 +2,8 @@
 
 `desired` is the API's to write. There is one exception: a task whose owner may no longer trade is set to stopped, with
 `last_error` saying why; otherwise it would start again at the next look.
+
+The file is long because the orders of a start and of a stop are read best beside each other.
 """
 
 from __future__ import annotations
