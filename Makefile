@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PACKAGES := cli core gateway markets models server simulator strategy wallet workers
 
-.PHONY: run test test-fast lint format lock setup bench clean
+.PHONY: run test test-fast faults lint format lock setup bench clean
 
 setup: .venv/.ok
 
@@ -20,7 +20,10 @@ run: setup
 	@exec $(BIN)/bidkeeper demo
 
 test: setup
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not faults"
+
+faults: setup
+	$(BIN)/python -m pytest -s -m faults
 
 test-fast: setup
 	$(BIN)/python -m pytest -m "not slow"
@@ -34,12 +37,19 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup
+bench: setup .venv-bench/.ok
 	$(BIN)/python -m bench
+
+.venv-bench/.ok: requirements-bench.lock
+	@echo "setting up .venv-bench, for the programs to compare with ..."
+	@$(PYTHON) -m venv .venv-bench && echo '*' > .venv-bench/.gitignore
+	@.venv-bench/bin/python -m pip install -q --disable-pip-version-check --only-binary :all: --no-binary embit --require-hashes -r requirements-bench.lock
+	@touch .venv-bench/.ok
 
 # Developers only: exact pins with hashes from the ranges in setup.py (needs uv).
 lock:
 	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --extra test setup.py -o requirements.lock
+	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --extra bench setup.py -o requirements-bench.lock
 
 clean:
-	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-bench build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

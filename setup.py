@@ -20,6 +20,16 @@ TEST = [
     "types-requests",
 ]
 
+# Only for the programs that `make bench` compares with, in an environment of their own.
+BENCH = [
+    "fastapi>=0.115",
+    "httptools>=0.6",
+    "msgspec>=0.19",
+    "sqlmodel>=0.0.22",
+    "uvicorn>=0.34",
+    "uvloop>=0.21",
+]
+
 setup(
     name="bidkeeper",
     version="0.1.0",
@@ -39,6 +49,7 @@ setup(
     ],
     extras_require={
         "test": TEST,
+        "bench": BENCH,
         "e2e": ["playwright>=1.60"],
         "postgres": ["psycopg[binary]>=3.2"],
     },

@@ -1,12 +1,21 @@
-"""How long a call takes, as a median: on a shared machine a mean says little."""
+"""What a measurement gives, and how long a call takes as a median: on a shared machine a mean says little."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
-Row = tuple[str, str, str]
+
+class Row(NamedTuple):
+    """One line of the table. `peer` is what the same run measured of whatever `ours` is compared with."""
+
+    what: str
+    ours: str
+    peer: str = ""
+    ratio: str = ""
+    aim: str = ""
 
 
 def median_seconds(call: Callable[[], object], *, calls: int, rounds: int = 7) -> float:

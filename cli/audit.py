@@ -15,7 +15,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Prints the number of lines, or the first line that is not right."""
-    path = settings.data_dir / "signer" / "audit.jsonl"
+    path = settings.signer_files / "audit.jsonl"
     try:
         print(f"{verify_chain(path)} lines, each follows the one before it")
     except FileNotFoundError:

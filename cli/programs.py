@@ -44,19 +44,24 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
     from gateway.app import run
     from models import base, tasks
 
-    base.connect(settings.database_url)
-    run(settings, tasks.least_token)
+    def least_token(task_id: int) -> int:
+        # It may read the database and no more, and only now and then: a connection held open would be one more to end.
+        with base.reading(settings.database_url):
+            return tasks.least_token(task_id)
+
+    run(settings, least_token)
 
 
 def _signer(settings: Settings, options: argparse.Namespace) -> None:
     from wallet.signer import run
 
     run(
-        settings.data_dir,
+        settings.signer_files,
         settings.signer_socket,
         market=settings.market,
         outstanding_ceiling=4 * settings.max_exposure_sats,
         clock=lambda: time.time_ns() // 1_000_000,
+        allowed_uids=settings.signer_clients or None,
     )
 
 

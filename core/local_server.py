@@ -28,12 +28,16 @@ def peer_uid(connection: socket.socket) -> int:
     return int(uid)
 
 
-def bind(path: Path) -> socket.socket:
-    """A listening Unix socket at `path`, mode 0600, in place of one that a dead process left behind."""
+def bind(path: Path, allowed_uids: frozenset[int]) -> socket.socket:
+    """A listening Unix socket at `path` in place of one that a dead process left behind.
+
+    Its mode is 0600 when only our own user is allowed, else 0660: the group opens it, and SO_PEERCRED decides
+    who is served.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    previous = os.umask(0o177)
+    previous = os.umask(0o177 if allowed_uids <= {os.getuid()} else 0o117)
     try:
         listener.bind(os.fspath(path))
     finally:
@@ -50,7 +54,7 @@ async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | No
     {"error": code, "message": ...}; any other exception is logged and becomes the code `internal`.
     Connections of other users than `allowed_uids` (default: our own) are closed unread.
     """
-    allowed = allowed_uids if allowed_uids is not None else frozenset({os.getuid()})
+    allowed = allowed_uids or frozenset({os.getuid()})
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -67,7 +71,7 @@ async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | No
         finally:
             writer.close()
 
-    return await asyncio.start_unix_server(connected, sock=bind(path), limit=MAX_LINE)
+    return await asyncio.start_unix_server(connected, sock=bind(path, allowed), limit=MAX_LINE)
 
 
 async def _answer(handle: Handle, line: bytes) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import pwd
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,6 +22,7 @@ from core.local import socket_path_problem
 from core.plans import DEFAULT_PLANS, Plan, read_plans
 
 MARKETS = ("simulator", "satflow")
+SPAWNERS = ("zygote", "popen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +61,15 @@ class Settings:
     mempool_url: str | None = None
     ord_url: str | None = None
     keystore_passphrase_file: Path | None = None
+    signer_dir: Path | None = None
+    signer_run_dir: Path | None = None
+    signer_clients: frozenset[int] = frozenset()
+    gateway_run_dir: Path | None = None
+    gateway_clients: frozenset[int] = frozenset()
     challenge_seconds: int = 300
     sign_in_per_minute: int = 600
     log_level: str = "INFO"
+    spawner: str = "zygote" if sys.platform == "linux" else "popen"
     tolerance: Decimal = Decimal("0.01")
     min_age_seconds: int = 60
     max_exposure_sats: int = 0
@@ -80,11 +89,16 @@ class Settings:
 
     @property
     def gateway_socket(self) -> Path:
-        return self.run_dir / "gateway.sock"
+        return (self.gateway_run_dir or self.run_dir) / "gateway.sock"
 
     @property
     def signer_socket(self) -> Path:
-        return self.run_dir / "signer.sock"
+        return (self.signer_run_dir or self.run_dir) / "signer.sock"
+
+    @property
+    def signer_files(self) -> Path:
+        """The directory of the signer's keys and records, which nobody else can enter."""
+        return self.signer_dir or self.data_dir / "signer"
 
     @property
     def simulator_url(self) -> str:
@@ -153,6 +167,17 @@ def _addresses(value: str) -> frozenset[str]:
     return frozenset(part.strip() for part in value.split(",") if part.strip())
 
 
+def _users(value: str) -> frozenset[int]:
+    """User ids of a comma-separated list of user names and ids."""
+    found = set()
+    for part in filter(None, map(str.strip, value.split(","))):
+        try:
+            found.add(int(part) if part.isascii() and part.isdigit() else pwd.getpwnam(part).pw_uid)
+        except KeyError:
+            raise ValueError(f"names the user {part!r}, who is not on this machine") from None
+    return frozenset(found)
+
+
 def _database(value: str) -> str:
     if value.startswith("postgresql://"):
         raise ValueError("PostgreSQL is not supported yet; leave it unset for SQLite in the data directory")
@@ -201,26 +226,34 @@ OPTIONS = (
     Option("mempool_url", _url, "mempool server without /api; fee rates and balances need it"),
     Option("ord_url", _url, "ord server; not used yet"),
     Option("keystore_passphrase_file", Path, "file (mode 0600) with the keystore's passphrase; not used by play keys"),
+    Option("signer_dir", Path, "the signer's keys and records; signer in the data directory when unset"),
+    Option("signer_run_dir", Path, "directory of the signer's socket; run in the data directory when unset"),
+    Option("signer_clients", _users, "users whose processes may ask the signer; its own user when unset"),
+    Option("gateway_run_dir", Path, "directory of the gateway's socket; run in the data directory when unset"),
+    Option("gateway_clients", _users, "users whose processes may ask the gateway; its own user when unset"),
     Option("challenge_seconds", _whole(1, 3600), "lifetime of a sign-in challenge"),
     Option("sign_in_per_minute", _whole(1, 1_000_000), "sign-in calls a minute from one client IP"),
     Option("log_level", _choice("DEBUG", "INFO", "WARNING", "ERROR"), "how much the programs log"),
+    Option("spawner", _choice(*SPAWNERS), "how workers are started: zygote (forked, quick and small) or popen"),
     Option("tolerance", _fraction, "part of its price by which a bid may be off its target before it is replaced"),
     Option("min_age_seconds", _whole(0, 86_400), "a bid younger than this is not replaced only to follow the market"),
     Option("max_exposure_sats", _whole(0, 2**53), "most that all users' open orders may sum up to; 0 = no such limit"),
 )
 # A secret may stand in a file of its own instead, so that it is in no environment: NAME_FILE.
 SECRETS = ("satflow_api_key", "unisat_api_key")
+HELD = "held by the gateway"
 
 
-def load(environment: Mapping[str, str] | None = None) -> Settings:
+def load(environment: Mapping[str, str] | None = None, *, with_secrets: bool = True) -> Settings:
     """Reads all settings. Raises SettingsError with one line for each fault.
 
-    `BIDKEEPER_CONFIG` names the TOML file (default: bidkeeper.toml beside the caller, if it is there).
+    `BIDKEEPER_CONFIG` names the TOML file (default: bidkeeper.toml beside the caller, if it is there). Without
+    `with_secrets` no secret's file is opened, and HELD stands for what is in it.
     """
     environment = os.environ if environment is None else environment
     problems: list[str] = []
     table = _table(environment, problems)
-    texts = _texts(environment, table, problems)
+    texts = _texts(environment, table, problems, with_secrets)
     values: dict[str, Any] = {}
     for option in OPTIONS:
         if option.name in texts:
@@ -257,7 +290,9 @@ def _table(environment: Mapping[str, str], problems: list[str]) -> dict[str, Any
     return table
 
 
-def _texts(environment: Mapping[str, str], table: Mapping[str, Any], problems: list[str]) -> dict[str, tuple[str, str]]:
+def _texts(
+    environment: Mapping[str, str], table: Mapping[str, Any], problems: list[str], with_secrets: bool
+) -> dict[str, tuple[str, str]]:
     """name → (where it was set, its text); the environment wins, a secret's file stands in for the secret."""
     texts: dict[str, tuple[str, str]] = {}
     for option in OPTIONS:
@@ -272,7 +307,7 @@ def _texts(environment: Mapping[str, str], table: Mapping[str, Any], problems: l
         file = environment.get(variable) or table.get(f"{name}_file")
         if file and name not in texts:
             try:
-                texts[name] = (variable, Path(file).read_text().strip())
+                texts[name] = (variable, Path(file).read_text().strip() if with_secrets else HELD)
             except OSError as error:
                 problems.append(f"{variable} cannot be read: {error.strerror}")
     return texts
@@ -281,7 +316,12 @@ def _texts(environment: Mapping[str, str], table: Mapping[str, Any], problems: l
 def _absolute(settings: Settings) -> Settings:
     data_dir = settings.data_dir.expanduser().resolve()
     database = settings.database_url or f"sqlite:///{data_dir / 'bidkeeper.db'}"
-    return replace(settings, data_dir=data_dir, database_url=database)
+    directories = {
+        name: path.expanduser().resolve()
+        for name in ("signer_dir", "signer_run_dir", "gateway_run_dir")
+        if (path := getattr(settings, name)) is not None
+    }
+    return replace(settings, data_dir=data_dir, database_url=database, **directories)
 
 
 def _problems(settings: Settings) -> list[str]:
@@ -290,6 +330,10 @@ def _problems(settings: Settings) -> list[str]:
     too_long = socket_path_problem(settings.manager_socket)
     if too_long:
         problems.append(f"BIDKEEPER_DATA_DIR: {too_long}")
+    for program in ("signer", "gateway"):
+        is_own = getattr(settings, f"{program}_run_dir") is not None
+        if is_own and (too_long := socket_path_problem(getattr(settings, f"{program}_socket"))):
+            problems.append(f"BIDKEEPER_{program.upper()}_RUN_DIR: {too_long}")
     last_port = settings.port + settings.server_processes - 1
     if settings.market == "simulator" and settings.port <= settings.simulator_port <= last_port:
         problems.append("BIDKEEPER_SIMULATOR_PORT must differ from BIDKEEPER_PORT")

@@ -46,6 +46,7 @@ class Gateway:
 
     def __init__(self, settings: Settings, least_token: Callable[[int], int]) -> None:
         self.cut_off = False
+        self.allowed_uids = settings.gateway_clients or frozenset({os.getuid()})
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="venue")
         # The venue's burst is 10: one is left, so that a request overtaking a slower one never meets an empty bucket.
         satflow = Budget(rate=5, burst=9, slots=5, clock=time.monotonic, spare=2)
@@ -73,7 +74,8 @@ class Gateway:
     def listen(self, listener: socket.socket) -> HTTPServer:
         """Answers at `listener`, a listening Unix socket, on the running loop."""
         application = Application([("/", AskHandler, {"verbs": self.verbs})], log_function=lambda handler: None)
-        server = _OwnUserServer(application, max_body_size=MAX_REQUEST, max_header_size=8192)
+        server = _AllowedUsersServer(application, max_body_size=MAX_REQUEST, max_header_size=8192)
+        server.allowed_uids = self.allowed_uids
         server.add_socket(listener)
         return server
 
@@ -97,8 +99,9 @@ def run(settings: Settings, least_token: Callable[[int], int], *, ready: Callabl
     `ready` is called when the socket listens. What is still on the wire after the grace is cut off: its asker takes
     it for Unknown, as it must.
     """
-    settings.run_dir.mkdir(parents=True, exist_ok=True)
-    with (settings.run_dir / "gateway.lock").open("a") as lock:
+    directory = settings.gateway_socket.parent
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "gateway.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -114,7 +117,7 @@ async def _serve(settings: Settings, least_token: Callable[[int], int], ready: C
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     gateway = Gateway(settings, least_token)
-    server = gateway.listen(bind(settings.gateway_socket))
+    server = gateway.listen(bind(settings.gateway_socket, gateway.allowed_uids))
     log.info("listening at %s, market %s", settings.gateway_socket, settings.market)
     ready()
     await stop.wait()
@@ -124,12 +127,14 @@ async def _serve(settings: Settings, least_token: Callable[[int], int], ready: C
     return gateway
 
 
-class _OwnUserServer(HTTPServer):
-    """Serves connections of our own user only."""
+class _AllowedUsersServer(HTTPServer):
+    """Serves connections of the users it is told only."""
+
+    allowed_uids: frozenset[int] = frozenset()
 
     def handle_stream(self, stream: IOStream, address: Any) -> None:
         uid = peer_uid(stream.socket)
-        if uid != os.getuid():
+        if uid not in self.allowed_uids:
             log.warning("refused a connection of user %s", uid)
             stream.close()
             return

@@ -7,6 +7,9 @@ status              read                     write
 400, 402, 405, 409,
 410, 413, 415, 422  Refused, by its text     Refused, by its text
 anything else       Unavailable              Unknown
+
+A read's 404 is NotFound only in the venue's own words (JSON with an error's text): to us it can mean "no bids", and a
+proxy in front of a venue that is down answers 404, too. Then it is Unavailable.
 """
 
 from __future__ import annotations
@@ -58,7 +61,10 @@ class Reply:
 
 def read_fault(reply: Reply, path: str) -> VenueError:
     """What a read's answer other than 200 means."""
-    return _common(reply, path) or Unavailable(f"failed to read {path}: status {reply.status}")
+    unavailable = Unavailable(f"failed to read {path}: status {reply.status}")
+    if reply.status == 404 and _said(reply) is None:
+        return unavailable
+    return _common(reply, path) or unavailable
 
 
 def write_fault(reply: Reply, path: str) -> VenueError:
@@ -120,8 +126,11 @@ def _common(reply: Reply, path: str) -> VenueError | None:
 
 
 def _text(reply: Reply) -> str:
+    return _said(reply) or f"status {reply.status}"
+
+
+def _said(reply: Reply) -> str | None:
     try:
-        said = error_text(parse(reply.body))
+        return error_text(parse(reply.body))
     except Unreadable:
-        said = None
-    return said or f"status {reply.status}"
+        return None

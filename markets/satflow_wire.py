@@ -40,17 +40,20 @@ def payload(answer: Any) -> Any:
 
 def floors(answer: Any, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
     """Floors by the slug that was asked for; a slug the venue does not know is left out."""
-    asked = {same(slug): slug for slug in slugs}
+    asked: dict[str, list[str]] = {}
+    for slug in slugs:
+        asked.setdefault(same(slug), []).append(slug)
     found: dict[str, Floor] = {}
     data = payload(answer)
     for row in rows(first(data, "results") if isinstance(data, dict) else data, "floors"):
         entry = table(row, "floor")
-        slug = asked.get(same(text(entry.get("slug"), "floor slug")))
-        if slug is None:
+        spellings = asked.get(same(text(entry.get("slug"), "floor slug")))
+        if spellings is None:
             continue
         listed = entry.get("listedCount")
         count = 0 if listed is None else whole(listed, "listedCount")
-        found[slug] = Floor(slug, _floor_price(entry.get("floor"), kind), count)
+        price = _floor_price(entry.get("floor"), kind)
+        found |= {slug: Floor(slug, price, count) for slug in spellings}
     return found
 
 

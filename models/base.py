@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from peewee import AutoField, DatabaseProxy, Model, SqliteDatabase
 from playhouse.sqlite_ext import AutoIncrementField
@@ -35,6 +36,21 @@ def connect(url: str) -> None:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     database.initialize(SqliteDatabase(path, pragmas=_PRAGMAS, timeout=_BUSY_SECONDS))
     database.connect()
+
+
+@contextmanager
+def reading(url: str) -> Iterator[None]:
+    """A connection to `url` for this block that only reads, for a process that may not write there.
+
+    While nobody else has the database open, a user who may not write beside it cannot read it either. Raises ValueError
+    and peewee's OperationalError.
+    """
+    scheme, _, path = url.partition(":///")
+    if scheme != "sqlite" or not path:
+        raise ValueError(f"not a database this version can use: {scheme}")
+    database.initialize(SqliteDatabase(f"file:{quote(path)}?mode=ro", uri=True, timeout=_BUSY_SECONDS))
+    with database.connection_context():
+        yield
 
 
 def close() -> None:

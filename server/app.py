@@ -68,7 +68,9 @@ def make_app(
         locks=TaskLocks(),
         in_flight=InFlight(),
     )
-    return Application([*ROUTES], default_handler_class=UnknownRoute, log_function=log_request, services=services)
+    return Application(
+        [*ROUTES], default_handler_class=UnknownRoute, log_function=log_request, services=services, routes=ROUTES
+    )
 
 
 def make_server(app: Application) -> HTTPServer:

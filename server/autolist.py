@@ -56,8 +56,9 @@ class AutolistTasksHandler(SignedIn):
     def post(self) -> None:
         given = self.json_object()
         change = listing_config.merged(given, None)
-        if "inscriptionId" not in given:
-            raise invalid(["inscriptionId: is required", *change.details], "inscriptionId is required")
+        if given.get("inscriptionId") in (None, ""):
+            others = [detail for detail in change.details if not detail.startswith("inscriptionId:")]
+            raise invalid(["inscriptionId: is required", *others], "inscriptionId is required")
         if change.details or change.inscription_id is None:
             raise invalid(change.details)
         try:

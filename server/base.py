@@ -26,7 +26,7 @@ from wallet.client import SignerClient, SignerError
 
 log = logging.getLogger("server.access")
 
-_BEARER = re.compile(r"[Bb]earer +([A-Za-z0-9_-]{43})")
+_BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9_-]{43})")
 _METHODS = ("get", "post", "put", "patch", "delete")
 MAX_ID = 2**63 - 1
 
@@ -66,9 +66,10 @@ class Handler(RequestHandler):
         if self.request.method not in self.allowed():
             raise HTTPError(405)
 
-    def allowed(self) -> list[str]:
+    @classmethod
+    def allowed(cls) -> list[str]:
         """The methods this path has."""
-        return [name.upper() for name in _METHODS if getattr(type(self), name) is not getattr(RequestHandler, name)]
+        return [name.upper() for name in _METHODS if getattr(cls, name) is not getattr(RequestHandler, name)]
 
     def decode_argument(self, value: bytes, name: str | None = None) -> str:
         # Bad UTF-8 is not found or not valid, as any other text that nothing is called; never an error of its own.

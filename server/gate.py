@@ -59,6 +59,7 @@ class _Guard(HTTPMessageDelegate):
         self._headers = HTTPHeaders()
         self._received = 0
         self._refused = False
+        self._end_soon: asyncio.TimerHandle | None = None
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
@@ -70,23 +71,30 @@ class _Guard(HTTPMessageDelegate):
         return self._inner.headers_received(start_line, headers)
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        if self._refused:
-            return None
         self._received += len(chunk)
+        if self._refused:
+            if self._received > _DISCARD_BYTES:
+                self._end()
+            return None
         if self._received > MAX_BODY:
             self._inner.on_connection_close()
-            return self._refuse(*_TOO_LARGE)
+            return self._refuse(*_TOO_LARGE, reads_on=True)
         return self._inner.data_received(chunk)
 
     def finish(self) -> None:
-        if not self._refused:
+        if self._refused:
+            self._end()
+        else:
             self._inner.finish()
 
     def on_connection_close(self) -> None:
+        if self._end_soon is not None:
+            self._end_soon.cancel()
         if not self._refused:
             self._inner.on_connection_close()
 
-    async def _refuse(self, status: int, error: str, message: str) -> None:
+    async def _refuse(self, status: int, error: str, message: str, *, reads_on: bool = False) -> None:
+        """Answers and ends the connection; with `reads_on` Tornado goes on reading and the rest comes to us."""
         self._refused = True
         begun = time.monotonic()
         body = json_out.dumps({"error": error, "message": message}).encode()
@@ -102,11 +110,22 @@ class _Guard(HTTPMessageDelegate):
         with contextlib.suppress(StreamClosedError):
             line = ResponseStartLine("HTTP/1.1", status, responses[status])
             await self._connection.write_headers(line, headers, body)
-            if status != 400 and isinstance(self._connection, HTTP1Connection):
+            if status != 400 and not reads_on and isinstance(self._connection, HTTP1Connection):
                 await self._discard(self._connection)
         path = self._start_line.path.partition("?")[0]
         log.info("%s %s %d %.1fms", self._start_line.method, path, status, (time.monotonic() - begun) * 1000)
+        if reads_on:
+            self._end_soon = asyncio.get_running_loop().call_later(_DISCARD_SECONDS, self._end)
+        else:
+            self._connection.finish()
+
+    def _end(self) -> None:
+        """Ends a refused connection. By itself a whole body would leave it open for the next request."""
+        if self._end_soon is not None:
+            self._end_soon.cancel()
         self._connection.finish()
+        if isinstance(self._connection, HTTP1Connection):
+            self._connection.close()
 
     async def _discard(self, connection: HTTP1Connection) -> None:
         length = self._headers.get("Content-Length", "")

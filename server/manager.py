@@ -42,8 +42,11 @@ class Manager:
         """Its state (`ready` when it can act). Raises PeerError."""
         return str((await self._ask({"op": "ping"}, timeout_s)).get("state"))
 
-    async def ready(self) -> None:
-        """Returns once the manager can act. Raises ApiError (503) when it cannot within `wait_s`."""
+    async def ready(self, kept: str = "nothing was changed") -> None:
+        """Returns once the manager can act. Raises ApiError (503) when it cannot within `wait_s`.
+
+        `kept` tells the caller what has become of the request by then.
+        """
         deadline = asyncio.get_running_loop().time() + self._wait_s
         while True:
             try:
@@ -53,7 +56,7 @@ class Manager:
             except PeerError as error:
                 reason = error.message
             if asyncio.get_running_loop().time() >= deadline:
-                raise ApiError(503, "The manager is away", message=f"{reason}; nothing was changed")
+                raise ApiError(503, "The manager is away", message=f"{reason}; {kept}")
             await asyncio.sleep(_RETRY_S)
 
     async def settle(self, task_id: int) -> Settled:

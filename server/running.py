@@ -70,7 +70,7 @@ class StopHandler(BiddingTaskHandler):
         self.answer(as_json(self.task(task_id), openBids=open_bids))
 
     async def _settle(self, task: BiddingTask) -> int:
-        await self.services.manager.ready()
+        await self.services.manager.ready("the task will be stopped as soon as it is back")
         try:
             return (await self.services.manager.settle(task.id)).open_orders
         except PeerError as error:

@@ -12,7 +12,10 @@ from server import (
     inscriptions,
     lookups,
     me,
+    metrics,
+    reference,
     running,
+    task_log,
 )
 from server.base import Handler
 
@@ -21,6 +24,9 @@ _ID = "([0-9]+)"
 ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/healthz", health.HealthHandler),
     (r"/readyz", health.ReadyHandler),
+    (r"/metrics", metrics.MetricsHandler),
+    (r"/docs", reference.DocsHandler),
+    (r"/api/openapi.json", reference.OpenApiHandler),
     (r"/api/auth/challenge", auth.ChallengeHandler),
     (r"/api/auth/verify", auth.VerifyHandler),
     (r"/api/auth/logout", auth.LogoutHandler),
@@ -32,6 +38,8 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/start", running.StartHandler),
     (rf"/api/tasks/{_ID}/stop", running.StopHandler),
     (rf"/api/tasks/{_ID}/bids", bids.BidsHandler),
+    (rf"/api/tasks/{_ID}/cycles", task_log.CyclesHandler),
+    (rf"/api/tasks/{_ID}/log", task_log.LogHandler),
     (r"/api/autolist", autolist.AutolistTasksHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
     (r"/api/autolist/item/([^/]+)", inscriptions.InscriptionHandler),

@@ -109,7 +109,7 @@ def _rule(row: dict[str, Any], at: int) -> Fault:
 def _probability(value: Any, name: str) -> float:
     if value is None:
         return 1.0
-    if value == 0 and type(value) is int:
+    if value == 0 and not isinstance(value, bool):
         return 0.0
     found = amount(value, name)
     if found > 1:

@@ -111,11 +111,15 @@ _BULLET = "\u2022"
 _TICKER_LETTERS = 28
 
 
+def canonical_slug(type: str, slug: str) -> str:
+    """The spelling that is stored and sent to venues: collections in lower case, tickers in upper case."""
+    return slug.strip().upper() if type == "rune" else slug.strip().lower()
+
+
 def normal_slug(type: str, slug: str) -> str:
-    """The key under which a slug is unique: collections in lower case, tickers in upper case without bullets."""
-    if type == "rune":
-        return slug.strip().replace(_BULLET, "").upper()
-    return slug.strip().lower()
+    """The key by which a user's slugs are unique: as `canonical_slug`, tickers also without their bullets."""
+    canonical = canonical_slug(type, slug)
+    return canonical.replace(_BULLET, "") if type == "rune" else canonical
 
 
 def problems(config: BidConfig) -> list[Problem]:

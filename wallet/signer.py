@@ -1,6 +1,6 @@
 """The signer process: the only one with keys. It signs what it composed or checked itself, under a live grant.
 
-Reached over a Unix socket by processes of our own user; the manager brings grants, workers ask for signatures with
+Reached over a Unix socket by processes of chosen users; the manager brings grants, workers ask for signatures with
 their grant's secret. Everything not named in `Signer.handle` is refused.
 """
 
@@ -243,13 +243,16 @@ def _bid_entry(signed: Signature, bid: BidMessage) -> Answer:
 
 
 def run(
-    data_dir: Path,
+    directory: Path,
     socket_path: Path,
     market: str,
     outstanding_ceiling: int,
     clock: Callable[[], int] = now_ms,
+    allowed_uids: frozenset[int] | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT. Its files are in `data_dir`/signer, which nobody else can enter.
+    """Serves until SIGTERM or SIGINT. Its files are in `directory`, which nobody else can enter.
+
+    Processes of `allowed_uids` (default: our own user) may ask it.
 
     On the simulator the play keystore is opened, or made; for any other market the signer stays locked. Raises
     RuntimeError when its libraries cannot be trusted, AuditError when another signer runs or the log is broken.
@@ -257,7 +260,6 @@ def run(
     _harden()
     require_libsecp256k1()
     self_test()
-    directory = data_dir / "signer"
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     with closing(AuditLog(directory / "audit.jsonl")) as audit, closing(Ledger(directory / "signer.db")) as ledger:
         keystore, reason = _unlock(directory / "keystore.json", market)
@@ -269,7 +271,7 @@ def run(
             clock=clock,
             locked_reason=reason,
         )
-        asyncio.run(_serve(signer, socket_path))
+        asyncio.run(_serve(signer, socket_path, allowed_uids))
 
 
 def _unlock(path: Path, market: str) -> tuple[Keystore | None, str]:
@@ -285,12 +287,12 @@ def _unlock(path: Path, market: str) -> tuple[Keystore | None, str]:
     return None, reason
 
 
-async def _serve(signer: Signer, socket_path: Path) -> None:
+async def _serve(signer: Signer, socket_path: Path, allowed_uids: frozenset[int] | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    server = await local_server.serve(socket_path, signer.handle)
+    server = await local_server.serve(socket_path, signer.handle, allowed_uids=allowed_uids)
     log.info("answering at %s", socket_path)
     await stop.wait()
     server.close()

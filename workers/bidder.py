@@ -106,12 +106,14 @@ class Bidder:
         seen = self._gatherer.look(assignment.config, assignment.user, keys, faults)
         overruled = _overruled(own, assignment.config, self._context.clock_ms())
         plan = self._decided(assignment, profile, seen, own, found, overruled)
+        seen_ms = seen.snapshot.taken_ms if seen.snapshot and plan.reference is not None else self._context.clock_ms()
+        outdated_ms = seen_ms + self._rules(assignment.config).stale_after_ms
         done = self._executor.carry_out(
             keys.payment,
             _doomed(own, plan, overruled),
             plan.to_place,
             found or Found(),
-            lambda left: self._terms(assignment, keys, profile, left),
+            lambda left: self._terms(assignment, keys, profile, left, outdated_ms),
             faults,
         )
         if assignment.refusal:
@@ -175,7 +177,7 @@ class Bidder:
             fee_reserve_sats=seen.fee_reserve_sats,
         )
 
-    def _terms(self, assignment: Assignment, keys: UserKeys, profile: Profile, left: Found) -> Terms:
+    def _terms(self, assignment: Assignment, keys: UserKeys, profile: Profile, left: Found, outdated_ms: int) -> Terms:
         config = assignment.config
         ceilings = Ceilings(
             task=config.max_bid_total,
@@ -185,7 +187,7 @@ class Bidder:
         # A venue counts its shortest life from when the bid arrives, which may be as late as its deadline.
         life_ms = max(config.expiry_ms, profile.min_duration_s * 1000 + WRITE_MS)
         receive = assignment.user.ordinals_address
-        return Terms(config, assignment.user.id, receive, keys, profile.venue, ceilings, life_ms)
+        return Terms(config, assignment.user.id, receive, keys, profile.venue, ceilings, life_ms, outdated_ms)
 
     def _pause(self, loop_s: float, spent_s: float, faults: Faults) -> float:
         if faults.backs_off:

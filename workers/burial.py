@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from models import orders, tasks
-from models.tasks import RUNNING, STOPPED, BiddingTask
+from models.tasks import RUNNING, BiddingTask
 from workers.child import Child
 from workers.exits import STOPPED as EXIT_STOPPED
 from workers.exits import Sequel, judge
@@ -26,7 +26,8 @@ def bury(child: Child, restarts: Restarts, task_id: int, now: float) -> None:
     if child.kind == "drain":
         _bury_drain(child.exit_status, restarts, task_id, now)
     elif row.desired != RUNNING or row.deleted_ms is not None:
-        tasks.observe(task_id, STOPPED, pid=None, exit_status=judge(child.exit_status).text)
+        # Not `stopped` yet: what it left on the wire is waited for first (Step.SETTLE).
+        tasks.observe(task_id, row.observed, pid=None, exit_status=judge(child.exit_status).text)
     else:
         _bury_bidder(row, child, child.exit_status, restarts, now)
 

@@ -14,6 +14,8 @@ from workers.spawner import Handle
 
 log = logging.getLogger(__name__)
 
+_ASK_AGAIN_S = 0.005
+
 
 class Child:
     """Watches one worker from the loop it is made in, until its end; then gives its descriptors back.
@@ -50,7 +52,7 @@ class Child:
         self._ended = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(handle.status_fd, self._read_status)
-        self._loop.add_reader(handle.pidfd, self._on_end)
+        self._loop.add_reader(handle.pidfd, self._on_pidfd)
 
     @property
     def has_ended(self) -> bool:
@@ -90,7 +92,7 @@ class Child:
         return self.has_lock and now - self._sign_of_life[1] > self._silent_s
 
     def look_for_end(self) -> None:
-        """What the pidfd's event does; a net under it."""
+        """A net under the pidfd's event."""
         if not self.has_ended:
             self._on_end()
 
@@ -103,6 +105,16 @@ class Child:
         if said.startswith(b"locked"):
             self.has_lock = True
             self._on_news()
+
+    def _on_pidfd(self) -> None:
+        # How it ended may be heard of a moment later, and until then this event would come without a pause.
+        self._loop.remove_reader(self._handle.pidfd)
+        self._ask_how_it_ended()
+
+    def _ask_how_it_ended(self) -> None:
+        self.look_for_end()
+        if not self.has_ended:
+            self._loop.call_later(_ASK_AGAIN_S, self._ask_how_it_ended)
 
     def _on_end(self) -> None:
         status = self._handle.poll()

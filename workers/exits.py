@@ -10,13 +10,14 @@ STOPPED = 0  # it was asked to stop, or had nothing left to do
 BAD_CONFIG = 3
 SUPERSEDED = 4  # the task's lock or token is another worker's
 BAD_CREDENTIALS = 5
+UNKNOWN = 256  # no process exits with it: whoever could have said how it ended is gone
 
 
 class Sequel(Enum):
     """What follows a worker's end that nobody asked for."""
 
     RESTART = "restart"  # counted, with back-off
-    RESTART_SOON = "restart soon"  # not counted: whoever it gave way to is being ended
+    RESTART_SOON = "restart soon"  # not counted: it gave way to somebody, or died with its parent
     GIVE_UP = "give up"  # a restart would not help
 
 
@@ -33,6 +34,8 @@ def judge(status: int) -> End:
         return End("was killed by SIGKILL (perhaps out of memory)", Sequel.RESTART)
     if status < 0:
         return End(f"was killed by {_signal_name(-status)}", Sequel.RESTART)
+    if status == UNKNOWN:
+        return End("ended when the zygote did", Sequel.RESTART_SOON)
     if status == BAD_CONFIG:
         return End("ended: its config cannot be carried out", Sequel.GIVE_UP)
     if status == BAD_CREDENTIALS:

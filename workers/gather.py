@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import TypeVar
 
-from markets.base import Balance, Fees, VenueError
+from markets.base import Balance, Fees, Kind, VenueError
 from markets.client import MarketClient
 from models.users import User
 from strategy.book import Snapshot
@@ -19,6 +19,7 @@ from workers.faults import Faults
 # some 600 sats for it at low rates.
 PURCHASE_VBYTES = 250
 SLOW_READ_S = 60.0  # balance and fees
+KNOWN_SLUG_S = 300.0  # whether the market knows a slug at all
 FEES_USABLE_MS = 30 * 60_000
 
 Value = TypeVar("Value")
@@ -51,9 +52,22 @@ class Gatherer:
         fee_reserve = self._fee_reserve(config.fee_rate, faults)
         if book is None:
             return Seen(None, 0, balance.sats if balance else None, fee_reserve)
+        if not book.asks:
+            self._note_unknown(config, faults)
         own = {user.address, user.ordinals_address, keys.payment, keys.vault}
         foreign = tuple(ask for ask in book.asks if ask.maker not in own)
         return Seen(Snapshot(book.taken_ms, foreign), len(book.asks), balance.sats if balance else None, fee_reserve)
+
+    def _note_unknown(self, config: BidConfig, faults: Faults) -> None:
+        """An empty book and one that does not exist look alike; the floors tell them apart, for the task's owner."""
+        kind: Kind = "runes" if config.is_rune else "ordinals"
+        try:
+            known = self._market.floors([config.slug], kind, KNOWN_SLUG_S)
+        except VenueError:
+            return  # the next cycle asks again; nothing else hangs on it
+        if not known:
+            what = "rune" if config.is_rune else "collection"
+            faults.add("find the market", f"it knows no {what} named {config.slug}", backs_off=False)
 
     def _balance(self, user: User, keys: UserKeys) -> Balance:
         return self._market.balance(keys.payment, user.ordinals_address, keys.payment_pubkey, SLOW_READ_S)

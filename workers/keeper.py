@@ -233,7 +233,7 @@ class Keeper:
         if has_changed(row):
             return True
         try:
-            handle = means.spawner.start(kind, row.id, token, right.secret)
+            handle = await means.spawner.start(kind, row.id, token, right.secret)
         except OSError as error:
             raise PeerRefused(ME, "start_failed", f"failed to start a process: {error}") from error
         self.child = Child(

@@ -1,6 +1,6 @@
 """The manager: parent of all workers. It makes the kernel agree with the database, and answers on a Unix socket.
 
-    {"op": "ping"}                               {"state": "ready"}
+    {"op": "ping"}                               {"state": "ready"}, or what keeps it from starting workers
     {"op": "settle", "task": 17, "drain_s": 10}  {"observed": "running" | "stopped", "open_orders": 0}
     {"op": "status"}                             {"observed": {"running": 3, ...}, "workers": 3}
 
@@ -9,7 +9,9 @@ after its end at the latest). It refuses with the codes signer_unavailable, sign
 start_failed, stop_failed, not_entitled, unknown_task.
 
 One thread runs a loop: the database is asked in it, signer and gateway in threads of their own. It must be the main
-thread, since workers die with the thread that started them.
+thread, since workers, or the zygote that forks them, die with the thread that started them.
+
+SIGTERM and SIGINT end it. SIGHUP has new workers started by a new zygote, with the code as it is then.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from workers.reconcile import Facts, Step, next_step
 from workers.rights import ME, Rights
 from workers.spawner import Spawner
 from workers.start_slots import StartSlots
+from workers.zygote_spawner import ZygoteSpawner
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +64,7 @@ def run(settings: Settings, *, spawner: Spawner | None = None, timing: Timing | 
     try:
         _raise_file_limit()
         base.connect(settings.database_url)
-        asyncio.run(Manager(settings, spawner or PopenSpawner(settings), timing or Timing()).run())
+        asyncio.run(Manager(settings, spawner or _spawner(settings), timing or Timing()).run())
     finally:
         base.close()
         os.close(held)
@@ -94,6 +97,7 @@ class Manager:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, asked_to_stop.set)
+        loop.add_signal_handler(signal.SIGHUP, self._means.spawner.renew)
         await self.start()
         log.info("ready")
         try:
@@ -103,6 +107,7 @@ class Manager:
 
     async def start(self) -> None:
         """Ends what a dead manager left, starts what is wanted, and answers from now on."""
+        self._means.spawner.open()
         _free_locks(self._settings)
         tasks.forget_workers()
         await self._full_sweep()
@@ -122,6 +127,7 @@ class Manager:
         children = [keeper.child for keeper in self._keepers.values() if keeper.child is not None]
         ended = await asyncio.gather(*(child.end(_END_TERM_S, _END_KILL_S) for child in children))
         tasks.forget_workers()
+        await self._means.spawner.close()
         log.info("%d workers ended", sum(ended))
         for child, has_ended in zip(children, ended, strict=True):
             if not has_ended:
@@ -131,7 +137,7 @@ class Manager:
         """One request of the socket. Raises PeerRefused."""
         op = request.get("op")
         if op == "ping":
-            return {"state": "ready"}
+            return {"state": "ready" if self._means.spawner.is_ready else "without a zygote"}
         if op == "status":
             workers = sum(1 for keeper in self._keepers.values() if keeper.child is not None)
             return {"observed": tasks.count_by_observed(), "workers": workers}
@@ -203,6 +209,10 @@ class Manager:
         for user in sessions.users_with_sessions():
             if not users.may_sign_in(user.address, self._settings.whitelist, self._settings.admins):
                 sessions.end_sessions(user.id)
+
+
+def _spawner(settings: Settings) -> Spawner:
+    return ZygoteSpawner(settings) if settings.spawner == "zygote" else PopenSpawner(settings)
 
 
 def _step(glance: tasks.Glance, keeper: Keeper, owes: bool) -> Step:

@@ -44,7 +44,7 @@ class Fate(StrEnum):
     NOT_SENT = "not_sent"  # nothing reached the venue
     NOT_SIGNED = "not_signed"  # the signer said no or did not answer
     NOT_ALLOWED = "not_allowed"  # the task is no longer wanted, or another worker has taken over
-    PUT_OFF = "put_off"  # not tried, after what became of the one before
+    PUT_OFF = "put_off"  # not tried, after what became of the one before, or since the decision has become too old
 
 
 _ENDS_PLACING = {Fate.UNKNOWN, Fate.NOT_SENT, Fate.NOT_SIGNED, Fate.NOT_ALLOWED}
@@ -61,7 +61,10 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What all bids of one cycle have in common. `life_ms` is from signature to expiry."""
+    """What all bids of one cycle have in common. `life_ms` is from reservation to expiry.
+
+    From `outdated_ms` on, nothing more is placed: what was seen of the market is too old by then.
+    """
 
     config: BidConfig
     user_id: int
@@ -70,6 +73,7 @@ class Terms:
     venue: str
     ceilings: Ceilings
     life_ms: int
+    outdated_ms: int
 
     @property
     def kind(self) -> Kind:
@@ -95,10 +99,14 @@ class Placer:
         self._crash = crash
 
     def place(self, wanted: Iterable[PlaceIntent]) -> list[Try]:
-        """Tries each bid, in this order, until one shows that there is no point in going on."""
+        """Tries each bid, in this order, until one shows that there is no point in going on.
+
+        A host that slept, or a venue that took its time with cancels, must not make a bid of a market long gone.
+        """
         tries: list[Try] = []
         is_over = False
         for intent in wanted:
+            is_over = is_over or self._context.clock_ms() >= self._terms.outdated_ms
             with undisturbed():
                 attempt = Try(intent, Fate.PUT_OFF) if is_over else self._place(intent)
             is_over = is_over or attempt.fate in _ENDS_PLACING or self._faults.rejected is not None
@@ -115,13 +123,15 @@ class Placer:
             return Try(intent, Fate.NOT_ALLOWED)
         self._crash("after_reserve")
         timestamp_ms = self._context.clock_ms()
+        deadline_ms = timestamp_ms + WRITE_MS
         signed = self._sign(order, timestamp_ms)
         if signed is None:
             return Try(intent, Fate.UNKNOWN if order.state == UNKNOWN else Fate.NOT_SIGNED, order)
         self._crash("after_sign")
         orders.move(order, SIGNED, self._context.clock_ms())
         self._crash("after_store")
-        return Try(intent, self._submit(order, intent, signed, timestamp_ms), order)
+        bid = self._bid(order, intent, signed, timestamp_ms)
+        return Try(intent, self._submit(order, bid, deadline_ms), order)
 
     def _reserve(self, intent: PlaceIntent) -> Order:
         terms, now_ms = self._terms, self._context.clock_ms()
@@ -174,10 +184,10 @@ class Placer:
         else:
             orders.move(order, CLOSED, self._context.clock_ms(), reason="refused")
 
-    def _submit(self, order: Order, intent: PlaceIntent, signed: SignedBid, timestamp_ms: int) -> Fate:
+    def _submit(self, order: Order, bid: BidOrder, deadline_ms: int) -> Fate:
         orders.move(order, SUBMITTED, self._context.clock_ms())
         self._crash("before_submit")
-        fate = self._sent(self._bid(order, intent, signed, timestamp_ms))
+        fate = self._sent(bid, deadline_ms)
         self._crash("after_submit")
         now_ms = self._context.clock_ms()
         if fate is Fate.PLACED:
@@ -205,13 +215,12 @@ class Placer:
             fee_rate=_fee_rate(terms.config),
         )
 
-    def _sent(self, bid: BidOrder) -> Fate:
+    def _sent(self, bid: BidOrder, deadline_ms: int) -> Fate:
         """One try. What the error tree calls Unavailable is closed like a refusal: it is the gateway's word that
         nothing was written to the venue, and the signature was in no other hands. Were that ever wrong, the bid would
         be found by its expiry as a stray and cancelled.
         """
         context, failed_to = self._context, f"place {bid.price}"
-        deadline_ms = context.clock_ms() + WRITE_MS
         try:
             context.market.place(bid, task=context.task_id, token=context.token, deadline_ms=deadline_ms)
         except Refused as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -10,9 +9,10 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from core.settings import SECRETS, Settings
+from core.settings import Settings
 from workers.kernel import send, start_time
 from workers.reconcile import Kind
+from workers.spawner import first_line, worker_environment
 
 WORKER = (sys.executable, "-m", "workers.main")
 
@@ -46,16 +46,29 @@ class PopenSpawner:
 
     def __init__(self, settings: Settings, command: Sequence[str] = WORKER) -> None:
         self._command = tuple(command)
-        self._environment = _environment(settings)
+        self._environment = worker_environment(settings)
 
-    def start(self, kind: Kind, task_id: int, token: int, secret: str) -> PopenHandle:
+    is_ready = True
+
+    def open(self) -> None:
+        """There is nothing to get ready."""
+
+    def renew(self) -> None:
+        """Each start reads the code anew."""
+
+    async def close(self) -> None:
+        """There is nothing to end."""
+
+    async def start(self, kind: Kind, task_id: int, token: int, secret: str) -> PopenHandle:
+        return self._start([kind, str(task_id), str(token)], secret)
+
+    def _start(self, arguments: list[str], secret: str) -> PopenHandle:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("workers are started in the main thread: they die with the thread that started them")
         status_fd, worker_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        arguments = [kind, str(task_id), str(token), str(os.getpid()), str(worker_end)]
         try:
             process = subprocess.Popen(
-                [*self._command, *arguments],
+                [*self._command, *arguments, str(os.getpid()), str(worker_end)],
                 stdin=subprocess.PIPE,
                 bufsize=0,
                 pass_fds=(worker_end,),
@@ -67,7 +80,7 @@ class PopenSpawner:
             raise
         finally:
             os.close(worker_end)
-        _write(process, json.dumps({"secret": secret}).encode() + b"\n")
+        _write(process, first_line(secret))
         return PopenHandle(process, status_fd)
 
 
@@ -78,17 +91,3 @@ def _write(process: subprocess.Popen[bytes], line: bytes) -> None:
     except BrokenPipeError:
         # It has died already, which its handle will show.
         return
-
-
-def _environment(settings: Settings) -> dict[str, str]:
-    """Ours, with the data directory named for operators who look for its processes, and without venue keys.
-
-    A key that is set must look set, or the worker's settings would be refused.
-    """
-    environment = dict(os.environ) | {"BIDKEEPER_DATA_DIR": str(settings.data_dir)}
-    for name in SECRETS:
-        variable = f"BIDKEEPER_{name.upper()}"
-        environment.pop(f"{variable}_FILE", None)
-        if getattr(settings, name):
-            environment[variable] = "held by the gateway"
-    return environment

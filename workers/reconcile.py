@@ -54,14 +54,9 @@ def next_step(facts: Facts) -> Step:
         return Step.SETTLE
     if bidder_due:
         return Step.REST if facts.resting else Step.START_BIDDER
+    if facts.observed == "backoff" or (facts.observed == "crashed" and not facts.is_wanted):
+        # Before its orders are seen to: who stops a task is not answered while its dead worker's write is on the wire.
+        return Step.SETTLE
     if facts.open_orders:
         return Step.REST if facts.resting else Step.START_DRAIN
-    return _at_rest(facts)
-
-
-def _at_rest(facts: Facts) -> Step:
-    if facts.is_deleted:
-        return Step.REMOVE
-    if facts.observed == "backoff" or (facts.observed == "crashed" and not facts.is_wanted):
-        return Step.SETTLE
-    return Step.NOTHING
+    return Step.REMOVE if facts.is_deleted else Step.NOTHING

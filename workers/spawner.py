@@ -1,14 +1,18 @@
-"""How the manager starts workers and holds on to them; the back-ends are interchangeable (`workers/popen.py`).
+"""How the manager starts workers and holds on to them; the back-ends are interchangeable.
 
-A worker is given a kind, a task's id, a token and the secret of its grant; all else it reads from the database. No
-back-end adopts workers it did not start: they die with the manager that started them.
+`workers/zygote_spawner.py` forks them from a process that has everything loaded, `workers/popen.py` starts a Python for
+each. A worker is given a kind, a task's id, a token and the secret of its grant; all else it reads from the database.
+No back-end adopts workers it did not start: they die with the manager that started them.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 from typing import Protocol
 
+from core.settings import SECRETS, Settings
 from workers.reconcile import Kind
 
 
@@ -26,8 +30,9 @@ class Handle(Protocol):
     def poll(self) -> int | None:
         """How the process ended: its exit code, or the number of the signal that killed it, below 0.
 
-        None means that it runs (stopped by SIGSTOP counts as running), and nothing else: an answer that cannot be
-        found out is an error, never "not running". After a first status the same one is given for ever.
+        None means that it runs (stopped by SIGSTOP counts as running), or, for moments only, that it has ended and
+        how is not known yet; ask again then. `exits.UNKNOWN` means that it has ended and nobody can say how. An answer
+        that cannot be found out is an error, never "not running". After a first status the same one is given for ever.
         """
 
     def signal(self, number: signal.Signals) -> None:
@@ -38,10 +43,39 @@ class Handle(Protocol):
 
 
 class Spawner(Protocol):
-    """Starts worker processes."""
+    """Starts worker processes. To be used in the main thread: what it starts dies with the thread that started it."""
 
-    def start(self, kind: Kind, task_id: int, token: int, secret: str) -> Handle:
-        """Starts a worker and returns at once; whether it comes up is seen at its handle. Raises OSError.
+    @property
+    def is_ready(self) -> bool:
+        """Whether a start would succeed at once, as far as can be known."""
 
-        To be called in the main thread: the kernel ends workers when the thread that started them ends.
-        """
+    def open(self) -> None:
+        """Gets ready, in the running loop and in the background. `start` may be called at once."""
+
+    async def start(self, kind: Kind, task_id: int, token: int, secret: str) -> Handle:
+        """Starts a worker; whether it comes up is seen at its handle. Raises OSError."""
+
+    def renew(self) -> None:
+        """Has later starts run the code that is installed now; workers that run are left alone."""
+
+    async def close(self) -> None:
+        """Ends whatever was needed to start workers, and starts no more. End the workers first."""
+
+
+def worker_environment(settings: Settings) -> dict[str, str]:
+    """Ours, with the data directory named for operators who look for its processes, and without venue keys.
+
+    A key that is set must look set, or the worker's settings would be refused.
+    """
+    environment = dict(os.environ) | {"BIDKEEPER_DATA_DIR": str(settings.data_dir)}
+    for name in SECRETS:
+        variable = f"BIDKEEPER_{name.upper()}"
+        environment.pop(f"{variable}_FILE", None)
+        if getattr(settings, name):
+            environment[variable] = "held by the gateway"
+    return environment
+
+
+def first_line(secret: str) -> bytes:
+    """What a worker reads from its stdin before anything else."""
+    return json.dumps({"secret": secret}).encode() + b"\n"

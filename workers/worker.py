@@ -23,6 +23,7 @@ from workers.context import BadConfig, BadCredentials, Context, Job
 from workers.life_line import LifeLine
 from workers.own_log import OwnLog
 from workers.task_lock import TaskLock
+from workers.title import set_title
 
 log = logging.getLogger(__name__)
 
@@ -127,15 +128,8 @@ class Worker:
             log.exception("failed to report the error")
 
     def _name(self) -> None:
-        """What `ps` shows. A nicety that must not fail."""
-        # Else the title is written over the environment that the kernel shows, by which operators find us.
-        os.environ["SPT_NOENV"] = "1"
-        try:
-            from setproctitle import setproctitle
-        except ImportError:
-            return
         slug = tasks.BiddingTask.select(tasks.BiddingTask.slug).where(tasks.BiddingTask.id == self._task_id).scalar()
-        setproctitle(f"bidkeeper: {self._kind} task {self._task_id} {slug}")
+        set_title(f"bidkeeper: {self._kind} task {self._task_id} {slug}")
 
 
 def _confine() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import PlainValidator
+from pydantic import Field, PlainValidator
 
 from server.schemas.plain import Body, or_null, text, wrong
 
-_KEY = re.compile(r"[0-9a-fA-F]{64}(?:[0-9a-fA-F]{2})?")
+_HEX_KEY = r"[0-9a-fA-F]{64}(?:[0-9a-fA-F]{2})?"
+_KEY = re.compile(_HEX_KEY)
+_KEY_TEXT = Annotated[str, Field(pattern=f"^{_HEX_KEY}$")]
+_SOME_TEXT = Annotated[str, Field(min_length=1)]
 _MAX_NAME = 100
 
 
@@ -33,7 +36,7 @@ def _display_name(value: Any) -> str:
     return found
 
 
-AnyText = Annotated[str, PlainValidator(_any_text)]
+AnyText = Annotated[str, PlainValidator(_any_text, json_schema_input_type=str)]
 
 
 class ChallengeBody(Body):
@@ -48,13 +51,13 @@ class VerifyBody(Body):
     challenge_id: AnyText
     address: AnyText
     signature: AnyText
-    public_key: Annotated[str | None, or_null(_public_key)] = None
+    public_key: Annotated[str | None, or_null(_public_key, _KEY_TEXT)] = None
 
 
 class ProfileBody(Body):
     """PATCH /api/auth/me"""
 
-    display_name: Annotated[str | None, or_null(_display_name)] = None
-    ordinals_address: Annotated[str | None, or_null(_any_text)] = None
-    challenge_id: Annotated[str | None, or_null(_any_text)] = None
-    signature: Annotated[str | None, or_null(_any_text)] = None
+    display_name: Annotated[str | None, or_null(_display_name, _SOME_TEXT)] = None
+    ordinals_address: Annotated[str | None, or_null(_any_text, str)] = None
+    challenge_id: Annotated[str | None, or_null(_any_text, str)] = None
+    signature: Annotated[str | None, or_null(_any_text, str)] = None

@@ -24,7 +24,7 @@ from server.schemas.plain import (
     whole,
     wrong,
 )
-from strategy.config import BidConfig, Problem, loads, problems
+from strategy.config import BidConfig, Problem, canonical_slug, loads, problems
 
 _NAMES = [field.name for field in fields(BidConfig)]
 _CAMEL = {name: to_camel(name) for name in _NAMES}
@@ -59,7 +59,7 @@ class BidConfigFields(Body):
     The defaults only mark what may be left out: `BidConfig` has the real ones.
     """
 
-    slug: Annotated[str, PlainValidator(_slug)] = ""
+    slug: Annotated[str, PlainValidator(_slug, json_schema_input_type=str)] = ""
     type: Text = ""
     bid_mode: Text = ""
     bid_percent_low: Number = Decimal(0)
@@ -69,8 +69,8 @@ class BidConfigFields(Body):
     bid_count: Whole = 0
     hardcap_sats: Whole = 0
     max_bid_total: Whole = 0
-    bid_expiry_minutes: Annotated[int | None, or_null(whole)] = None
-    loop_seconds: Annotated[int | None, or_null(whole)] = None
+    bid_expiry_minutes: Annotated[int | None, or_null(whole, int)] = None
+    loop_seconds: Annotated[int | None, or_null(whole, int)] = None
     outbid_enabled: Flag = False
     outbid_mode: Text = ""
     outbid_amount: Whole = 0
@@ -85,7 +85,7 @@ class BidConfigFields(Body):
     sats_per_order: Whole = 0
     use_vwap: Flag = False
     depth_sats: Whole = 0
-    fee_rate: Annotated[str | Decimal, PlainValidator(_fee_rate)] = ""
+    fee_rate: Annotated[str | Decimal, PlainValidator(_fee_rate, json_schema_input_type=str | float)] = ""
     cancel_on_stop: Flag = False
     max_fills: Whole = 0
     spend_cap_sats: Whole = 0
@@ -105,6 +105,7 @@ def merged(given: dict[str, Any], stored: BidConfig | None) -> tuple[BidConfig, 
     faults += [(_CAMEL[p.field], p.text) for p in problems(config) if p.field not in broken]
     order = {camel: place for place, camel in enumerate(_CAMEL.values())}
     faults.sort(key=lambda fault: order.get(fault[0], len(order)))
+    config = replace(config, slug=canonical_slug(config.type, config.slug))
     return config, [f"{name}: {words}" for name, words in faults]
 
 

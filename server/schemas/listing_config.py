@@ -9,18 +9,19 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import PlainValidator
+from pydantic import Field, PlainValidator
 
 from server.json_out import Raw, dumps
-from server.schemas.plain import MAX_SATS, Body, Number, Sats, one_of, or_null, read, sats, text, to_camel, wrong
+from server.schemas.plain import MAX_SATS, SATS, Body, Number, Sats, one_of, or_null, read, sats, text, to_camel, wrong
 
 PRICE_MODES = ("percent", "fixed", "undercut")
 REFERENCES = ("floor", "traitFloor", "purchase", "lastSale")
-_MOST_PERCENT = 1000
-_MOST_MARGIN = 100
+MAX_PERCENT = 1000
+MAX_MARGIN = 100
 _MOST_DECIMALS = 18
 _MAX_COLLECTION = 200
-_INSCRIPTION = re.compile(r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})")
+INSCRIPTION = r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})"
+_INSCRIPTION = re.compile(INSCRIPTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,10 @@ def _collection_id(value: Any) -> str:
     return found
 
 
+_INSCRIPTION_TEXT = Annotated[str, Field(pattern=f"^{INSCRIPTION}$")]
+_SOME_TEXT = Annotated[str, Field(min_length=1)]
+
+
 def is_inscription_id(value: str) -> bool:
     """Whether `value` has the shape of an inscription's id."""
     return bool(_INSCRIPTION.fullmatch(value))
@@ -63,14 +68,14 @@ def is_inscription_id(value: str) -> bool:
 class ListingFields(Body):
     """The fields of a create or update as far as each can be judged by itself; `ListingConfig` has the defaults."""
 
-    inscription_id: Annotated[str, PlainValidator(_inscription_id)] = ""
-    collection_id: Annotated[str | None, or_null(_collection_id)] = None
+    inscription_id: Annotated[str, PlainValidator(_inscription_id, json_schema_input_type=_INSCRIPTION_TEXT)] = ""
+    collection_id: Annotated[str | None, or_null(_collection_id, _SOME_TEXT)] = None
     price_mode: Annotated[str, one_of(PRICE_MODES)] = ""
     price_percent: Number = Decimal(0)
     price_sats: Sats = 0
     undercut_sats: Sats = 0
     min_price_sats: Sats = 0
-    cost_sats: Annotated[int | None, or_null(sats)] = None
+    cost_sats: Annotated[int | None, or_null(sats, SATS)] = None
     min_margin: Number = Decimal(0)
     reference: Annotated[str, one_of(REFERENCES)] = ""
 
@@ -104,12 +109,12 @@ def merged(given: dict[str, Any], stored: ListingConfig | None) -> ListingChange
 
 def _problems(config: ListingConfig, is_new: bool) -> list[tuple[str, str]]:
     found = []
-    if not _is_within(config.price_percent, _MOST_PERCENT) or config.price_percent == 0:
-        found.append(("pricePercent", f"must be above 0 and at most {_MOST_PERCENT} (1 is the reference price)"))
+    if not _is_within(config.price_percent, MAX_PERCENT) or config.price_percent == 0:
+        found.append(("pricePercent", f"must be above 0 and at most {MAX_PERCENT} (1 is the reference price)"))
     if config.price_mode == "fixed" and config.price_sats == 0:
         found.append(("priceSats", "is required in fixed mode"))
-    if not _is_within(config.min_margin, _MOST_MARGIN):
-        found.append(("minMargin", f"must be from 0 to {_MOST_MARGIN} (0.1 is 10 %)"))
+    if not _is_within(config.min_margin, MAX_MARGIN):
+        found.append(("minMargin", f"must be from 0 to {MAX_MARGIN} (0.1 is 10 %)"))
     if config.price_mode == "fixed" and 0 < config.price_sats < config.min_price_sats:
         found.append(("priceSats", "must not be below minPriceSats"))
     return found

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -119,20 +119,23 @@ def one_of(choices: Iterable[str]) -> PlainValidator:
             raise wrong(f"must be {', '.join(allowed[:-1])} or {allowed[-1]}")
         return value
 
-    return PlainValidator(check)
+    return PlainValidator(check, json_schema_input_type=Literal.__getitem__(allowed))
 
 
-Whole = Annotated[int, PlainValidator(whole)]
-Number = Annotated[Decimal, PlainValidator(number)]
-Sats = Annotated[int, PlainValidator(sats)]
-Text = Annotated[str, PlainValidator(text)]
-Flag = Annotated[bool, PlainValidator(flag)]
+# What the described interface says of a value beside what the validators do with it.
+SATS = Annotated[int, Field(ge=0, le=MAX_SATS)]
+
+Whole = Annotated[int, PlainValidator(whole, json_schema_input_type=int)]
+Number = Annotated[Decimal, PlainValidator(number, json_schema_input_type=float)]
+Sats = Annotated[int, PlainValidator(sats, json_schema_input_type=SATS)]
+Text = Annotated[str, PlainValidator(text, json_schema_input_type=str)]
+Flag = Annotated[bool, PlainValidator(flag, json_schema_input_type=bool)]
 
 
-def or_null(check: Any) -> PlainValidator:
-    """Validator that lets null through and else asks `check`."""
+def or_null(check: Any, described: Any) -> PlainValidator:
+    """Validator that lets null through and else asks `check`; `described` is the type that callers are told."""
 
     def nullable(value: Any) -> Any:
         return None if value is None else check(value)
 
-    return PlainValidator(nullable)
+    return PlainValidator(nullable, json_schema_input_type=described | None)

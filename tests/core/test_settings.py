@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import SettingsError
-from core.settings import OPTIONS, SECRETS, load
+from core.settings import HELD, OPTIONS, SECRETS, load
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,6 +37,30 @@ def test_a_secret_may_stand_in_a_file(tmp_path: Path) -> None:
     assert "s3cret" not in repr(settings)
 
 
+def test_only_who_needs_a_secret_opens_its_file(tmp_path: Path) -> None:
+    environment = {"BIDKEEPER_SATFLOW_API_KEY_FILE": str(tmp_path / "not-for-us")}
+    assert load(environment, with_secrets=False).satflow_api_key == HELD
+    assert len(problems(environment)) == 1
+
+
+def test_clients_are_users_by_name_or_number() -> None:
+    settings = load({"BIDKEEPER_SIGNER_CLIENTS": "root, 61100", "BIDKEEPER_GATEWAY_CLIENTS": "0"})
+    assert (settings.signer_clients, settings.gateway_clients) == (frozenset({0, 61100}), frozenset({0}))
+
+
+def test_signer_and_gateway_may_live_elsewhere(tmp_path: Path) -> None:
+    settings = load(
+        {
+            "BIDKEEPER_DATA_DIR": str(tmp_path),
+            "BIDKEEPER_SIGNER_DIR": "/keys",
+            "BIDKEEPER_SIGNER_RUN_DIR": "/s",
+            "BIDKEEPER_GATEWAY_RUN_DIR": "/g",
+        }
+    )
+    places = (settings.signer_files, settings.signer_socket, settings.gateway_socket, settings.manager_socket)
+    assert list(map(str, places)) == ["/keys", "/s/signer.sock", "/g/gateway.sock", f"{tmp_path}/run/manager.sock"]
+
+
 def test_every_fault_is_told_at_once() -> None:
     faults = problems({"BIDKEEPER_PORT": "x", "BIDKEEPER_MARKET": "magiceden", "BIDKEEPER_TOLERANCE": "1.5"})
     assert len(faults) == 3
@@ -58,6 +82,8 @@ def test_every_fault_is_told_at_once() -> None:
         ("SIMULATOR_BACKGROUND", "maybe", "true or false"),
         ("TOLERANCE", "NaN", "at least 0"),
         ("CONFIG", "/nonexistent.toml", "not there"),
+        ("SIGNER_CLIENTS", "nobody-of-this-name", "not on this machine"),
+        ("SIGNER_RUN_DIR", "/tmp/" + "x" * 100, "use a shorter"),
         ("DATA_DIR", "/tmp/" + "x" * 100, "use a shorter data directory"),
     ],
 )

@@ -81,6 +81,13 @@ class Installation:
             )
         until(self._ready, "the ready line")
 
+    def ready_again(self) -> bool:
+        """Whether /readyz says at this moment that everything answers."""
+        try:
+            return requests.get(self.url + "/readyz", timeout=10).status_code == 200
+        except requests.RequestException:
+            return False
+
     def output(self) -> str:
         return (self.data_dir / "up.out").read_text()
 
@@ -167,6 +174,7 @@ class Trader:
 
     def __init__(self, installation: Installation) -> None:
         self.installation = installation
+        self.base_url = installation.url
         self.key = PrivateKey(secrets.token_bytes(32))
         self.address = address.p2wpkh(hash160.hash160(self.key.get_public_key().sec()))
         self.session = requests.Session()
@@ -180,7 +188,7 @@ class Trader:
         return self
 
     def call(self, method: str, path: str, body: Any = None) -> requests.Response:
-        return self.session.request(method, self.installation.url + path, json=body, timeout=PATIENCE)
+        return self.session.request(method, self.base_url + path, json=body, timeout=PATIENCE)
 
     def ok(self, method: str, path: str, body: Any = None) -> Any:
         answer = self.call(method, path, body)

@@ -56,7 +56,7 @@ class Bench:
         settings = Settings(data_dir=self._directory, satflow_url=base, unisat_url=base, mempool_url=base)
         self.settings = dataclasses.replace(settings, **self._changed)
         self.gateway = Gateway(self.settings, lambda task: self.least.get(task, 0))
-        self._gateway_server = self.gateway.listen(bind(self.settings.gateway_socket))
+        self._gateway_server = self.gateway.listen(bind(self.settings.gateway_socket, self.gateway.allowed_uids))
 
     def run(self, work: Callable[..., Any], *args: Any) -> Any:
         """Runs `work` on the gateway's loop and returns what it returns."""

@@ -203,7 +203,7 @@ def test_one_slug_that_the_venue_refuses_does_not_hide_the_others(bench: Bench) 
     ("status", "error"), [(401, AuthFailed), (404, NotFound), (400, Refused), (302, Unavailable), (503, Unavailable)]
 )
 def test_a_reads_status_crosses_the_socket_as_its_leaf(bench: Bench, status: int, error: type[Exception]) -> None:
-    bench.venue.statuses[LISTINGS] = status
+    bench.venue.answers[LISTINGS], bench.venue.statuses[LISTINGS] = {"error": "no"}, status
     with pytest.raises(error) as raised:
         bench.client().asks("goosinals", 0)
     assert type(raised.value) is error

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import responses
 
+from markets import satflow_wire
 from markets.base import BidOrder, NotFound, NotSupported, Unavailable, Unknown
 from markets.satflow import Market, Satflow, profile
 
@@ -66,6 +67,14 @@ def test_own_bids_as_documented(satflow: Satflow) -> None:
 def test_own_bids_of_an_unknown_address_are_none(satflow: Satflow) -> None:
     _answers("/address/bids", {"error": "address not found"}, status=404)
     assert satflow.own_bids("bc1qpay") == ()
+
+
+@responses.activate
+@pytest.mark.parametrize("body", ["<html>404 page not found</html>", "", "null", "{}", '"not found"'])
+def test_a_404_that_is_not_the_venues_own_word_tells_nothing_of_our_bids(satflow: Satflow, body: str) -> None:
+    responses.get(f"{BASE}/address/bids", body=body, status=404)
+    with pytest.raises(Unavailable):
+        satflow.own_bids("bc1qpay")
 
 
 @responses.activate
@@ -232,3 +241,9 @@ def test_profiles(market: Market, tick: int, least: int) -> None:
 def test_only_https_or_this_machine(base: str) -> None:
     with pytest.raises(ValueError, match="neither"):
         Satflow(base, "key", "satflow")
+
+
+def test_floors_answer_every_spelling_that_was_asked_for() -> None:
+    answer = {"success": True, "data": [{"slug": "cats", "floor": 5000, "listedCount": 2}]}
+    found = satflow_wire.floors(answer, ["cats", "Cats", "dogs"], "ordinals")
+    assert {slug: floor.listed_count for slug, floor in found.items()} == {"cats": 2, "Cats": 2}

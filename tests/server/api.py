@@ -31,7 +31,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Answer:
-    """Status, headers and JSON of an answer; every one of them is JSON."""
+    """Status, headers, text and (where it says that it is that) JSON of an answer."""
 
     status: int
     headers: HTTPHeaders
@@ -75,7 +75,8 @@ class Api:
         )
         response = await self._client.fetch(request, raise_error=False)
         text = response.body.decode()
-        value = json.loads(text, parse_float=Decimal) if text else None
+        is_json = response.headers.get("Content-Type") == "application/json"
+        value = json.loads(text, parse_float=Decimal) if text and is_json else None
         return Answer(response.code, response.headers, value, text)
 
     def close(self) -> None:

@@ -45,6 +45,8 @@ class FakeManager:
     async def _handle(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["op"] == "ping":
             return {"state": "ready"}
+        if request["op"] == "status":
+            return {"observed": tasks.count_by_observed(), "workers": 0}
         assert request["op"] == "settle", request
         await asyncio.sleep(0)
         self.before_settling()

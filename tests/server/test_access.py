@@ -20,6 +20,9 @@ NOBODYS = {"address": OWNER, "challengeId": "no such", "signature": "AA=="}
 MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...]]] = {
     ("GET", "/healthz"): (None, (200, 200, 200, 200, 200)),
     ("GET", "/readyz"): (None, (503, 503, 503, 503, 503)),  # no simulator runs here
+    ("GET", "/metrics"): (None, (200, 200, 200, 200, 200)),  # all of them come from this machine
+    ("GET", "/docs"): (None, (200, 200, 200, 200, 200)),
+    ("GET", "/api/openapi.json"): (None, (200, 200, 200, 200, 200)),
     ("POST", "/api/auth/challenge"): ({"address": OWNER}, (200, 200, 200, 200, 200)),
     ("POST", "/api/auth/verify"): (NOBODYS, (401, 401, 401, 401, 401)),
     ("POST", "/api/auth/logout"): (None, (401, 200, 200, 401, 200)),
@@ -35,6 +38,8 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...]]] = {
     ("POST", "/api/tasks/([0-9]+)/start"): (None, (401, 200, 404, 401, 404)),
     ("POST", "/api/tasks/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404)),
     ("GET", "/api/tasks/([0-9]+)/bids"): (None, (401, 200, 404, 401, 404)),
+    ("GET", "/api/tasks/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404)),
+    ("GET", "/api/tasks/([0-9]+)/log"): (None, (401, 200, 404, 401, 404)),
     ("GET", "/api/autolist"): (None, (401, 200, 200, 401, 200)),
     ("POST", "/api/autolist"): ({"inscriptionId": INSCRIPTION}, (401, 201, 201, 401, 201)),
     ("GET", "/api/autolist/wallet/ordinals"): (None, (401, 200, 200, 401, 200)),
@@ -61,7 +66,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 23 + 4
+    assert len(MATRIX) == 23 + 9
 
 
 @pytest.mark.gen_test(timeout=20)
@@ -115,7 +120,9 @@ async def test_only_a_well_formed_header_carries_a_token(service: Service) -> No
         assert (await service.api("GET", "/api/tasks", headers=headers)).status == 401, headers
     for name in ("token", "access_token", "Authorization"):
         assert (await service.api("GET", f"/api/tasks?{name}={token}")).status == 401
-    assert (await service.api("GET", "/api/tasks", headers={"Authorization": f"bearer {token}"})).status == 200
+    for scheme in ("bearer", "BEARER"):
+        answer = await service.api("GET", "/api/tasks", headers={"Authorization": f"{scheme} {token}"})
+        assert answer.status == 200, scheme
 
 
 @pytest.mark.gen_test

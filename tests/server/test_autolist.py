@@ -42,10 +42,12 @@ async def test_create_answers_the_stopped_task(service: Service) -> None:
 
 @pytest.mark.gen_test
 async def test_create_without_an_inscription_says_so(service: Service) -> None:
-    answer = await service.ask("POST", "/api/autolist", {"priceMode": "fixed", "x": 1})
+    for given in ({}, {"inscriptionId": None}, {"inscriptionId": ""}):
+        answer = await service.ask("POST", "/api/autolist", {**given, "priceMode": "fixed", "x": 1})
 
-    assert (answer.status, answer.json["error"]) == (400, "inscriptionId is required")
-    assert answer.names() == {"inscriptionId", "priceSats", "x"}
+        assert (answer.status, answer.json["error"]) == (400, "inscriptionId is required")
+        assert answer.names() == {"inscriptionId", "priceSats", "x"}
+        assert "inscriptionId: is required" in answer.json["details"]
 
 
 @pytest.mark.gen_test

@@ -85,7 +85,7 @@ async def test_last_cycle_and_error_are_shown(service: Service) -> None:
 
 
 ROUND_TRIPS = [
-    ("slug", "Other.Slug-1_x", "Other.Slug-1_x"),
+    ("slug", "Other.Slug-1_x", "other.slug-1_x"),
     ("slug", "  goosinals ", "goosinals"),
     ("bidMode", "fixed", "fixed"),
     ("bidPercentLow", 0.1, 0.1),

@@ -137,6 +137,7 @@ async def test_stop_without_a_manager_is_503_and_holds(service: Service) -> None
 
     assert says_the_manager_is_away(answer)
     assert says_the_manager_is_away(again)
+    assert "will be stopped" in answer.json["message"] and "nothing was changed" not in answer.json["message"]
     assert row(task_id).desired == "stopped"
     await service.manager.start()
     assert (await service.ask("POST", f"/api/tasks/{task_id}/stop")).status == 200

@@ -169,7 +169,7 @@ async def test_counts_run_out_and_a_put_replaces(desk: Desk) -> None:
     assert statuses == [500, 500, 404]
     await desk.fault("own_bids", "error_500", probability=1)
     assert (await desk.read("address/bids", address=ANN.payment))[0] == 500
-    await desk.fault("own_bids", "error_500", probability=0)
+    await desk.fault("own_bids", "error_500", probability=0.0)
     assert (await desk.read("address/bids", address=ANN.payment))[0] == 404
 
 

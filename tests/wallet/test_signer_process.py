@@ -37,7 +37,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from wallet.signer import run
-run(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
+run(Path(sys.argv[1]) / "signer", Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
 """
 
 Start = Callable[..., "SignerProcess"]

@@ -29,9 +29,12 @@ from strategy.config import BidConfig, dumps
 from workers.manager import Manager
 from workers.means import Timing
 from workers.popen import PopenSpawner
+from workers.spawner import Spawner
+from workers.zygote_spawner import ZygoteSpawner
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = (sys.executable, str(Path(__file__).with_name("stub_worker.py")))
+STUB_ZYGOTE = (sys.executable, str(Path(__file__).with_name("stub_zygote.py")))
 QUICK = Timing(
     signer_s=2,
     fence_s=2,
@@ -90,6 +93,7 @@ class Installation:
             "BIDKEEPER_DATA_DIR": str(data_dir),
             "BIDKEEPER_WHITELIST": whitelist,
             "BIDKEEPER_CONFIG": os.devnull,
+            "BIDKEEPER_SPAWNER": os.environ.get("BIDKEEPER_SPAWNER", ""),
         }
         self.environment = dict(os.environ) | environment
         self.settings: Settings = load(environment)
@@ -194,7 +198,7 @@ class Installation:
     async def running(self) -> AsyncIterator[Installation]:
         """Signer, gateway and a manager in this process."""
         async with self.peers():
-            self.manager = Manager(self.settings, PopenSpawner(self.settings, STUB), self.timing)
+            self.manager = Manager(self.settings, stub_spawner(self.settings), self.timing)
             await self.manager.start()
             try:
                 yield self
@@ -204,6 +208,13 @@ class Installation:
     def manager_process(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "tests.workers.run_manager"]
         return subprocess.Popen(command, cwd=ROOT, env=self.environment, stderr=subprocess.PIPE)
+
+
+def stub_spawner(settings: Settings) -> Spawner:
+    """As set, but for workers with a stub for their job."""
+    if settings.spawner == "zygote":
+        return ZygoteSpawner(settings, STUB_ZYGOTE)
+    return PopenSpawner(settings, STUB)
 
 
 def now_ms() -> int:

@@ -6,14 +6,13 @@ import sys
 
 from core import log
 from core.settings import load
-from tests.workers.installation import QUICK, STUB
+from tests.workers.installation import QUICK, stub_spawner
 from workers.manager import run
-from workers.popen import PopenSpawner
 
 if __name__ == "__main__":
     log.set_up("manager")
     settings = load()
     try:
-        run(settings, spawner=PopenSpawner(settings, STUB), timing=QUICK)
+        run(settings, spawner=stub_spawner(settings), timing=QUICK)
     except Exception as error:
         sys.exit(f"{type(error).__name__}: {error}")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sys
 import time
+import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from models import cycles, orders
@@ -79,6 +82,15 @@ class Hoards(Steady):
         return super().cycle()
 
 
+class Rolls(Steady):
+    """Writes what chance gives it to DATA_DIR/rolls."""
+
+    def cycle(self) -> float | None:
+        with (DATA_DIR / "rolls").open("a") as rolls:
+            rolls.write(f"{random.random()} {uuid.uuid4()} {random.Random().random()}\n")
+        return 60.0
+
+
 class Stuck(Steady):
     """Gives no sign of life after its first cycle."""
 
@@ -108,18 +120,24 @@ JOBS = {
     "is-unwelcome": IsUnwelcome,
     "deaf": Deaf,
     "hoards": Hoards,
+    "rolls": Rolls,
     "stuck": Stuck,
 }
 
 
 def make_job(kind: str, context: Context) -> Job:
-    slug = BiddingTask.get_by_id(context.task_id).slug
+    slug = BiddingTask.get_by_id(context.task_id).slug.partition(":")[0]
     if kind == "drain":
         return LazyDrain(context) if slug.startswith("lazy") else Drain(context)
     return JOBS.get(slug, Steady)(context)
 
 
-if __name__ == "__main__":
+def run(argv: Sequence[str]) -> int:
+    """A worker's whole life."""
     if (DATA_DIR / "slow-to-start").exists():
         time.sleep(3600)
-    sys.exit(main.run(sys.argv[1:], make_job))
+    return main.run(argv, make_job)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

@@ -26,6 +26,7 @@ try:
             sum(range(1000))
     if sys.argv[2] == "swallows":
         try:
+            print("sleeps", flush=True)
             time.sleep(60)
         except BaseException:
             print("swallowed", flush=True)
@@ -91,6 +92,7 @@ def test_sigterm_ends_it_wherever_it_is(what: str) -> None:
 def test_a_stop_that_something_swallowed_is_raised_again() -> None:
     line = Line("swallows")
     line.begin()
+    assert line.stdout.readline() == "sleeps\n"
     line.process.send_signal(signal.SIGTERM)
     assert line.stdout.readline() == "swallowed\n"
     assert line.ended() == 7

@@ -15,12 +15,7 @@ from models.tasks import STOPPED
 from tests.workers.installation import PATIENCE_S, Installation, descriptors, eventually, lives, with_timing
 from workers.kernel import start_time
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def installation(database: str, tmp_path: Path) -> Installation:
-    return Installation(tmp_path)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
 
 
 def test_start_answers_when_the_worker_holds_its_lock(installation: Installation) -> None:
@@ -256,7 +251,7 @@ def test_the_manager_keeps_no_descriptor_of_ended_workers(installation: Installa
             await installation.start(task)
             await installation.stop(task)
             before = len(descriptors("self"))
-            for _ in range(50):
+            for _ in range(20):
                 await installation.start(task)
                 await installation.stop(task)
             await eventually(lambda: len(descriptors("self")) <= before)
@@ -267,7 +262,9 @@ def test_the_manager_keeps_no_descriptor_of_ended_workers(installation: Installa
 def test_requests_are_read_strictly(installation: Installation) -> None:
     async def story() -> None:
         async with installation.running():
-            assert await installation.ask({"op": "ping"}) == {"state": "ready"}
+            while (state := (await installation.ask({"op": "ping"}))["state"]) != "ready":
+                assert state == "without a zygote"
+                await asyncio.sleep(0.02)
             for request, code in (
                 ({"op": "settle", "task": 99}, "unknown_task"),
                 ({"op": "settle", "task": "1"}, "unreadable"),

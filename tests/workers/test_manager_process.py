@@ -8,18 +8,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Collection
-from pathlib import Path
 
 import pytest
 
 from tests.workers.installation import Installation, eventually, lives
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def installation(database: str, tmp_path: Path) -> Installation:
-    return Installation(tmp_path)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
 
 
 def end(process: subprocess.Popen[bytes]) -> str:

@@ -15,11 +15,6 @@ from tests.workers.installation import PATIENCE_S, Installation, eventually, liv
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def installation(database: str, tmp_path: Path) -> Installation:
-    return Installation(tmp_path)
-
-
 def signer_gone(installation: Installation) -> None:
     installation.settings.signer_socket.unlink()
 

@@ -10,7 +10,9 @@ HEAVY = {"asyncio", "tornado", "requests", "urllib3", "ssl", "pydantic", "embit"
 
 def test_no_module_of_a_running_worker_is_heavy() -> None:
     program = (
-        "import sys, workers.main, workers.worker, workers.jobs; print(*{name.split('.')[0] for name in sys.modules})"
+        "import sys, workers.main, workers.worker, workers.jobs, workers.zygote\n"
+        "from workers.zygote_warm_up import dry_run; dry_run()\n"
+        "print(*{name.split('.')[0] for name in sys.modules})"
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert HEAVY.isdisjoint(loaded.stdout.split())

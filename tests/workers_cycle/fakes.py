@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from markets.base import AskBook, Balance, BidOrder, Fees, OwnBid, OwnBids, Unknown, VenueError
+from markets.base import AskBook, Balance, BidOrder, Fees, Floor, OwnBid, OwnBids, Unknown, VenueError
 from strategy.book import Ask, Profile
 from wallet.client import BidMessage, SignedBid, SignerError, SignerUnavailable, UserKeys
 
@@ -46,6 +46,7 @@ class FakeMarket:
     clock: Clock
     profile_: Profile = BIDS
     asks_: list[Ask] = field(default_factory=lambda: [ask(100_000)])
+    known: set[str] = field(default_factory=lambda: {"cats"})
     balance_sats: int = 100_000_000
     fee_rate: Decimal = Decimal(2)
     bids: list[OwnBid] = field(default_factory=list)
@@ -83,6 +84,10 @@ class FakeMarket:
     def asks(self, slug: str, max_age_s: float) -> AskBook:
         self._turn("asks")
         return AskBook(tuple(sorted(self.asks_, key=lambda found: found.unit_price)), self.clock())
+
+    def floors(self, slugs: Sequence[str], kind: str, max_age_s: float) -> dict[str, Floor]:
+        self._turn("floors")
+        return {slug: Floor(slug, None, len(self.asks_)) for slug in slugs if slug in self.known}
 
     def rune_asks(self, ticker: str, max_age_s: float) -> AskBook:
         return self.asks(ticker, max_age_s)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import os
 import signal
+import threading
 from collections.abc import Iterator
 from types import FrameType
 
@@ -24,7 +24,7 @@ def asked_to_stop() -> Iterator[list[int]]:
 
 def test_a_stop_waits_for_the_end_of_the_step(asked_to_stop: list[int]) -> None:
     with undisturbed():
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
         assert asked_to_stop == []
     assert asked_to_stop == [signal.SIGTERM]
 
@@ -32,5 +32,5 @@ def test_a_stop_waits_for_the_end_of_the_step(asked_to_stop: list[int]) -> None:
 def test_a_failing_step_does_not_deafen(asked_to_stop: list[int]) -> None:
     with pytest.raises(ZeroDivisionError), undisturbed():
         raise ZeroDivisionError
-    os.kill(os.getpid(), signal.SIGTERM)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
     assert asked_to_stop == [signal.SIGTERM]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -303,3 +304,40 @@ def test_the_ledger_has_each_step_before_the_next_one_begins(world: World) -> No
     bidder.cycle()
     wanted = [("sign", "reserved"), ("place", "submitted"), ("challenge", "live"), ("cancel", "cancelling")]
     assert [step for step in heard if step[0] in ("sign", "place", "challenge", "cancel")] == wanted
+
+
+def test_nothing_is_placed_on_a_look_at_the_market_that_has_become_too_old(world: World) -> None:
+    """A laptop that slept between two places, or a venue that took minutes for a cycle's cancels."""
+    task = world.task()
+    bidder = world.bidder(task)
+
+    def sleep_after_the_second(operation: str) -> None:
+        if operation == "place" and len(world.market.placed) == 1:
+            world.clock.advance(121)
+            world.market.asks_ = [ask(40_000)]
+
+    world.market.witness = sleep_after_the_second
+    bidder.cycle()
+    assert [bid.price for bid in world.market.placed] == LADDER[:2]
+    assert "skipped 3 put_off" in world.action(task)
+
+    world.market.witness = lambda operation: None
+    bidder.cycle()
+    assert max(world.market.prices) < 40_000
+
+
+def test_a_bid_that_waited_for_its_signature_is_sent_no_later_for_it(world: World) -> None:
+    """The deadline counts from the reservation, so a host that sleeps in between sends nothing when it wakes."""
+    task = world.task(ONE)
+    deadlines: list[int] = []
+    place = world.market.place
+
+    def place_and_note(*args: Any, **fields: Any) -> None:
+        deadlines.append(fields["deadline_ms"])
+        place(*args, **fields)
+
+    world.market.place = place_and_note  # type: ignore[method-assign]
+    began_ms = world.clock.now_ms
+    world.signer.witness = lambda: world.clock.advance(3600)
+    world.bidder(task).cycle()
+    assert deadlines and deadlines[0] < began_ms + 60_000

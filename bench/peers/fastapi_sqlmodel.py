@@ -1,0 +1,224 @@
+"""The task list and its creation as FastAPI's and SQLModel's own documentation would have them written.
+
+`python -m bench.peers.fastapi_sqlmodel DATABASE PORT PRAGMAS`: rows by SQLModel, one session a request, answers checked
+and written by `response_model`. The table's `config` is JSON with the names that callers see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import uvicorn
+from fastapi import Depends, FastAPI, HTTPException, Response
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel, ConfigDict
+from pydantic import Field as Rule
+from pydantic.alias_generators import to_camel
+from sqlalchemy import JSON, event
+from sqlmodel import Column, Field, Session, SQLModel, col, create_engine, func, select
+
+MAX_TASKS = {"beta": 100_000}
+IDLE_MS, ABSOLUTE_MS, TOUCH_MS = 24 * 3_600_000, 7 * 24 * 3_600_000, 60_000
+
+
+class User(SQLModel, table=True):
+    __tablename__ = "users"
+    id: int | None = Field(default=None, primary_key=True)
+    address: str
+    ordinals_address: str
+    display_name: str | None = None
+    created_ms: int
+
+
+class Subscription(SQLModel, table=True):
+    __tablename__ = "subscriptions"
+    user_id: int = Field(primary_key=True, foreign_key="users.id")
+    plan: str
+    started_ms: int
+    expires_ms: int
+
+
+class SignIn(SQLModel, table=True):
+    __tablename__ = "sessions"
+    token_hash: str = Field(primary_key=True)
+    user_id: int = Field(foreign_key="users.id")
+    created_ms: int
+    used_ms: int
+
+
+class Task(SQLModel, table=True):
+    __tablename__ = "bidding_tasks"
+    id: int | None = Field(default=None, primary_key=True)
+    user_id: int = Field(foreign_key="users.id")
+    config: dict[str, Any] = Field(sa_column=Column(JSON))
+    revision: int = 1
+    desired: str = "stopped"
+    observed: str = "stopped"
+    token: int = 0
+    restarts: int = 0
+    cycles: int = 0
+    memory: str = "{}"
+    last_cycle_ms: int | None = None
+    last_cycle_action: str | None = None
+    last_error: str | None = None
+    created_ms: int
+    deleted_ms: int | None = None
+    type: str
+    slug: str
+    slug_key: str
+
+
+class Camel(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+
+class Config(Camel):
+    slug: str = Rule(min_length=1, max_length=100)
+    type: str = "ordinals"
+    bid_mode: str = "percent"
+    bid_percent_low: float = Rule(0.15, gt=0, le=10)
+    bid_percent_high: float = Rule(0.75, gt=0, le=10)
+    bid_fixed_low: int = Rule(10_000, ge=0)
+    bid_fixed_high: int = Rule(50_000, ge=0)
+    bid_count: int = Rule(5, ge=1, le=100)
+    hardcap_sats: int = Rule(0, ge=0)
+    max_bid_total: int = Rule(0, ge=0)
+    bid_expiry_minutes: int | None = None
+    loop_seconds: int | None = None
+    outbid_enabled: bool = False
+    outbid_mode: str = "fixed"
+    outbid_amount: int = Rule(1000, ge=0)
+    outbid_percent: float = Rule(0.01, ge=0)
+    update_bid_enabled: bool = True
+    only_bid_if_highest: bool = False
+    bid_type: str = "collection"
+    trait_type: str = ""
+    trait_value: str = ""
+    quantity: float = Rule(1, gt=0)
+    quantity_mode: str = "quantity"
+    sats_per_order: int = Rule(0, ge=0)
+    use_vwap: bool = False
+    depth_sats: int = Rule(1_000_000, ge=0)
+    fee_rate: str | float = "halfHourFee"
+    cancel_on_stop: bool = True
+    max_fills: int = Rule(0, ge=0)
+    spend_cap_sats: int = Rule(0, ge=0)
+    dry_run: bool = False
+
+
+class LastCycle(Camel):
+    time: int
+    action: str
+
+
+class TaskOut(Camel):
+    id: int
+    slug: str
+    type: str
+    is_running: bool
+    config: Config
+    last_cycle: LastCycle | None
+    last_error: str | None
+    created_at: str
+
+
+database, port, pragmas = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
+engine = create_engine(f"sqlite:///{database}", connect_args={"check_same_thread": False, "timeout": 15}, pool_size=40)
+app = FastAPI()
+bearer = HTTPBearer()
+
+
+@event.listens_for(engine, "connect")
+def set_pragmas(connection: Any, record: Any) -> None:
+    for name, value in pragmas.items():
+        connection.execute(f"PRAGMA {name}={value}")
+
+
+def session() -> Iterator[Session]:
+    with Session(engine) as found:
+        yield found
+
+
+Db = Annotated[Session, Depends(session)]
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def current_user(db: Db, credentials: Annotated[HTTPAuthorizationCredentials, Depends(bearer)]) -> User:
+    token_hash = hashlib.sha256(credentials.credentials.encode()).hexdigest()
+    now = now_ms()
+    query = select(SignIn, User).join(User).where(SignIn.token_hash == token_hash)
+    found = db.exec(query.where(SignIn.used_ms > now - IDLE_MS, SignIn.created_ms > now - ABSOLUTE_MS)).first()
+    if found is None:
+        raise HTTPException(401, "Unauthorized")
+    sign_in, user = found
+    if now - sign_in.used_ms > TOUCH_MS:
+        sign_in.used_ms = now
+        db.add(sign_in)
+        db.commit()
+    return user
+
+
+Me = Annotated[User, Depends(current_user)]
+
+
+def shown(task: Task) -> TaskOut:
+    cycle = None
+    if task.last_cycle_ms is not None:
+        cycle = LastCycle(time=task.last_cycle_ms // 1000, action=task.last_cycle_action or "")
+    created = datetime.fromtimestamp(task.created_ms / 1000, UTC)
+    return TaskOut(
+        id=task.id or 0,
+        slug=task.slug,
+        type=task.type,
+        is_running=task.desired == "running" and task.observed != "crashed",
+        config=Config.model_validate(task.config),
+        last_cycle=cycle,
+        last_error=task.last_error,
+        created_at=created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    )
+
+
+@app.get("/api/tasks", response_model=list[TaskOut])
+def list_tasks(db: Db, user: Me) -> list[TaskOut]:
+    query = select(Task).where(Task.user_id == user.id, col(Task.deleted_ms).is_(None)).order_by(col(Task.id))
+    return [shown(task) for task in db.exec(query)]
+
+
+@app.post("/api/tasks", response_model=TaskOut, status_code=201)
+def create_task(db: Db, user: Me, config: Config, response: Response) -> TaskOut:
+    subscription = db.get(Subscription, user.id)
+    limit = MAX_TASKS.get(subscription.plan, 0) if subscription else 0
+    user_id, slug_key = user.id, config.slug.lower()
+    db.commit()
+    db.connection().exec_driver_sql("BEGIN IMMEDIATE")
+    alive = (Task.user_id == user_id, col(Task.deleted_ms).is_(None))
+    if db.exec(select(Task.id).where(*alive, Task.slug_key == slug_key)).first() is not None:
+        raise HTTPException(409, "Task already exists for this slug")
+    if db.exec(select(func.count(col(Task.id))).where(*alive)).one() >= limit:
+        raise HTTPException(403, "Plan task limit reached")
+    task = Task(
+        user_id=user_id,
+        type=config.type,
+        slug=config.slug,
+        slug_key=slug_key,
+        config=config.model_dump(by_alias=True),
+        created_ms=now_ms(),
+    )
+    db.add(task)
+    db.commit()
+    db.refresh(task)
+    response.headers["Location"] = f"/api/tasks/{task.id}"
+    return shown(task)
+
+
+if __name__ == "__main__":
+    uvicorn.run(app, host="127.0.0.1", port=port)

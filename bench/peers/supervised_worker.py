@@ -1,0 +1,20 @@
+"""Bidkeeper's own worker as a program of supervisord: `python -m bench.peers.supervised_worker KIND TASK_ID TOKEN`.
+
+What the manager gives its workers (the secret on stdin, a life line, a status pipe) is made up here, since supervisord
+knows none of it: BENCH_SECRET has the secret, BENCH_STATUS names the FIFO that all workers write "locked" to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from workers.main import run
+
+if __name__ == "__main__":
+    read_end, write_end = os.pipe()  # the write end stays open: nobody is there to close the life line
+    os.write(write_end, json.dumps({"secret": os.environ["BENCH_SECRET"]}).encode() + b"\n")
+    os.dup2(read_end, 0)
+    status = os.open(os.environ["BENCH_STATUS"], os.O_WRONLY)
+    sys.exit(run([*sys.argv[1:4], str(os.getppid()), str(status)]))

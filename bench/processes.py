@@ -1,0 +1,79 @@
+"""Processes to measure: started on a free port, waited for, and what CPU they used."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PEER_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
+_ALL_THREADS = 2  # CPUCLOCK_SCHED: with the inverted pid it names the kernel's CPU clock of another process
+_PATIENCE_S = 30.0
+
+
+def peer_python() -> str:
+    """The interpreter that has the peers' packages. Raises FileNotFoundError."""
+    if not PEER_PYTHON.exists():
+        raise FileNotFoundError(f"{PEER_PYTHON.relative_to(ROOT)} is made by `make bench`")
+    return str(PEER_PYTHON)
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that the process and all its threads have used so far, also the kernel's for them, to the nanosecond."""
+    return time.clock_gettime((~pid << 3) | _ALL_THREADS)
+
+
+def free_port() -> int:
+    """A port that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serving(
+    command: Sequence[str], port: int, out: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[int]:
+    """Runs `command`, which is to listen on `port`, its output going to the file `out`; gives its pid."""
+    with out.open("wb") as file:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=dict(os.environ) | dict(environment or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        _wait_for(process, port, out)
+        yield process.pid
+    finally:
+        end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """SIGTERM, and SIGKILL for what does not hear it."""
+    process.terminate()
+    try:
+        process.wait(15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _wait_for(process: subprocess.Popen[bytes], port: int, out: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                last = out.read_text(errors="replace").splitlines()[-1:]
+                raise RuntimeError(f"{process.args} does not serve: {' '.join(last)}") from None
+            time.sleep(0.05)

@@ -1,0 +1,135 @@
+"""GET and POST /api/tasks, by the CPU time of the server's process, against the same two operations in FastAPI.
+
+All servers stand beside each other, each with a copy of the same database and the same pragmas, and take turns, so
+that what else the machine does meets all of them. What the client needs does not count.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench import traders_database
+from bench.load import ask, get, post, press
+from bench.processes import cpu_seconds, free_port, peer_python, serving
+from bench.timing import Row
+from models import base
+
+OURS, SQLMODEL, RAW = "ours", "FastAPI, SQLModel", "FastAPI, raw SQL"
+ROUNDS = 3
+_READ_S = 3.0
+_WRITES = 1_000  # a round and server, so that the tables of all grow alike
+_PLAN = """
+[plans.beta]
+name = "Beta"
+max_tasks = 100000
+max_bids_per_task = 20
+max_exposure = 50000000
+price_sats = 0
+duration_days = 365
+"""
+
+
+class Server(NamedTuple):
+    name: str
+    port: int
+    pid: int
+
+
+def read_rows() -> Iterator[Row]:
+    with _servers() as (servers, tokens):
+        answers = [ask(server.port, get("/api/tasks", tokens[0])) for server in servers]
+        _require_same(answers)
+        requests = [get("/api/tasks", token) for token in tokens]
+        for server in servers:  # each user once, so that what is kept in memory is there
+            press(server.port, iter(requests))
+        rates = _rates(servers, lambda server: press(server.port, itertools.cycle(requests), _READ_S))
+    yield from _compared("GET /api/tasks, 20 tasks, per CPU second", rates, sqlmodel_aim=">= 20 x", raw_aim="level")
+
+
+def write_rows() -> Iterator[Row]:
+    with _servers() as (servers, tokens):
+        numbers = itertools.count()
+
+        def some(count: int) -> Iterator[bytes]:
+            for number in itertools.islice(numbers, count):
+                body = {"slug": f"new-{number}", "bidCount": 3, "hardcapSats": 5_000_000, "loopSeconds": 10}
+                yield post("/api/tasks", tokens[number % len(tokens)], body)
+
+        first = post("/api/tasks", tokens[0], {"slug": "first", "hardcapSats": 5_000_000})
+        _require_same([_without_identity(ask(server.port, first)) for server in servers])
+        rates = _rates(servers, lambda server: press(server.port, some(_WRITES)))
+    yield from _compared("POST /api/tasks, per CPU second", rates, sqlmodel_aim=">= 20 x", raw_aim="level")
+
+
+def _rates(servers: list[Server], load: Callable[[Server], int]) -> dict[str, float]:
+    """Requests a CPU second of each server, as the median of rounds in which they take turns."""
+    found: dict[str, list[float]] = {server.name: [] for server in servers}
+    for _ in range(ROUNDS):
+        for server in servers:
+            before = cpu_seconds(server.pid)
+            answered = load(server)
+            found[server.name].append(answered / (cpu_seconds(server.pid) - before))
+    return {name: statistics.median(rates) for name, rates in found.items()}
+
+
+def _compared(what: str, rates: dict[str, float], *, sqlmodel_aim: str, raw_aim: str) -> Iterator[Row]:
+    for peer, aim in ((SQLMODEL, sqlmodel_aim), (RAW, raw_aim)):
+        ratio = f"{rates[OURS] / rates[peer]:.1f} x" if peer == SQLMODEL else f"{rates[OURS] / rates[peer]:.2f} x"
+        yield Row(what, f"{rates[OURS]:,.0f}", f"{peer} {rates[peer]:,.0f}", ratio, aim)
+
+
+@contextmanager
+def _servers() -> Iterator[tuple[list[Server], list[str]]]:
+    """All servers, each over its own copy of one database, and the users' bearer tokens."""
+    with tempfile.TemporaryDirectory(prefix="bk-bench-") as name, ExitStack() as stack:
+        home = Path(name)
+        (home / "source").mkdir()
+        tokens = traders_database.make(home / "source" / "bidkeeper.db")
+        started = [stack.enter_context(_ours(home))]
+        for peer, module in ((SQLMODEL, "fastapi_sqlmodel"), (RAW, "fastapi_raw")):
+            started.append(stack.enter_context(_peer(home, peer, module)))
+        yield started, tokens
+
+
+@contextmanager
+def _ours(home: Path) -> Iterator[Server]:
+    (home / "data").mkdir()
+    (home / "bidkeeper.toml").write_text(_PLAN)
+    shutil.copyfile(home / "source" / "bidkeeper.db", home / "data" / "bidkeeper.db")
+    port = free_port()
+    environment = {
+        "BIDKEEPER_DATA_DIR": str(home / "data"),
+        "BIDKEEPER_CONFIG": str(home / "bidkeeper.toml"),
+        "BIDKEEPER_PORT": str(port),
+        "BIDKEEPER_WHITELIST": "*",
+    }
+    command = [sys.executable, "-m", "cli.main", "server"]
+    with serving(command, port, home / "ours.log", environment) as pid:
+        yield Server(OURS, port, pid)
+
+
+@contextmanager
+def _peer(home: Path, name: str, module: str) -> Iterator[Server]:
+    database, port = home / f"{module}.db", free_port()
+    traders_database.copy_with_shown_configs(home / "source" / "bidkeeper.db", database)
+    command = [peer_python(), "-m", f"bench.peers.{module}", str(database), str(port), json.dumps(base._PRAGMAS)]
+    with serving(command, port, home / f"{module}.log") as pid:
+        yield Server(name, port, pid)
+
+
+def _without_identity(task: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in task.items() if key not in ("id", "createdAt")}
+
+
+def _require_same(answers: list[Any]) -> None:
+    if any(answer != answers[0] for answer in answers[1:]):
+        raise RuntimeError("the servers do not give the same answer, so their speeds cannot be compared")

@@ -1,0 +1,125 @@
+"""Starting workers: the API's own start, to its answer, against supervisord starting the same worker.
+
+Both are over when the worker holds its task's lock. Ours goes through HTTP, server and manager, which asks signer and
+gateway for the worker's rights; supervisord is asked over XML-RPC and the rights are there already.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench import supervisor
+from bench.installed import Home, Tasks, installed
+from bench.load import call
+from bench.supervisor import Assigned
+from bench.timing import Row
+from core.settings import Settings, load
+from models import base, tasks
+from models.users import Subscription
+from strategy.config import loads
+from wallet.client import SignerClient
+from workers.rights import bidder_grant
+
+ONE_BY_ONE, BURST = 9, 24
+_PATIENCE_S = 60.0
+
+
+def rows() -> Iterator[Row]:
+    with installed(max_tasks=100) as home:
+        all_tasks = home.user_with_tasks(2 * (ONE_BY_ONE + BURST), loopSeconds=300)
+        made, others = (Tasks(all_tasks.token, ids) for ids in (all_tasks.ids[0::2], all_tasks.ids[1::2]))
+        ours = _ours(home, made)
+        home.stop_all([made])
+        supervisor.proxy(home.data_dir / "run" / "supervisor.sock").stopProcess("manager")
+        theirs = _supervised(home, others)
+    for what, mine, peer, unit, aim in (
+        ("start a worker: POST start to its answer", ours[0], theirs[0], "ms", ">= 20 x, <= 10 ms"),
+        (f"start {BURST} workers in a burst", ours[1], theirs[1], "s", ">= 8 x"),
+    ):
+        scale = 1000 if unit == "ms" else 1
+        digits = 1 if unit == "ms" else 2
+        theirs_text = f"supervisord {peer * scale:.{digits}f} {unit}"
+        yield Row(what, f"{mine * scale:.{digits}f} {unit}", theirs_text, f"{peer / mine:.1f} x", aim)
+
+
+def _ours(home: Home, made: Tasks) -> tuple[float, float]:
+    """Median seconds of one start, and seconds of a burst."""
+    single = []
+    for task in made.ids[:ONE_BY_ONE]:
+        began = time.monotonic()
+        call(home.port, "POST", f"/api/tasks/{task}/start", made.token)
+        single.append(time.monotonic() - began)
+        home.until_cycled(made, [task])
+    burst = made.ids[ONE_BY_ONE:]
+    with ThreadPoolExecutor(BURST) as pool:
+        began = time.monotonic()
+        list(pool.map(lambda task: call(home.port, "POST", f"/api/tasks/{task}/start", made.token), burst))
+        seconds = time.monotonic() - began
+    home.until_cycled(made, burst)
+    return statistics.median(single), seconds
+
+
+def _supervised(home: Home, made: Tasks) -> tuple[float, float]:
+    """The same of supervisord, which is asked not to wait, so that it takes a burst as quickly as it can."""
+    single, first, burst = [], made.ids[:ONE_BY_ONE], made.ids[ONE_BY_ONE:]
+    with TemporaryDirectory(prefix="bks-") as name:
+        os.mkfifo(f"{name}/status")
+        status = os.open(f"{name}/status", os.O_RDWR | os.O_NONBLOCK)
+        settings = load(home.environment)
+        environment = dict(home.environment) | {"BENCH_STATUS": f"{name}/status"}
+        try:
+            with supervisor.of_workers(Path(name), _assigned(settings, made.ids), environment) as operations:
+
+                def start(some: list[int]) -> None:
+                    for task in some:
+                        operations.startProcess(f"task-{task}", False)
+
+                for task in first:
+                    single.append(_seconds(status, 1, partial(start, [task])))
+                    home.until_cycled(made, [task])
+                seconds = _seconds(status, BURST, partial(start, burst))
+                home.until_cycled(made, burst)
+        finally:
+            os.close(status)
+    return statistics.median(single), seconds
+
+
+def _seconds(status: int, count: int, start: Callable[[], None]) -> float:
+    """From before `start` until `count` workers have said that they hold their locks."""
+    began = time.monotonic()
+    start()
+    said = b""
+    while said.count(b"\n") < count:
+        left = began + _PATIENCE_S - time.monotonic()
+        if not select.select([status], [], [], max(0.0, left))[0]:
+            raise TimeoutError(f"{said.count(b'locked')} of {count} workers came up under supervisord")
+        said += os.read(status, 4096)
+    return time.monotonic() - began
+
+
+def _assigned(settings: Settings, ids: list[int]) -> list[Assigned]:
+    """What the manager would have done for these workers: wanted, with a token and a right to bid."""
+    signer = SignerClient(settings.signer_socket)
+    base.connect(settings.database_url)
+    try:
+        found = []
+        for task_id in ids:
+            row = tasks.with_owner(task_id)
+            assert row is not None
+            tasks.set_desired(row, tasks.RUNNING)
+            token = tasks.raise_token(task_id)
+            subscription = Subscription.get(Subscription.user == row.user.id)
+            plan, config = settings.plans[subscription.plan], loads(row.config)
+            grant = bidder_grant(row, config, plan, settings.market, token, subscription.expires_ms)
+            found.append(Assigned(task_id, token, signer.grant(grant)))
+        return found
+    finally:
+        base.close()

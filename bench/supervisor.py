@@ -1,0 +1,80 @@
+"""Talking to a supervisord over its Unix socket, and one that holds workers as its own programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from xmlrpc.client import ServerProxy
+
+from supervisor.xmlrpc import SupervisorTransport
+
+from bench.processes import ROOT, end
+
+_PATIENCE_S = 30.0
+_HEAD = """
+[supervisord]
+nodaemon=true
+silent=true
+minfds=4096
+logfile={home}/supervisord.log
+pidfile={home}/supervisord.pid
+
+[unix_http_server]
+file={home}/s.sock
+chmod=0700
+
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
+"""
+_PROGRAM = """
+[program:task-{task}]
+command={python} -m bench.peers.supervised_worker bidder {task} {token}
+environment=BENCH_SECRET="{secret}"
+autostart=false
+autorestart=true
+stopsignal=TERM
+redirect_stderr=true
+stdout_logfile={home}/task-{task}.out
+"""
+
+
+class Assigned(NamedTuple):
+    """A task, the token its worker is to have and the secret that goes with it."""
+
+    task: int
+    token: int
+    secret: str
+
+
+def proxy(socket: Path) -> Any:
+    """The XML-RPC operations of the supervisord that listens at `socket`."""
+    transport = SupervisorTransport(None, None, f"unix://{socket}")
+    return ServerProxy("http://127.0.0.1", transport=transport).supervisor
+
+
+@contextmanager
+def of_workers(home: Path, workers: list[Assigned], environment: Mapping[str, str]) -> Iterator[Any]:
+    """A supervisord with one program for each of `workers`, none of them started; its XML-RPC operations."""
+    programs = [_PROGRAM.format(home=home, python=sys.executable, **worker._asdict()) for worker in workers]
+    (home / "s.conf").write_text(_HEAD.format(home=home) + "".join(programs))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(home / "s.conf")],
+        cwd=ROOT,
+        env=dict(os.environ) | dict(environment),
+        stdin=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + _PATIENCE_S
+        while not (home / "s.sock").exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("supervisord does not answer")
+            time.sleep(0.05)
+        yield proxy(home / "s.sock")
+    finally:
+        end(process)

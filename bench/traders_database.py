@@ -1,0 +1,66 @@
+"""A database as a busy installation has it: signed-in users with tasks whose configs all differ."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+import time
+from pathlib import Path
+
+from core.plans import DEFAULT_PLANS
+from models import base, schema, sessions, users
+from models.tasks import BiddingTask
+from server.base import hash_of
+from server.schemas.bid_config import rendered
+from strategy.config import BidConfig, dumps
+
+USERS, TASKS_EACH = 200, 20
+
+
+def make(path: Path) -> list[str]:
+    """Writes the database file `path`; the bearer tokens, one of each user."""
+    rng, now_ms = random.Random(1), time.time_ns() // 1_000_000
+    tokens = [f"{number:043d}" for number in range(USERS)]
+    base.connect(f"sqlite:///{path}")
+    try:
+        schema.migrate()
+        for number, token in enumerate(tokens):
+            user = users.find_or_create(f"bc1q{number:038d}", DEFAULT_PLANS, now_ms)
+            sessions.open_session(hash_of(token), user.id, now_ms)
+            with base.transaction():
+                BiddingTask.insert_many(_tasks(user.id, rng, now_ms)).execute()
+    finally:
+        base.close()
+    return tokens
+
+
+def _tasks(user: int, rng: random.Random, now_ms: int) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    for number in range(TASKS_EACH):
+        slug = f"collection-{number}"
+        config = BidConfig(slug, hardcap_sats=rng.randrange(10_000, 10**8), loop_seconds=rng.choice((None, 10, 30)))
+        found.append(
+            {
+                "user": user,
+                "type": "ordinals",
+                "slug": slug,
+                "slug_key": slug,
+                "config": dumps(config),
+                "created_ms": now_ms - rng.randrange(10**9),
+                "last_cycle_ms": now_ms - rng.randrange(10**6),
+                "last_cycle_action": "placed 0, kept 5, cancelled 0",
+            }
+        )
+    return found
+
+
+def copy_with_shown_configs(source: Path, target: Path) -> None:
+    """A copy whose configs stand in the table as callers see them, so that they need no work when they are read."""
+    shutil.copyfile(source, target)
+    with sqlite3.connect(target) as database:
+        rows = database.execute("SELECT id, config FROM bidding_tasks").fetchall()
+        database.executemany(
+            "UPDATE bidding_tasks SET config = ? WHERE id = ?", [(str(rendered(text)), row) for row, text in rows]
+        )
+    database.close()

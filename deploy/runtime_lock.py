@@ -1,0 +1,38 @@
+"""Prints the part of requirements.lock that is needed to run, without the tools of the tests.
+
+Standard library only: it runs before anything is installed. `python deploy/runtime_lock.py > requirements.txt`
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILDS = "setuptools"  # builds embit, whose wheels nobody publishes, and Bidkeeper itself
+
+
+def runtime_names(setup: str) -> set[str]:
+    """The names in `install_requires` of a setup.py."""
+    for node in ast.walk(ast.parse(setup)):
+        if isinstance(node, ast.keyword) and node.arg == "install_requires":
+            return {re.split(r"[^\w.-]", text)[0].lower() for text in ast.literal_eval(node.value)}
+    raise ValueError("setup.py has no install_requires")
+
+
+def subset(lock: str, names: set[str]) -> str:
+    """The blocks of `names` and of all that they need, by the lock's own remarks on who needs what."""
+    blocks = {match[1].lower(): match[0] for match in re.finditer(r"^([\w.-]+)==.*\n(?:[ ].*\n?)*", lock, re.M)}
+    if missing := names - blocks.keys():
+        raise ValueError(f"the lock lacks {', '.join(sorted(missing))}")
+    needed_by = {name: set(re.findall(r"^ +#(?: via)? +([\w.-]+)", block, re.M)) for name, block in blocks.items()}
+    wanted = set(names)
+    while more := {name for name, parents in needed_by.items() if parents & wanted} - wanted:
+        wanted |= more
+    return "".join(block for name, block in blocks.items() if name in wanted)
+
+
+if __name__ == "__main__":
+    names = runtime_names((ROOT / "setup.py").read_text()) | {BUILDS}
+    print(subset((ROOT / "requirements.lock").read_text(), names), end="")

@@ -1,0 +1,49 @@
+"""Sums over all users, for whoever watches the installation. Asked every few seconds, so each is cheap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import SQL, fn
+
+from models.cycles import Cycle
+from models.orders import CLOSED, MOVES, Order
+from models.sessions import ABSOLUTE_MS, IDLE_MS, Session
+from models.tasks import MOVES as TASK_MOVES
+from models.tasks import RUNNING, STOPPED, BiddingTask
+
+# As text of the query, so that SQLite sees at once that the index of open orders will do.
+_IS_OPEN = Order.state != SQL(f"'{CLOSED}'")
+
+
+def tasks_by_state() -> dict[tuple[str, str], int]:
+    """Number of bidding tasks by (desired, observed), every pair there can be; deleted ones are not counted."""
+    found = {(desired, observed): 0 for desired in (RUNNING, STOPPED) for observed in TASK_MOVES}
+    columns = BiddingTask.desired, BiddingTask.observed
+    alive = BiddingTask.deleted_ms.is_null()
+    rows: Any = BiddingTask.select(*columns, fn.COUNT(BiddingTask.id)).where(alive).group_by(*columns)
+    return found | {(desired, observed): count for desired, observed, count in rows.tuples()}
+
+
+def cycles_finished() -> int:
+    """Cycles of all tasks there ever were. Their sum per task would fall when a task is deleted."""
+    return int(Cycle.select(fn.MAX(Cycle.id)).scalar() or 0)
+
+
+def orders_by_state() -> dict[str, int]:
+    """Number of orders in each state."""
+    rows: Any = Order.select(Order.state, fn.COUNT(Order.id)).where(_IS_OPEN).group_by(Order.state)
+    found = dict.fromkeys(MOVES, 0) | dict(rows.tuples())
+    found[CLOSED] = Order.select().count() - sum(found.values())
+    return found
+
+
+def exposure() -> int:
+    """Sats of all open orders."""
+    return int(Order.select(fn.SUM(Order.price_sats)).where(_IS_OPEN).scalar() or 0)
+
+
+def sessions(now_ms: int) -> int:
+    """Sessions whose token is still good."""
+    is_good = (Session.used_ms > now_ms - IDLE_MS) & (Session.created_ms > now_ms - ABSOLUTE_MS)
+    return Session.select().where(is_good).count()

@@ -1,0 +1,117 @@
+"""GET /metrics: what to watch of this installation, read from the tables and the peers when it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from core import local
+from core.errors import BidkeeperError
+from core.settings import Settings, is_loopback
+from markets.client import MarketClient
+from models import totals
+from server.base import Handler
+from server.errors import not_found
+from server.prometheus import CONTENT_TYPE, Metric, metric, render
+from wallet.client import SignerClient
+
+PATIENCE_S = 1.0
+# What a proxy adds. Behind one on this machine everybody's peer address is loopback.
+_PROXY_HEADERS = ("X-Forwarded-For", "X-Real-Ip", "Forwarded", "Via")
+
+Said = TypeVar("Said")
+
+
+class MetricsHandler(Handler):
+    """For callers on this machine that no proxy stands before; for all others there is nothing here."""
+
+    async def get(self) -> None:
+        if not is_local(str(self.request.remote_ip), self.request.headers):
+            raise not_found()
+        text = render(await collect(self.services.settings, self.now_ms))
+        self.set_header("Content-Type", CONTENT_TYPE)
+        self.finish(text.encode())
+
+
+def is_local(peer: str, headers: Mapping[str, str]) -> bool:
+    """Whether a program on this machine asks by itself. What a header says of the client is never believed."""
+    return is_loopback(peer) and not any(name in headers for name in _PROXY_HEADERS)
+
+
+async def collect(settings: Settings, now_ms: int) -> list[Metric]:
+    """Every metric there is now. What a peer would have to tell is left out while it is away."""
+    manager, gateway, signer = await asyncio.gather(
+        _asked(lambda: local.ask(settings.manager_socket, "manager", {"op": "status"}, timeout=PATIENCE_S)),
+        _asked(lambda: _gateway(settings)),
+        _asked(lambda: SignerClient(settings.signer_socket, PATIENCE_S).status()),
+    )
+    up = {"manager": manager is not None, "gateway": gateway is not None}
+    up["signer"] = signer is not None and signer.state == "ready"
+    return [*_of_tables(now_ms), _up(up), *_of_manager(manager or {}), *_of_venues((gateway or {}).get("venues", {}))]
+
+
+async def _asked(question: Callable[[], Said]) -> Said | None:
+    """The answer, or None when there is none in time. In a thread of its own kind: the pools may all be waiting."""
+    try:
+        return await asyncio.wait_for(asyncio.to_thread(question), 2 * PATIENCE_S)
+    except (BidkeeperError, TimeoutError):
+        return None
+
+
+def _gateway(settings: Settings) -> dict[str, Any]:
+    with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
+        return market.status()
+
+
+def _of_tables(now_ms: int) -> Iterator[Metric]:
+    yield Metric(
+        "bidkeeper_tasks",
+        "gauge",
+        "Bidding tasks by what is wanted and what runs.",
+        tuple(
+            ({"desired": desired, "observed": observed}, count)
+            for (desired, observed), count in totals.tasks_by_state().items()
+        ),
+    )
+    yield metric("bidkeeper_cycles_total", "counter", "Finished cycles of all tasks.", totals.cycles_finished())
+    yield Metric(
+        "bidkeeper_orders",
+        "gauge",
+        "Orders in the ledger by state.",
+        tuple(({"state": state}, count) for state, count in totals.orders_by_state().items()),
+    )
+    yield metric("bidkeeper_exposure_sats", "gauge", "Sats of all orders that are not closed.", totals.exposure())
+    yield metric("bidkeeper_sessions", "gauge", "Sessions that are signed in.", totals.sessions(now_ms))
+
+
+def _up(peers: Mapping[str, bool]) -> Metric:
+    samples = tuple(({"peer": name}, int(is_up)) for name, is_up in peers.items())
+    return Metric("bidkeeper_up", "gauge", "Whether a peer answers and can do its work.", samples)
+
+
+def _of_manager(status: Mapping[str, Any]) -> Iterator[Metric]:
+    if "workers" in status:
+        yield metric("bidkeeper_workers", "gauge", "Worker processes, drain workers too.", status["workers"])
+
+
+def _of_venues(venues: Mapping[str, Any]) -> Iterator[Metric]:
+    yield Metric(
+        "bidkeeper_venue_calls_total",
+        "counter",
+        "Requests to a venue since the gateway's start.",
+        tuple(
+            ({"venue": venue, "operation": operation, "outcome": outcome}, count)
+            for venue, status in venues.items()
+            for operation, counts in status.get("calls", {}).items()
+            for outcome, count in counts.items()
+        ),
+    )
+    for name, key, help in (
+        ("bidkeeper_venue_budget_left", "budget_left", "Requests that could be sent to a venue at once."),
+        ("bidkeeper_venue_paused_seconds", "paused_s", "Until a venue that asked for a pause is asked again."),
+        ("bidkeeper_venue_waiting", "waiting", "Requests that wait for their turn at a venue."),
+        ("bidkeeper_venue_running", "running", "Requests that a venue has not answered yet."),
+    ):
+        samples = tuple(({"venue": venue}, status[key]) for venue, status in venues.items() if key in status)
+        yield Metric(name, "gauge", help, samples)

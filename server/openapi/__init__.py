@@ -1,0 +1,1 @@
+"""The described interface: every operation with what it takes and answers."""

@@ -1,0 +1,149 @@
+"""The operations on bidding tasks, and what the market says before one is made."""
+
+from __future__ import annotations
+
+from models.cycles import KEPT
+from server.openapi.operation import (
+    INVALID,
+    MANAGER_AWAY,
+    NOT_YOURS,
+    SIGNER_AWAY,
+    UNREADABLE,
+    Operation,
+    Parameter,
+    many,
+    one,
+)
+from server.schemas import answers
+from server.schemas.task_bodies import BiddingTaskChange, NewBiddingTask
+from server.task_log import DEFAULT_CYCLES, DEFAULT_LINES, MOST_LINES
+from strategy.config import CHOICES, MAX_SATS
+
+_TAG = "bidding tasks"
+_TAKEN = "There is a task for this slug already."
+_NOT_ALLOWED = "The plan is over, or the address is not whitelisted any more."
+_NO_SUCH_SLUG = "The marketplace does not know it."
+
+OPERATIONS = {
+    "GET /api/tasks": Operation(
+        id="listTasks", tag=_TAG, summary="My bidding tasks", success=many(answers.BiddingTask, "Oldest first.")
+    ),
+    "POST /api/tasks": Operation(
+        id="createTask",
+        tag=_TAG,
+        summary="Create a bidding task",
+        body=NewBiddingTask,
+        success=one(answers.BiddingTask, "Created; it is stopped.", 201, ("Location",)),
+        errors={400: INVALID, 403: "The plan's task limit is reached.", 409: _TAKEN},
+    ),
+    "GET /api/tasks/{id}": Operation(
+        id="getTask",
+        tag=_TAG,
+        summary="One bidding task",
+        success=one(answers.BiddingTask, "The task."),
+        errors={404: NOT_YOURS},
+    ),
+    "PUT /api/tasks/{id}": Operation(
+        id="changeTask",
+        tag=_TAG,
+        summary="Change a bidding task",
+        text="Changes only what is given; the worker of a running task is restarted with it.",
+        body=BiddingTaskChange,
+        success=one(answers.BiddingTask, "The task as it is now."),
+        errors={400: INVALID, 403: _NOT_ALLOWED, 404: NOT_YOURS, 409: _TAKEN, 503: MANAGER_AWAY},
+    ),
+    "DELETE /api/tasks/{id}": Operation(
+        id="deleteTask",
+        tag=_TAG,
+        summary="Stop and delete a bidding task",
+        success=one(answers.DeletedBiddingTask, "Deleted; its bids are cancelled."),
+        errors={404: NOT_YOURS, 503: MANAGER_AWAY},
+    ),
+    "POST /api/tasks/{id}/start": Operation(
+        id="startTask",
+        tag=_TAG,
+        summary="Start a bidding task",
+        text="Answers when its worker runs. Starting a running task does nothing.",
+        success=one(answers.BiddingTask, "It runs."),
+        errors={
+            400: "Its config asks for what cannot be done (yet); `details` has it.",
+            403: _NOT_ALLOWED,
+            404: NOT_YOURS,
+            503: MANAGER_AWAY,
+        },
+    ),
+    "POST /api/tasks/{id}/stop": Operation(
+        id="stopTask",
+        tag=_TAG,
+        summary="Stop a bidding task",
+        text="Answers when its worker is gone and, with `cancelOnStop`, its bids are cancelled.",
+        success=one(answers.StoppedBiddingTask, "It is stopped."),
+        errors={404: NOT_YOURS, 503: "The manager is away; the wish is kept and holds when it is back."},
+    ),
+    "GET /api/tasks/{id}/bids": Operation(
+        id="listBids",
+        tag=_TAG,
+        summary="Live bids of a task",
+        text="Read from the marketplace, at most 2 seconds old.",
+        success=many(answers.Bid, "Best rank first."),
+        errors={404: NOT_YOURS, 502: UNREADABLE, 503: SIGNER_AWAY},
+    ),
+    "GET /api/tasks/{id}/cycles": Operation(
+        id="listCycles",
+        tag=_TAG,
+        summary="What a task saw, planned and did",
+        query=(
+            Parameter(
+                "limit",
+                {"type": "integer", "minimum": 1, "maximum": KEPT, "default": DEFAULT_CYCLES},
+                f"Most cycles to answer; the newest {KEPT} are kept.",
+            ),
+        ),
+        success=many(answers.Cycle, "Newest first."),
+        errors={400: INVALID, 404: NOT_YOURS},
+    ),
+    "GET /api/tasks/{id}/log": Operation(
+        id="readLog",
+        tag=_TAG,
+        summary="End of a task's log",
+        query=(
+            Parameter(
+                "lines",
+                {"type": "integer", "minimum": 1, "maximum": MOST_LINES, "default": DEFAULT_LINES},
+                "Most lines to answer.",
+            ),
+        ),
+        success=one(answers.TaskLog, "The newest lines, at most 256 KiB."),
+        errors={400: INVALID, 404: NOT_YOURS, 503: "The log cannot be read."},
+    ),
+    "GET /api/tasks/floor": Operation(
+        id="getFloor",
+        tag="market",
+        summary="Floor of a collection or rune",
+        query=(
+            Parameter("slug", {"type": "string", "minLength": 1}, "Collection slug or rune ticker.", required=True),
+            Parameter(
+                "type",
+                {"type": "string", "enum": list(CHOICES["type"]), "default": "ordinals"},
+                "What the slug names.",
+            ),
+        ),
+        success=one(answers.Floor, "The floor now, at most 10 seconds old."),
+        errors={400: INVALID, 404: _NO_SUCH_SLUG, 502: UNREADABLE},
+    ),
+    "GET /api/tasks/rune-market": Operation(
+        id="getRuneMarket",
+        tag="market",
+        summary="Floor and average price of a rune",
+        query=(
+            Parameter("ticker", {"type": "string", "minLength": 1}, "Rune ticker.", required=True),
+            Parameter(
+                "depth",
+                {"type": "integer", "minimum": 1, "maximum": MAX_SATS, "default": 1_000_000},
+                "How many sats of the order book the average walks.",
+            ),
+        ),
+        success=one(answers.RuneMarket, "The asks now, at most 10 seconds old."),
+        errors={400: INVALID, 404: _NO_SUCH_SLUG, 502: UNREADABLE},
+    ),
+}

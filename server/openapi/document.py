@@ -1,0 +1,181 @@
+"""The OpenAPI 3.1 document: the route table, what is said of its operations, and the schemas that validate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+
+from server.base import Handler
+from server.gate import MAX_BODY
+from server.openapi import bidding, listing, service, sign_in
+from server.openapi.operation import JSON, Answer, Operation, Parameter
+from server.schemas.answers import Error
+from server.schemas.listing_config import INSCRIPTION
+
+Document = dict[str, Any]
+
+OPERATIONS: dict[str, Operation] = {
+    **sign_in.OPERATIONS,
+    **bidding.OPERATIONS,
+    **listing.OPERATIONS,
+    **service.OPERATIONS,
+}
+
+_TEXT = """\
+Bidkeeper keeps bids and listings alive on marketplaces of Bitcoin Ordinals and Runes.
+
+Every call but those to sign in needs `Authorization: Bearer TOKEN`. Checks come in the order 401, 404, 400, 409, 403. \
+Every answer but success is an `Error`. Any path answers 404 when it is nothing, 405 with `Allow` to another method, \
+and 400, 413 or 415 to a body that is badly framed, too large or multipart, also where none is wanted. Sats are whole \
+numbers; a price per token is a decimal number with all its digits, so read it as one if money depends on it."""
+_REF = "#/components/schemas/{model}"
+# The groups of the route table's patterns, and the parameters they are.
+_GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
+    "([0-9]+)": ("id", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
+    "([^/]+)": ("inscriptionId", {"type": "string", "pattern": f"^{INSCRIPTION}$"}),
+}
+_HEADERS = {
+    "Location": "Path of what was created.",
+    "WWW-Authenticate": "`Bearer`.",
+    "Retry-After": "Seconds.",
+}
+_OF_ERRORS = {429: ("Retry-After",)}
+_COMMON = {
+    401: ("Unauthorized", "The bearer token is missing, malformed, unknown or over.", ("WWW-Authenticate",)),
+    413: ("TooLarge", f"The body has more than {MAX_BODY} bytes.", ()),
+    415: ("Multipart", "The body is multipart.", ()),
+}
+
+
+def document(routes: Iterable[tuple[str, type[Handler]]]) -> Document:
+    """The description of `routes`. Raises KeyError for an operation of which nothing is said."""
+    paths: dict[str, dict[str, Any]] = {}
+    for pattern, handler in routes:
+        path, parameters = _path(pattern)
+        paths[path] = {
+            method.lower(): _operation(OPERATIONS[f"{method} {path}"], method, parameters)
+            for method in handler.allowed()
+        }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Bidkeeper",
+            "version": version("bidkeeper"),
+            "description": _TEXT,
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in OPERATIONS.values())],
+        "paths": paths,
+        "components": {
+            "schemas": _schemas(),
+            "responses": {name: _error(text, headers) for name, text, headers in _COMMON.values()},
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "From `signIn`."}},
+        },
+    }
+
+
+def _path(pattern: str) -> tuple[str, list[dict[str, Any]]]:
+    parameters = []
+    for group, (name, schema) in _GROUPS.items():
+        if group in pattern:
+            pattern = pattern.replace(group, f"{{{name}}}")
+            parameters.append({"name": name, "in": "path", "required": True, "schema": schema})
+    return pattern, parameters
+
+
+def _operation(operation: Operation, method: str, parameters: list[dict[str, Any]]) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation.id,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+    }
+    if operation.text:
+        described["description"] = operation.text
+    described["security"] = _security(operation)
+    if parameters or operation.query:
+        described["parameters"] = [*parameters, *map(_parameter, operation.query)]
+    if operation.body is not None:
+        described["requestBody"] = {"required": True, "content": {JSON: {"schema": _reference(operation.body)}}}
+    described["responses"] = dict(sorted(_responses(operation, method)))
+    return described
+
+
+def _security(operation: Operation) -> list[dict[str, list[str]]]:
+    bearer: dict[str, list[str]] = {"bearer": []}
+    if operation.may_sign_in:
+        return [{}, bearer]
+    return [] if operation.is_open else [bearer]
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "in": "query",
+        "required": parameter.required,
+        "description": parameter.text,
+        "schema": dict(parameter.schema),
+    }
+
+
+def _responses(operation: Operation, method: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for status, answer in operation.success.items():
+        yield str(status), _answer(answer)
+    for status, text in operation.errors.items():
+        yield str(status), _error(text, _OF_ERRORS.get(status, ()))
+    common = [401] if not operation.is_open else []
+    if method != "GET":
+        common += [413, 415]
+    for status in common:
+        yield str(status), {"$ref": f"#/components/responses/{_COMMON[status][0]}"}
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object" if answer.media == JSON else "string"}
+    if answer.model is not None:
+        schema = _reference(answer.model)
+    if answer.is_list:
+        schema = {"type": "array", "items": schema}
+    return _response(answer.text, answer.media.partition(";")[0], schema, answer.headers)
+
+
+def _error(text: str, headers: Iterable[str]) -> dict[str, Any]:
+    return _response(text, JSON, _reference(Error), headers)
+
+
+def _response(text: str, media: str, schema: Mapping[str, Any], headers: Iterable[str]) -> dict[str, Any]:
+    response: dict[str, Any] = {"description": text, "content": {media: {"schema": schema}}}
+    described = {name: {"description": _HEADERS[name], "schema": {"type": "string"}} for name in headers}
+    return response | ({"headers": described} if described else {})
+
+
+def _reference(model: type[BaseModel]) -> dict[str, Any]:
+    return {"$ref": _REF.format(model=model.__name__)}
+
+
+class _Plain(GenerateJsonSchema):
+    """Without titles that only repeat a field's name in other letters."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def _schemas() -> dict[str, Any]:
+    models: dict[str, type[BaseModel]] = {"Error": Error}
+    for operation in OPERATIONS.values():
+        found = [operation.body, *(answer.model for answer in operation.success.values())]
+        models |= {model.__name__: model for model in found if model is not None}
+    _, schema = models_json_schema(
+        [(model, "validation") for model in models.values()], ref_template=_REF, schema_generator=_Plain
+    )
+    return {name: _tidy(found) for name, found in sorted(schema["$defs"].items())}
+
+
+def _tidy(schema: dict[str, Any]) -> dict[str, Any]:
+    """A docstring's line breaks are its file's, not its reader's."""
+    return schema | {"description": re.sub(r"(?<!\n)\n(?!\n)", " ", schema.get("description", ""))}

@@ -1,0 +1,74 @@
+"""What the description says of one operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of the query; `schema` is JSON Schema."""
+
+    name: str
+    schema: Mapping[str, Any]
+    text: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer's body: one `model`, a list of them, or text of another `media` type."""
+
+    text: str
+    model: type[BaseModel] | None = None
+    is_list: bool = False
+    media: str = JSON
+    headers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one path. `errors` say when each status other than success is answered.
+
+    Left out there is what the description adds by itself: 401 unless `is_open`, and what is refused of any body.
+    With `may_sign_in` a token may be sent and need not be.
+    """
+
+    id: str
+    tag: str
+    summary: str
+    success: Mapping[int, Answer]
+    errors: Mapping[int, str] = field(default_factory=dict)
+    body: type[BaseModel] | None = None
+    query: tuple[Parameter, ...] = ()
+    is_open: bool = False
+    may_sign_in: bool = False
+    text: str = ""
+
+
+NOT_YOURS = "There is no such task, or it is somebody else's."
+INVALID = "The body or the query is wrong; `details` has every fault."
+UNREADABLE = "The marketplace cannot be read."
+SIGNER_AWAY = "The signer cannot be asked, or is locked."
+MANAGER_AWAY = "The manager, or a process that it needs, is away; nothing was changed."
+
+
+def one(model: type[BaseModel], text: str, status: int = 200, headers: tuple[str, ...] = ()) -> dict[int, Answer]:
+    """Success that answers one object."""
+    return {status: Answer(text, model, headers=headers)}
+
+
+def many(model: type[BaseModel], text: str) -> dict[int, Answer]:
+    """Success that answers a list."""
+    return {200: Answer(text, model, is_list=True)}
+
+
+def page(media: str, text: str) -> dict[int, Answer]:
+    """Success that answers a text of the type `media`."""
+    return {200: Answer(text, media=media)}

@@ -1,0 +1,299 @@
+"""What operations answer, as it is described to callers; tests hold every real answer against it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from server.schemas.plain import SATS, to_camel
+from server.schemas.task_bodies import AutolistConfig, BiddingConfig
+
+Kind = Literal["ordinals", "rune"]
+Seconds = Annotated[int, Field(description="Unix time in seconds.")]
+Price = Annotated[float, Field(ge=0, description="Sats per token; exact, with as many digits as it has.")]
+
+
+def _no_defaults(schema: dict[str, Any]) -> None:
+    """A default only marks what may be missing; it is not what a missing field means."""
+    for property_ in schema.get("properties", {}).values():
+        property_.pop("default", None)
+
+
+class Answer(BaseModel):
+    """An answer's object. Callers should let fields pass that they do not know."""
+
+    model_config = ConfigDict(alias_generator=to_camel, json_schema_extra=_no_defaults)
+
+
+class Error(Answer):
+    """What every answer but success says."""
+
+    error: Annotated[str, Field(description="What went wrong, always in the same words.")]
+    message: Annotated[str, Field(description="What is behind it or what to do.")] = ""
+    details: Annotated[list[str], Field(description="Every fault as `field: what is wrong`.")] = []
+
+
+class Challenge(Answer):
+    """A text to sign."""
+
+    challenge_id: UUID
+    message: Annotated[str, Field(description="What the wallet signs, to the letter.")]
+    expires_at: Seconds
+
+
+class SessionUser(Answer):
+    """Who has signed in."""
+
+    id: int
+    address: str
+    ordinals_address: str
+    plan: str
+    is_admin: bool
+
+
+class Session(Answer):
+    """A new session."""
+
+    token: Annotated[str, Field(description="The bearer token; it is not shown again.")]
+    user: SessionUser
+
+
+class Success(Answer):
+    """It is done."""
+
+    success: Literal[True]
+
+
+class PlanDetails(Answer):
+    """A plan's limits and price."""
+
+    name: str
+    max_tasks: int
+    max_bids_per_task: int
+    price_sats: int
+    duration_days: int
+
+
+class Subscription(Answer):
+    """Which plan, until when."""
+
+    plan: str
+    expires_at: datetime
+    status: Literal["active", "expired"]
+
+
+class Stats(Answer):
+    """How much of the plan is used."""
+
+    task_count: int
+    max_tasks: int
+    exposure: Annotated[int, Field(ge=0, description="Sats of all orders that are not closed.")]
+    max_exposure: int
+
+
+class Profile(Answer):
+    """The caller's account."""
+
+    id: int
+    address: str
+    ordinals_address: Annotated[str, Field(description="Where bought inscriptions and runes go.")]
+    display_name: str | None
+    plan: str
+    plan_details: PlanDetails
+    is_admin: bool
+    subscription: Subscription
+    stats: Stats
+    created_at: datetime
+
+
+class LastCycle(Answer):
+    """What the newest cycle did."""
+
+    time: Seconds
+    action: str
+
+
+class BiddingTask(Answer):
+    """A ladder of bids on one collection or rune."""
+
+    id: int
+    slug: str
+    type: Kind
+    is_running: bool
+    config: BiddingConfig
+    last_cycle: LastCycle | None
+    last_error: Annotated[str | None, Field(description="What keeps the last cycle from doing its job.")]
+    created_at: datetime
+
+
+class StoppedBiddingTask(BiddingTask):
+    """A bidding task after its stop."""
+
+    open_bids: Annotated[int, Field(ge=0, description="Orders that are not closed yet; they are drained.")]
+
+
+class DeletedBiddingTask(Success):
+    """The task is gone."""
+
+    open_bids: Annotated[int, Field(ge=0, description="Orders that are not closed yet; they are drained.")]
+
+
+class Trait(Answer):
+    """One trait of a collection."""
+
+    type: str
+    value: str
+
+
+class Bid(Answer):
+    """A live bid as the marketplace shows it."""
+
+    id: str
+    price: Annotated[int, Field(ge=0, description="Sats of the whole order, for runes too.")]
+    quantity: Annotated[float, Field(gt=0)]
+    slug: str
+    type: Kind
+    trait: Trait | None
+    expires_at: datetime
+    rank: Annotated[int, Field(ge=1, description="Place among all bids on the slug; of equal bids the older is ahead.")]
+    is_highest: bool
+
+
+class CycleDetail(Answer):
+    """What one cycle saw, planned and did. A cycle that got nowhere has `errors` only."""
+
+    model_config = ConfigDict(extra="allow")
+
+    errors: list[str]
+    seen: dict[str, Any] = {}
+    marks: list[str] = []
+    rungs: list[dict[str, Any]] = []
+    bids: list[dict[str, Any]] = []
+    cancelled: list[int] = []
+    strays: list[str] = []
+    foreign: list[dict[str, Any]] = []
+
+
+class Cycle(Answer):
+    """One cycle of a task."""
+
+    time: Seconds
+    action: str
+    error: str | None
+    detail: CycleDetail
+
+
+class TaskLog(Answer):
+    """The end of a task's log."""
+
+    lines: Annotated[list[str], Field(description="Oldest first, secrets masked; empty before the first start.")]
+
+
+class Floor(Answer):
+    """The cheapest listing of a collection, or the best price per token of a rune."""
+
+    floor_price: Annotated[float | None, Field(description="Sats; null when nothing is listed.")]
+    listed_count: Annotated[int, Field(ge=0)]
+
+
+class RuneMarket(Answer):
+    """The asks of a rune."""
+
+    ticker: str
+    floor: Price | None
+    vwap: Price | None
+    depth_sats: Annotated[int, Field(ge=0, description="What was walked of the order book.")]
+
+
+class AutolistTask(Answer):
+    """A listing of one inscription."""
+
+    id: int
+    inscription_id: str
+    collection_id: str | None
+    is_running: bool
+    config: AutolistConfig
+    listing: None
+    last_cycle: LastCycle | None
+    last_error: str | None
+    created_at: datetime
+
+
+class DeletedAutolistTask(Success):
+    """The task is gone."""
+
+    listing_cancelled: bool
+
+
+class WalletInscription(Answer):
+    """An inscription at one of the caller's addresses; what the venue does not tell is null."""
+
+    id: str
+    name: str | None
+    collection_id: str | None
+    collection_name: str | None
+    image_url: str | None
+    listed: bool
+    listing_price: SATS | None
+    address: str
+
+
+class Inscription(Answer):
+    """One inscription; what the venue does not tell is null."""
+
+    id: str
+    inscription_number: int | None
+    name: str | None
+    collection_id: str | None
+    collection_name: str | None
+    image_url: str | None
+    content_url: str | None
+    content_type: str | None
+    owner: str | None
+    location: str | None
+    output: str | None
+    output_value: int | None
+    genesis_transaction: str | None
+    listed: bool
+    listing_price: int | None
+    seller: str | None
+    top_bid: int | None
+
+
+class MarketplaceWallet(Answer):
+    """The marketplace's wallet that pays for the caller's bids."""
+
+    address: str
+    balance_sats: Annotated[int, Field(ge=0)]
+
+
+class Wallet(Answer):
+    """The caller's addresses here and the money behind their bids."""
+
+    payment: Annotated[str, Field(description="Bids are signed and funded here.")]
+    vault: Annotated[str, Field(description="Listings are signed here.")]
+    ordinals_address: str
+    bidding_wallet: MarketplaceWallet | None
+    exposure: Annotated[int, Field(ge=0)]
+    balance_error: Annotated[str, Field(description="Why biddingWallet is null.")] = ""
+
+
+class Alive(Answer):
+    """This process lives."""
+
+    status: Literal["ok"]
+
+
+class Ready(Answer):
+    """Everything answers."""
+
+    status: Literal["ready"]
+
+
+class NotReady(Error):
+    """Who does not answer, and why."""
+
+    missing: list[str]

@@ -1,0 +1,161 @@
+"""How the fields of both kinds of task are described to callers: as a new task, as a change, and as stored config.
+
+Names and types come from the schemas that validate, ranges, choices and defaults from the rules they ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from pydantic import ConfigDict
+
+from server.schemas.bid_config import BidConfigFields
+from server.schemas.listing_config import MAX_MARGIN, MAX_PERCENT, ListingConfig, ListingFields
+from server.schemas.plain import to_camel
+from strategy import config as rules
+from strategy.config import BidConfig
+
+Schema = dict[str, Any]
+
+_BID_TEXTS = {
+    "slug": "Collection slug, or rune ticker with or without its bullets.",
+    "type": "What the slug names.",
+    "bid_mode": "Whether the range is a fraction of the floor or fixed sats.",
+    "bid_percent_low": "Low end of the range as a fraction of the floor (0.15 is 15 %).",
+    "bid_percent_high": "High end of the range as a fraction of the floor.",
+    "bid_fixed_low": "Low end of the range in sats, in fixed mode.",
+    "bid_fixed_high": "High end of the range in sats, in fixed mode.",
+    "bid_count": "Bids kept at the same time; cut to what the plan allows.",
+    "hardcap_sats": "No bid is above it. Required in percent mode, where 0 is refused.",
+    "max_bid_total": "Most sats of all the task's bids together; 0 is unlimited.",
+    "bid_expiry_minutes": f"Life of a bid; null is {rules.DEFAULT_EXPIRY_MINUTES}.",
+    "loop_seconds": f"Time between two cycles; null is {rules.DEFAULT_LOOP_SECONDS}.",
+    "outbid_enabled": "Bid above competitors.",
+    "outbid_mode": "Whether outbidding adds sats or a fraction.",
+    "outbid_amount": "Sats added above a competitor, in fixed mode.",
+    "outbid_percent": "Fraction added above a competitor, in percent mode (0.01 is 1 %).",
+    "update_bid_enabled": "Replace bids when the market moves.",
+    "only_bid_if_highest": "Cancel bids that are not the highest.",
+    "bid_type": "Bids on the whole collection or on one trait.",
+    "trait_type": "Trait category, for trait bids.",
+    "trait_value": "Trait value, for trait bids.",
+    "quantity": "Tokens per bid (runes, quantity mode).",
+    "quantity_mode": "Whether a rune order is sized by tokens or by sats.",
+    "sats_per_order": "Size of a rune order, in sats mode.",
+    "use_vwap": "Use the volume-weighted average price instead of the floor (runes).",
+    "depth_sats": "Depth of the order book that the average looks at.",
+    "fee_rate": "A tier, or sat/vB from 1 to 10000 with at most 3 decimals.",
+    "cancel_on_stop": "Cancel the task's bids when it is stopped.",
+    "max_fills": "End after so many fills; 0 is never.",
+    "spend_cap_sats": "End after so many sats spent; 0 is never.",
+    "dry_run": "Plan and report, place nothing.",
+}
+_LISTING_TEXTS = {
+    "inscription_id": "The inscription to list; it cannot be changed later.",
+    "collection_id": "Its collection; taken from an earlier look at the inscription when left out.",
+    "price_mode": "How the price is found.",
+    "price_percent": "Price as a multiple of the reference price (1.05 is 5 % above it).",
+    "price_sats": "The price, in fixed mode, where 0 is refused.",
+    "undercut_sats": "How far below the cheapest listing, in undercut mode.",
+    "min_price_sats": "The price is never below it.",
+    "cost_sats": "What the inscription cost; null is unknown.",
+    "min_margin": "Least gain over the cost as a fraction (0.1 is 10 %).",
+    "reference": "The price that pricePercent multiplies.",
+}
+
+
+def _described(schema: Schema, texts: Mapping[str, str]) -> None:
+    """Every field gets its words and loses its default, which only marks what may be left out."""
+    for name, text in texts.items():
+        property_ = schema["properties"][to_camel(name)]
+        property_.pop("default", None)
+        property_["description"] = text
+
+
+def _bid_rules(schema: Schema) -> None:
+    _described(schema, _BID_TEXTS)
+    of = {name: schema["properties"][to_camel(name)] for name in _BID_TEXTS}
+    for name, choices in rules.CHOICES.items():
+        of[name]["enum"] = list(choices)
+    for name, (least, most) in rules.WHOLE_RANGES.items():
+        # Of `integer or null`, the range belongs to the first.
+        of[name].get("anyOf", [of[name]])[0].update(minimum=least, maximum=most)
+    for name in rules.PERCENTS:
+        of[name].update(exclusiveMinimum=0, maximum=rules.MAX_PERCENT)
+    of["quantity"]["exclusiveMinimum"] = 0
+    of["fee_rate"]["anyOf"] = [
+        {"type": "string", "enum": list(rules.FEE_TIERS)},
+        {"type": "number", "minimum": 1, "maximum": 10_000},
+    ]
+    for name in ("trait_type", "trait_value"):
+        of[name]["maxLength"] = rules.MAX_TEXT
+
+
+def _listing_rules(schema: Schema) -> None:
+    _described(schema, _LISTING_TEXTS)
+    schema["properties"]["pricePercent"].update(exclusiveMinimum=0, maximum=MAX_PERCENT)
+    schema["properties"]["minMargin"].update(minimum=0, maximum=MAX_MARGIN)
+
+
+def _new(describe: Callable[[Schema], None], config: Any, required: str) -> Callable[[Schema], None]:
+    """With defaults, and one field that has none."""
+
+    def describe_new(schema: Schema) -> None:
+        describe(schema)
+        for field in fields(config):
+            if field.name != required:
+                schema["properties"][to_camel(field.name)]["default"] = field.default
+        schema["required"] = [to_camel(required)]
+
+    return describe_new
+
+
+def _stored(describe: Callable[[Schema], None], config: Any) -> Callable[[Schema], None]:
+    """With every field of the config and no other."""
+
+    def describe_stored(schema: Schema) -> None:
+        describe(schema)
+        names = [to_camel(field.name) for field in fields(config)]
+        schema["properties"] = {name: schema["properties"][name] for name in names}
+        schema["required"] = names
+        del schema["additionalProperties"]
+
+    return describe_stored
+
+
+class NewBiddingTask(BidConfigFields):
+    """A bidding task to be created. A field of a mode that is not selected is stored and not used."""
+
+    model_config = ConfigDict(json_schema_extra=_new(_bid_rules, BidConfig, "slug"))
+
+
+class BiddingTaskChange(BidConfigFields):
+    """Fields of a bidding task's config; those that are left out stay as they are."""
+
+    model_config = ConfigDict(json_schema_extra=_bid_rules)
+
+
+class BiddingConfig(BidConfigFields):
+    """A bidding task's config: every field with its effective value."""
+
+    model_config = ConfigDict(json_schema_extra=_stored(_bid_rules, BidConfig))
+
+
+class NewAutolistTask(ListingFields):
+    """An auto-list task to be created."""
+
+    model_config = ConfigDict(json_schema_extra=_new(_listing_rules, ListingConfig, "inscription_id"))
+
+
+class AutolistTaskChange(ListingFields):
+    """Fields of an auto-list task; those that are left out stay as they are."""
+
+    model_config = ConfigDict(json_schema_extra=_listing_rules)
+
+
+class AutolistConfig(ListingFields):
+    """An auto-list task's config: every field with its effective value."""
+
+    model_config = ConfigDict(json_schema_extra=_stored(_listing_rules, ListingConfig))

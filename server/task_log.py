@@ -1,0 +1,95 @@
+"""What a task did, for its owner: the end of its log, and its newest cycles."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from pathlib import Path
+
+from pydantic.alias_generators import to_camel
+
+from core.log import mask
+from models.cycles import KEPT, Cycle, cycles_of
+from server import json_out
+from server.base import SignedIn
+from server.bidding_tasks import BiddingTaskHandler
+from server.errors import ApiError, invalid
+from server.json_out import Raw
+
+MOST_LINES = 1000
+DEFAULT_LINES = 200
+MOST_BYTES = 256 * 1024
+DEFAULT_CYCLES = 50
+
+# A key with an underscore. A quote after a backslash is part of a text, and only a key is followed by a colon.
+_SNAKE_KEY = re.compile(r'(?<!\\)"([a-z0-9]+(?:_[a-z0-9]+)+)"(?=\s*:)')
+
+log = logging.getLogger(__name__)
+
+
+class LogHandler(BiddingTaskHandler):
+    """GET /api/tasks/:id/log"""
+
+    def get(self, task_id: str) -> None:
+        task = self.task(task_id)
+        most = count_in(self, "lines", DEFAULT_LINES, MOST_LINES)
+        path = self.services.settings.log_dir / f"task-{task.id}.log"
+        try:
+            lines = end_of(path, most)
+        except OSError as error:
+            log.error("failed to read %s: %s", path.name, error.strerror)
+            raise ApiError(503, "The log cannot be read") from error
+        self.answer({"lines": lines})
+
+
+class CyclesHandler(BiddingTaskHandler):
+    """GET /api/tasks/:id/cycles"""
+
+    def get(self, task_id: str) -> None:
+        task = self.task(task_id)
+        most = count_in(self, "limit", DEFAULT_CYCLES, KEPT)
+        self.answer([_as_json(cycle) for cycle in cycles_of(task.id, most)])
+
+
+def count_in(handler: SignedIn, name: str, default: int, most: int) -> int:
+    """The query's parameter `name`, from 1 to `most`. Raises ApiError (400)."""
+    text = handler.query(name).get(name, str(default))
+    if text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most:
+        return int(text)
+    raise invalid([f"{name}: must be a whole number from 1 to {most}"])
+
+
+def end_of(path: Path, most: int) -> list[str]:
+    """The last `most` lines within the last MOST_BYTES of the file, without secrets; none when there is no file.
+
+    Raises OSError.
+    """
+    try:
+        with path.open("rb") as file:
+            start = max(0, os.fstat(file.fileno()).st_size - MOST_BYTES)
+            file.seek(start)
+            found = file.read(MOST_BYTES)
+    except FileNotFoundError:
+        return []
+    if start:
+        # The first line may be cut, in the middle of a secret that then looks like none.
+        found = found.partition(b"\n")[2]
+    lines = found.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    # One line more is masked than shown: what begins as a secret there ends as one on the next.
+    shown = mask("\n".join(lines[-most - 1 :])).split("\n")[-most:]
+    return shown if found else []
+
+
+def _as_json(cycle: Cycle) -> dict[str, object]:
+    return {
+        "time": json_out.seconds(cycle.time_ms),
+        "action": cycle.action,
+        "error": cycle.error,
+        "detail": camel_keys(cycle.detail),
+    }
+
+
+def camel_keys(text: str) -> Raw:
+    """JSON text with its snake_case keys in camelCase; values stay as they are. Not decoded, for details are large."""
+    return Raw(_SNAKE_KEY.sub(lambda key: f'"{to_camel(key[1])}"', text))

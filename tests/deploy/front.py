@@ -1,0 +1,175 @@
+"""The real nginx with the configuration as it is shipped, on ports of its own, and a stand-in for the servers."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from tests.conftest import need
+from tests.e2e.installation import free_ports, until
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+
+
+def nginx() -> str:
+    """Where nginx is; skips the test without it."""
+    found = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    need("nginx", found)
+    return str(found)
+
+
+def put(text: str, **places: str) -> str:
+    """`text` with what is shipped replaced; each must be there, so that a change of the shipped text shows."""
+    for old, new in places.items():
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+def configure(directory: Path, servers: tuple[int, int], change: Callable[[str], str] = str) -> tuple[Path, int]:
+    """Writes the shipped configuration to `directory` with ports and paths of this test; gives its file and port."""
+    (port,) = free_ports(1)
+    temporary = "".join(f"{name}_temp_path {directory}/{name};\n" for name in TEMPORARY)
+    text = change((DEPLOY / "nginx.conf").read_text())
+    places = {
+        "/run/nginx.pid": f"{directory}/nginx.pid",
+        "/var/log/nginx": str(directory),
+        "http {": "http {\n" + temporary,
+    }
+    if "127.0.0.1:8080" in text:
+        places["127.0.0.1:8080"] = f"127.0.0.1:{port}"
+    file = directory / "nginx.conf"
+    file.write_text(put(text, **places))
+    shutil.copytree(DEPLOY / "bidkeeper", directory / "bidkeeper")
+    service = directory / "bidkeeper" / "service.conf"
+    first, second = (f"127.0.0.1:{server}" for server in servers)
+    service.write_text(put(service.read_text(), **{"127.0.0.1:8888": first, "127.0.0.1:8889": second}))
+    return file, port
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: str
+
+
+@dataclass
+class Front:
+    """nginx at `url`."""
+
+    port: int
+    directory: Path
+    url: str = ""
+
+    def __post_init__(self) -> None:
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def connection(self, client: str = "127.0.0.1") -> http.client.HTTPConnection:
+        """A connection from `client`, an address of this machine's loopback net: each is a client of its own."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(client, 0))
+
+    def call(
+        self, method: str, path: str, body: bytes | None = None, client: str = "127.0.0.1", **headers: str
+    ) -> Answer:
+        with contextlib.closing(self.connection(client)) as connection:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, named)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+            # Lower case; one that came twice would show as a list.
+            return Answer(answer.status, {name.lower(): answer.headers[name] for name in answer.headers}, text)
+
+    def raw(self, request: bytes) -> bytes:
+        """All that comes back for these bytes until nginx closes the connection."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+            connection.sendall(request)
+            with connection.makefile("rb") as stream:
+                return stream.read()
+
+
+@contextlib.contextmanager
+def front(servers: tuple[int, int]) -> Iterator[Front]:
+    program = nginx()
+    directory = Path(tempfile.mkdtemp(prefix="bk-nginx-"))
+    directory.chmod(0o755)
+    file, port = configure(directory, servers)
+    process = subprocess.Popen([program, "-c", file, "-p", directory, "-g", "daemon off;"], stderr=subprocess.PIPE)
+    try:
+        until(lambda: process.poll() is not None or _listens(port), "nginx listens")
+        assert process.poll() is None, process.stderr and process.stderr.read().decode()
+        yield Front(port, directory)
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+        shutil.rmtree(directory)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@dataclass
+class Seen:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class StandIn:
+    """What reached it, and how it answers: `behave` answers on the handler, and by default says 200."""
+
+    port: int = 0
+    seen: list[Seen] = field(default_factory=list)
+    behave: Callable[[BaseHTTPRequestHandler], None] | None = None
+
+
+@contextlib.contextmanager
+def stand_in() -> Iterator[StandIn]:
+    """A server that keeps what it is asked."""
+    state = StandIn()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            state.seen.append(Seen(self.command, self.path, dict(self.headers), body))
+            if state.behave is not None:
+                state.behave(self)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = answer
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    state.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

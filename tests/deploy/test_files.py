@@ -1,0 +1,76 @@
+"""What is shipped for servers names everything there is, and says the same in each place."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import runpy
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from core.settings import OPTIONS, SECRETS
+from tests.deploy.front import DEPLOY
+
+ROOT = DEPLOY.parent
+PACKAGES = re.search(r"^PACKAGES := (.*)$", (ROOT / "Makefile").read_text(), re.M)
+KEPT_APART = {"user", "umask", "directory", "command", "stdout_logfile"}
+
+
+def programs(path: Path) -> dict[str, dict[str, str]]:
+    parser = configparser.RawConfigParser()
+    parser.read(path)
+    return {name: dict(parser[name]) for name in parser.sections() if name.startswith("program:")}
+
+
+def test_the_service_runs_the_programs_of_up_in_the_same_way() -> None:
+    alone, service = programs(ROOT / "supervisord.conf"), programs(DEPLOY / "supervisord.conf")
+    assert alone.keys() == service.keys()
+    for name, options in service.items():
+        same = {key: value for key, value in options.items() if key not in KEPT_APART}
+        assert same == {key: value for key, value in alone[name].items() if key not in KEPT_APART}, name
+        assert options["command"].split()[1:] == alone[name]["command"].split()[1:]
+
+
+def test_signer_and_gateway_have_users_of_their_own() -> None:
+    users = {name: options["user"] for name, options in programs(DEPLOY / "supervisord.conf").items()}
+    assert users.pop("program:signer") == "bidkeeper-signer"
+    assert users.pop("program:gateway") == "bidkeeper-gateway"
+    assert set(users.values()) == {"bidkeeper"}
+
+
+def test_the_service_knows_only_settings_that_there_are() -> None:
+    known = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name.upper()}_FILE" for name in SECRETS}
+    named = re.findall(r"^#?(BIDKEEPER_\w+)=", (DEPLOY / "environment").read_text(), re.M)
+    assert set(named) - known == {"BIDKEEPER_WITH_SIMULATOR", "BIDKEEPER_CONFIG"}
+
+
+@pytest.mark.parametrize("name", ["install.sh", "Dockerfile"])
+def test_every_package_is_installed(name: str) -> None:
+    assert PACKAGES
+    text = (DEPLOY / name).read_text()
+    assert [package for package in PACKAGES[1].split() if not re.search(rf"\b{package}\b", text)] == []
+
+
+@pytest.mark.parametrize("name", ["install.sh", "bidkeeper-as-its-user"])
+def test_the_scripts_can_be_parsed(name: str) -> None:
+    subprocess.run(["bash", "-n", DEPLOY / name], check=True)
+    assert (DEPLOY / name).stat().st_mode & 0o111
+
+
+def test_what_is_installed_is_pinned_and_no_tool_of_the_tests() -> None:
+    module = runpy.run_path(str(DEPLOY / "runtime_lock.py"))
+    names = module["runtime_names"]((ROOT / "setup.py").read_text())
+    part = module["subset"]((ROOT / "requirements.lock").read_text(), names)
+    found = set(re.findall(r"^([\w.-]+)==", part, re.M))
+    assert names <= found
+    assert {"pydantic-core", "urllib3", "annotated-types"} <= found
+    assert not found & {"pytest", "mypy", "ruff", "hypothesis", "responses"}
+    assert part.count("--hash=sha256:") > len(found)
+
+
+def test_a_dependency_that_is_not_locked_is_told() -> None:
+    module = runpy.run_path(str(DEPLOY / "runtime_lock.py"))
+    with pytest.raises(ValueError, match="the lock lacks nowhere"):
+        module["subset"]("tornado==6.5 \\\n    --hash=sha256:00\n", {"tornado", "nowhere"})

@@ -1,0 +1,246 @@
+"""What Prometheus is told, in its format, and whom it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from pathlib import Path
+
+import pytest
+from tornado.httputil import HTTPHeaders
+from tornado.netutil import bind_unix_socket
+
+from models import cycles
+from models.orders import Order
+from models.tasks import BiddingTask
+from server.app import make_server
+from server.metrics import PATIENCE_S, is_local
+from server.prometheus import Metric, render
+from tests.server.api import START_MS, Answer
+from tests.server.conftest import Service
+from tests.server.test_running import open_order
+
+_NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+_LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'
+_SAMPLE = re.compile(rf"({_NAME})(?:\{{({_LABEL}(?:,{_LABEL})*)\}})? (-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)")
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def parsed(text: str) -> tuple[Samples, dict[str, str]]:
+    """The samples and the type of each metric. Fails where the text breaks a rule of the format."""
+    assert text.endswith("\n")
+    samples: Samples = {}
+    kinds: dict[str, str] = {}
+    helped: set[str] = set()
+    newest = ""
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            newest = line.split(" ")[2]
+            assert newest not in helped, "all lines of one metric stand together"
+            helped.add(newest)
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert name == newest and name not in kinds
+            kinds[name] = kind
+        else:
+            found = _SAMPLE.fullmatch(line)
+            assert found is not None, line
+            assert found[1] == newest, line
+            labels = re.findall(_LABEL, found[2] or "")
+            assert len({name for name, _ in labels}) == len(labels), line
+            key = (found[1], frozenset(labels))
+            assert key not in samples, line
+            samples[key] = float(line.rpartition(" ")[2])
+    assert kinds.keys() == helped == {name for name, _ in samples}
+    for name, kind in kinds.items():
+        assert kind in ("gauge", "counter") and name.endswith("_total") == (kind == "counter"), name
+    return samples, kinds
+
+
+async def scrape(service: Service) -> Samples:
+    answer = await service.api("GET", "/metrics")
+    assert answer.status == 200
+    return parsed(answer.text)[0]
+
+
+def value(samples: Samples, name: str, **labels: str) -> float | None:
+    return samples.get((name, frozenset(labels.items())))
+
+
+def test_what_could_break_the_format_is_escaped() -> None:
+    metric = Metric("odd", "gauge", 'a\\b\n"c"', (({"a": 'x"\\\n{},= ', "b": ""}, 1.5), ({"a": "y"}, 2)))
+
+    assert render([metric]).splitlines() == [
+        '# HELP odd a\\\\b\\n"c"',
+        "# TYPE odd gauge",
+        'odd{a="x\\"\\\\\\n{},= ",b=""} 1.5',
+        'odd{a="y"} 2',
+    ]
+    parsed(render([metric]))
+    assert render([Metric("none", "gauge", "", ())]) == ""
+
+
+@pytest.mark.gen_test
+async def test_the_tables_are_counted_at_each_scrape(service: Service) -> None:
+    running, crashed, deleted = [await service.new_task(slug=slug) for slug in ("a", "b", "c")]
+    BiddingTask.update(desired="running", observed="running", token=1).where(BiddingTask.id == running).execute()
+    BiddingTask.update(desired="running", observed="crashed").where(BiddingTask.id == crashed).execute()
+    BiddingTask.update(deleted_ms=1).where(BiddingTask.id == deleted).execute()
+    first, second = open_order(service, running, 1), open_order(service, running, 2, "unknown")
+    Order.create(
+        **{
+            name: getattr(first, name) for name in ("kind", "task_id", "user_id", "venue", "wallet", "slug", "quantity")
+        },
+        intent="f" * 32,
+        price_sats=7,
+        expires_ms=1,
+        token=1,
+        state="closed",
+        created_ms=1,
+        updated_ms=1,
+    )
+    for _ in range(3):
+        cycles.record_cycle(running, 1, time_ms=START_MS, action="", error=None, detail="{}", memory="{}")
+
+    seen = await scrape(service)
+    BiddingTask.delete().execute()
+    later = await scrape(service)
+
+    assert value(seen, "bidkeeper_tasks", desired="running", observed="running") == 1
+    assert value(seen, "bidkeeper_tasks", desired="running", observed="crashed") == 1
+    assert value(seen, "bidkeeper_tasks", desired="stopped", observed="stopped") == 0
+    assert sum(count for (name, _), count in seen.items() if name == "bidkeeper_tasks") == 2
+    assert value(seen, "bidkeeper_cycles_total") == value(later, "bidkeeper_cycles_total") == 3
+    assert value(seen, "bidkeeper_orders", state="live") == 1
+    assert value(seen, "bidkeeper_orders", state="unknown") == 1
+    assert value(seen, "bidkeeper_orders", state="reserved") == 0
+    assert value(seen, "bidkeeper_orders", state="closed") == 1
+    assert value(seen, "bidkeeper_exposure_sats") == first.price_sats + second.price_sats
+    assert value(seen, "bidkeeper_sessions") == 2
+
+
+@pytest.mark.gen_test
+async def test_sessions_that_are_over_are_not_counted(service: Service) -> None:
+    service.clock.ms += 8 * 24 * 3_600_000
+
+    assert value(await scrape(service), "bidkeeper_sessions") == 0
+
+
+@pytest.mark.gen_test
+async def test_calls_and_budgets_are_the_gateways(service: Service) -> None:
+    status = {
+        "calls": {"place": {"ok": 5, "unknown": 1}, "floors": {"rate_limited": 2}},
+        "budget_left": 3.25,
+        "paused_s": 0.0,
+        "waiting": 4,
+        "running": 1,
+    }
+    service.gateway.answers["status"] = {"market": "simulator", "venues": {"satflow": status, "unisat": {}}}
+
+    seen = await scrape(service)
+
+    calls = {labels: count for (name, labels), count in seen.items() if name == "bidkeeper_venue_calls_total"}
+    assert sorted(calls.values()) == [1, 2, 5]
+    labels = {"venue": "satflow", "operation": "place", "outcome": "unknown"}
+    assert value(seen, "bidkeeper_venue_calls_total", **labels) == 1
+    assert value(seen, "bidkeeper_venue_budget_left", venue="satflow") == 3.25
+    assert value(seen, "bidkeeper_venue_waiting", venue="satflow") == 4
+
+
+@pytest.mark.gen_test
+async def test_peers_are_up_or_not_and_what_they_would_tell_is_left_out(service: Service) -> None:
+    def up(samples: Samples) -> list[float | None]:
+        return [value(samples, "bidkeeper_up", peer=peer) for peer in ("manager", "gateway", "signer")]
+
+    there = await scrape(service)
+    service.signer.state = "locked"
+    locked = await scrape(service)
+    await service.manager.stop()
+    await service.gateway.stop()
+    service.gateway.path.unlink()
+    away = await scrape(service)
+
+    assert (up(there), up(locked), up(away)) == ([1, 1, 1], [1, 1, 0], [0, 0, 0])
+    assert value(there, "bidkeeper_workers") == 0
+    assert value(away, "bidkeeper_workers") is None
+    assert not any(name.startswith("bidkeeper_venue") for name, _ in away)
+    assert value(away, "bidkeeper_cycles_total") == 0
+
+
+@pytest.mark.slow
+@pytest.mark.gen_test(timeout=10)
+async def test_a_gateway_that_hangs_holds_a_scrape_up_for_a_moment_only(service: Service) -> None:
+    await service.gateway.stop()
+    service.gateway.path.unlink()
+    over = asyncio.Event()
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await over.wait()
+        writer.close()
+
+    hanging = await asyncio.start_unix_server(say_nothing, service.gateway.path)
+    begun = time.monotonic()
+    seen = await scrape(service)
+    took_s = time.monotonic() - begun
+    over.set()
+    hanging.close()
+
+    assert value(seen, "bidkeeper_up", peer="gateway") == 0
+    assert value(seen, "bidkeeper_up", peer="signer") == 1
+    assert took_s < 2 * PATIENCE_S + 2
+
+
+def refused(answer: Answer) -> None:
+    assert (answer.status, answer.json) == (404, {"error": "Not found"})
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-Ip", "forwarded", "Via"])
+async def test_through_a_proxy_there_is_nothing_whoever_it_says_is_asking(service: Service, header: str) -> None:
+    for said in ("127.0.0.1", "::1", "203.0.113.5", "for=127.0.0.1"):
+        refused(await service.api("GET", "/metrics", headers={header: said}, token=service.token))
+
+
+@pytest.mark.gen_test
+async def test_over_a_unix_socket_as_a_proxy_would_use_it_there_is_nothing(service: Service, tmp_path: Path) -> None:
+    server = make_server(service.app)
+    server.add_socket(bind_unix_socket(str(tmp_path / "http.sock")))
+    reader, writer = await asyncio.open_unix_connection(tmp_path / "http.sock")
+    writer.write(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")
+    said = await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+    server.stop()
+
+    assert said.startswith(b"HTTP/1.1 404 ")
+
+
+@pytest.mark.parametrize(
+    ("peer", "is_there"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("203.0.113.5", False),
+        ("10.0.0.1", False),
+        ("0.0.0.0", False),
+        ("2001:db8::1", False),
+        ("::ffff:203.0.113.5", False),
+        ("", False),
+        ("None", False),
+    ],
+)
+def test_only_this_machine_is_told(peer: str, is_there: bool) -> None:
+    assert is_local(peer, HTTPHeaders()) == is_there
+    assert not is_local(peer, HTTPHeaders({"X-Forwarded-For": "127.0.0.1"}))
+
+
+@pytest.mark.gen_test
+async def test_every_metric_is_documented_and_no_other(service: Service) -> None:
+    status = {"calls": {"place": {"ok": 1}}, "budget_left": 1, "paused_s": 0, "waiting": 0, "running": 0}
+    service.gateway.answers["status"] = {"venues": {"satflow": status}}
+    page = (Path(__file__).resolve().parents[2] / "docs" / "interface.md").read_text()
+    rows = re.findall(r"^\| (`bidkeeper_.*?) \|", page, re.M)
+    documented = {name for row in rows for name in re.findall(r"`(\w+)", row)}
+
+    assert {name for name, _ in await scrape(service)} == documented

@@ -1,0 +1,246 @@
+"""The description is well-formed OpenAPI 3.1, and it describes the route table: all of it and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from server.openapi.document import OPERATIONS, document
+from server.openapi.page import render
+from server.urls import ROUTES
+from strategy.config import BidConfig, dumps, loads, problems
+from tests.server.conftest import Service
+from tests.server.json_schema import KEYWORDS
+from tests.server.test_access import operations
+
+DOCUMENT = document(ROUTES)
+COMPONENTS = DOCUMENT["components"]
+NAMES = {"([0-9]+)": "{id}", "([^/]+)": "{inscriptionId}"}
+
+# Object of OpenAPI 3.1 → the fields it must have, and those it may.
+SHAPES = {
+    "document": ({"openapi", "info", "paths"}, {"servers", "tags", "components"}),
+    "info": ({"title", "version"}, {"description", "license"}),
+    "operation": (
+        {"responses", "operationId", "summary", "tags", "security"},
+        {"description", "parameters", "requestBody"},
+    ),
+    "parameter": ({"name", "in", "required", "schema"}, {"description"}),
+    "requestBody": ({"content", "required"}, set()),
+    "response": ({"description", "content"}, {"headers"}),
+    "components": (set(), {"schemas", "responses", "securitySchemes"}),
+}
+
+
+def check_shape(kind: str, found: dict[str, Any]) -> None:
+    must, may = SHAPES[kind]
+    assert must <= found.keys() <= must | may, (kind, sorted(found))
+
+
+def described() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Method, path and description of each operation."""
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def nodes(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object within the value."""
+    if isinstance(value, dict):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from nodes(item)
+
+
+def schemas() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema of the document, with those inside it."""
+
+    def within(at: str, schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        yield at, schema
+        for name, property_ in schema.get("properties", {}).items():
+            yield from within(f"{at}.{name}", property_)
+        for inner in [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])]:
+            yield from within(at, inner)
+
+    for name, schema in COMPONENTS["schemas"].items():
+        yield from within(name, schema)
+    for _, path, operation in described():
+        for node in nodes(operation):
+            if isinstance(node.get("schema"), dict):
+                yield from within(path, node["schema"])
+
+
+def response(found: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in found:
+        return dict(COMPONENTS["responses"][found["$ref"].removeprefix("#/components/responses/")])
+    return found
+
+
+def test_every_operation_of_the_route_table_is_described_and_nothing_else() -> None:
+    def named(path: str) -> str:
+        for group, name in NAMES.items():
+            path = path.replace(group, name)
+        return path
+
+    there = sorted((method, named(path)) for method, path in operations())
+    assert sorted((method, path) for method, path, _ in described()) == there
+    assert sorted(OPERATIONS) == sorted(f"{method} {path}" for method, path in there)
+
+
+def test_objects_have_their_fields() -> None:
+    check_shape("document", DOCUMENT)
+    check_shape("info", DOCUMENT["info"])
+    check_shape("components", COMPONENTS)
+    assert re.fullmatch(r"3\.1\.\d", DOCUMENT["openapi"])
+    for scheme in COMPONENTS["securitySchemes"].values():
+        assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    tags = [tag["name"] for tag in DOCUMENT["tags"]]
+    assert len(tags) == len(set(tags))
+    for _, path, operation in described():
+        check_shape("operation", operation)
+        assert set(operation["tags"]) <= set(tags)
+        assert operation["responses"], path
+        for status, found in operation["responses"].items():
+            assert re.fullmatch("[2-5][0-9][0-9]", status)
+            check_shape("response", response(found))
+            for media, content in response(found)["content"].items():
+                assert re.fullmatch(r"[a-z]+/[a-z.+-]+", media) and content.keys() == {"schema"}
+        for parameter in operation.get("parameters", ()):
+            check_shape("parameter", parameter)
+            assert parameter["in"] in ("path", "query")
+
+
+def test_ids_are_unique_and_fit_for_names_of_functions() -> None:
+    ids = [operation["operationId"] for _, _, operation in described()]
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch("[a-z][A-Za-z]+", each) for each in ids)
+
+
+def test_parameters_of_paths_are_those_of_their_templates() -> None:
+    for _, path, operation in described():
+        given = [each for each in operation.get("parameters", ()) if each["in"] == "path"]
+        assert [each["name"] for each in given] == re.findall(r"\{(\w+)\}", path)
+        assert all(each["required"] is True for each in given)
+        names = [(each["in"], each["name"]) for each in operation.get("parameters", ())]
+        assert len(names) == len(set(names))
+
+
+def test_references_lead_somewhere_and_every_component_is_used() -> None:
+    used = {node["$ref"] for node in nodes(DOCUMENT) if "$ref" in node}
+    there = {f"#/components/{kind}/{name}" for kind in ("schemas", "responses") for name in COMPONENTS[kind]}
+    assert used == there
+
+
+def test_schemas_use_only_keywords_that_the_checker_knows_and_require_what_they_have() -> None:
+    for at, schema in schemas():
+        assert schema.keys() <= KEYWORDS, at
+        assert set(schema.get("required", ())) <= schema.get("properties", {}).keys(), at
+        assert "type" not in schema or isinstance(schema["type"], str), at
+        if "pattern" in schema:
+            re.compile(schema["pattern"])
+
+
+def test_who_needs_a_token_is_told_of_401_and_every_write_of_bodies_that_are_refused() -> None:
+    for method, path, operation in described():
+        statuses = operation["responses"].keys()
+        if operation["security"] == [{"bearer": []}]:
+            assert "401" in statuses, path
+        assert ({"413", "415"} <= statuses) == (method != "GET"), path
+        assert "requestBody" not in operation or "400" in statuses, path
+        assert "{id}" not in path or "404" in statuses, path
+
+
+def test_every_field_of_a_config_is_explained() -> None:
+    for name in ("NewBiddingTask", "BiddingTaskChange", "BiddingConfig", "NewAutolistTask", "AutolistConfig"):
+        for field, shape in COMPONENTS["schemas"][name]["properties"].items():
+            assert shape["description"], (name, field)
+
+
+def test_defaults_of_a_new_task_are_the_real_ones() -> None:
+    properties = COMPONENTS["schemas"]["NewBiddingTask"]["properties"]
+    defaults = {name: shape["default"] for name, shape in properties.items() if "default" in shape}
+
+    assert len(defaults) == len(properties) - 1
+    config = BidConfig(slug="a", hardcap_sats=1)
+    assert problems(loads(dumps(config))) == []
+    assert defaults["bidPercentHigh"] == config.bid_percent_high and defaults["feeRate"] == config.fee_rate
+
+
+class Page(HTMLParser):
+    """What matters of a page: its elements, ids, links, and whether they are closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.seen: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        found = dict(attrs)
+        self.ids += [found["id"] or ""] if "id" in found else []
+        self.links += [found["href"] or ""] if "href" in found else []
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_shows_every_operation_and_shape_and_every_link_leads_somewhere() -> None:
+    page = Page()
+    page.feed(render(DOCUMENT))
+
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert set(page.ids) == {*COMPONENTS["schemas"], *(each["operationId"] for _, _, each in described())}
+    assert all(link == "/api/openapi.json" or link.removeprefix("#") in page.ids for link in page.links)
+    for _, path, operation in described():
+        assert path in page.text and operation["summary"] in page.text
+
+
+def test_the_page_has_no_scripts_and_nothing_from_elsewhere() -> None:
+    page = Page()
+    page.feed(render(DOCUMENT))
+
+    assert page.seen.isdisjoint({"script", "link", "img", "iframe", "object", "form", "base"})
+    assert not any(name.startswith("on") or name in ("style", "src") for name in page.attributes)
+    assert "http://" not in render(DOCUMENT) and "https://" not in render(DOCUMENT)
+
+
+def test_the_page_escapes_what_it_shows() -> None:
+    evil = document(ROUTES)
+    evil["info"]["title"] = evil["info"]["description"] = '<script>"&'
+    evil["paths"]["/healthz"]["get"]["summary"] = "<b onclick='x'>"
+
+    shown = render(evil)
+
+    assert "<script" not in shown and "<b onclick" not in shown
+
+
+@pytest.mark.gen_test
+async def test_description_and_page_need_no_token_and_the_page_allows_nothing(service: Service) -> None:
+    told = await service.api("GET", "/api/openapi.json")
+    page = await service.api("GET", "/docs")
+
+    assert (told.status, told.headers["Content-Type"]) == (200, "application/json")
+    assert told.json["openapi"] == "3.1.0"
+    assert told.json["paths"].keys() == DOCUMENT["paths"].keys()
+    assert (page.status, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "script-src" not in policy and "unsafe" not in policy
+    style = page.text.partition("<style>")[2].partition("</style>")[0]
+    assert f"style-src 'sha256-{base64.b64encode(sha256(style.encode()).digest()).decode()}'" in policy

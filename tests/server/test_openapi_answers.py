@@ -1,0 +1,241 @@
+"""Every operation is driven for real until each status that is described of it was answered, as described."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from core.plans import DEFAULT_PLANS
+from markets.base import AskBook, Balance, BidBook, NotFound, OwnBid, OwnBids
+from models import cycles, tasks, users
+from models.tasks import BiddingTask
+from strategy.book import Ask
+from tests.server.api import START_MS, new_user, token_of
+from tests.server.conftest import OTHER, OWNER, Service
+from tests.server.driver import OPERATIONS, Driver, responses
+from tests.server.test_health import PORT, simulator  # noqa: F401
+from tests.server.test_lookups import INSCRIPTION, item
+from tests.server.test_running import open_order
+from tests.wallet import proofs
+from wallet.signing import sign_message
+
+ABSENT = {"id": 999, "inscriptionId": "x"}
+BIG, MULTIPART = b" " * 70_000, {"Content-Type": "multipart/form-data; boundary=x"}
+
+
+async def refused_of_anybody(drive: Driver) -> None:
+    """What is refused whatever the operation is."""
+    for name, (method, path, operation) in OPERATIONS.items():
+        given = {key: value for key, value in ABSENT.items() if f"{{{key}}}" in path}
+        if operation["security"] == [{"bearer": []}]:
+            await drive(name, path=given, token="")
+            await drive(name, path=given, token="x" * 43)
+        if given:
+            await drive(name, {}, path=given)
+        if method != "GET":
+            await drive(name, BIG, path=given)
+            await drive(name, b"x", path=given, headers=MULTIPART)
+
+
+async def signing_in(service: Service, drive: Driver) -> None:
+    tokens = [token_of(new_user(OWNER)) for _ in range(2)]
+    await drive("openChallenge", {"address": "x"})
+    opened = (await drive("openChallenge", {"address": OWNER})).json
+    signature = sign_message(proofs.OWNER, "p2wpkh", opened["message"])
+    proof = {"challengeId": opened["challengeId"], "address": OWNER, "signature": signature}
+    await drive("signIn", {"publicKey": "no"})
+    await drive("signIn", proof | {"signature": "AA=="})
+    await drive("signIn", proof, token="")
+    while (await drive("openChallenge", {"address": OTHER}, token="")).status == 200:
+        pass
+    services = service.app.settings["services"]
+    service.app.settings["services"] = dataclasses.replace(services, whitelist=frozenset())
+    await drive("openChallenge", {"address": proofs.nested_address(proofs.OWNER)}, token="")
+    service.clock.ms += 301_000
+    opened = (await drive("openChallenge", {"address": OTHER})).json
+    service.app.settings["services"] = services
+    opened = (await drive("openChallenge", {"address": OTHER}, token="")).json
+    service.app.settings["services"] = dataclasses.replace(services, whitelist=frozenset())
+    signature = sign_message(proofs.STRANGER, "p2tr", opened["message"])
+    proof = {"challengeId": opened["challengeId"], "address": OTHER, "signature": signature}
+    await drive("signIn", proof, token="")
+    service.app.settings["services"] = dataclasses.replace(services, budget=Spent())
+    await drive("signIn", proof)
+    service.app.settings["services"] = services
+    await drive("signOut", token=tokens[0])
+
+
+class Spent:
+    """A budget of sign-in calls that is used up."""
+
+    def take(self, key: str) -> int:
+        return 7
+
+
+async def the_profile(service: Service, drive: Driver) -> None:
+    await drive("getProfile")
+    await drive("changeProfile", {"displayName": 5, "unknown": True})
+    await drive("changeProfile", {"displayName": "Ann"})
+    address = proofs.p2tr_address(proofs.OWNER)
+    opened = (await drive("openChallenge", {"address": address})).json
+    move = {
+        "ordinalsAddress": address,
+        "challengeId": opened["challengeId"],
+        "signature": sign_message(proofs.OWNER, "p2tr", opened["message"]),
+    }
+    service.gateway.answers["balance"] = Balance("bc1qmultisig", 1, 1)
+    await drive("changeProfile", move)
+    service.gateway.down = True
+    await drive("changeProfile", move)
+    service.signer.state = "locked"
+    await drive("changeProfile", move)
+    service.gateway.down, service.signer.state = False, "ready"
+
+
+async def bidding(service: Service, drive: Driver) -> None:
+    wrong, right = {"slug": "a b", "bidCount": 0, "x": 1}, {"slug": "goosinals", "hardcapSats": 100_000}
+    await drive("createTask", wrong)
+    one = {"id": (await drive("createTask", right)).json["id"]}
+    other = {"id": (await drive("createTask", right | {"slug": "dogs", "type": "ordinals"})).json["id"]}
+    await drive("createTask", right)
+    await drive("changeTask", wrong, path=one)
+    await drive("changeTask", {"slug": "dogs"}, path=one)
+    await drive("changeTask", {"bidPercentLow": 0.2, "feeRate": 12.5, "loopSeconds": 60}, path=one)
+    await drive("getTask", path=one)
+    await drive("startTask", path=one)
+    await drive("listTasks")
+    service.manager.refuse = ("not_entitled", "plan expired")
+    await drive("changeTask", {"bidCount": 2}, path=one)
+    service.manager.refuse = ("signer_locked", "")
+    await drive("changeTask", {"bidCount": 2}, path=one)
+    await drive("deleteTask", path=one)
+    await drive("stopTask", path=one)
+    await drive("startTask", path=one)
+    service.manager.refuse = None
+    await drive("changeTask", {"dryRun": True}, path=one)
+    await drive("startTask", path=one)
+    await drive("changeTask", {"dryRun": False}, path=one)
+    users.set_plan(service.user_id, "beta", START_MS, START_MS)
+    await drive("startTask", path=one)
+    users.set_plan(service.user_id, "beta", 2 * START_MS, START_MS)
+    await what_it_did(service, drive, one)
+    await drive("stopTask", path=one)
+    await drive("deleteTask", path=other)
+    services = service.app.settings["services"]
+    none = dataclasses.replace(DEFAULT_PLANS["beta"], max_tasks=0)
+    settings = dataclasses.replace(services.settings, plans={"beta": none})
+    service.app.settings["services"] = dataclasses.replace(services, settings=settings)
+    await drive("createTask", right | {"slug": "birds"})
+    service.app.settings["services"] = services
+
+
+async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> None:
+    order = open_order(service, one["id"])
+    bid = OwnBid("mine", "goosinals", "ordinals", 10_000, None, order.expires_ms, ("Hat", "Red"))
+    service.gateway.answers["own_bids"] = OwnBids((bid,), 1)
+    assert len((await drive("listBids", path=one)).json) == 1
+    service.gateway.answers["bids"] = NotFound()
+    await drive("listBids", path=one)
+    service.gateway.answers["bids"] = BidBook((), 1)
+    service.gateway.down = True
+    await drive("listBids", path=one)
+    service.gateway.down = False
+    type(order).update(state="closed").execute()
+    service.signer.state = "locked"
+    await drive("listBids", path=one)
+    service.signer.state = "ready"
+    path = service.settings.log_dir / f"task-{one['id']}.log"
+    path.mkdir(parents=True)
+    await drive("readLog", path=one)
+    path.rmdir()
+    path.write_text("one\ntwo\n")
+    assert (await drive("readLog", path=one, query={"lines": 1})).json == {"lines": ["two"]}
+    await drive("readLog", path=one, query={"lines": 0})
+    detail = json.dumps({"errors": ["venue away"]})
+    tasks.BiddingTask.update(token=1).where(BiddingTask.id == one["id"]).execute()
+    kept = {"time_ms": START_MS, "action": "nothing done", "error": "venue away", "detail": detail, "memory": "{}"}
+    cycles.record_cycle(one["id"], 1, **kept)
+    assert len((await drive("listCycles", path=one, query={"limit": 5})).json) == 1
+    await drive("listCycles", path=one, query={"limit": "x"})
+    await drive("listTasks")
+
+
+async def the_market(service: Service, drive: Driver) -> None:
+    service.gateway.answers["rune_asks"] = AskBook((Ask("x", 1, 3, "1.25", "seller"),), 1)  # type: ignore[arg-type]
+    for name, known, unknown in (
+        ("getFloor", {"slug": "goosinals"}, {"slug": "nobody-knows"}),
+        ("getRuneMarket", {"ticker": "DOG"}, {"ticker": "NONE"}),
+    ):
+        await drive(name)
+        await drive(name, query=known)
+        service.gateway.down = True
+        await drive(name, query=known)
+        service.gateway.down = False
+        service.gateway.answers["rune_asks"] = AskBook((), 1)
+        await drive(name, query=unknown)
+        await drive(name, query=known)
+    await drive("getFloor", query={"slug": "empty"})
+
+
+async def auto_listing(drive: Driver) -> None:
+    await drive("createAutolistTask", {"priceSats": -1})
+    fields: dict[str, Any] = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals", "costSats": 5}
+    one = {"id": (await drive("createAutolistTask", fields)).json["id"]}
+    await drive("createAutolistTask", fields)
+    await drive("changeAutolistTask", {"priceMode": "no"}, path=one)
+    await drive("changeAutolistTask", {"priceMode": "fixed", "priceSats": 9}, path=one)
+    await drive("startAutolistTask", path=one)
+    for name in ("getAutolistTask", "stopAutolistTask"):
+        await drive(name, path=one)
+    await drive("listAutolistTasks")
+    await drive("deleteAutolistTask", path=one)
+
+
+async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
+    one = {"inscriptionId": INSCRIPTION}
+    fresh = {"refresh": "1"}
+    service.gateway.answers["wallet_contents"] = (item(), item(name="", listing_price=None))
+    service.gateway.answers["item"] = {"id": INSCRIPTION, "inscriptionNumber": 7, "listing": {"price": 9}}
+    await drive("listInscriptions")
+    await drive("getInscription", path=one)
+    await drive("getWallet")
+    service.gateway.answers["balance"] = NotFound()
+    await drive("getWallet")
+    service.gateway.answers["wallet_contents"] = NotFound()
+    await drive("listInscriptions", query=fresh)
+    service.gateway.down = True
+    await drive("listInscriptions", query=fresh)
+    await drive("getInscription", path=one, query=fresh)
+    service.gateway.down = False
+    service.signer.state = "locked"
+    await drive("listInscriptions", query=fresh)
+    await drive("getWallet")
+    await drive("isReady")
+    service.signer.state = "ready"
+    for name, path in (("listInscriptions", "wallet/ordinals"), ("getInscription", f"item/{INSCRIPTION}")):
+        answer = await service.ask("GET", f"/api/autolist/{path}?refresh=1&refresh=1")
+        assert answer.status == 400
+        drive.seen.add((name, 400))
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("service", [{"simulator_port": PORT}], indirect=True, ids=[""])
+async def test_every_status_of_every_operation_is_answered_as_described(service: Service, simulator: None) -> None:  # noqa: F811
+    drive = Driver(service)
+
+    await refused_of_anybody(drive)
+    await signing_in(service, drive)
+    await the_profile(service, drive)
+    await bidding(service, drive)
+    await the_market(service, drive)
+    await auto_listing(drive)
+    await inscriptions_and_wallet(service, drive)
+    for name in ("getDescription", "readReference", "isAlive", "isReady", "getMetrics"):
+        await drive(name, token="")
+    await drive("getMetrics", headers={"X-Forwarded-For": "127.0.0.1"})
+
+    told = {(name, status) for name in OPERATIONS for status in responses(name)}
+    assert sorted(told - drive.seen) == []

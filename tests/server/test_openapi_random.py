@@ -1,0 +1,139 @@
+"""Whatever is asked within the description's reach or beside it, the answer is one that is described."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tornado.ioloop import IOLoop
+
+from models import tasks
+from models.sessions import Challenge
+from models.tasks import AutolistTask, BiddingTask
+from server.schemas.listing_config import ListingConfig, dumps_config
+from strategy.config import BidConfig, dumps
+from tests.server.api import START_MS
+from tests.server.conftest import OWNER, Service, with_settings
+from tests.server.driver import DOCUMENT, OPERATIONS, Driver
+from tests.server.json_schema import Shapes
+from tests.server.test_lookups import INSCRIPTION
+
+SHAPES = Shapes(DOCUMENT["components"]["schemas"])
+# Signing out would leave the rest without a token, and readiness looks for a simulator that is not there.
+NAMES = sorted(OPERATIONS.keys() - {"signOut", "isReady"})
+SENSIBLE = {"slug": "dogs", "hardcapSats": 100_000, "address": OWNER, "displayName": "Ann", "costSats": 5}
+WEATHER = ("fair", "fair", "venue away", "signer locked", "manager refuses")
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn, schema: dict[str, Any]) -> Any:
+    """A body of the schema, one that is also sensible, one with some fields spoilt, or none at all."""
+    body = draw(SHAPES.values(schema))
+    spoilt = draw(st.sampled_from(["not", "sensible", "field", "unknown field", "object", "bytes"]))
+    if spoilt == "sensible":
+        shape = SHAPES.resolved(schema)
+        body = {name: value for name, value in body.items() if name in shape.get("required", ())}
+        body |= {name: value for name, value in SENSIBLE.items() if name in shape["properties"]}
+    elif spoilt == "field":
+        body |= draw(st.dictionaries(st.sampled_from(sorted(SHAPES.resolved(schema)["properties"])), anything))
+    elif spoilt == "unknown field":
+        body |= draw(st.dictionaries(st.text(max_size=10), anything, max_size=3))
+    elif spoilt == "object":
+        return draw(anything)
+    elif spoilt == "bytes":
+        return draw(st.binary(max_size=60))
+    return body
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> dict[str, Any]:
+    """What `Driver` takes, with ids by name: `mine` and `theirs` stand for tasks there are."""
+    name = draw(st.sampled_from(NAMES))
+    _, _, operation = OPERATIONS[name]
+    ids = st.sampled_from(["mine", "mine", "theirs", 0, 2**63 - 1, 2**63, "x", "", "\x00", "../1", "٣"])
+    items = st.sampled_from([INSCRIPTION, INSCRIPTION, "x"]) | st.text(min_size=1, max_size=10)
+    path, query, body = {}, {}, None
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "path":
+            path[parameter["name"]] = draw(ids if parameter["name"] == "id" else items)
+        elif parameter["required"] or draw(st.booleans()):
+            query[parameter["name"]] = draw(SHAPES.values(parameter["schema"]) | st.text(max_size=12))
+    if "requestBody" in operation:
+        body = draw(bodies(operation["requestBody"]["content"]["application/json"]["schema"]))
+    weather, token = draw(st.sampled_from(WEATHER)), draw(st.sampled_from([None, None, None, ""]))
+    return {"operation_id": name, "body": body, "path": path, "query": query, "token": token, "weather": weather}
+
+
+def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
+    """The same rows for every question; ids of the caller's tasks and of somebody else's."""
+    for table in (BiddingTask, AutolistTask, Challenge):
+        table.delete().execute()
+    config = BidConfig(slug="goosinals", hardcap_sats=100_000)
+    row = {"type": "ordinals", "slug": config.slug, "slug_key": config.slug, "config": dumps(config)}
+    listing = dumps_config(ListingConfig())
+    ids: dict[str, dict[str, int]] = {}
+    for whose, user in (("mine", service.user_id), ("theirs", service.user_id + 1)):
+        bidding = tasks.create_bidding_task(user, **row, max_tasks=20, now_ms=START_MS)
+        autolist = tasks.create_autolist_task(
+            user, inscription_id=INSCRIPTION, collection_id=None, config=listing, now_ms=START_MS
+        )
+        ids[whose] = {"tasks": bidding.id, "autolist": autolist.id}
+    service.gateway.down = weather == "venue away"
+    service.signer.state = "locked" if weather == "signer locked" else "ready"
+    service.manager.refuse = ("start_failed", "") if weather == "manager refuses" else None
+    service.gateway.answers["item"] = {"id": INSCRIPTION}
+    return ids
+
+
+def text_of(body: Any) -> Any:
+    """As JSON text, also what no JSON number can be."""
+    return body if body is None or isinstance(body, bytes) else json.dumps(body)
+
+
+@pytest.mark.slow
+@with_settings(sign_in_per_minute=10**6)
+def test_random_questions_get_described_answers(io_loop: IOLoop, service: Service) -> None:
+    drive = Driver(service)
+
+    @settings(
+        max_examples=600,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+    @given(questions())
+    def ask(question: dict[str, Any]) -> None:
+        ids = prepare(service, question.pop("weather"))
+        name, body = question["operation_id"], question["body"]
+        noun = "autolist" if "autolist" in OPERATIONS[name][1] else "tasks"
+        mine = question["path"].get("id") in (None, "mine") and question["token"] is None
+        path = {key: ids[value][noun] if value in ids else value for key, value in question["path"].items()}
+        asked = question | {"body": text_of(body), "path": path}
+
+        is_wrong = False
+        if "requestBody" in OPERATIONS[name][2]:
+            schema = OPERATIONS[name][2]["requestBody"]["content"]["application/json"]["schema"]
+            is_wrong = isinstance(body, bytes) or bool(SHAPES.faults(body, schema))
+        answer = io_loop.run_sync(lambda: drive(**asked))
+
+        if is_wrong and mine:
+            assert answer.status == 400, (name, body, answer.text)
+        assert answer.status not in (413, 415, 429)
+
+    ask()
+
+    succeeded = {name for name, status in drive.seen if status < 300}
+    assert len(succeeded) >= len(NAMES) * 3 / 4, sorted(set(NAMES) - succeeded)
+    statuses = {status for _, status in drive.seen}
+    assert {name for name, _ in drive.seen} == set(NAMES)
+    assert statuses >= {200, 201, 400, 401, 404, 502, 503}, statuses
