@@ -75,5 +75,5 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, out: Path) -> None:
         except OSError:
             if process.poll() is not None or time.monotonic() > deadline:
                 last = out.read_text(errors="replace").splitlines()[-1:]
-                raise RuntimeError(f"{process.args} does not serve: {' '.join(last)}") from None
+                raise RuntimeError(f"{process.args!r} does not serve: {' '.join(last)}") from None
             time.sleep(0.05)

@@ -70,10 +70,13 @@ Order.add_index(Order.index(Order.user_id, Order.task_id, where=Order.state != C
 
 
 class LimitReached(Exception):
-    """The order does not fit; `limit` is task_total, exposure_limit or installation_limit, `room` what would fit."""
+    """The order does not fit; `limit` is task_total, exposure_limit, installation_limit or bid_count.
+
+    `room` is what would fit: sats, for bid_count a number of orders.
+    """
 
     def __init__(self, limit: str, room: int) -> None:
-        super().__init__(f"{limit}: room for {room} sats")
+        super().__init__(f"{limit}: room for {room}")
         self.limit = limit
         self.room = room
 
@@ -88,11 +91,16 @@ class IllegalMove(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What the sums of open orders must not pass, in sats; 0 for `task` and `installation` means no such limit."""
+    """What the sums of open orders must not pass, in sats; 0 for `task` and `installation` means no such limit.
+
+    `count` bounds the number of the task's open orders (0: not at all): a bid whose cancel fails is still there, and
+    what takes its place must not come on top of it.
+    """
 
     task: int
     user: int
     installation: int
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +132,14 @@ def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int) -> Order:
         _check("task_total", ceilings.task, task_exposure(new.task_id), new.price_sats)
         _check("exposure_limit", ceilings.user, exposure(new.user_id), new.price_sats, unlimited=None)
         _check("installation_limit", ceilings.installation, _sum(), new.price_sats)
+        _check("bid_count", ceilings.count, count_open(new.task_id), 1)
         values = {name: getattr(new, name) for name in NewOrder.__slots__}
         values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
         return Order.create(state=RESERVED, created_ms=now_ms, updated_ms=now_ms, **values)
 
 
-def _check(limit: str, ceiling: int, used: int, price_sats: int, unlimited: int | None = 0) -> None:
-    if ceiling != unlimited and used + price_sats > ceiling:
+def _check(limit: str, ceiling: int, used: int, more: int, unlimited: int | None = 0) -> None:
+    if ceiling != unlimited and used + more > ceiling:
         raise LimitReached(limit, max(0, ceiling - used))
 
 

@@ -48,7 +48,9 @@ class StartHandler(BiddingTaskHandler):
         try:
             await self.services.manager.settle(task.id)
         except PeerError as error:
-            tasks.set_desired(task, STOPPED if task.observed == "crashed" else was_desired)
+            # Never back to running: somebody may have had it stopped meanwhile.
+            if was_desired == STOPPED or task.observed == "crashed":
+                tasks.set_desired(task, STOPPED)
             if self.task(str(task.id)).last_error is None:
                 tasks.set_error(task, was_error)
             raise manager.answer_to(error) from error

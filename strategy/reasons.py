@@ -22,6 +22,7 @@ class Reason(StrEnum):
     RUNGS_MERGED = "rungs_merged"  # same price as the rung above, and the venue takes no equal bids
     TASK_TOTAL = "task_total"  # would pass maxBidTotal
     EXPOSURE_LIMIT = "exposure_limit"  # would pass the user's exposure limit
+    BID_COUNT = "bid_count"  # as many orders as wanted are open, for one that should be gone is not gone yet
     INSUFFICIENT_BALANCE = "insufficient_balance"  # the balance does not cover price and fee reserve
     FEE_UNKNOWN = "fee_unknown"  # no usable fee rate: nothing is placed
     BALANCE_UNKNOWN = "balance_unknown"  # the balance could not be read: nothing is placed

@@ -183,6 +183,7 @@ class Bidder:
             task=config.max_bid_total,
             user=max(0, _max_exposure(assignment) - left.sats),
             installation=self._context.settings.max_exposure_sats,
+            count=min(config.bid_count, assignment.plan.max_bids_per_task) if assignment.plan else 0,
         )
         # A venue counts its shortest life from when the bid arrives, which may be as late as its deadline.
         life_ms = max(config.expiry_ms, profile.min_duration_s * 1000 + WRITE_MS)

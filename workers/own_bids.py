@@ -19,6 +19,7 @@ from workers.faults import Faults
 VANISHED_READS = 2  # good reads in a row without a live bid until it counts as vanished
 CANCELLED_READS = 2  # ... without a bid whose cancel was not acknowledged until that counts as cancelled
 LOST_READS = 3  # ... without a bid that may never have arrived until, after its expiry, it counts as lost
+APART_MS = 5_000  # two reads that are closer together may have come from the same lagging copy: they are one
 LATE_MS = 30_000  # how long after its expiry a bid is still waited for
 
 
@@ -149,15 +150,22 @@ def _absent(order: Order, read_ms: int, now_ms: int, *, is_acknowledged: bool) -
     if order.state in (SIGNED, SUBMITTED):
         orders.move(order, UNKNOWN, now_ms)
     elif order.state == UNKNOWN:
-        if orders.missed(order, read_ms) >= LOST_READS and read_ms > order.expires_ms + LATE_MS:
+        if _missed(order, read_ms) >= LOST_READS and read_ms > order.expires_ms + LATE_MS:
             orders.move(order, CLOSED, now_ms, reason="lost")
     elif is_over:
         orders.move(order, CLOSED, now_ms, reason="expired")
     elif order.state == LIVE:
-        if orders.missed(order, read_ms) >= VANISHED_READS:
+        if _missed(order, read_ms) >= VANISHED_READS:
             orders.move(order, UNKNOWN, now_ms)
-    elif is_acknowledged or orders.missed(order, read_ms) >= CANCELLED_READS:
+    elif is_acknowledged or _missed(order, read_ms) >= CANCELLED_READS:
         orders.move(order, CLOSED, now_ms, reason="cancelled")
+
+
+def _missed(order: Order, read_ms: int) -> int:
+    """How many good reads in a row, well apart, have not shown the order, this one included."""
+    if read_ms < order.updated_ms + APART_MS:
+        return int(order.misses)
+    return orders.missed(order, read_ms)
 
 
 def needs_fresh_read(own: Iterable[Order], now_ms: int) -> bool:

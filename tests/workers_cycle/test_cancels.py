@@ -22,7 +22,8 @@ def test_a_cancel_that_the_venue_reports_as_failed_is_tried_again(world: World) 
     world.market.fail("cancel", "no")
 
     bidder.cycle()
-    assert world.open(task) == {52_000: "cancelling", 39_000: "live"}
+    assert world.open(task) == {52_000: "cancelling"}, "one bid is wanted, and that one is still there"
+    assert "skipped 1 bid_count" in world.action(task)
     assert "the venue reports a failure" in str(world.row(task).last_error)
 
     bidder.cycle()
@@ -49,11 +50,24 @@ def test_a_cancel_without_an_answer_needs_two_reads(world: World) -> None:
     bidder.cycle()
     world.market.asks_ = [ask(40_000)]
     world.market.fail("cancel", "lost")
-    bidder.cycle()
-    assert world.open(task) == {52_000: "cancelling"}
+    for _ in range(2):
+        bidder.cycle()
+        assert world.open(task) == {52_000: "cancelling"}
+        world.clock.advance(6)
     bidder.cycle()
     assert world.closed() == [(52_000, "cancelled")]
     assert world.open(task) == {39_000: "live"}
+
+
+def test_cancels_that_keep_failing_never_let_bids_pile_up(world: World) -> None:
+    task = world.task(ONE)
+    bidder = world.bidder(task)
+    for price in (100_000, 90_000, 80_000, 70_000, 60_000):
+        world.market.asks_ = [ask(price)]
+        world.market.fail("cancel", "no", "no")
+        bidder.cycle()
+        assert len(world.market.prices) == 1
+        world.clock.advance(31)
 
 
 def test_a_cancel_that_never_arrived_is_sent_again(world: World) -> None:

@@ -85,8 +85,17 @@ def test_a_bid_that_is_shown_is_live_and_known_by_its_id(task: int, state: str) 
 def test_a_bid_that_is_not_shown_before_its_expiry(task: int, state: str, ends: list[str]) -> None:
     order = put(task, state)
     for turn, end in enumerate(ends, start=1):
-        look(task, at=START_MS + turn * 1000)
+        look(task, at=START_MS + turn * 6000)
         assert state_of(order) == end
+
+
+def test_reads_close_together_are_one(task: int) -> None:
+    order = put(task, "cancelling")
+    for turn in range(1, 20):
+        look(task, at=START_MS + turn * 500)
+    assert state_of(order) == "cancelling"
+    look(task, at=START_MS + 10_500)
+    assert state_of(order) == "closed cancelled"
 
 
 @pytest.mark.parametrize(
@@ -108,14 +117,14 @@ def test_a_bid_that_is_not_shown_once_its_expiry_has_passed(task: int, state: st
 def test_a_doubtful_bid_is_lost_after_three_reads_and_half_a_minute_past_its_expiry(task: int) -> None:
     order = put(task, "unknown")
     look(task, at=LATE_MS + 1)
-    look(task, at=LATE_MS + 2)
+    look(task, at=LATE_MS + 6_000)
     assert state_of(order) == "unknown", "two reads are not three"
-    look(task, at=LATE_MS + 3)
+    look(task, at=LATE_MS + 12_000)
     assert state_of(order) == "closed lost"
 
     early = put(task, "unknown", expires_ms=EXPIRES_MS + 1)
     for turn in range(4):
-        look(task, at=LATE_MS - 2 + turn)
+        look(task, at=LATE_MS + 1 - 6_000 * (3 - turn))
     assert state_of(early) == "unknown", "not yet half a minute past"
 
 

@@ -83,6 +83,7 @@ def test_a_bid_that_comes_back_after_it_was_closed_is_ended(world: World) -> Non
     world.clock.advance(17 * 60)
     for _ in range(3):
         bidder.cycle()
+        world.clock.advance(6)
     assert world.closed() == [(52_000, "lost")]
     assert world.market.prices == [52_000]
 
