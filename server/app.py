@@ -38,7 +38,7 @@ _SIGNER_S = 5.0
 _DRAIN_S = 1.5
 _IDLE_S = 75
 _BODY_S = 15
-_MAX_HEADERS = 16 * 1024
+_MAX_HEAD = 256 * 1024  # beyond it Tornado closes without a word; up to it the gate answers
 _NO_LIMIT = 1 << 60  # the gate has its own, and a better answer
 _PURGE_S = 3600.0
 
@@ -78,7 +78,7 @@ def make_server(app: Application) -> HTTPServer:
     return HTTPServer(
         Gate(app),
         max_body_size=_NO_LIMIT,
-        max_header_size=_MAX_HEADERS,
+        max_header_size=_MAX_HEAD,
         idle_connection_timeout=_IDLE_S,
         body_timeout=_BODY_S,
     )

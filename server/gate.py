@@ -29,6 +29,7 @@ from tornado.web import Application
 from server import json_out
 
 MAX_BODY = 64 * 1024
+MAX_PATH, MAX_HEADERS = 8 * 1024, 16 * 1024
 # After a refusal the rest of a well-framed body is read and thrown away for a while: closing at once would make the
 # kernel reset the connection, and the client would lose our answer.
 _DISCARD_BYTES = 32 << 20
@@ -65,7 +66,7 @@ class _Guard(HTTPMessageDelegate):
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> Awaitable[None] | None:
         self._start_line, self._headers = start_line, headers
-        problem = _problem(headers)
+        problem = _head_problem(start_line, headers) or _problem(headers)
         if problem is not None:
             return self._refuse(*problem)
         return self._inner.headers_received(start_line, headers)
@@ -137,6 +138,16 @@ class _Guard(HTTPMessageDelegate):
 
 
 _TOO_LARGE = (413, "Request body too large", f"A body may have at most {MAX_BODY} bytes.")
+
+
+def _head_problem(
+    start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
+) -> tuple[int, str, str] | None:
+    if isinstance(start_line, RequestStartLine) and len(start_line.path) > MAX_PATH:
+        return 414, "Path too long", f"Path and query may have at most {MAX_PATH} bytes."
+    if sum(len(name) + len(value) for name, value in headers.get_all()) > MAX_HEADERS:
+        return 431, "Headers too large", f"All headers together may have at most {MAX_HEADERS} bytes."
+    return None
 
 
 def _problem(headers: HTTPHeaders) -> tuple[int, str, str] | None:

@@ -271,3 +271,18 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(service: Service) -
 
     assert (await service.api("GET", "/healthz")).status == 200
     await asyncio.wait_for(service.app.settings["services"].in_flight.none(), 2)
+
+
+@pytest.mark.gen_test(timeout=30)
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /api/tasks?slug=" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
+        (b"GET /api/tasks HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 20_000 + b"\r\n\r\n", 431),
+    ],
+)
+async def test_a_head_that_is_too_large_is_answered(service: Service, head: bytes, status: int) -> None:
+    answer, body = await answer_to(service, head)
+    assert answer.startswith(f"HTTP/1.1 {status} ")
+    assert "nosniff" in answer
+    assert body["error"] in ("Path too long", "Headers too large")
