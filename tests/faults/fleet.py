@@ -51,7 +51,7 @@ class Fleet:
         if victim == "worker":
             return [pid for pids in self.workers().values() for pid in pids][:5]
         if victim == "zygote":
-            return self.service.processes("workers.zygote")
+            return self.service.processes("bidkeeper: zygote")
         return self.service.processes(f"cli.main {victim}")
 
     def all_run(self) -> bool:
