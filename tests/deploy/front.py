@@ -16,7 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests.conftest import need
-from tests.e2e.installation import free_ports, until
+from tests.e2e.installation import until
+from tests.ports import free_ports
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")

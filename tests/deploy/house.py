@@ -18,7 +18,8 @@ import pytest
 import requests
 
 from tests.deploy.front import DEPLOY, put
-from tests.e2e.installation import free_ports, until
+from tests.e2e.installation import until
+from tests.ports import free_ports
 
 CHECKOUT = DEPLOY.parent
 # Numbers that no account has: the kernel asks for no names.

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,22 +19,12 @@ from urllib.parse import quote
 import requests
 from embit.ec import PrivateKey
 
+from tests.ports import free_ports
 from wallet import address, hash160
 from wallet.signing import sign_message
 
 T = TypeVar("T")
 PATIENCE = 60.0  # seconds; generous, since speed is not what these tests are about
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, from below the range that the kernel gives to outgoing connections."""
-    found: list[int] = []
-    while len(found) < count:
-        port = random.SystemRandom().randrange(15_000, 30_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            found.append(port)
-    return found
 
 
 def until(what: Callable[[], T], describe: str, seconds: float = PATIENCE) -> T:

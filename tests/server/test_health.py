@@ -6,20 +6,13 @@ import asyncio
 
 import pytest
 from tornado.httpserver import HTTPServer
-from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler
 
 from server import health
+from tests.ports import free_ports
 from tests.server.conftest import Service, with_settings
 
-
-def free_port() -> int:
-    holder, port = bind_unused_port()
-    holder.close()
-    return port
-
-
-PORT = free_port()
+(PORT,) = free_ports(1)
 
 
 class Anything(RequestHandler):

@@ -16,9 +16,9 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 import pytest
-from tornado.testing import bind_unused_port
 
 from models.tasks import BiddingTask
+from tests.ports import free_ports
 from tests.server.api import new_user, token_of
 from tests.server.conftest import OWNER
 
@@ -33,8 +33,7 @@ class Servers:
     """Starts server processes on one database and ends them."""
 
     def __init__(self, data_dir: Path, database: str) -> None:
-        holder, self.port = bind_unused_port()
-        holder.close()
+        (self.port,) = free_ports(1)
         self.environment = os.environ | {
             "BIDKEEPER_DATA_DIR": str(data_dir),
             "BIDKEEPER_DATABASE_URL": database,

@@ -18,6 +18,7 @@ import requests
 
 from simulator.state import StateFile
 from simulator.world import World, wall_clock_ms
+from tests.ports import free_ports
 from tests.simulator.desk import ANN, HEADERS, PUPPETS, SATFLOW
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,9 +29,7 @@ class Program:
     """A practice market in a process of its own."""
 
     def __init__(self, folder: Path, *, background: bool = False) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        (self.port,) = free_ports(1)
         self.state = folder / "simulator.json"
         self.background = background
         self.process: subprocess.Popen[bytes] | None = None
