@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 import logging
@@ -70,6 +71,8 @@ async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | No
             log.debug("connection at %s ended early", path.name)
         finally:
             writer.close()
+            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
 
     return await asyncio.start_unix_server(connected, sock=bind(path, allowed), limit=MAX_LINE)
 

@@ -29,6 +29,7 @@ class Pool(Generic[Client]):
         self._make_client = make_client
         self._close_client = close_client
         self._made: list[Client] = []
+        self._is_closed = False
         self._kept = threading.local()
         self._executor = ThreadPoolExecutor(threads, name)
 
@@ -41,10 +42,15 @@ class Pool(Generic[Client]):
         if client is None:
             client = self._kept.client = self._make_client()
             self._made.append(client)
-        return question(client)
+        try:
+            return question(client)
+        finally:
+            if self._is_closed:  # while it was asked: it may have opened a connection since
+                self._close_client(client)
 
     def close(self) -> None:
         """Takes no more questions and does not wait for those that are being asked."""
+        self._is_closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
         for client in self._made:
             self._close_client(client)
