@@ -65,7 +65,8 @@ class MadeUpMarket(MarketClient):
         return AskBook(tuple(asks), self._clock_ms())
 
     def _own_bids(self, args: dict[str, Any]) -> OwnBids:
-        return OwnBids(tuple(self._bids), self._clock_ms())
+        # A moment later than now: a read of the very millisecond of a cancel would prove nothing about it.
+        return OwnBids(tuple(self._bids), self._clock_ms() + 1)
 
     def _balance(self, args: dict[str, Any]) -> Balance:
         return Balance(_NOBODY, 100_000_000, self._clock_ms())
