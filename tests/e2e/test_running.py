@@ -74,6 +74,8 @@ def test_the_demo_places_keeps_and_replaces_within_half_a_minute() -> None:
             return all(any(re.search(what, line) for line in lines) for what in done)
 
         until(seen, "a line of each kind")
-        print(made.output(), f"after {time.monotonic() - began:.1f} s")
+        seconds = time.monotonic() - began
+        print(made.output(), f"after {seconds:.1f} s")
+        assert seconds < 30
         assert made.down(signal.SIGINT) < 15
         assert made.processes() == []
