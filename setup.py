@@ -14,6 +14,7 @@ TEST = [
     "pytest-tornado==0.8.1",
     "pytest-xdist>=3.5",
     "responses>=0.26",
+    "schemathesis>=4.32,<5",
     "setuptools>=70.1,<82",  # pytest-tornado imports pkg_resources, which 82 dropped
     "mypy>=1.15",
     "ruff>=0.15",
