@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator import scripts
+from simulator.control_scenes import PutCollection, PutRune, PutWallet, summary
 from simulator.handler import JsonHandler
-from simulator.orders import Market, Order
-from simulator.sales import sell
-from simulator.wire import MAX_WHOLE, bad, only, text, whole
+from simulator.limits import BURST, PER_MONTH, PER_SECOND
+from simulator.orders import Order
+from simulator.sales import Sale
+from simulator.selling import sell
+from simulator.wire import MAX_WHOLE, amount, bad, number, only, text, whole
 from simulator.world import World
+
+MAX_LIMIT = 1_000_000
 
 
 class Reset(JsonHandler):
@@ -29,70 +33,6 @@ class Reset(JsonHandler):
         self.send({"seed": seed, "background": background})
 
 
-class PutCollection(JsonHandler):
-    """`PUT /sim/collections/{slug} {name?, asks, bids}`.
-
-    An ask is `{price, seller?, traits?, inscriptionId?, placedAt?}`,
-    a bid `{price, bidder?, quantity?, placedAt?, trait?}`.
-    """
-
-    def put(self, slug: str) -> None:
-        body = self.body()
-        only(body, frozenset({"name", "asks", "bids"}), "the body")
-        slug = text(slug, "slug")
-        name = text(body["name"], "name") if "name" in body else ""
-        rows = scripts.collection_rows(body)
-        engine = self.world.engine
-        market = engine.open_market("ordinals", slug, name)
-        scripts.write_book(engine, market, rows)
-        self.send(_summary(self.world, market))
-
-
-class PutRune(JsonHandler):
-    """`PUT /sim/runes/{ticker} {divisibility?, asks, bids}`.
-
-    An ask is `{tokens, unitPrice, seller?, placedAt?}`; a bid has `tokens` (or `quantity`) and either `unitPrice` or
-    `price`, the whole order's sats, with `bidder?` and `placedAt?`.
-    """
-
-    def put(self, ticker: str) -> None:
-        body = self.body()
-        only(body, frozenset({"divisibility", "asks", "bids"}), "the body")
-        ticker = text(ticker, "ticker")
-        engine = self.world.engine
-        known = engine.market("runes", ticker)
-        default = known.divisibility if known else 0
-        divisibility = whole(body.get("divisibility", default), "divisibility", 0, 38)
-        rows = scripts.rune_rows(body, divisibility)
-        market = engine.open_market("runes", ticker, divisibility=divisibility)
-        scripts.write_book(engine, market, rows)
-        self.send(_summary(self.world, market))
-
-
-class PutWallet(JsonHandler):
-    """`PUT /sim/wallets/{address} {balance?, inscriptions?: [{id, collection, name?, traits?}]}`.
-
-    What is given replaces what was; a payment address and its bidding wallets have one balance.
-    """
-
-    def put(self, address: str) -> None:
-        body = self.body()
-        only(body, frozenset({"balance", "inscriptions"}), "the body")
-        address = scripts.known_address(text(address, "address"))
-        wallets = self.world.engine.wallets
-        balance = whole(body["balance"], "balance") if "balance" in body else None
-        held = scripts.inscriptions(body["inscriptions"]) if "inscriptions" in body else None
-        if balance is not None:
-            wallets.set_balance(address, balance)
-        if held is not None:
-            wallets.inscriptions.pop(address, None)
-            for item in held:
-                wallets.move(item, address)
-        self.world.engine.changes += 1
-        kept = wallets.inscriptions.get(address, {})
-        self.send({"address": address, "balance": wallets.balance(address), "inscriptions": len(kept)})
-
-
 class PutFaults(JsonHandler):
     """`PUT /sim/faults [{operation, mode, count?|probability?, delaySeconds?}]`: replaces all faults."""
 
@@ -105,11 +45,16 @@ class PutFaults(JsonHandler):
 
 
 class GetHistory(JsonHandler):
-    """`GET /sim/history`: what happened, oldest first (bounded, see `history.History`)."""
+    """`GET /sim/history?since=`: what happened, oldest first; with `since` only events of a greater `number`.
+
+    410 when events after `since` are no longer kept (see `history.History`).
+    """
 
     def get(self) -> None:
         self.world.engine.expire()
-        self.send(self.world.engine.history.rows())
+        asked = self.get_query_argument("since", "")
+        since = self.query_whole("since", 0, 0, MAX_WHOLE) if asked else None
+        self.send(self.world.engine.history.rows(since))
 
 
 class GetRequests(JsonHandler):
@@ -131,25 +76,58 @@ class GetState(JsonHandler):
                 "now": engine.now_ms(),
                 "seed": self.world.seed,
                 "background": self.world.background,
-                "collections": {m.slug: _summary(self.world, m) for m in markets if m.kind == "ordinals"},
-                "runes": {m.slug: _summary(self.world, m) for m in markets if m.kind == "runes"},
+                "collections": {m.slug: summary(self.world, m) for m in markets if m.kind == "ordinals"},
+                "runes": {m.slug: summary(self.world, m) for m in markets if m.kind == "runes"},
                 "faults": self.world.faults.rows(),
             }
         )
 
 
 class Sell(JsonHandler):
-    """`POST /sim/sell {slug|inscriptionId, bidId?}`: somebody sells into the best bid, or the given one."""
+    """`POST /sim/sell {slug|inscriptionId, bidId?, fillQuantity?}`: somebody sells into the best bid, or the given one.
+
+    Without `fillQuantity` one inscription, or all tokens that a rune bid asks for. Answers the bid with price and
+    quantity of what was sold, `remaining` being what it still asks for.
+    """
 
     def post(self) -> None:
         body = self.body()
-        only(body, frozenset({"slug", "inscriptionId", "bidId"}), "the body")
+        only(body, frozenset({"slug", "inscriptionId", "bidId", "fillQuantity"}), "the body")
         slug, inscription, bid_id = (
             text(body[name], name) if body.get(name) is not None else None
             for name in ("slug", "inscriptionId", "bidId")
         )
-        bid, inscription = sell(self.world.engine, slug, inscription, bid_id)
-        self.send({"sold": _order(bid), "inscriptionId": inscription})
+        wanted = amount(body["fillQuantity"], "fillQuantity") if body.get("fillQuantity") is not None else None
+        bid, sales = sell(self.world.engine, slug, inscription, bid_id, wanted)
+        still_open = self.world.engine.order(bid.order_id) is not None
+        self.send(
+            {
+                "sold": _sold(bid, sales),
+                "remaining": number(bid.quantity) if still_open else 0,
+                "inscriptionId": sales[0].inscription,
+                "saleIds": [sale.sale_id for sale in sales],
+            }
+        )
+
+
+class PutLimits(JsonHandler):
+    """`PUT /sim/limits {perSecond?, burst?, monthly?}`: requests of one key, for benchmarks; what is left out is the
+    venue's own again. They survive a restart and end with a reset. `GET /sim/limits` tells those in force.
+    """
+
+    def put(self) -> None:
+        body = self.body()
+        only(body, frozenset({"perSecond", "burst", "monthly"}), "the body")
+        self.world.limits.change(
+            whole(body.get("perSecond", PER_SECOND), "perSecond", 1, MAX_LIMIT),
+            whole(body.get("burst", BURST), "burst", 1, MAX_LIMIT),
+            whole(body.get("monthly", PER_MONTH), "monthly", 0, MAX_WHOLE),
+        )
+        self.world.engine.changes += 1
+        self.get()
+
+    def get(self) -> None:
+        self.send(self.world.limits.rows())
 
 
 class Health(JsonHandler):
@@ -159,25 +137,14 @@ class Health(JsonHandler):
         self.send({"status": "ok"})
 
 
-def _summary(world: World, market: Market) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "slug": market.slug,
-        "name": market.name,
-        "floor": world.engine.floor(market),
-        "asks": len(market.asks),
-        "bids": len(market.bids),
-    }
-    return row | {"divisibility": market.divisibility} if market.kind == "runes" else row
-
-
-def _order(order: Order) -> dict[str, Any]:
+def _sold(bid: Order, sales: list[Sale]) -> dict[str, Any]:
     return {
-        "orderId": order.order_id,
-        "slug": order.slug,
-        "maker": order.maker,
-        "receive": order.receive,
-        "price": order.price,
-        "quantity": order.quantity,
+        "orderId": bid.order_id,
+        "slug": bid.slug,
+        "maker": bid.maker,
+        "receive": bid.receive,
+        "price": sum(sale.price for sale in sales),
+        "quantity": sum(sale.quantity for sale in sales),
     }
 
 
@@ -189,6 +156,7 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "/sim/runes/([^/]+)": PutRune,
         "/sim/wallets/([^/]+)": PutWallet,
         "/sim/faults": PutFaults,
+        "/sim/limits": PutLimits,
         "/sim/history": GetHistory,
         "/sim/requests": GetRequests,
         "/sim/state": GetState,

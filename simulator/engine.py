@@ -5,14 +5,13 @@ It knows no HTTP, no signature and no dialect; time and randomness are arguments
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from simulator.history import Event, History
+from simulator.open_orders import OpenOrders
 from simulator.orders import (
     Kind,
     Market,
@@ -25,24 +24,10 @@ from simulator.orders import (
     market_key,
     unit_price,
 )
-from simulator.rules import Refusal, check_bid
-from simulator.wallets import Item, Wallets
+from simulator.rules import BidTerms, Refusal, check_bid
+from simulator.sales import Sales
+from simulator.wallets import Wallets
 from wallet import address
-
-
-@dataclass(frozen=True, slots=True)
-class BidTerms:
-    """A bid as somebody asks for it. `price` is the whole order's sats, `maker` the payment address."""
-
-    slug: str
-    maker: str
-    receive: str
-    price: int
-    quantity: Decimal
-    expires_ms: int
-    trait: Trait | None = None
-    message: str = ""
-    signature: str = ""
 
 
 class Engine:
@@ -54,9 +39,8 @@ class Engine:
         self.markets: dict[MarketKey, Market] = {}
         self.wallets = Wallets()
         self.history = History()
-        self._where: dict[str, Order] = {}
-        self._of_maker: dict[str, dict[str, Order]] = {}
-        self._ends: list[tuple[int, str]] = []
+        self.sales = Sales()
+        self._open = OpenOrders()
         self._sequence = 0
         # Grows with every change, so that the keeper of the state file knows when to write.
         self.changes = 0
@@ -68,7 +52,7 @@ class Engine:
 
     def new_id(self) -> str:
         """24 hex digits, as the venue's order ids."""
-        while (found := f"{self._rng.getrandbits(96):024x}") in self._where:
+        while (found := f"{self._rng.getrandbits(96):024x}") in self._open:
             pass
         return found
 
@@ -107,21 +91,20 @@ class Engine:
         asks = market.best("ask", self.now_ms())
         return asks[0].unit_price if asks else None
 
-    def bids_of(self, maker: str) -> list[Order]:
-        """Every visible open bid of a payment address, oldest first."""
+    def bids_of(self, maker: str, *, hidden: bool = False) -> list[Order]:
+        """Every open bid of a payment address, oldest first; `hidden` ones too that reads do not show yet."""
         self.expire()
         now = self.now_ms()
-        return [o for o in self._of_maker.get(maker, {}).values() if o.side == "bid" and o.visible_ms <= now]
+        return [o for o in self._open.of(maker) if o.side == "bid" and (hidden or o.visible_ms <= now)]
 
     def ask_of(self, inscription: str) -> Order | None:
         """The open ask for an inscription."""
         self.expire()
-        asks = (ask for market in self.markets.values() for ask in market.asks.values())
-        return next((ask for ask in asks if ask.inscription == inscription), None)
+        return self._open.ask_of(inscription)
 
     def order(self, order_id: str) -> Order | None:
         self.expire()
-        return self._where.get(order_id)
+        return self._open.get(order_id)
 
     # Changes
 
@@ -165,36 +148,35 @@ class Engine:
     def place_bid(self, market: Market, terms: BidTerms, visible_ms: int = 0) -> Order:
         """Takes a bid of a dialect, or notes why not and raises Refusal. Equal bids are allowed."""
         self.expire()
-        now = self.now_ms()
         try:
-            check_bid(market, terms.price, terms.quantity, terms.expires_ms, now, self.wallets.balance(terms.maker))
+            check_bid(market, terms, self.now_ms(), self.wallets.balance(terms.maker))
         except Refusal as refusal:
             self.refuse(market.kind, terms, str(refusal))
             raise
         order = self._order(terms, self.new_id(), market.kind, market.slug)
         order.sequence, order.visible_ms = self._next(), visible_ms
         self._enter(market, order)
-        self._record("accepted", order)
+        self.record("accepted", order)
         return order
 
     def refuse(self, kind: Kind, terms: BidTerms, reason: str) -> None:
         """Notes a bid that is not taken."""
-        self._record("refused", self._order(terms, "", kind, terms.slug), reason)
+        self.record("refused", self._order(terms, "", kind, terms.slug), reason)
 
     def cancel(self, order: Order, reason: str | None = None) -> None:
         """Takes an open order out of the book."""
-        self._remove(order)
-        self._record("cancelled", order, reason)
+        self.remove(order)
+        self.record("cancelled", order, reason)
 
     def cancel_at(self, order: Order, end_ms: int) -> None:
         """Takes an open order out when `end_ms` has come: a cancel that the venue confirms before it does it."""
-        heapq.heappush(self._ends, (end_ms, order.order_id))
+        self._open.end_at(order, end_ms)
         self.changes += 1
 
     def replace_book(self, market: Market) -> None:
         """Takes out every order that did not come through a dialect, without a note: a script sets the scene anew."""
         for order in [order for order in market.orders() if order.origin != "dialect"]:
-            self._remove(order)
+            self.remove(order)
         market.scripted = True
 
     def reprice(self, order: Order, price: int, unit: Decimal | None = None) -> None:
@@ -203,37 +185,13 @@ class Engine:
         order.unit_price = unit if unit is not None else unit_price(price, order.quantity)
         self.changes += 1
 
-    def fill(self, bid: Order, item: Item | None) -> None:
-        """Somebody sells into `bid`: its account pays, its receive address gets the item or the tokens.
-
-        Bids of the same account that what is left no longer covers are cancelled, as the venue documents.
-        """
-        self._remove(bid)
-        self._record("filled", bid)
-        ask = self.ask_of(item.id) if item else None
-        if ask is not None:
-            self.cancel(ask, "sold into a bid")
-        if bid.origin != "dialect":
-            return
-        self.wallets.debit(bid.maker, bid.price)
-        if item is not None:
-            self.wallets.move(item, bid.receive)
-        elif bid.kind == "runes":
-            self.wallets.credit_rune(bid.receive, bid.slug, bid.quantity)
-        left = self.wallets.balance(bid.maker)
-        for other in [o for o in self._of_maker.get(bid.maker, {}).values() if o.side == "bid" and o.price > left]:
-            self.cancel(other, "the balance no longer covers it")
-
     def expire(self) -> None:
         """Takes out what is over. Every read and change calls it first, so that no dead order is seen."""
         now = self.now_ms()
-        while self._ends and self._ends[0][0] <= now:
-            end_ms, order_id = heapq.heappop(self._ends)
-            order = self._where.get(order_id)
-            if order is not None:
-                over = order.expires_ms is not None and order.expires_ms <= end_ms
-                self._remove(order)
-                self.history.record("expired" if over else "cancelled", order, end_ms)
+        for end_ms, order in self._open.ended(now):
+            over = order.expires_ms is not None and order.expires_ms <= end_ms
+            self.remove(order)
+            self.history.record("expired" if over else "cancelled", order, end_ms)
 
     def _order(self, terms: BidTerms, order_id: str, kind: Kind, slug: str) -> Order:
         return Order(
@@ -261,26 +219,18 @@ class Engine:
 
     def _enter(self, market: Market, order: Order) -> None:
         market.side(order.side)[order.order_id] = order
-        self._index(order)
+        self._open.enter(order)
         self.changes += 1
 
-    def _index(self, order: Order) -> None:
-        self._where[order.order_id] = order
-        self._of_maker.setdefault(order.maker, {})[order.order_id] = order
-        if order.expires_ms is not None:
-            heapq.heappush(self._ends, (order.expires_ms, order.order_id))
-
-    def _remove(self, order: Order) -> None:
-        del self._where[order.order_id]
-        own = self._of_maker[order.maker]
-        del own[order.order_id]
-        if not own:
-            del self._of_maker[order.maker]
+    def remove(self, order: Order) -> None:
+        """Takes an open order out of its book, without a note."""
+        self._open.remove(order)
         del self.markets[market_key(order.kind, order.slug)].side(order.side)[order.order_id]
         self.changes += 1
 
-    def _record(self, event: Event, order: Order, reason: str | None = None) -> None:
-        self.history.record(event, order, self.now_ms(), reason)
+    def record(self, event: Event, order: Order, reason: str | None = None, remaining: Decimal | None = None) -> None:
+        """Notes what happened to an order, as `History.record` describes."""
+        self.history.record(event, order, self.now_ms(), reason, remaining)
         self.changes += 1
 
     # The state file
@@ -291,6 +241,7 @@ class Engine:
             "sequence": self._sequence,
             "markets": [market.dump() for market in self.markets.values()],
             "wallets": self.wallets.dump(),
+            "sales": self.sales.dump(),
         }
         return row | {"history": self.history.dump()} if with_history else row
 
@@ -301,16 +252,9 @@ class Engine:
             self.markets[market.key] = market
         orders: Iterable[Order] = (order for market in self.markets.values() for order in market.orders())
         for order in sorted(orders, key=lambda order: order.sequence):
-            self._index(order)
+            self._open.enter(order)
         self.wallets.load(row["wallets"])
+        # A state file of before sales were kept has none.
+        self.sales.load(row.get("sales", []))
         if "history" in row:
             self.history.load(row["history"])
-
-
-def frozen(engine: Engine) -> Engine:
-    """A copy of `engine` in which time stands still: what a stale read sees. Its history is empty."""
-    taken_ms = engine.now_ms()
-    copy = Engine(lambda: taken_ms, random.Random(0))
-    # Through a dump, so that the copy shares no object with the original.
-    copy.load(engine.dump(with_history=False))
-    return copy

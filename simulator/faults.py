@@ -24,7 +24,8 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.engine import Engine, frozen
+from simulator.engine import Engine
+from simulator.frozen import frozen
 from simulator.operations import MODES, OPERATIONS
 from simulator.wire import amount, bad, items, only, seconds, whole
 

@@ -75,6 +75,23 @@ class JsonHandler(web.RequestHandler):
         error = kwargs.get("exc_info", (None, None, None))[1]
         super().send_error(error.status if isinstance(error, ApiError) else status_code, **kwargs)
 
+    # What is asked
+
+    def query(self, name: str) -> str:
+        """A query argument that must be there."""
+        value = self.get_query_argument(name, "")
+        if not value:
+            raise bad(f"{name} is required")
+        return value
+
+    def query_whole(self, name: str, default: int, low: int, high: int) -> int:
+        text = self.get_query_argument(name, "")
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) < 16 and low <= int(text) <= high):
+            raise bad(f"{name} must be a whole number between {low} and {high}")
+        return int(text)
+
 
 class NotFound(JsonHandler):
     """Every path that no route has."""
@@ -97,6 +114,17 @@ class DialectHandler(JsonHandler):
 
     def subject(self) -> str:
         """What the request is about, for the counts; must not raise."""
+        return ""
+
+    def asked(self, *names: str) -> str:
+        """The first of these query arguments that is there, for the counts."""
+        for name in names:
+            try:
+                value = self.get_query_argument(name, "")
+            except web.HTTPError:
+                return "(unreadable)"
+            if value:
+                return value[:200]
         return ""
 
     def admit(self) -> None:
@@ -174,20 +202,3 @@ class DialectHandler(JsonHandler):
     def on_connection_close(self) -> None:
         if hasattr(self, "_gone"):
             self._gone.set()
-
-    # What is asked
-
-    def query(self, name: str) -> str:
-        """A query argument that must be there."""
-        value = self.get_query_argument(name, "")
-        if not value:
-            raise bad(f"{name} is required")
-        return value
-
-    def query_whole(self, name: str, default: int, low: int, high: int) -> int:
-        text = self.get_query_argument(name, "")
-        if not text:
-            return default
-        if not (text.isascii() and text.isdigit() and len(text) < 16 and low <= int(text) <= high):
-            raise bad(f"{name} must be a whole number between {low} and {high}")
-        return int(text)

@@ -32,26 +32,37 @@ class Limits:
         self._clock = clock
         self._monotonic = monotonic
         self._keys: OrderedDict[str, _Key] = OrderedDict()
+        self.per_second, self.burst, self.monthly = PER_SECOND, BURST, PER_MONTH
+
+    def change(self, per_second: int, burst: int, monthly: int) -> None:
+        """Sets other limits, for every key; all buckets are full at once, so that a lower rate is as sharp as asked.
+
+        What was used of the month stays used.
+        """
+        self.per_second, self.burst, self.monthly = per_second, burst, monthly
+        now = self._monotonic()
+        for key in self._keys.values():
+            key.tokens, key.filled_at = float(burst), now
 
     def admit(self, name: str) -> None:
         """Counts one request of the key `name`. Raises ApiError(429) when it is one too many."""
         key = self._key(name)
         now = self._monotonic()
-        key.tokens = min(float(BURST), key.tokens + (now - key.filled_at) * PER_SECOND)
+        key.tokens = min(float(self.burst), key.tokens + (now - key.filled_at) * self.per_second)
         key.filled_at = now
         if key.tokens < 1:
-            wait = math.ceil((1 - key.tokens) / PER_SECOND)
-            raise ApiError(429, f"rate limit of {PER_SECOND} requests a second exceeded", "RATE_LIMITED", wait)
+            wait = math.ceil((1 - key.tokens) / self.per_second)
+            raise ApiError(429, f"rate limit of {self.per_second} requests a second exceeded", "RATE_LIMITED", wait)
         key.tokens -= 1
-        if key.used >= PER_MONTH:
-            raise ApiError(429, f"quota of {PER_MONTH} requests a month used up", "QUOTA_EXCEEDED", 3600)
+        if key.used >= self.monthly:
+            raise ApiError(429, f"quota of {self.monthly} requests a month used up", "QUOTA_EXCEEDED", 3600)
         key.used += 1
 
     def _key(self, name: str) -> _Key:
         month = time.strftime("%Y-%m", time.gmtime(self._clock() / 1000))
         key = self._keys.get(name)
         if key is None:
-            key = self._keys[name] = _Key(float(BURST), self._monotonic(), month)
+            key = self._keys[name] = _Key(float(self.burst), self._monotonic(), month)
             if len(self._keys) > KEPT_KEYS:
                 self._keys.popitem(last=False)
         elif key.month != month:
@@ -59,10 +70,14 @@ class Limits:
         self._keys.move_to_end(name)
         return key
 
+    def rows(self) -> dict[str, int]:
+        """The limits in force, as a control call gives them."""
+        return {"perSecond": self.per_second, "burst": self.burst, "monthly": self.monthly}
+
     def dump(self) -> dict[str, Any]:
         """What was used of the quotas; buckets are full again after a restart."""
         return {name: {"month": key.month, "used": key.used} for name, key in self._keys.items()}
 
     def load(self, row: dict[str, Any]) -> None:
         for name, kept in row.items():
-            self._keys[name] = _Key(float(BURST), self._monotonic(), kept["month"], int(kept["used"]))
+            self._keys[name] = _Key(float(self.burst), self._monotonic(), kept["month"], int(kept["used"]))

@@ -8,6 +8,7 @@ Operation = Literal[
     "challenge",
     "floors",
     "book",
+    "sales",
     "own_bids",
     "balance",
     "place",

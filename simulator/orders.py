@@ -85,7 +85,8 @@ def load_order(row: dict[str, Any]) -> Order:
 class Market:
     """One collection or rune with its open orders by id. `slug` is as first written, with a rune's bullets.
 
-    `scripted`: a control call set its book, so background traders leave it alone.
+    `scripted`: a control call set its book, so background traders leave it alone. `listing_traits`: listings tell
+    their traits, which the venue's documentation does not promise.
     """
 
     kind: Kind
@@ -93,6 +94,7 @@ class Market:
     name: str
     divisibility: int = 0
     scripted: bool = False
+    listing_traits: bool = True
     asks: dict[str, Order] = field(default_factory=dict)
     bids: dict[str, Order] = field(default_factory=dict)
 
@@ -119,6 +121,7 @@ class Market:
             "name": self.name,
             "divisibility": self.divisibility,
             "scripted": self.scripted,
+            "listing_traits": self.listing_traits,
             "orders": [order.dump() for order in self.orders()],
         }
 
@@ -126,6 +129,7 @@ class Market:
 def load_market(row: dict[str, Any]) -> Market:
     """The market that `Market.dump` wrote."""
     market = Market(row["kind"], row["slug"], row["name"], row["divisibility"], row["scripted"])
+    market.listing_traits = row.get("listing_traits", True)
     for order in map(load_order, row["orders"]):
         market.side(order.side)[order.order_id] = order
     return market

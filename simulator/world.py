@@ -82,6 +82,7 @@ class World:
             "startedWith": self._started_with,
             "engine": self.engine.dump(),
             "limits": self.limits.dump(),
+            "limitsSet": self.limits.rows(),
             "traders": self.traders.dump(),
         }
 
@@ -97,6 +98,9 @@ class World:
         # The number of orders so far, so that random numbers, and with them order ids, do not begin again.
         self._start(int(row["seed"]), background=background, salt=f" after {row['engine']['sequence']}")
         self.engine.load(row["engine"])
+        if "limitsSet" in row:
+            given = row["limitsSet"]
+            self.limits.change(given["perSecond"], given["burst"], given["monthly"])
         self.limits.load(row["limits"])
         self.traders.load(row["traders"])
         if background:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from simulator.dialects.satflow_activity import Bids, Listings, SalesActivity
 from simulator.dialects.satflow_base import SatflowHandler
-from simulator.dialects.satflow_market import Bids, Collection, CollectionStats, Floors, Item, Listings
+from simulator.dialects.satflow_market import Collection, CollectionStats, Floors, Item
 from simulator.dialects.satflow_orders import Cancel, PlaceBid
 from simulator.dialects.satflow_wallet import BiddingWallet, Challenge, OwnBids, VerifyChallenge, WalletContents
 from simulator.operations import Operation
@@ -38,6 +39,7 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "item": Item,
         "activity/listings": Listings,
         "activity/bids": Bids,
+        "activity/sales": SalesActivity,
         "address/wallet-contents": WalletContents,
         "address/bidding-wallet": BiddingWallet,
         "address/bids": OwnBids,
@@ -49,7 +51,6 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         ("intent/(?:sell|bulk-sell|external-sell)", "list", "POST"),
         ("list|list/external", "list", "POST"),
         ("withdraw|bid/fill", "place", "POST"),
-        ("activity/sales", "book", "GET"),
         ("orders/floor", "floors", "GET"),
         ("collection/inscription-ids", "collection", "GET"),
     ]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tornado import web
-
 from simulator.handler import DialectHandler
-from simulator.orders import Order, Trait
+from simulator.orders import Trait
 from simulator.wire import ApiError, bad, text
 from wallet import address
 
@@ -28,17 +26,6 @@ class SatflowHandler(DialectHandler):
         """What the answer's `data` holds."""
         raise NotImplementedError
 
-    def asked(self, *names: str) -> str:
-        """The first of these query arguments that is there, for the counts."""
-        for name in names:
-            try:
-                value = self.get_query_argument(name, "")
-            except web.HTTPError:
-                return "(unreadable)"
-            if value:
-                return value[:200]
-        return ""
-
     def query_address(self, name: str = "address") -> str:
         return sign_in_address(self.query(name), name)
 
@@ -55,5 +42,5 @@ def attribute(trait: Trait | None) -> dict[str, str] | None:
     return {"trait_type": trait[0], "value": trait[1]} if trait else None
 
 
-def attributes(order: Order) -> list[dict[str, str]]:
-    return [{"trait_type": key, "value": value} for key, value in order.traits]
+def attributes(traits: tuple[Trait, ...]) -> list[dict[str, str]]:
+    return [{"trait_type": key, "value": value} for key, value in traits]

@@ -1,4 +1,4 @@
-"""Satflow's reads of a market: floors, collections, items, open listings and bids."""
+"""Satflow's reads of a market: floors, collections, items."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import time
 from collections import Counter
 from typing import Any
 
-from simulator.dialects.satflow_base import SatflowHandler, attribute, attributes
+from simulator.dialects.satflow_base import SatflowHandler, attributes
 from simulator.operations import Operation
 from simulator.orders import Kind, Market, Order, Trait
 from simulator.wire import ApiError, bad
 
 MAX_SLUGS = 200
-MAX_PAGE = 100
+# Days of each span that volumes are told of.
+SPANS = {"1d": 1, "7d": 7, "30d": 30}
+DAY_MS = 86_400_000
 
 
 def _not_found(what: str) -> ApiError:
@@ -32,8 +34,10 @@ class CollectionStats(SatflowHandler):
         if market is None:
             raise _not_found("Collection")
         row: dict[str, Any] = {"floor": self.engine.floor(market) or 0, "listedCount": len(market.asks)}
-        for span in ("1d", "7d", "30d"):
-            row |= {f"volume{span}": 0, f"volume{span}Change": 0, f"volume{span}ChangePercent": "0"}
+        for span, days in SPANS.items():
+            sales = self.engine.sales.of(market.key, self.engine.now_ms() - days * DAY_MS)
+            volume = sum(sale.price for sale in sales)
+            row |= {f"volume{span}": volume, f"volume{span}Change": 0, f"volume{span}ChangePercent": "0"}
         return row | {"metadata": _metadata(market, self._held(market), with_traits=True)}
 
     def _held(self, market: Market) -> list[tuple[Trait, ...]]:
@@ -128,7 +132,7 @@ class Item(SatflowHandler):
                 "token": {
                     "name": name,
                     "inscription_id": inscription,
-                    "attributes": [{"trait_type": key, "value": value} for key, value in traits],
+                    "attributes": attributes(traits),
                 },
                 "collection": {"id": slug, "name": market.name if market else slug},
             },
@@ -136,96 +140,6 @@ class Item(SatflowHandler):
 
     def _bids(self, market: Market | None) -> list[Order]:
         return market.best("bid", self.engine.now_ms()) if market else []
-
-
-class Activity(SatflowHandler):
-    """Open orders of one collection or rune, sorted and paged."""
-
-    operation: Operation = "book"
-    default_direction = "asc"
-
-    def subject(self) -> str:
-        return self.asked("collectionSlug")
-
-    def orders(self, market: Market) -> list[Order]:
-        raise NotImplementedError
-
-    def row(self, order: Order, market: Market) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def data(self) -> dict[str, Any]:
-        slug = self.query("collectionSlug")
-        page = self.query_whole("page", 1, 1, 1_000_000)
-        size = self.query_whole("pageSize", MAX_PAGE, 1, MAX_PAGE)
-        if self.get_query_argument("active", "true") != "true":
-            raise ApiError(501, "only active=true is implemented here", "NOT_IMPLEMENTED")
-        market = self.engine.find(slug)
-        found = self._sorted(self.orders(market)) if market else []
-        start = (page - 1) * size
-        return {
-            "items": [self.row(order, market) for order in found[start : start + size]] if market else [],
-            "pagination": {"page": page, "pageSize": size, "total": len(found), "totalPages": -(-len(found) // size)},
-        }
-
-    def _sorted(self, orders: list[Order]) -> list[Order]:
-        by = self.get_query_argument("sortBy", "price")
-        direction = self.get_query_argument("sortDirection", self.default_direction)
-        if by not in ("price", "unitPrice", "createdAt") or direction not in ("asc", "desc"):
-            raise bad("sortBy must be price, unitPrice or createdAt, sortDirection asc or desc")
-        sign = -1 if direction == "desc" else 1
-        if by == "createdAt":
-            return sorted(orders, key=lambda o: (sign * o.placed_ms, sign * o.sequence))
-        if by == "price":
-            return sorted(orders, key=lambda o: (sign * o.price, o.placed_ms, o.sequence))
-        return sorted(orders, key=lambda o: (sign * o.unit_price, o.placed_ms, o.sequence))
-
-
-class Listings(Activity):
-    """`GET /activity/listings`."""
-
-    def orders(self, market: Market) -> list[Order]:
-        return market.best("ask", self.engine.now_ms())
-
-    def row(self, order: Order, market: Market) -> dict[str, Any]:
-        row: dict[str, Any] = {
-            "_id": order.order_id,
-            "type": "listing",
-            "collectionSlug": market.slug,
-            "inscriptionId": order.inscription,
-            "price": order.price,
-            "sellerOrdAddress": order.maker,
-            "timestamp": order.placed_ms,
-        }
-        if market.kind == "runes":
-            row |= {"quantity": order.quantity, "unitPrice": order.unit_price}
-        else:
-            row |= {"attributes": attributes(order)}
-        return row
-
-
-class Bids(Activity):
-    """`GET /activity/bids`, with the fields that rank a bid, which the documentation leaves out."""
-
-    default_direction = "desc"
-
-    def orders(self, market: Market) -> list[Order]:
-        return market.best("bid", self.engine.now_ms())
-
-    def row(self, order: Order, market: Market) -> dict[str, Any]:
-        row: dict[str, Any] = {
-            "_id": order.order_id,
-            "type": "bid",
-            "collectionSlug": market.slug,
-            "inscriptionId": None,
-            "price": order.price,
-            "quantity": order.quantity,
-            "bidderAddress": order.maker,
-            "bidderTokenReceiveAddress": order.receive,
-            "attribute": attribute(order.trait),
-            "bidExpiry": order.expires_ms,
-            "timestamp": order.placed_ms,
-        }
-        return row | {"unitPrice": order.unit_price} if market.kind == "runes" else row
 
 
 def _kind(text: str) -> Kind:

@@ -8,11 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 from simulator.dialects.satflow_base import SatflowHandler, sign_in_address
-from simulator.engine import BidTerms
 from simulator.keys import belongs_to
 from simulator.operations import Operation
 from simulator.orders import Kind, Market, Side, Trait
-from simulator.rules import Refusal
+from simulator.rules import BidTerms, Refusal
 from simulator.wire import MAX_WHOLE, ApiError, amount, bad, items, load_object, text, whole
 from wallet.bip322 import verify_ownership
 

@@ -66,67 +66,6 @@ async def test_rune_bids_are_given_by_unit_or_total_price(desk: Desk) -> None:
     assert [(row["price"], row["unitPrice"]) for row in rows] == [(170, 1.7), (150, 1.5)]
 
 
-async def test_a_sale_fills_the_best_bid_and_debits_the_account(desk: Desk) -> None:
-    await desk.list_puppets(100_000)
-    await desk.sim("PUT", f"wallets/{ANN.payment}", {"balance": 100_000})
-    for price in (50_000, 60_000, 30_000):
-        await desk.placed(price=price)
-
-    sold = await desk.sim("POST", "sell", {"slug": PUPPETS})
-
-    assert (sold["sold"]["price"], sold["sold"]["maker"]) == (60_000, ANN.payment)
-    # 40,000 sats are left: the venue cancels the bid that they no longer cover.
-    assert [bid["price"] for bid in await desk.own_bids()] == [30_000]
-    assert [(e["event"], e["price"]) for e in await desk.events("filled", "cancelled")] == [
-        ("filled", 60_000),
-        ("cancelled", 50_000),
-    ]
-    _, stats = await desk.ask("GET", f"/mempool/api/address/{ANN.payment}")
-    assert stats["chain_stats"]["funded_txo_sum"] == 40_000
-    contents = await desk.data("address/wallet-contents", address=ANN.ordinals)
-    assert contents["results"]["ordinals"][0]["token"]["inscription_id"] == sold["inscriptionId"]
-
-
-async def test_an_inscription_is_sold_to_the_best_bid_that_it_meets(desk: Desk) -> None:
-    asks = [{"price": 90_000, "traits": {"Hat": "Red"}, "inscriptionId": "a" * 64 + "i0"}]
-    await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": asks})
-    await desk.placed(price=70_000, attribute={"trait_type": "Hat", "value": "Blue"})
-    await desk.placed(price=60_000, attribute={"trait_type": "Hat", "value": "Red"})
-    await desk.placed(price=50_000)
-
-    sold = await desk.sim("POST", "sell", {"inscriptionId": "a" * 64 + "i0"})
-    plain = await desk.sim("POST", "sell", {"slug": PUPPETS})
-
-    assert (sold["sold"]["price"], plain["sold"]["price"]) == (60_000, 50_000)
-    assert (await desk.sim("GET", "state"))["collections"][PUPPETS]["asks"] == 0
-    assert (await desk.data("item", inscriptionId="a" * 64 + "i0"))["owner"] == ANN.ordinals
-
-
-async def test_a_given_bid_is_sold_into(desk: Desk) -> None:
-    await desk.list_rune()
-    for price in (100, 200):
-        await desk.placed(metaType="runes", collectionSlug=RUNE, price=price, quantity=100)
-    cheap = (await desk.own_bids())[0]
-
-    sold = await desk.sim("POST", "sell", {"slug": "AAABBB", "bidId": cheap["bid_id"]})
-
-    assert sold["sold"]["price"] == 100
-    (rune,) = (await desk.data("address/wallet-contents", address=ANN.ordinals))["results"]["runes"]
-    assert (rune["token"]["rune_amount"], rune["token"]["rune_amount_formatted"]) == ("10000", 100)
-    assert (await desk.ask("POST", "/sim/sell", {"slug": RUNE, "bidId": cheap["bid_id"]}))[0] == 404
-
-
-async def test_an_uncovered_bid_is_not_filled(desk: Desk) -> None:
-    await desk.list_puppets(100_000)
-    await desk.placed()
-    await desk.sim("PUT", f"wallets/{ANN.payment}", {"balance": 10})
-
-    status, _ = await desk.ask("POST", "/sim/sell", {"slug": PUPPETS})
-
-    assert status == 409
-    assert await desk.own_bids() == []
-
-
 async def test_requests_are_counted_by_operation_and_key(desk: Desk) -> None:
     await desk.list_puppets(100_000)
     for _ in range(2):
@@ -189,6 +128,11 @@ async def test_health_is_answered(desk: Desk) -> None:
         ("PUT", "/sim/faults", [{"operation": [], "mode": {}}]),
         ("POST", "/sim/sell", {}),
         ("POST", "/sim/sell", {"slug": 5}),
+        ("POST", "/sim/sell", {"slug": "a", "fillQuantity": 0}),
+        ("PUT", "/sim/limits", {"perSecond": 0}),
+        ("PUT", "/sim/limits", {"burst": 1.5}),
+        ("PUT", "/sim/limits", {"daily": 1}),
+        ("PUT", "/sim/collections/a", {"listingTraits": "no"}),
         ("POST", "/sim/reset", b"{"),
         ("POST", "/sim/sell", b"[]"),
         ("POST", "/sim/sell", b"\xff\xfe"),
@@ -218,6 +162,11 @@ async def test_bad_control_input_is_a_400_with_a_reason(desk: Desk, method: str,
         ("GET", "/satflow/v1/address/bids?address=%ff", 400),
         ("GET", "/satflow/v1/address/bids?address=%00", 400),
         ("GET", "/satflow/v1/activity/listings?collectionSlug=a&page=-1", 400),
+        ("GET", "/satflow/v1/activity/sales", 400),
+        ("GET", "/satflow/v1/activity/sales?collectionSlug=a&timeRange=1y", 400),
+        ("GET", "/satflow/v1/activity/sales?collectionSlug=a&sortBy=fame", 400),
+        ("GET", "/sim/history?since=-1", 400),
+        ("GET", "/unisat/v1/indexer/runes/info-list", 401),
         ("GET", "/satflow/v1/activity/listings?collectionSlug=a&page=1&pageSize=%D9%A1", 400),
         ("GET", "/satflow/v1/collection-stats/floors?type=x&slugs=a", 400),
         ("GET", "/mempool/api/address/nobody", 400),

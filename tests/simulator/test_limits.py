@@ -53,3 +53,22 @@ def test_a_refused_request_costs_no_quota(clock: Clock) -> None:
         limits.admit("key")
 
     assert limits.dump()["key"]["used"] == 10
+
+
+@pytest.mark.gen_test
+async def test_limits_can_be_raised_for_benchmarks_and_end_with_a_reset(desk: Desk) -> None:
+    first = [(await desk.ask("GET", FLOORS))[0] for _ in range(11)]
+
+    raised = await desk.sim("PUT", "limits", {"perSecond": 1000, "burst": 50})
+    more = [(await desk.ask("GET", FLOORS))[0] for _ in range(51)]
+    lowered = await desk.sim("PUT", "limits", {"monthly": 60})
+    last = [(await desk.ask("GET", FLOORS))[0] for _ in range(2)]
+    await desk.sim("POST", "reset", {"seed": 1})
+
+    assert first == [200] * 10 + [429]
+    assert raised == {"perSecond": 1000, "burst": 50, "monthly": PER_MONTH}
+    assert more == [200] * 50 + [429]
+    assert lowered == {"perSecond": 5, "burst": 10, "monthly": 60}
+    assert last == [429, 429]
+    assert (await desk.sim("GET", "limits"))["monthly"] == PER_MONTH
+    assert (await desk.ask("GET", FLOORS))[0] == 200

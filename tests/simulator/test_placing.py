@@ -31,6 +31,7 @@ async def test_a_well_signed_bid_stands_among_the_own_bids(desk: Desk) -> None:
     }
     (event,) = await desk.events()
     assert event == {
+        "number": 1,
         "time": desk.clock.now_ms,
         "event": "accepted",
         "kind": "bid",
@@ -98,6 +99,8 @@ async def test_an_old_or_future_timestamp_is_refused(desk: Desk, age_ms: int) ->
         ({"bidExpiry": 1_760_000_000_000 + 15 * MINUTE_MS - 1}, "15 minutes"),
         ({"collectionSlug": RUNE, "metaType": "runes", "price": 100_001}, "insufficient funds"),
         ({"collectionSlug": RUNE, "metaType": "runes", "quantity": "1.005"}, "decimal places"),
+        ({"collectionSlug": RUNE, "metaType": "runes", "quantity": 0.001}, "decimal places"),
+        ({"collectionSlug": RUNE, "metaType": "runes", "attribute": {"trait_type": "Hat", "value": "Red"}}, "traits"),
     ],
 )
 async def test_each_rule_of_the_market_is_enforced(desk: Desk, changes: dict[str, object], word: str) -> None:
@@ -198,6 +201,16 @@ async def test_a_bid_with_several_attributes_makes_an_order_for_each(desk: Desk)
     await desk.placed(attributes=hats)
 
     assert [bid["attribute"] for bid in await desk.own_bids()] == hats
+
+
+@pytest.mark.parametrize(("divisibility", "quantity", "raw"), [(0, 7, "7"), (38, "0." + "0" * 37 + "1", "1")])
+async def test_a_rune_bid_may_be_as_fine_as_the_rune(desk: Desk, divisibility: int, quantity: object, raw: str) -> None:
+    await desk.list_rune(divisibility=divisibility, asks=[])
+
+    await desk.placed(metaType="runes", collectionSlug=RUNE, price=301, quantity=quantity)
+
+    (bid,) = await desk.own_bids()
+    assert bid["runes_metadata"]["runes"] == [{"name": RUNE, "amount": raw, "divisibility": divisibility}]
 
 
 async def test_item_bids_are_said_to_be_missing(desk: Desk) -> None:

@@ -9,6 +9,7 @@ from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, SATFLOW, Desk
 pytestmark = pytest.mark.gen_test
 
 UNISAT = "/unisat/v3/market/runes/auction"
+INDEXER = "/unisat/v1/indexer/runes"
 BEARER = {"Authorization": "Bearer practice"}
 
 
@@ -165,6 +166,27 @@ async def test_unisat_wants_a_key_and_pages_below_100(desk: Desk) -> None:
         (401, ["code", "data", "msg"]),
         (400, ["code", "data", "msg"]),
     ]
+
+
+async def test_unisat_tells_a_runes_divisibility(desk: Desk) -> None:
+    await desk.list_rune(divisibility=5)
+    await desk.sim("PUT", "runes/OTHER", {"divisibility": 0})
+
+    _, found = await desk.ask("GET", f"{INDEXER}/info-list?rune=aaa%E2%80%A2bbb&limit=10", headers=BEARER)
+    _, every = await desk.ask("GET", f"{INDEXER}/info-list?start=1&limit=1", headers=BEARER)
+    (row,) = found["data"]["detail"]
+    status, one = await desk.ask("GET", f"{INDEXER}/{row['runeid']}/info", headers=BEARER)
+
+    assert (row["rune"], row["spacedRune"], row["divisibility"]) == ("AAABBB", RUNE, 5)
+    assert (every["data"]["total"], every["data"]["detail"][0]["rune"]) == (2, "OTHER")
+    assert (status, one) == (200, {"code": 0, "msg": "ok", "data": row})
+    assert (await desk.ask("GET", f"{INDEXER}/1:1/info", headers=BEARER))[0] == 404
+    assert (await desk.sim("GET", "requests"))["collection"] == {
+        "aaa•bbb": 1,
+        "": 1,
+        row["runeid"]: 1,
+        "1:1": 1,
+    }
 
 
 @pytest.mark.parametrize("path", ["intent/sell", "intent/bid", "list", "intent/withdraw"])

@@ -19,7 +19,7 @@ import requests
 from simulator.state import StateFile
 from simulator.world import World, wall_clock_ms
 from tests.ports import free_ports
-from tests.simulator.desk import ANN, HEADERS, PUPPETS, SATFLOW
+from tests.simulator.desk import ANN, HEADERS, PUPPETS, SATFLOW, Clock
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 15.0
@@ -187,3 +187,20 @@ def test_a_state_file_is_written_only_after_changes(tmp_path: Path) -> None:
     world.reset(2, background=False)
     StateFile(path, world).save_if_changed()
     assert json.loads(path.read_text())["seed"] == 2
+
+
+def test_a_state_file_brings_everything_back(tmp_path: Path) -> None:
+    clock = Clock()
+    world = World(seed=1, background=True, clock=clock.ms, monotonic=clock.seconds)
+    for _ in range(700):
+        clock.advance(1)
+        world.step()
+    world.limits.change(per_second=100, burst=200, monthly=10**9)
+    world.engine.markets["ordinals", "nodemonkes-demo"].listing_traits = False
+    StateFile(tmp_path / "simulator.json", world).save()
+
+    again = World(background=True, clock=clock.ms, monotonic=clock.seconds)
+    assert StateFile(tmp_path / "simulator.json", again).load() is True
+
+    assert again.dump() == world.dump()
+    assert {sale.bid_id is None for sale in again.engine.sales.of(("ordinals", "nodemonkes-demo"))} == {True, False}

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Decimal
 from itertools import pairwise
 
-from simulator.orders import Market
-from simulator.traders import DEMOS, HIGHEST, LOWEST, MAX_ASKS, MAX_BIDS
+import pytest
+
+from simulator.bidders import MAX_BIDS
+from simulator.courses import DEMOS, HIGHEST, LOWEST, SALE_EVERY, SWEEP_EVERY, Demo
+from simulator.orders import Market, Order, Trait, market_key
+from simulator.rules import BidTerms
+from simulator.sellers import MAX_ASKS
 from simulator.world import World
 from tests.simulator.desk import Clock
 
@@ -66,9 +72,95 @@ def test_every_floor_moves_within_half_a_minute_and_rests_in_between() -> None:
     for seed in range(10):
         _, floors = _walk(seed, steps=30)
         for market in zip(*floors, strict=True):
-            steps = [abs(later / earlier - 1) for earlier, later in pairwise(market)]
-            assert max(steps) > Decimal("0.01")
-            assert sum(step > Decimal("0.001") for step in steps) < len(steps) / 2
+            moves = _moves(market)
+            assert max(map(abs, moves)) > Decimal("0.01")
+            assert sum(abs(move) > Decimal("0.001") for move in moves) < len(moves) / 2
+
+
+def test_every_floor_falls_and_rises() -> None:
+    for seed in range(5):
+        _, floors = _walk(seed, steps=150)
+        for market in zip(*floors, strict=True):
+            moves = _moves(market)
+            assert min(moves) < Decimal("-0.01")
+            assert max(moves) > Decimal("0.01")
+
+
+def test_a_sweep_lifts_the_floor_by_a_quarter_and_sellers_bring_it_back() -> None:
+    world, floors = _walk(seed=6, steps=SWEEP_EVERY[1] + 300)
+
+    for demo, market in zip(DEMOS, zip(*floors, strict=True), strict=True):
+        moves = _moves(market)
+        at = moves.index(max(moves))
+        assert moves[at] > Decimal("0.2")
+        before = market[at]
+        assert min(market[at + 1 : at + 200]) <= before * Decimal("1.02")
+        bought = [s for s in world.engine.sales.of(market_key(demo.kind, demo.slug)) if s.bid_id is None]
+        assert max(Counter(sale.buyer for sale in bought).values()) >= 3
+
+
+def _moves(floors: tuple[Decimal, ...]) -> list[Decimal]:
+    """Each step as a share of the floor before it."""
+    return [later / earlier - 1 for earlier, later in pairwise(floors)]
+
+
+def _client_bid(world: World, demo: Demo, share: float, trait: Trait | None = None) -> Order:
+    """A client's bid at a share of the floor."""
+    market = world.engine.market(demo.kind, demo.slug)
+    assert market is not None
+    price = int(float(_floor(world, market)) * share) // 1000 * 1000
+    expires_ms = world.engine.now_ms() + 3_600_000
+    terms = BidTerms(demo.slug, "client", "client", price, Decimal(1), expires_ms, trait)
+    return world.engine.place_bid(market, terms)
+
+
+def _passes(bid: Order, ours: Order) -> bool:
+    return bid.origin == "trader" and bid.trait in (None, ours.trait) and bid.rank() < ours.rank()
+
+
+@pytest.mark.parametrize("trait", [None, ("Hat", "Red")])
+def test_traders_outbid_a_client_who_leads(trait: Trait | None) -> None:
+    for seed in range(5):
+        clock = Clock()
+        world = World(seed=seed, background=True, clock=clock.ms, monotonic=clock.seconds)
+        market = _markets(world)[0]
+        for bid in list(market.bids.values()):
+            world.engine.cancel(bid)
+        ours = _client_bid(world, DEMOS[0], 0.7, trait)
+
+        for _ in range(60):
+            clock.advance(1)
+            world.step()
+            if any(_passes(bid, ours) for bid in market.bids.values()):
+                break
+        else:
+            pytest.fail(f"nobody outbid the client within a minute, seed {seed}")
+
+
+def test_somebody_sells_to_a_client_now_and_then_but_not_often() -> None:
+    clock = Clock()
+    world = World(seed=3, background=True, clock=clock.ms, monotonic=clock.seconds)
+    world.engine.wallets.set_balance("client", 10**12)
+    sold_at = []
+    for step in range(3000):
+        clock.advance(1)
+        if not world.engine.bids_of("client"):
+            _client_bid(world, DEMOS[0], 0.95)
+        world.step()
+        if not world.engine.bids_of("client"):
+            sold_at.append(step)
+
+    sales = [s for s in world.engine.sales.of(market_key(DEMOS[0].kind, DEMOS[0].slug)) if s.buyer == "client"]
+    assert 3 <= len(sales) == len(sold_at) <= 3000 / SALE_EVERY[0]
+    assert sold_at[0] >= SALE_EVERY[0] - 1
+
+
+def test_traders_bid_on_traits() -> None:
+    world, _ = _walk(seed=1, steps=120)
+
+    for market in _markets(world):
+        traits = {bid.trait for bid in market.bids.values()}
+        assert (len(traits) > 1) == (market.kind == "ordinals")
 
 
 def test_a_long_night_stays_within_bounds() -> None:

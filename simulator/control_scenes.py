@@ -1,0 +1,93 @@
+"""The control routes that set a scene: books and wallets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator import scripts
+from simulator.handler import JsonHandler
+from simulator.orders import Market
+from simulator.wire import bad, only, text, whole
+from simulator.world import World
+
+
+class PutCollection(JsonHandler):
+    """`PUT /sim/collections/{slug} {name?, listingTraits?, asks, bids}`.
+
+    An ask is `{price, seller?, traits?, inscriptionId?, placedAt?}`,
+    a bid `{price, bidder?, quantity?, placedAt?, trait?}`. `listingTraits` false leaves the traits out of the rows of
+    the listings, as the venue documents them, until a later call says true.
+    """
+
+    def put(self, slug: str) -> None:
+        body = self.body()
+        only(body, frozenset({"name", "listingTraits", "asks", "bids"}), "the body")
+        slug = text(slug, "slug")
+        name = text(body["name"], "name") if "name" in body else ""
+        engine = self.world.engine
+        known = engine.market("ordinals", slug)
+        listing_traits = body.get("listingTraits", known.listing_traits if known else True)
+        if not isinstance(listing_traits, bool):
+            raise bad("listingTraits must be true or false")
+        rows = scripts.collection_rows(body)
+        market = engine.open_market("ordinals", slug, name)
+        market.listing_traits = listing_traits
+        scripts.write_book(engine, market, rows)
+        self.send(summary(self.world, market))
+
+
+class PutRune(JsonHandler):
+    """`PUT /sim/runes/{ticker} {divisibility?, asks, bids}`.
+
+    An ask is `{tokens, unitPrice, seller?, placedAt?}`; a bid has `tokens` (or `quantity`) and either `unitPrice` or
+    `price`, the whole order's sats, with `bidder?` and `placedAt?`.
+    """
+
+    def put(self, ticker: str) -> None:
+        body = self.body()
+        only(body, frozenset({"divisibility", "asks", "bids"}), "the body")
+        ticker = text(ticker, "ticker")
+        engine = self.world.engine
+        known = engine.market("runes", ticker)
+        default = known.divisibility if known else 0
+        divisibility = whole(body.get("divisibility", default), "divisibility", 0, 38)
+        rows = scripts.rune_rows(body, divisibility)
+        market = engine.open_market("runes", ticker, divisibility=divisibility)
+        scripts.write_book(engine, market, rows)
+        self.send(summary(self.world, market))
+
+
+class PutWallet(JsonHandler):
+    """`PUT /sim/wallets/{address} {balance?, inscriptions?: [{id, collection, name?, traits?}]}`.
+
+    What is given replaces what was; a payment address and its bidding wallets have one balance.
+    """
+
+    def put(self, address: str) -> None:
+        body = self.body()
+        only(body, frozenset({"balance", "inscriptions"}), "the body")
+        address = scripts.known_address(text(address, "address"))
+        wallets = self.world.engine.wallets
+        balance = whole(body["balance"], "balance") if "balance" in body else None
+        held = scripts.inscriptions(body["inscriptions"]) if "inscriptions" in body else None
+        if balance is not None:
+            wallets.set_balance(address, balance)
+        if held is not None:
+            wallets.inscriptions.pop(address, None)
+            for item in held:
+                wallets.move(item, address)
+        self.world.engine.changes += 1
+        kept = wallets.inscriptions.get(address, {})
+        self.send({"address": address, "balance": wallets.balance(address), "inscriptions": len(kept)})
+
+
+def summary(world: World, market: Market) -> dict[str, Any]:
+    """A market in a few numbers; `floor` in sats, of a rune per whole token."""
+    row: dict[str, Any] = {
+        "slug": market.slug,
+        "name": market.name,
+        "floor": world.engine.floor(market),
+        "asks": len(market.asks),
+        "bids": len(market.bids),
+    }
+    return row | {"divisibility": market.divisibility} if market.kind == "runes" else row

@@ -1,0 +1,103 @@
+"""The sellers among the background traders: they list, move the floor, buy each other's listings and sweep them."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+from simulator.courses import DRIFT_EVERY, HIGHEST, LOWEST, SWEEP_EVERY, Course, Demo
+from simulator.engine import Engine
+from simulator.orders import Market, Order, Trait
+from simulator.trades import buy
+
+MAX_ASKS = 16
+MIN_ASKS = 6
+DRIFT = (0.01, 0.06)
+# After a sweep the floor comes back in larger steps.
+SETTLE = (0.03, 0.08)
+# What a sweep lifts the floor by, and how many of the dearest listings it leaves.
+SWEEP = (1.25, 1.6)
+LEFT_BY_SWEEP = 3
+HATS = ("Red", "Blue", "Gold", "None")
+
+
+class Sellers:
+    """The ask side of the demo markets; all chance is `rng`'s."""
+
+    def __init__(self, engine: Engine, rng: random.Random) -> None:
+        self._engine = engine
+        self._rng = rng
+
+    def wants_more(self, market: Market) -> bool:
+        return len(_asks(market)) < MIN_ASKS
+
+    def list(self, market: Market, course: Course) -> None:
+        asks = _asks(market)
+        if len(asks) >= MAX_ASKS:
+            return
+        # The first ask makes the floor, others stand above it.
+        level = course.level * (1 + abs(self._rng.gauss(0, 0.12)) if asks else 1)
+        seller = self._engine.new_address("p2tr")
+        if market.kind == "runes":
+            unit = Decimal(f"{level:.4f}")
+            tokens = Decimal(self._rng.randrange(5_000, 150_000, 500))
+            self._engine.add(market, "ask", seller, _total(unit, tokens), tokens, unit=unit, origin="trader")
+            return
+        traits: tuple[Trait, ...] = (("Hat", self._rng.choice(HATS)),)
+        inscription = f"{self._rng.getrandbits(256):064x}i0"
+        price = round(level)
+        self._engine.add(market, "ask", seller, price, traits=traits, inscription=inscription, origin="trader")
+
+    def buy(self, market: Market) -> None:
+        """Somebody buys one of the cheaper asks; never the cheapest alone, since the floor moves in `drift`."""
+        asks = _asks(market)
+        if len(asks) > MIN_ASKS:
+            buy(self._engine, self._rng.choice(asks[1:]), self._engine.new_address())
+
+    def drift(self, demo: Demo, market: Market, course: Course) -> None:
+        """Moves the floor by 1 to 6 % up or down; more likely back when it is far from its start."""
+        if course.settle_at:
+            moved = course.level * (1 - self._rng.uniform(*SETTLE))
+            if moved <= course.settle_at:
+                course.settle_at = 0.0
+        else:
+            way = 1 if self._rng.random() < 0.5 - 0.4 * (course.level / demo.start - 1) else -1
+            moved = course.level * (1 + way * self._rng.uniform(*DRIFT))
+        factor = min(max(moved, LOWEST * demo.start), HIGHEST * demo.start) / course.level
+        course.level *= factor
+        course.to_drift = self._rng.randint(*DRIFT_EVERY)
+        for ask in _asks(market):
+            self._price(market, ask, float(ask.unit_price) * factor)
+
+    def sweep(self, demo: Demo, market: Market, course: Course) -> None:
+        """Somebody buys all but the dearest listings, whose sellers then ask for more: the floor jumps."""
+        course.to_sweep = self._rng.randint(*SWEEP_EVERY)
+        lifted = min(course.level * self._rng.uniform(*SWEEP), HIGHEST * demo.start)
+        asks = _asks(market)
+        if lifted < course.level * SWEEP[0] or len(asks) <= LEFT_BY_SWEEP:
+            return
+        buyer = self._engine.new_address()
+        for ask in asks[:-LEFT_BY_SWEEP]:
+            buy(self._engine, ask, buyer)
+        left = asks[-LEFT_BY_SWEEP:]
+        factor = lifted / float(left[0].unit_price)
+        for ask in left:
+            self._price(market, ask, float(ask.unit_price) * factor)
+        course.settle_at, course.level = course.settle_at or course.level, lifted
+        course.to_drift = self._rng.randint(*DRIFT_EVERY)
+
+    def _price(self, market: Market, ask: Order, unit: float) -> None:
+        if market.kind == "runes":
+            exact = Decimal(f"{unit:.4f}")
+            self._engine.reprice(ask, _total(exact, ask.quantity), exact)
+        else:
+            self._engine.reprice(ask, round(unit))
+
+
+def _asks(market: Market) -> list[Order]:
+    """The traders' own asks, cheapest first."""
+    return sorted((ask for ask in market.asks.values() if ask.origin == "trader"), key=Order.rank)
+
+
+def _total(unit: Decimal, tokens: Decimal) -> int:
+    return max(1, int(unit * tokens))

@@ -1,0 +1,100 @@
+"""Somebody sells into a bid: which bid, how much of it, and what changes hands."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from simulator.engine import Engine
+from simulator.orders import Market, Order, Trait
+from simulator.sales import Sale
+from simulator.trades import fill
+from simulator.wallets import Item
+from simulator.wire import EXACT, ApiError, bad, decimal_places
+
+MAX_ITEMS = 100
+
+
+def sell(
+    engine: Engine,
+    slug: str | None = None,
+    inscription: str | None = None,
+    bid_id: str | None = None,
+    quantity: Decimal | None = None,
+) -> tuple[Order, list[Sale]]:
+    """Fills the best bid of `slug`, or the best that `inscription` meets, or `bid_id`.
+
+    `quantity` sells that much of it: without, one inscription, or all tokens that are left. Without an inscription,
+    bids that ask for a trait are met only when `bid_id` names them. Returns the bid, as it stands afterwards when
+    something is left of it, and the sales, one for each inscription. Raises ApiError: 404 when there is no such bid,
+    409 when the balance does not cover it, 400 when `quantity` is more than is left or no quantity of this market.
+    """
+    if (slug is None) == (inscription is None):
+        raise bad("one of slug and inscriptionId is required")
+    item = _item(engine, inscription) if inscription is not None else None
+    wanted = slug if slug is not None else item.collection if item else ""
+    market = engine.find(wanted)
+    if market is None:
+        raise ApiError(404, "no such collection or rune", "NOT_FOUND")
+    bids = market.best("bid", engine.now_ms())
+    if bid_id is not None:
+        bids = [bid for bid in bids if bid.order_id == bid_id]
+    met = [bid for bid in bids if _meets(bid, item, named=bid_id is not None)]
+    if not met:
+        raise ApiError(404, "no such bid", "NOT_FOUND")
+    bid = met[0]
+    part = _part(market, bid, quantity)
+    price = part_price(bid, part)
+    if bid.origin == "dialect" and engine.wallets.balance(bid.maker) < price:
+        engine.cancel(bid, "the balance no longer covers it")
+        raise ApiError(409, "the bid was not covered and is cancelled", "CONFLICT")
+    if item is not None:
+        if part != 1:
+            raise bad("one inscription is a quantity of 1")
+        return bid, fill(engine, bid, part, price, [item])
+    traits = (bid.trait,) if bid.trait else ()
+    count = int(part) if market.kind == "ordinals" else 0
+    return bid, fill(engine, bid, part, price, [_new_item(engine, market.slug, traits) for _ in range(count)])
+
+
+def part_price(bid: Order, part: Decimal) -> int:
+    """The sats that `part` of a bid pays, rounded down; what is left of the bid keeps the remainder.
+
+    2 of 3 tokens bid at 100 sats pay 66, and 1 token at 34 sats stays.
+    """
+    if part == bid.quantity:
+        return bid.price
+    return int(EXACT.divide_int(EXACT.multiply(Decimal(bid.price), part), bid.quantity))
+
+
+def _part(market: Market, bid: Order, quantity: Decimal | None) -> Decimal:
+    rune = market.kind == "runes"
+    if quantity is None:
+        return bid.quantity if rune else Decimal(1)
+    if quantity > bid.quantity or (not rune and quantity > MAX_ITEMS):
+        raise bad(f"quantity: more than the bid still asks for, or than {MAX_ITEMS} inscriptions")
+    if decimal_places(quantity) > (market.divisibility if rune else 0):
+        raise bad("quantity has too many decimal places")
+    if not part_price(bid, quantity):
+        raise bad("quantity: so little would cost less than a sat")
+    return quantity
+
+
+def _meets(bid: Order, item: Item | None, *, named: bool) -> bool:
+    if bid.trait is None:
+        return True
+    return bid.trait in item.traits if item else named
+
+
+def _item(engine: Engine, inscription: str) -> Item:
+    held = engine.wallets.holder_of(inscription)
+    if held is not None:
+        return held[1]
+    ask = engine.ask_of(inscription)
+    if ask is None:
+        raise ApiError(404, "no such inscription", "NOT_FOUND")
+    return Item(inscription, ask.slug, f"{ask.slug} {inscription[:8]}", ask.traits)
+
+
+def _new_item(engine: Engine, slug: str, traits: tuple[Trait, ...]) -> Item:
+    found = engine.new_inscription()
+    return Item(found, slug, f"{slug} {found[:8]}", traits, int(found[:6], 16))

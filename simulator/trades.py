@@ -1,0 +1,99 @@
+"""What changes hands when somebody sells into a bid or buys a listing: money, inscriptions, tokens, and the record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from itertools import pairwise
+
+from simulator.engine import Engine
+from simulator.orders import Order, unit_price
+from simulator.sales import Sale
+from simulator.wallets import Item
+from simulator.wire import EXACT
+
+
+def fill(engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[Item]) -> list[Sale]:
+    """Somebody sells `quantity` for `price` sats into `bid`, which goes on with what is left of it.
+
+    Its account pays, its receive address gets the `items` (as many as `quantity`) or the tokens. Bids of the same
+    account that its balance then no longer covers are cancelled, as the venue documents.
+    """
+    # To the sat: 100 sats for 3 items are 33, 33 and 34.
+    cuts = [price * at // len(items) for at in range(len(items) + 1)] if items else []
+    prices = [high - low for low, high in pairwise(cuts)]
+    sales = [_sale(engine, bid, Decimal(1), sats, item) for item, sats in zip(items, prices, strict=True)]
+    sales = sales or [_sale(engine, bid, quantity, price)]
+    _take(engine, bid, quantity, price)
+    for item in items:
+        ask = engine.ask_of(item.id)
+        if ask is not None:
+            engine.cancel(ask, "sold into a bid")
+    for sale in sales:
+        engine.sales.record(sale)
+    if bid.origin == "dialect":
+        _settle(engine, bid, quantity, price, items)
+    return sales
+
+
+def buy(engine: Engine, ask: Order, buyer: str) -> None:
+    """Somebody buys a listing at its price."""
+    engine.remove(ask)
+    engine.record("filled", ask)
+    engine.sales.record(
+        Sale(
+            sale_id=engine.new_id(),
+            kind=ask.kind,
+            slug=ask.slug,
+            price=ask.price,
+            quantity=ask.quantity,
+            sold_ms=engine.now_ms(),
+            buyer=buyer,
+            receive=buyer,
+            seller=ask.maker,
+            inscription=ask.inscription,
+        )
+    )
+
+
+def _sale(engine: Engine, bid: Order, quantity: Decimal, price: int, item: Item | None = None) -> Sale:
+    ask = engine.ask_of(item.id) if item else None
+    holder = engine.wallets.holder_of(item.id) if item else None
+    return Sale(
+        sale_id=engine.new_id(),
+        kind=bid.kind,
+        slug=bid.slug,
+        price=price,
+        quantity=quantity,
+        sold_ms=engine.now_ms(),
+        buyer=bid.maker,
+        receive=bid.receive,
+        seller=ask.maker if ask else holder[0] if holder else engine.new_address("p2tr"),
+        bid_id=bid.order_id,
+        inscription=item.id if item else None,
+    )
+
+
+def _take(engine: Engine, bid: Order, quantity: Decimal, price: int) -> None:
+    """Takes what was sold off a bid, the whole bid when nothing is left, and notes it."""
+    if quantity == bid.quantity:
+        engine.remove(bid)
+        engine.record("filled", bid)
+        return
+    left = EXACT.subtract(bid.quantity, quantity)
+    part = replace(bid, price=price, quantity=quantity)
+    bid.price, bid.quantity = bid.price - price, left
+    bid.unit_price = unit_price(bid.price, left)
+    engine.record("filled", part, remaining=left)
+
+
+def _settle(engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[Item]) -> None:
+    engine.wallets.debit(bid.maker, price)
+    for item in items:
+        engine.wallets.move(item, bid.receive)
+    if bid.kind == "runes":
+        engine.wallets.credit_rune(bid.receive, bid.slug, quantity)
+    balance = engine.wallets.balance(bid.maker)
+    for other in engine.bids_of(bid.maker, hidden=True):
+        if other.price > balance:
+            engine.cancel(other, "the balance no longer covers it")
