@@ -14,10 +14,13 @@ from dataclasses import replace
 from strategy.book import Profile, Snapshot
 from strategy.config import BidConfig, unsupported
 from strategy.decision import Decision
+from strategy.filling import RAISE
 from strategy.intents import BidNote, CancelIntent, Limits, Memory, OwnOrder, PlaceIntent, Plan, Rules, RungNote
-from strategy.ladder import order_tick, price_range, targets
-from strategy.pricing import reference
+from strategy.ladders import ladder_for
+from strategy.outbid import Contest
+from strategy.pairing import highest_first
 from strategy.reasons import Reason
+from strategy.reference import read_market
 
 __all__ = [
     "BidNote",
@@ -30,6 +33,8 @@ __all__ = [
     "Reason",
     "Rules",
     "RungNote",
+    "halted",
+    "measure",
     "plan_bids",
     "without_places",
 ]
@@ -53,36 +58,72 @@ def plan_bids(
     """
     if asked := unsupported(config):
         raise ValueError("; ".join(f"{problem.field}: {problem.text}" for problem in asked))
-    price = reference(snapshot, rules.stale_after_ms, now_ms)
-    is_blind = price is None and config.bid_mode == "percent"
+    market = read_market(config, snapshot, rules, now_ms)
+    is_blind = market.reference is None and config.bid_mode == "percent"
     since = memory.no_reference_since_ms
-    memory = Memory(no_reference_since_ms=(now_ms if since is None else since) if is_blind else None)
-    allowed = price_range(config, profile, price, price)
-    decision = Decision(config, profile, limits, rules, memory, now_ms, allowed, price)
+    memory = replace(memory, no_reference_since_ms=(now_ms if since is None else since) if is_blind else None)
+    ladder = ladder_for(config, profile, rules, market, snapshot.divisibility if snapshot else None)
+    decision = Decision(config, profile, limits, rules, memory, now_ms, market, ladder)
     decision.sort(own)
     if is_blind:
         decision.rest_without_reference()
-    elif allowed.is_empty:
-        decision.skip_all(Reason.RANGE_EMPTY, allowed.cause)
-        decision.walk([])
+    elif config.wants_bids and market.bids is None:
+        decision.rest(Reason.BIDS_UNKNOWN)
+    elif not ladder.is_known:
+        decision.rest(Reason.UNIT_UNKNOWN)
     else:
-        decision.walk(targets(allowed.low, allowed.high, decision.count, order_tick(config, profile)))
-    return decision.plan()
+        if ladder.cause:
+            decision.skip_all(Reason.RANGE_EMPTY, ladder.cause)
+        decision.walk(Contest(config, ladder, market.bids))
+    plan = decision.plan()
+    if limits.hold is Reason.FILL_BURST:
+        return without_places(plan, Reason.FILL_BURST, soft_cancels=True)
+    return plan
+
+
+def measure(config: BidConfig) -> str:
+    """What the reference of this config measures: tasks of one slug with the same measure share its history."""
+    if config.bid_type == "trait":
+        return f"trait:{config.trait_type}={config.trait_value}"
+    return f"vwap:{config.depth_sats}" if config.is_rune and config.use_vwap else "floor"
+
+
+def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> Plan:
+    """The plan when control says halt: every live order is cancelled, nothing is placed."""
+    live = [order for order in highest_first(own) if order.state == "live"]
+    others = {
+        order.id: Reason.CANCELLING if order.state == "cancelling" else Reason.IN_FLIGHT
+        for order in own
+        if order.state != "live"
+    }
+    reasons = others | {order.id: Reason.HALT for order in live}
+    return Plan(
+        reference=None,
+        to_cancel=tuple(CancelIntent(order.id, order.price_sats, True, Reason.HALT) for order in live),
+        to_place=(),
+        rungs=tuple(RungNote(index, None, Reason.HALT) for index in range(config.bid_count)),
+        bids=tuple(BidNote(order_id, reasons[order_id]) for order_id in sorted(reasons)),
+        memory=memory,
+    )
 
 
 def without_places(plan: Plan, reason: Reason, *, soft_cancels: bool) -> Plan:
-    """The same plan with nothing placed and nothing renewed, for cycles that may only cancel.
+    """The same plan with nothing placed, renewed or raised, for cycles that may only cancel.
 
     `soft_cancels` False leaves the hard cancels only: our own bids could not be read (`own_bids_unknown`). True is
     what control level reduce asks for. Rungs and bids that lose their action get `reason`.
     """
-    left = tuple(c for c in plan.to_cancel if c.hard or (soft_cancels and c.reason is not Reason.RENEW))
+    replaced = (Reason.RENEW, Reason.OUTBID)
+    left = tuple(c for c in plan.to_cancel if c.hard or (soft_cancels and c.reason not in replaced))
     spared = {c.order_id for c in plan.to_cancel} - {c.order_id for c in left}
     undone = (Reason.PLACE, Reason.RENEW)
+    was_raise = any(note.detail == RAISE for note in plan.rungs)
+    memory = replace(plan.memory, raises_ms=plan.memory.raises_ms[:-1]) if was_raise else plan.memory
     return replace(
         plan,
         to_cancel=left,
         to_place=(),
-        rungs=tuple(replace(note, reason=reason) if note.reason in undone else note for note in plan.rungs),
+        rungs=tuple(replace(note, reason=reason, detail="") if note.reason in undone else note for note in plan.rungs),
         bids=tuple(replace(note, reason=reason) if note.order_id in spared else note for note in plan.bids),
+        memory=memory,
     )

@@ -30,15 +30,33 @@ class Bid:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The asks of one slug. Whoever gathers it has already removed the asks of every wallet of our user.
+class History:
+    """The references of a slug over the last hour, one a minute: their median, and how many there were."""
 
-    `complete` is False when a page was cut or missing: such a snapshot gives no reference price.
+    median: Decimal | None = None
+    samples: int = 0
+
+
+NO_HISTORY = History()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The book of one slug. Whoever gathers it has already removed the orders of every wallet of our user.
+
+    `complete` is False when a page of asks was cut or missing: such a snapshot gives no reference price. `bids` are
+    those that compete with ours (for a trait task the ones on the whole collection and the ones on that trait), None
+    when they were not or could not be read. `trait_asks` are the asks known to have the trait of a trait task, None
+    when the venue does not tell traits. `divisibility` is the number of decimals a rune has, None when not known.
     """
 
     taken_ms: int
     asks: tuple[Ask, ...]
     complete: bool = True
+    bids: tuple[Bid, ...] | None = None
+    trait_asks: tuple[Ask, ...] | None = None
+    history: History = NO_HISTORY
+    divisibility: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

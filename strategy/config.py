@@ -70,6 +70,16 @@ class BidConfig:
         """Whether the slug is a rune ticker."""
         return self.type == "rune"
 
+    @property
+    def trait(self) -> tuple[str, str] | None:
+        """The trait (type, value) that is bid on, None for bids on the whole collection."""
+        return (self.trait_type, self.trait_value) if self.bid_type == "trait" else None
+
+    @property
+    def wants_bids(self) -> bool:
+        """Whether the bids of others matter."""
+        return self.outbid_enabled or self.only_bid_if_highest
+
 
 class Problem(NamedTuple):
     """One broken rule: the field (snake_case) and what is wrong with it, in words that follow the field's name."""
@@ -228,19 +238,10 @@ def _of_sats_mode(config: BidConfig, order_sound: bool, hardcap_sound: bool) -> 
 
 
 def unsupported(config: BidConfig) -> list[Problem]:
-    """What this legal config asks for and is not built yet. A task that asks for it must not start."""
-    asked = {
-        "outbid_enabled": (config.outbid_enabled, "outbidding is not available yet"),
-        "only_bid_if_highest": (config.only_bid_if_highest, "bidding only when highest is not available yet"),
-        "bid_type": (config.bid_type == "trait", "trait bids are not available yet"),
-        "quantity_mode": (config.quantity_mode == "sats", "orders by sats are not available yet"),
-        "quantity": (not config.is_rune and config.quantity != 1, "several items per bid are not available yet"),
-        "use_vwap": (config.use_vwap, "the VWAP as reference price is not available yet"),
-        "max_fills": (config.max_fills > 0, "ending after a number of fills is not available yet"),
-        "spend_cap_sats": (config.spend_cap_sats > 0, "ending after an amount spent is not available yet"),
-        "dry_run": (config.dry_run, "dry runs are not available yet"),
-    }
-    return [Problem(name, text) for name, (is_asked, text) in asked.items() if is_asked]
+    """What this legal config asks for and is not built. A task that asks for it must not start."""
+    if not config.is_rune and config.quantity != 1:
+        return [Problem("quantity", "several items per bid are not available yet")]
+    return []
 
 
 def dumps(config: BidConfig) -> str:

@@ -3,62 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import replace
 
-from strategy.book import Profile
-from strategy.config import BidConfig
-from strategy.exposure import Budget, held
-from strategy.intents import (
-    IN_FLIGHT,
-    BidNote,
-    CancelIntent,
-    Limits,
-    Memory,
-    OwnOrder,
-    PlaceIntent,
-    Plan,
-    Rules,
-    RungNote,
-)
-from strategy.ladder import Range, order_quantity, order_tick
-from strategy.pairing import Pairing, Rung, build_rungs, highest_first, tolerance_of
+from strategy.draft import Draft
+from strategy.exposure import Budget
+from strategy.filling import Filling
+from strategy.intents import IN_FLIGHT, OwnOrder
+from strategy.outbid import Contest, recent_raises
+from strategy.pairing import Pairing, Rung, highest_first, merge_equals
 from strategy.reasons import Reason
-from strategy.renewal import is_due
 from strategy.surplus import Verdict, over_count, over_limits, settle
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(Draft):
     """One decision while it is being made."""
-
-    config: BidConfig
-    profile: Profile
-    limits: Limits
-    rules: Rules
-    memory: Memory
-    now_ms: int
-    allowed: Range
-    reference: Decimal | None
-    live: list[OwnOrder] = field(default_factory=list)
-    fixed: list[OwnOrder] = field(default_factory=list)  # block a slot and cannot be cancelled
-    cancelling: list[OwnOrder] = field(default_factory=list)
-    cancels: list[CancelIntent] = field(default_factory=list)
-    places: list[PlaceIntent] = field(default_factory=list)
-    rungs: dict[int, RungNote] = field(default_factory=dict)
-    bids: dict[int, Reason] = field(default_factory=dict)
-
-    @property
-    def count(self) -> int:
-        """Rungs that config and plan allow together."""
-        return min(self.config.bid_count, max(self.limits.plan_bids, 0))
-
-    @property
-    def blocked(self) -> Reason | None:
-        """Why nothing at all may be placed, if so."""
-        if self.limits.fee_reserve_sats is None:
-            return Reason.FEE_UNKNOWN
-        return Reason.BALANCE_UNKNOWN if self.limits.balance_sats is None else None
 
     def sort(self, own: Sequence[OwnOrder]) -> None:
         """Part the own orders by what can be done with them; cancel what config or range forbid at any age."""
@@ -80,68 +38,106 @@ class Decision:
                 self.live.append(order)
 
     def _forbidden(self, order: OwnOrder) -> Reason | None:
-        if order.quantity != order_quantity(self.config):
-            return Reason.WRONG_QUANTITY
-        return self.allowed.above if order.price_sats > self.allowed.high else None
+        return Reason.WRONG_TRAIT if order.trait != self.config.trait else self.ladder.forbidden(order)
 
-    def cancel(self, order: OwnOrder, reason: Reason, *, hard: bool) -> None:
-        """Cancel one live order."""
-        self.cancels.append(CancelIntent(order.id, order.price_sats, hard, reason))
-        self.bids[order.id] = reason
+    def rest(self, reason: Reason, detail: str = "") -> None:
+        """Place nothing, since something is not known; cancel only what the hard rules forbid."""
+        self.skip_all(reason, detail)
+        for order in self._within_hard_rules([], self.live):
+            self.leave(order, reason)
 
     def rest_without_reference(self) -> None:
         """Place nothing; leave the live bids alone until the grace is over, then cancel them."""
-        self.skip_all(Reason.NO_REFERENCE)
+        self.rest(Reason.NO_REFERENCE, self.market.cause)
         since = self.memory.no_reference_since_ms
-        is_over = since is not None and self.now_ms - since >= self.rules.grace_no_floor_ms
-        for order in self._within_hard_rules([], self.live):
-            if is_over:
-                self.cancel(order, Reason.NO_REFERENCE, hard=True)
-            else:
-                self.bids[order.id] = Reason.NO_REFERENCE
+        if since is not None and self.now_ms - since >= self.rules.grace_no_floor_ms:
+            for order in self.live:
+                if self.bids[order.id] is Reason.NO_REFERENCE:
+                    self.cancel(order, Reason.NO_REFERENCE, hard=True)
 
-    def skip_all(self, reason: Reason, detail: str = "") -> None:
-        """Give every rung the same reason."""
-        for index in range(self.count):
-            self.rungs[index] = RungNote(index, None, reason, detail=detail)
-
-    def walk(self, prices: list[int]) -> None:
+    def walk(self, contest: Contest) -> None:
         """Pair, settle the surplus, then renew and place what is missing."""
-        rungs = build_rungs(prices, self.profile.equal_bids_allowed)
+        self._yield_to_others(contest)
+        own = [*self.live, *self.fixed]
+        rungs = [] if self.ladder.cause else contest.rungs(self.count, own, self.is_renewable)
+        if not self.profile.equal_bids_allowed:
+            merge_equals(rungs)
+        raises = recent_raises(self.memory, self.now_ms)
+        is_limited = len(raises) >= self.rules.max_raises
+        if is_limited and contest.is_raise(own):
+            for rung in filter(contest.outbids, rungs):
+                rung.barred = rung.barred or Reason.RAISE_LIMITED
+
         fixed = frozenset(order.id for order in self.fixed)
-        due = frozenset(order.id for order in self.live if self._is_renewable(order))
+        due = frozenset(order.id for order in self.live if self.is_renewable(order))
         budget = Budget(self.limits, self.profile.balance_model, self.fixed)
-        reach = tolerance_of(self.rules.tolerance, order_tick(self.config, self.profile))
-        pairing = Pairing([*self.live, *self.fixed], fixed, due, budget, reach)
+        pairing = Pairing(own, fixed, due, budget, self.ladder.reach, self.ladder.level)
         pairing.walk(rungs)
 
         surplus = self._within_hard_rules(rungs, [order for order in pairing.pool if order.id not in fixed])
+        left = [*(order for order in self.live if order.id not in self.bids), *self.fixed]
+        raising = list(filter(contest.outbids, rungs)) if contest.is_raise(left) else []
+        for rung in raising:
+            if is_limited and rung.is_missing:
+                rung.refused = Reason.RAISE_LIMITED
         is_wanted = any(rung.is_missing for rung in rungs)
-        staying = []
+        filling = Filling(self, rungs, raising)
+        beaten = contest.beaten(left)
         for order in surplus:
-            verdict = self._settle(order, is_wanted, pairing.refused.get(order.id))
+            if order is beaten and self._waits_for_raise(order, rungs):
+                filling.beaten = order
+                continue
+            verdict = self._settle(order, contest, is_wanted, pairing.refused.get(order.id))
             self._carry_out(verdict)
             if not verdict.is_cancelled:
-                staying.append(order)
-        self._fill(rungs, staying)
+                filling.staying.append(order)
+            elif verdict.reason is Reason.STEP_DOWN:
+                filling.steps_down = True
+        filling.fill()
+        if filling.has_raised:
+            raises = (*raises, self.now_ms)
+        self.memory = replace(self.memory, raises_ms=raises)
 
-    def _is_renewable(self, order: OwnOrder) -> bool:
-        return self.blocked is None and is_due(order, self.config, self.now_ms)
+    def _waits_for_raise(self, beaten: OwnOrder, rungs: list[Rung]) -> bool:
+        """Whether our best bid, which was outbid, goes only for the bid that outbids in its turn.
 
-    def _settle(self, order: OwnOrder, is_wanted: bool, refused: Reason | None) -> Verdict:
+        Where that cannot be placed it is still the best we have, unless another rung above it gets a bid.
+        """
+        if not rungs or rungs[0].is_missing:
+            return bool(rungs)
+        level = self.ladder.level(beaten)
+        return not any(rung.is_missing and rung.level > level for rung in rungs)
+
+    def _yield_to_others(self, contest: Contest) -> None:
+        """Cancel, at any age, the bids that are not the highest though they are to be."""
+        for order in [order for order in self.live if contest.is_outranked(order)]:
+            self.cancel(order, Reason.NOT_HIGHEST, hard=False)
+            self.live.remove(order)
+
+    def _settle(self, order: OwnOrder, contest: Contest, is_wanted: bool, refused: Reason | None) -> Verdict:
         if self.blocked and is_wanted:
             # What cannot be replaced is not given up: a balance that could not be read is not an empty one.
             return Verdict(order, False, False, self.blocked)
-        return settle(
-            order, self.config, self.allowed, self.rules, self.now_ms, slot_is_wanted=is_wanted, refused=refused
+        verdict = settle(
+            order,
+            self.config,
+            self.rules,
+            self.now_ms,
+            is_low=self.ladder.is_low(order),
+            slot_is_wanted=is_wanted,
+            refused=refused,
         )
+        is_above = self.config.outbid_enabled and self.ladder.level(order) > contest.top
+        if verdict.reason is Reason.SURPLUS and is_above:
+            return Verdict(order, True, False, Reason.STEP_DOWN)
+        return verdict
 
     def _within_hard_rules(self, rungs: list[Rung], surplus: list[OwnOrder]) -> list[OwnOrder]:
         """The surplus left when limits and count are kept. Bids that stand for no rung go first."""
         by_order = {rung.order.id: rung for rung in rungs if rung.order}
         paired = [order for order in self.live if order.id in by_order]
         budget = Budget(self.limits, self.profile.balance_model)
-        gone = over_limits([*surplus, *paired], held(self.live) + held(self.fixed), budget)
+        gone = over_limits([*surplus, *paired], [*self.live, *self.fixed], budget)
         for verdict in gone:
             self._carry_out(verdict)
             if rung := by_order.get(verdict.order.id):
@@ -156,65 +152,4 @@ class Decision:
         if verdict.is_cancelled:
             self.cancel(verdict.order, verdict.reason, hard=verdict.hard)
         else:
-            self.bids[verdict.order.id] = verdict.reason
-
-    def _fill(self, rungs: list[Rung], staying: list[OwnOrder]) -> None:
-        """Renew what is due and place what is missing, from the top, as slots and budget allow."""
-        paired = [rung.order for rung in rungs if rung.order]
-        blocking = {order.id for order in (*paired, *self.fixed, *staying)}
-        kept = [order for order in paired if order.state == "live" and order.id not in self.bids]
-        budget = Budget(self.limits, self.profile.balance_model, [*self.fixed, *self.cancelling, *kept, *staying])
-        free = self.count - len(blocking)
-        # Renewals first: what they free or take is settled when the missing rungs are looked at.
-        for rung in rungs:
-            if rung.order:
-                self._hold(rung, rung.order, budget)
-        for rung in rungs:
-            if rung.order:
-                continue
-            reason = rung.refused or self.blocked
-            if reason is None and free <= 0:
-                reason = self._slot_reason(staying)
-            reason = reason or budget.refusal(rung.price_sats)
-            if reason is None:
-                self._place(rung, budget)
-                free -= 1
-            self.rungs[rung.index] = RungNote(rung.index, rung.price_sats, reason or Reason.PLACE)
-
-    def _hold(self, rung: Rung, order: OwnOrder, budget: Budget) -> None:
-        reason = self.bids.get(order.id, Reason.KEPT)  # in flight and expired have theirs
-        if reason is Reason.KEPT and self._is_renewable(order):
-            budget.give_back(order.price_sats)
-            if budget.refusal(rung.price_sats) is None:
-                reason = Reason.RENEW
-                self.cancel(order, reason, hard=False)
-                self._place(rung, budget)
-            else:
-                budget.take(order.price_sats)
-        self.bids[order.id] = reason
-        self.rungs[rung.index] = RungNote(rung.index, rung.price_sats, reason, order.id)
-
-    def _place(self, rung: Rung, budget: Budget) -> None:
-        budget.take(rung.price_sats)
-        self.places.append(PlaceIntent(rung.index, rung.price_sats, order_quantity(self.config)))
-
-    def _slot_reason(self, staying: list[OwnOrder]) -> Reason:
-        reasons = {self.bids[order.id] for order in staying}
-        if Reason.MIN_AGE in reasons:
-            return Reason.MIN_AGE
-        return Reason.SLOT_TAKEN if reasons else Reason.IN_FLIGHT
-
-    def plan(self) -> Plan:
-        """The finished plan: hard cancels before soft ones, each from the top."""
-        for index in range(self.count, self.config.bid_count):
-            self.rungs[index] = RungNote(index, None, Reason.PLAN_BIDS)
-        is_uncapped = self.reference is None and self.config.bid_mode == "fixed"
-        return Plan(
-            reference=self.reference,
-            to_cancel=tuple(sorted(self.cancels, key=lambda c: (not c.hard, -c.price_sats, c.order_id))),
-            to_place=tuple(sorted(self.places, key=lambda intent: intent.rung)),
-            rungs=tuple(self.rungs[index] for index in sorted(self.rungs)),
-            bids=tuple(BidNote(order_id, self.bids[order_id]) for order_id in sorted(self.bids)),
-            memory=self.memory,
-            marks=(Reason.NO_REFERENCE_FIXED,) if is_uncapped else (),
-        )
+            self.leave(verdict.order, verdict.reason)

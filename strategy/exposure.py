@@ -1,4 +1,4 @@
-"""Whether one more order fits into the task's total, the user's exposure and the balance."""
+"""Whether one more order fits into the task's total, the user's exposure, the balance and what may still fill."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Budget:
     def refusal(self, price_sats: int) -> Reason | None:
         """Why one more order of this price does not fit, None when it does."""
         used = self.used + price_sats
-        if over := self.over_limit(used):
+        if over := self.over_limit(used, self.orders + 1):
             return over
         if self._balance is None:
             return None
@@ -54,8 +54,15 @@ class Budget:
             needed = price_sats + self._fee
         return Reason.INSUFFICIENT_BALANCE if needed > self._balance else None
 
-    def over_limit(self, used: int) -> Reason | None:
-        """The exposure limit that this many sats would pass, None when they pass none."""
-        if 0 < self._limits.task_total < used:
+    def over_limit(self, used: int, orders: int) -> Reason | None:
+        """The limit that this many sats in this many orders would pass, None when they pass none."""
+        limits = self._limits
+        if 0 < limits.task_total < used:
             return Reason.TASK_TOTAL
-        return Reason.EXPOSURE_LIMIT if used > self._limits.user_headroom else None
+        if used > limits.user_headroom:
+            return Reason.EXPOSURE_LIMIT
+        if limits.spend_left_sats is not None and used > max(limits.spend_left_sats, 0):
+            return Reason.SPEND_CAP
+        if limits.fills_left is not None and orders > max(limits.fills_left, 0):
+            return Reason.MAX_FILLS
+        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TypeGuard
 
 from strategy.reasons import Reason
 
@@ -25,6 +26,7 @@ class OwnOrder:
     quantity: Decimal
     created_ms: int
     expires_ms: int
+    trait: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,10 @@ class Limits:
     `task_total` 0 is unlimited. `user_headroom` is the user's exposure left for this task, what the task already
     holds included. `balance_sats` under the `reserved` balance model likewise includes what the venue holds back
     for this task's orders. None in `balance_sats` and `fee_reserve_sats` (one order's fees) is "not known".
+
+    `fills_left` and `spend_left_sats` are what maxFills and spendCapSats leave to fills to come, None when they are
+    not set: open and new orders together stay within both. `hold` says why nothing may be placed or raised now though
+    everything is known (`fill_pause`, `fill_burst`).
     """
 
     task_total: int
@@ -41,6 +47,9 @@ class Limits:
     plan_bids: int
     balance_sats: int | None
     fee_reserve_sats: int | None
+    fills_left: int | None = None
+    spend_left_sats: int | None = None
+    hold: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +57,18 @@ class Rules:
     """Defaults of the service, the same for every task.
 
     `tolerance` is a fraction of the rung's price within which a live bid is kept (never less than one tick).
+    `max_raises` is how often an hour a bid may be raised to outbid. With at least `min_samples` in the hour's history
+    a reference above `spike_factor` medians is clamped there, and one above `alarm_factor` medians is an alarm.
     """
 
     tolerance: Decimal = Decimal("0.01")
     min_age_ms: int = 60_000
     stale_after_ms: int = 120_000
     grace_no_floor_ms: int = 300_000
+    max_raises: int = 20
+    spike_factor: Decimal = Decimal("1.25")
+    alarm_factor: Decimal = Decimal(2)
+    min_samples: int = 10
 
     @classmethod
     def for_loop(cls, loop_s: int) -> Rules:
@@ -63,19 +78,29 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What one cycle hands to the next. `no_reference_since_ms`: when the reference price went missing."""
+    """What one cycle hands to the next.
+
+    `no_reference_since_ms`: when the reference price went missing. `raises_ms`: when bids were raised to outbid in
+    the last hour, oldest first.
+    """
 
     no_reference_since_ms: int | None = None
+    raises_ms: tuple[int, ...] = ()
 
-    def as_dict(self) -> dict[str, int | None]:
+    def as_dict(self) -> dict[str, int | list[int] | None]:
         """A plain dict of JSON values."""
-        return {"no_reference_since_ms": self.no_reference_since_ms}
+        return {"no_reference_since_ms": self.no_reference_since_ms, "raises_ms": list(self.raises_ms)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Memory:
         """The memory of `as_dict`; keys of other versions are ignored and what is no whole number is forgotten."""
-        since = values.get("no_reference_since_ms")
-        return cls(since if isinstance(since, int) and not isinstance(since, bool) else None)
+        since, raises = values.get("no_reference_since_ms"), values.get("raises_ms")
+        times = raises if isinstance(raises, list | tuple) else ()
+        return cls(since if _is_whole(since) else None, tuple(each for each in times if _is_whole(each)))
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +115,12 @@ class CancelIntent:
 
 @dataclass(frozen=True, slots=True)
 class PlaceIntent:
-    """Place this order, once the plan's cancels are confirmed."""
+    """Place this order, once the plan's cancels are confirmed. `quantity` is in items or whole tokens."""
 
     rung: int
     price_sats: int
     quantity: Decimal
+    trait: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +159,9 @@ class BidNote:
 class Plan:
     """The decision of one cycle: `to_cancel` and `to_place` in the order in which they are to be carried out.
 
-    `reference` is the unit price the range hangs on, None when there is none. `rungs` has one note for every rung
-    of the config's bidCount, `bids` one for every own order, `marks` what holds for the whole plan.
+    `reference` is the unit price the range hangs on, None when there is none; it is what a history samples.
+    `raw_reference` is the same before it was clamped to the history. `rungs` has one note for every rung of the
+    config's bidCount, `bids` one for every own order, `marks` what holds for the whole plan.
     """
 
     reference: Decimal | None
@@ -144,3 +171,4 @@ class Plan:
     bids: tuple[BidNote, ...]
     memory: Memory
     marks: tuple[Reason, ...] = ()
+    raw_reference: Decimal | None = None

@@ -1,4 +1,7 @@
-"""The range of allowed prices, and the rungs spread over it. Prices are sats of the whole order."""
+"""The range of allowed prices, and the rungs spread over it, where all orders have one quantity.
+
+Everything here is sats of the whole order: ordinals, and runes in quantity mode.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,12 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
-from strategy.book import Profile
+from strategy.book import Bid, Profile
 from strategy.config import MAX_SATS, BidConfig
-from strategy.pricing import ceil_to_tick, floor_to_tick, times
+from strategy.intents import OwnOrder, Rules
+from strategy.pairing import Level, Rung
+from strategy.pricing import ceil_quotient, ceil_to_tick, floor_to_tick, plus, quotient_up, times
+from strategy.ranking import ratio
 from strategy.reasons import Reason
 
 ONE = Decimal(1)
@@ -27,14 +33,9 @@ class Range:
     above: Reason
     cause: str
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no price is allowed."""
-        return self.low > self.high
-
 
 def order_quantity(config: BidConfig) -> Decimal:
-    """Tokens of one order."""
+    """Items or tokens of one order."""
     return config.quantity if config.is_rune else ONE
 
 
@@ -81,3 +82,75 @@ def targets(low: int, high: int, count: int, tick: int) -> list[int]:
         return [high] * count
     gaps = count - 1
     return [(high * gaps - i * (high - low)) // (gaps * tick) * tick for i in range(count)]
+
+
+class QuantityLadder:
+    """Orders of one quantity: levels are order totals."""
+
+    def __init__(
+        self,
+        config: BidConfig,
+        profile: Profile,
+        rules: Rules,
+        reference: Decimal | None,
+        lowest_ask: Decimal | None,
+    ) -> None:
+        self._config = config
+        self._tolerance = rules.tolerance.as_integer_ratio()
+        self._tick = order_tick(config, profile)
+        self._quantity = order_quantity(config)
+        self._range = price_range(config, profile, reference, lowest_ask)
+        self.low: Level = self._range.low
+        self.high: Level = self._range.high
+        self.cause = self._range.cause
+
+    @property
+    def is_known(self) -> bool:
+        """Whether orders can be computed at all."""
+        return True
+
+    @property
+    def unit_ceiling(self) -> Decimal:
+        """No bid above this unit price can be outbid."""
+        return quotient_up(self._range.high, self._quantity)
+
+    def level(self, order: OwnOrder) -> Level:
+        """Where an order of ours stands."""
+        return order.price_sats
+
+    def reach(self, rung: Rung) -> Level:
+        """How far from a rung a bid may be and still stand for it: a part of its price, at least one tick."""
+        parts, of = self._tolerance
+        return max(self._tick, rung.price_sats * parts // of)
+
+    def forbidden(self, order: OwnOrder) -> Reason | None:
+        """Why an order may not be there at all, None when it may."""
+        if order.quantity != self._quantity:
+            return Reason.WRONG_QUANTITY
+        return self._range.above if order.price_sats > self._range.high else None
+
+    def is_low(self, order: OwnOrder) -> bool:
+        """Whether an order is below the range."""
+        return order.price_sats < self._range.low
+
+    def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]:
+        """`count` rungs from `top` down to the low end; the lower ones are not above `ceiling`."""
+        prices = targets(self._range.low, int(top), count, self._tick)
+        if ceiling is not None:
+            most = max(floor_to_tick(int(ceiling), self._tick), self._range.low)
+            prices = [*prices[:1], *(min(price, most) for price in prices[1:])]
+        return [Rung(index, price, self._quantity, price) for index, price in enumerate(prices)]
+
+    def outbidding(self, bid: Bid) -> Level | None:
+        """The lowest price that outbids this bid by as much as the config says and at least a tick, if allowed.
+
+        Example: 70,000 by 2 % is 71,400, on a grid of 1,000 it is 72,000.
+        """
+        sats, tokens = ratio(bid)
+        theirs, tick = times(sats, self._quantity), times(tokens, self._tick)
+        if self._config.outbid_mode == "percent":
+            more = times(theirs, self._config.outbid_percent)
+        else:
+            more = times(tokens, self._config.outbid_amount)
+        price = ceil_quotient(plus(theirs, max(more, tick)), tick) * self._tick
+        return price if price <= self._range.high else None

@@ -5,25 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
+from typing import TypeAlias
 
 from strategy.exposure import Budget
 from strategy.intents import OwnOrder
-from strategy.pricing import times
 from strategy.reasons import Reason
+
+# What rungs are spread by: sats of the whole order where all orders have one quantity, else the price of a token.
+Level: TypeAlias = int | Fraction
 
 
 @dataclass(slots=True)
 class Rung:
-    """One rung while the plan is being made: its price, and the order that holds it or why it gets none.
+    """One rung while the plan is being made: its order, and what holds it or why it gets none.
 
-    Neither `order` nor `refused` means that a bid is missing here.
+    `barred` says why no new bid may be placed here, though one that is there may stay. `accepts` says which orders
+    may hold the rung where it is not nearness that decides. Neither `order` nor `refused` means that a bid is missing.
     """
 
     index: int
     price_sats: int
-    order: OwnOrder | None = None
+    quantity: Decimal
+    level: Level
     refused: Reason | None = None
+    detail: str = ""
+    barred: Reason | None = None
+    accepts: Callable[[OwnOrder], bool] | None = None
+    order: OwnOrder | None = None
 
     @property
     def is_missing(self) -> bool:
@@ -36,14 +46,11 @@ def highest_first(orders: Iterable[OwnOrder]) -> list[OwnOrder]:
     return sorted(orders, key=lambda order: (-order.price_sats, order.created_ms, order.id))
 
 
-def build_rungs(prices: list[int], equal_bids_allowed: bool) -> list[Rung]:
-    """Rungs for these prices (highest first); equal ones are merged where the venue takes no equal bids."""
-    rungs = [Rung(index, price) for index, price in enumerate(prices)]
-    if not equal_bids_allowed:
-        for upper, rung in pairwise(rungs):
-            if rung.price_sats == upper.price_sats:
-                rung.refused = Reason.RUNGS_MERGED
-    return rungs
+def merge_equals(rungs: list[Rung]) -> None:
+    """Refuse every rung that is equal to the one above it, for venues that take no equal bids."""
+    for upper, rung in pairwise(rungs):
+        if rung.level == upper.level and rung.refused is None:
+            rung.refused = Reason.RUNGS_MERGED
 
 
 class Pairing:
@@ -60,23 +67,25 @@ class Pairing:
         fixed: frozenset[int],
         due: frozenset[int],
         budget: Budget,
-        reach: Callable[[int], int],
+        reach: Callable[[Rung], Level],
+        level: Callable[[OwnOrder], Level],
     ) -> None:
         # Of equal ones the older ranks first at the venue; one that must be renewed loses its rank anyway.
-        self.pool = sorted(pool, key=lambda order: (-order.price_sats, order.id in due, order.created_ms, order.id))
+        self.pool = sorted(pool, key=lambda order: (-level(order), order.id in due, order.created_ms, order.id))
         self.refused: dict[int, Reason] = {}
         self._fixed = fixed
         self._due = due
         self._budget = budget
         self._reach = reach
+        self._level = level
 
     def walk(self, rungs: list[Rung]) -> None:
         """From the top: give each rung that fits the highest order that is close enough; skip what does not fit."""
         for rung in rungs:
             if rung.refused:
                 continue
-            reason = self._budget.refusal(rung.price_sats)
-            lower = next((r for r in rungs if r.price_sats < rung.price_sats), None) if reason else None
+            reason = rung.barred or self._budget.refusal(rung.price_sats)
+            lower = next((r for r in rungs if r.level < rung.level), None) if reason else None
             order = self._highest_within(rung, lower)
             if order is not None:
                 self._take(rung, order)
@@ -93,34 +102,39 @@ class Pairing:
             self._budget.take(self._cost(rung, order))
 
     def _cost(self, rung: Rung, order: OwnOrder) -> int:
-        return rung.price_sats if order.id in self._due else order.price_sats
+        return rung.price_sats if order.id in self._due and rung.barred is None else order.price_sats
 
     def _highest_within(self, rung: Rung, lower: Rung | None) -> OwnOrder | None:
-        """The highest order within reach of the rung that fits the budget.
+        """The highest order that may hold the rung and fits the budget.
 
         `lower` is the next rung if this one has no room for a new bid: it then leaves to it what is closer to it, or
         the two would take turns. Renewing an order is pointless where another one is at the rung's very price.
         """
-        price_sats, reach = rung.price_sats, self._reach(rung.price_sats)
+        reach = self._reach(rung)
+        most: Level = rung.level + reach
+        least: Level = rung.level - reach
         highest = None
         for order in self.pool:
-            if order.price_sats > price_sats + reach:
+            level = self._level(order)
+            if rung.accepts is not None:
+                if not rung.accepts(order):
+                    continue
+            elif level > most:
                 continue
-            if order.price_sats < price_sats - reach or (lower and _is_closer(order, lower, rung)):
+            elif level < least or (lower and _is_closer(level, lower.level, rung.level)):
                 break
             if order.id not in self._fixed and (reason := self._budget.refusal(self._cost(rung, order))):
                 self.refused[order.id] = reason
                 continue
-            if order.id not in self._due and (highest is None or order.price_sats == price_sats):
+            if order.id not in self._due and (highest is None or level == rung.level):
                 return order
             highest = highest or order
         return highest
 
 
-def _is_closer(order: OwnOrder, lower: Rung, upper: Rung) -> bool:
-    return abs(order.price_sats - lower.price_sats) < abs(order.price_sats - upper.price_sats)
+def _is_closer(level: Level, one: Level, other: Level) -> bool:
+    return _distance(level, one) < _distance(level, other)
 
 
-def tolerance_of(fraction: Decimal, tick: int) -> Callable[[int], int]:
-    """How far from a rung a bid may be and still stand for it: this fraction of its price, at least one tick."""
-    return lambda price_sats: max(tick, int(times(fraction, price_sats)))
+def _distance(one: Level, other: Level) -> Level:
+    return one - other if one > other else other - one

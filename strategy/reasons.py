@@ -30,6 +30,14 @@ class Reason(StrEnum):
     MIN_AGE = "min_age"  # a bid too young to be replaced holds the slot
     SLOT_TAKEN = "slot_taken"  # a bid that is left alone holds the slot
     OWN_BIDS_UNKNOWN = "own_bids_unknown"  # our own bids could not be read: nothing is placed
+    BIDS_UNKNOWN = "bids_unknown"  # competing bids are wanted and could not be read: nothing is placed or raised
+    UNIT_UNKNOWN = "unit_unknown"  # the rune's smallest unit is not known: no quantity can be computed
+    BELOW_LOT = "below_lot"  # satsPerOrder does not buy the smallest unit of the rune at this price
+    RAISE_LIMITED = "raise_limited"  # raised to outbid as often as allowed
+    MAX_FILLS = "max_fills"  # open bids could already fill as often as maxFills allows
+    SPEND_CAP = "spend_cap"  # would pass spendCapSats
+    FILL_PAUSE = "fill_pause"  # a bid was just filled: the next ones wait a moment
+    FILL_BURST = "fill_burst"  # several bids were filled in a short time: nothing more is placed for now
     REDUCE = "reduce"  # control says cancels only
 
     # Why a live bid is cancelled or left alone.
@@ -37,6 +45,11 @@ class Reason(StrEnum):
     AT_ASK = "at_ask"  # at or above the lowest foreign ask: that listing could be bought instead
     ABOVE_RANGE = "above_range"  # above the high end
     BELOW_RANGE = "below_range"  # below the low end
+    HALT = "halt"  # control says that nothing may be live
+    NOT_HIGHEST = "not_highest"  # somebody bids more, and onlyBidIfHighest is set
+    OUTBID = "outbid"  # somebody bids more: replaced by a bid that ranks ahead
+    STEP_DOWN = "step_down"  # more than it takes to rank ahead
+    WRONG_TRAIT = "wrong_trait"  # on another trait than the config asks for
     WRONG_QUANTITY = "wrong_quantity"  # for another quantity than the config asks for
     DUPLICATE = "duplicate"  # same price as another own bid, and more bids than rungs
     OVER_COUNT = "over_count"  # more bids than rungs
@@ -45,4 +58,9 @@ class Reason(StrEnum):
     EXPIRING = "expiring"  # no rung needs it and it is about to expire by itself
 
     # Marks of a whole plan.
+    COLD_START = "cold_start"  # too little history to clamp the reference against a spike
+    FLOOR_SPIKE = "floor_spike"  # the reference is clamped to a multiple of its median over the last hour
+    FLOOR_ALARM = "floor_alarm"  # the lowest ask is far above its median: somebody may be moving it
+    TRAIT_FLOOR_MISSING = "trait_floor_missing"  # no ask is known to have the trait: the collection's floor stands in
+    THIN_BOOK = "thin_book"  # the asks hold less than half of depthSats: no VWAP
     NO_REFERENCE_FIXED = "no_reference_fixed"  # fixed mode goes on without the ask cap

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from strategy.bidding import Limits, Memory, OwnOrder, Plan, Rules, plan_bids
-from strategy.book import Ask, Profile, Snapshot
+from strategy.book import Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig
 
 NOW = 1_700_000_000_000
@@ -39,6 +39,22 @@ def rune_ask(tokens: str, unit_price: str) -> Ask:
 
 def book(*prices: int, age_ms: int = 0, complete: bool = True) -> Snapshot:
     return Snapshot(NOW - age_ms, tuple(ask(price) for price in prices), complete)
+
+
+def rivals(market: Snapshot, *bids: Bid | int, **changes: Any) -> Snapshot:
+    """The same book with bids of others on it; a bare price is a bid of one item an hour ago."""
+    return replace(market, bids=tuple(bid(each) if isinstance(each, int) else each for each in bids), **changes)
+
+
+def bid(price: int, quantity: str = "1", placed_ms: int | None = NOW - 60 * MINUTE) -> Bid:
+    """A bid of somebody else: `price` is the whole order's."""
+    tokens = Decimal(quantity)
+    return Bid(f"bid-{price}", price, tokens, price / tokens, "rival", placed_ms)
+
+
+def remembered(market: Snapshot, median: int | str, samples: int = 60) -> Snapshot:
+    """The same book with a history."""
+    return replace(market, history=History(Decimal(median), samples))
 
 
 def order(number: int, price: int, state: str = "live", **changes: Any) -> OwnOrder:
@@ -92,7 +108,9 @@ def carry_out(config: BidConfig, own: Sequence[OwnOrder], result: Plan, now_ms: 
     gone = {intent.order_id for intent in result.to_cancel}
     number = max((each.id for each in own), default=0)
     new = [
-        OwnOrder(number + i, "live", intent.price_sats, intent.quantity, now_ms, now_ms + config.expiry_ms)
+        OwnOrder(
+            number + i, "live", intent.price_sats, intent.quantity, now_ms, now_ms + config.expiry_ms, intent.trait
+        )
         for i, intent in enumerate(result.to_place, start=1)
     ]
     return [each for each in own if each.id not in gone] + new

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from random import Random
 
-from strategy.bidding import Limits, Memory, OwnOrder, Plan, Rules, plan_bids
-from strategy.book import Ask, Profile, Snapshot
+from strategy.bidding import Limits, Memory, OwnOrder, Plan, Reason, Rules, plan_bids
+from strategy.book import Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig, problems
+from tests.strategy.checker import Case
 from tests.strategy.market import NOW, carry_out
 
 IN_FLIGHT = ("reserved", "signed", "submitted", "unknown")
@@ -29,13 +30,8 @@ class Cycle:
     def plan(self) -> Plan:
         return plan_bids(self.config, self.profile, self.snapshot, self.own, self.limits, self.rules, self.memory, NOW)
 
-    @property
-    def count(self) -> int:
-        return min(self.config.bid_count, self.limits.plan_bids)
-
-    @property
-    def exposure_limit(self) -> int:
-        return min(self.limits.task_total or 10**15, self.limits.user_headroom)
+    def case(self, plan: Plan) -> Case:
+        return Case(self.config, self.profile, self.snapshot, self.own, self.limits, self.rules, NOW, plan)
 
 
 def random_cycle(rng: Random) -> Cycle:
@@ -49,21 +45,28 @@ def random_cycle(rng: Random) -> Cycle:
         equal_bids_allowed=rng.random() < 0.7,
         balance_model=rng.choice(["per_bid", "reserved"]),
     )
-    rules = Rules(tolerance=rng.choice([Decimal(0), Decimal("0.01")]))
+    rules = Rules(tolerance=rng.choice([Decimal(0), Decimal("0.01")]), max_raises=rng.choice([20, 20, 1]))
     floor = rng.randint(20_000, 130_000)
-    cycle = Cycle(config, profile, _snapshot(rng, config, floor), (), _limits(rng), rules, Memory())
+    history = rng.choice([History(), History(floor / basis(config), 60)])
+    cycle = Cycle(config, profile, _snapshot(rng, config, floor, history, ()), (), _limits(rng), rules, Memory())
     for _ in range(rng.randint(0, 3)):
         # A market that moves, with a history: each cycle starts from what the one before it left.
-        own = list(_aged(rng, carry_out(cycle.config, cycle.own, cycle.plan())))
+        plan = cycle.plan()
+        own = list(_aged(rng, carry_out(cycle.config, cycle.own, plan)))
         rng.shuffle(own)
         floor = round(floor * rng.choice([1, 1, rng.uniform(0.97, 1.03), rng.uniform(0.6, 1.6)]))
+        if plan.raw_reference is not None and rng.random() < 0.7:
+            history = History(plan.raw_reference * rng.choice([1, 1, 1, Decimal("0.7"), Decimal("0.4")]), 10)
         cycle = replace(
             cycle,
             config=_edited(rng, cycle.config),
-            snapshot=_snapshot(rng, config, floor),
+            snapshot=_snapshot(rng, config, floor, history, own),
             own=tuple(own),
             limits=cycle.limits if rng.random() < 0.6 else _limits(rng),
-            memory=Memory(rng.choice([None, None, NOW - 1_000, NOW - 300_000])),
+            memory=Memory(
+                rng.choice([None, None, NOW - 1_000, NOW - 300_000]),
+                tuple(NOW - rng.choice([1_000, 3_599_999, 3_600_000]) for _ in range(rng.choice([0, 0, 1]))),
+            ),
         )
     if rng.random() < 0.3:
         cycle = replace(cycle, own=(*cycle.own, *_strays(rng, cycle)))
@@ -71,24 +74,44 @@ def random_cycle(rng: Random) -> Cycle:
 
 
 def _config(rng: Random) -> BidConfig:
-    is_rune = rng.random() < 0.4
-    low, high = sorted(rng.sample(range(30, 130), 2)) if rng.random() < 0.7 else (74, 75)
+    is_rune = rng.random() < 0.5
+    is_sats = is_rune and rng.random() < 0.5
+    low, high = rng.choice([sorted(rng.sample(range(30, 130), 2)), [30, 95], [50, 80], [74, 75]])
     fixed_low, fixed_high = sorted(rng.choices(range(10_000, 130_000), k=2))
     config = BidConfig(
         slug="ABC" if is_rune else "abc",
         type="rune" if is_rune else "ordinals",
-        bid_mode=rng.choice(["percent", "percent", "fixed"]),
+        bid_mode="percent" if is_sats else rng.choice(["percent", "percent", "fixed"]),
         bid_percent_low=Decimal(low) / 100,
         bid_percent_high=Decimal(high) / 100,
         bid_fixed_low=fixed_low,
         bid_fixed_high=fixed_high,
         bid_count=rng.choice([1, 2, 3, 5, 5, 8]),
-        hardcap_sats=rng.choice([50_000, 100_000, 100_000, 1_000_000]),
+        hardcap_sats=rng.choice([50_000, 100_000, 1_000_000, 1_000_000]),
         update_bid_enabled=rng.random() < 0.6,
-        quantity=rng.choice([Decimal("0.5"), Decimal(1_000)]) if is_rune else Decimal(1),
+        quantity=rng.choice([Decimal("0.5"), Decimal(3), Decimal(1_000)]) if is_rune else Decimal(1),
+        quantity_mode="sats" if is_sats else "quantity",
+        sats_per_order=rng.choice([9_999, 30_000, 50_000]) if is_sats else 0,
+        use_vwap=is_rune and rng.random() < 0.5,
+        depth_sats=rng.choice([20_000, 200_000, 1_000_000]),
+        outbid_enabled=rng.random() < 0.5,
+        outbid_mode=rng.choice(["fixed", "percent"]),
+        outbid_amount=rng.choice([0, 1, 1_000, 5_000]),
+        outbid_percent=rng.choice([Decimal("0.000001"), Decimal("0.01"), Decimal("0.05")]),
+        only_bid_if_highest=rng.random() < 0.3,
+        bid_type="trait" if not is_rune and rng.random() < 0.3 else "collection",
+        trait_type="Hat",
+        trait_value="Crown",
     )
     assert problems(config) == []
     return config
+
+
+def basis(config: BidConfig) -> Decimal:
+    """Tokens that cost about a floor: of an order, or what makes an order of fixed sats big or small."""
+    if config.quantity_mode == "sats":
+        return Decimal("0.5") if config.sats_per_order == 30_000 else Decimal(1_000)
+    return config.quantity
 
 
 def _edited(rng: Random, config: BidConfig) -> BidConfig:
@@ -96,26 +119,60 @@ def _edited(rng: Random, config: BidConfig) -> BidConfig:
     if rng.random() < 0.8:
         return config
     return replace(
-        config, bid_count=rng.randint(1, 8), hardcap_sats=rng.choice([40_000, 90_000]), update_bid_enabled=False
+        config, bid_count=rng.randint(1, 8), hardcap_sats=rng.choice([50_000, 90_000]), update_bid_enabled=False
     )
 
 
-def _snapshot(rng: Random, config: BidConfig, floor: int) -> Snapshot | None:
-    if rng.random() < 0.05:
+def _snapshot(
+    rng: Random, config: BidConfig, floor: int, history: History, own: tuple[OwnOrder, ...] | list[OwnOrder]
+) -> Snapshot | None:
+    if rng.random() < 0.04:
         return None
-    whole = [Decimal(floor + rng.choice([0, 500, 10_000])) for _ in range(rng.choice([0, 1, 3, 3, 3, 3]))]
-    asks = tuple(Ask("ask", int(each), config.quantity, each / config.quantity, "somebody") for each in whole)
-    age_ms = rng.choice([0, 0, 0, 0, 0, 121_000])
-    return Snapshot(NOW - age_ms, asks, complete=rng.random() < 0.95)
+    asks = tuple(
+        _ask(rng, config, floor + rng.choice([0, 500, 10_000])) for _ in range(rng.choice([0] + [1] * 3 + [3] * 12))
+    )
+    with_trait = tuple(_ask(rng, config, floor + rng.choice([500, 20_000])) for _ in range(rng.randint(0, 2)))
+    age_ms = rng.choice([0] * 19 + [121_000])
+    return Snapshot(
+        NOW - age_ms,
+        asks,
+        complete=rng.random() < 0.96,
+        bids=None if rng.random() < 0.05 else tuple(_bid(rng, config, floor, own) for _ in range(rng.randint(0, 5))),
+        trait_asks=None if rng.random() < 0.2 else with_trait,
+        history=history,
+        divisibility=None if rng.random() < 0.05 else rng.choice([0, 0, 2, 8]),
+    )
+
+
+def _ask(rng: Random, config: BidConfig, price: int) -> Ask:
+    tokens = basis(config)
+    lots = rng.choice([1, 1, 5]) if config.is_rune else 1
+    return Ask("ask", price * lots, tokens * lots, price / tokens, "somebody")
+
+
+def _bid(rng: Random, config: BidConfig, floor: int, own: tuple[OwnOrder, ...] | list[OwnOrder]) -> Bid:
+    placed_ms = rng.choice([None, NOW - 7_200_000, NOW - 30_000, NOW])
+    if own and rng.random() < 0.3:
+        same = rng.choice(own)
+        price, tokens = max(same.price_sats + rng.choice([0, 0, -1, 1, 900]), 1), same.quantity
+    else:
+        price, tokens = round(floor * rng.uniform(0.2, 1.1)), basis(config)
+        price = max(price // rng.choice([1, 500, 1_000]) * rng.choice([1, 500, 1_000]), 1)
+        price = min(price, 2 * floor)
+    many = rng.choice([1, 1, 3])
+    return Bid("bid", price * many, tokens * many, price * many / (tokens * many), "rival", placed_ms)
 
 
 def _limits(rng: Random) -> Limits:
     return Limits(
-        task_total=rng.choice([0, rng.randint(10_000, 500_000)]),
-        user_headroom=rng.choice([10**12, 10**12, rng.randint(0, 500_000)]),
-        plan_bids=rng.choice([20, 20, 20, rng.randint(0, 5)]),
-        balance_sats=rng.choice([10**12, 10**12, 10**12, rng.randint(0, 400_000), None]),
-        fee_reserve_sats=rng.choice([2_000] * 7 + [None]),
+        task_total=rng.choice([0, 0, rng.randint(10_000, 500_000)]),
+        user_headroom=rng.choice([10**12, 10**12, 10**12, rng.randint(0, 500_000)]),
+        plan_bids=rng.choice([20] * 6 + [rng.randint(0, 5)]),
+        balance_sats=rng.choice([10**12] * 8 + [rng.randint(0, 400_000), None]),
+        fee_reserve_sats=rng.choice([2_000] * 14 + [None]),
+        fills_left=rng.choice([None] * 6 + [rng.randint(-1, 6)]),
+        spend_left_sats=rng.choice([None] * 6 + [rng.randint(-1, 300_000)]),
+        hold=rng.choice([None] * 14 + [Reason.FILL_PAUSE, Reason.FILL_BURST]),
     )
 
 
@@ -124,7 +181,7 @@ def _aged(rng: Random, own: list[OwnOrder]) -> list[OwnOrder]:
     for each in own:
         if rng.random() < 0.1:
             continue
-        state = each.state if rng.random() < 0.85 else rng.choice(["live", "cancelling", *IN_FLIGHT])
+        state = each.state if rng.random() < 0.93 else rng.choice(["live", "cancelling", *IN_FLIGHT])
         created = NOW - rng.choice([1_000, 59_999, 60_000, 600_000])
         expires = NOW + rng.choice([-1, 1_000, 90_000, 90_001, 900_000, 900_000, 900_000])
         left.append(replace(each, state=state, created_ms=created, expires_ms=expires))
@@ -142,6 +199,7 @@ def _strays(rng: Random, cycle: Cycle) -> list[OwnOrder]:
             cycle.config.quantity + rng.choice([0, 0, 0, 1]),
             NOW - rng.choice([1_000, 600_000]),
             NOW + 900_000,
+            rng.choice([cycle.config.trait, cycle.config.trait, None, ("Hat", "Cap")]),
         )
         for number in range(rng.randint(1, 4))
     ]

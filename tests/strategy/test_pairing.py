@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from strategy.exposure import Budget
 from strategy.intents import OwnOrder
-from strategy.pairing import Pairing, build_rungs, tolerance_of
+from strategy.pairing import Pairing, Rung
 from tests.strategy.market import NOW, order, with_limits
 
 DUE = {"expires_ms": NOW + 1_000}
@@ -16,10 +16,11 @@ def walk(
     prices: list[int], own: list[OwnOrder], tick: int = 1_000, total: int = 0, due: tuple[int, ...] = ()
 ) -> list[int | str | None]:
     """By rung: the id of the order that stands for it, why it gets none, or None where a bid is missing."""
-    rungs = build_rungs(prices, equal_bids_allowed=True)
+    rungs = [Rung(index, price, Decimal(1), price) for index, price in enumerate(prices)]
     fixed = frozenset(each.id for each in own if each.state != "live")
     budget = Budget(with_limits(task_total=total), "per_bid", [each for each in own if each.id in fixed])
-    Pairing(own, fixed, frozenset(due), budget, tolerance_of(Decimal("0.01"), tick)).walk(rungs)
+    reach = lambda rung: max(tick, rung.price_sats // 100)  # noqa: E731
+    Pairing(own, fixed, frozenset(due), budget, reach, lambda order: order.price_sats).walk(rungs)
     return [rung.order.id if rung.order else rung.refused and rung.refused.value for rung in rungs]
 
 

@@ -330,8 +330,8 @@ class TestWithoutPlaces:
 
 
 def test_what_is_not_built_is_never_planned_as_something_else() -> None:
-    with pytest.raises(ValueError, match="outbid_enabled: outbidding is not available yet"):
-        plan(ladder_config(outbid_enabled=True), book(100_000))
+    with pytest.raises(ValueError, match="quantity: several items per bid are not available yet"):
+        plan(ladder_config(quantity=Decimal(2)), book(100_000))
 
 
 def test_skipped_rungs_are_those_without_a_bid_held_placed_or_awaited() -> None:

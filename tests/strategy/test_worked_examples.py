@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
+from strategy.book import Snapshot
+from strategy.config import BidConfig
 from strategy.pricing import vwap
+from strategy.reasons import Reason
 from tests.strategy.market import (
+    NOW,
     book,
     cancelled,
     carry_out,
@@ -15,7 +20,10 @@ from tests.strategy.market import (
     orders,
     placed,
     plan,
+    remembered,
+    rivals,
     rune_ask,
+    rune_config,
     rung_reasons,
     with_limits,
 )
@@ -48,6 +56,67 @@ def test_example_3_budget_skips_and_goes_on() -> None:
     assert placed(result) == [75_000, 60_000, 15_000]
     assert sum(placed(result)) == 150_000
     assert rung_reasons(result) == ["place", "place", "task_total", "task_total", "place"]
+
+
+def outbid_config(**changes: Any) -> BidConfig:
+    """A fixed range of 50,000 to 80,000 with outbidding."""
+    return ladder_config(
+        **{"bid_mode": "fixed", "bid_fixed_low": 50_000, "bid_fixed_high": 80_000, "outbid_enabled": True, **changes}
+    )
+
+
+def test_example_4_outbid_keeps_what_is_within_a_tick() -> None:
+    market = rivals(book(100_000), 62_000, 60_500, 41_000)
+
+    result = plan(outbid_config(bid_count=3, outbid_amount=1_000), market, orders(55_000))
+
+    assert [note.price_sats for note in result.rungs] == [63_000, 56_000, 50_000]
+    assert rung_reasons(result) == ["place", "kept", "place"]
+    assert placed(result) == [63_000, 50_000]
+    assert result.to_cancel == ()
+
+
+class TestExample5:
+    CONFIG = outbid_config(bid_count=1, outbid_mode="percent", outbid_percent=Decimal("0.02"))
+    MARKET = rivals(book(100_000), 79_800, 70_000)
+
+    def test_an_unbeatable_leader_leaves_the_best_attainable_place(self) -> None:
+        assert placed(plan(self.CONFIG, self.MARKET)) == [72_000]
+
+    def test_only_if_highest_there_is_no_target_and_a_live_bid_goes(self) -> None:
+        result = plan(replace(self.CONFIG, only_bid_if_highest=True), self.MARKET, orders(72_000))
+
+        assert placed(result) == []
+        assert cancelled(result) == [(72_000, False, "not_highest")]
+        assert rung_reasons(result) == ["not_highest"]
+
+    def test_variant_only_the_upper_rungs_of_a_ladder_are_left(self) -> None:
+        config = ladder_config(
+            bid_mode="fixed", bid_fixed_low=30_000, bid_fixed_high=50_000, bid_count=5, only_bid_if_highest=True
+        )
+        market = rivals(book(100_000), 42_000)
+
+        fresh = plan(config, market)
+        assert placed(fresh) == [50_000, 45_000]
+        assert rung_reasons(fresh) == ["place", "place", "not_highest", "not_highest", "not_highest"]
+
+        held = plan(config, market, orders(50_000, 45_000, 40_000, 35_000, 30_000))
+        assert cancelled(held) == [(price, False, "not_highest") for price in (40_000, 35_000, 30_000)]
+        assert rung_reasons(held)[:2] == ["kept", "kept"]
+        assert placed(held) == []
+
+
+def test_example_6_floor_spike() -> None:
+    config = ladder_config(
+        bid_percent_low=Decimal("0.50"), bid_percent_high=Decimal("0.80"), hardcap_sats=120_000, bid_count=3
+    )
+
+    result = plan(config, remembered(book(180_000), 100_000))
+
+    assert (result.raw_reference, result.reference) == (Decimal(180_000), Decimal(125_000))
+    assert placed(result) == [100_000, 81_000, 63_000]
+    assert result.marks == (Reason.FLOOR_SPIKE,)
+    assert placed(plan(config, book(180_000)))[0] == 120_000  # without the clamp
 
 
 def test_example_7_floor_drop_cancels_first_and_from_the_top() -> None:
@@ -107,3 +176,25 @@ def test_example_10_vwap_of_a_rune_book() -> None:
     assert walked == 1_000_000
     assert abs(price * 925_000 - 1_000_000) < Decimal("1e-30")
     assert str(price).startswith("1.081081081")
+
+
+def test_example_10_rune_in_sats_mode_on_the_vwap() -> None:
+    asks = (rune_ask("400000", "1.00"), rune_ask("300000", "1.10"), rune_ask("800000", "1.20"))
+    config = rune_config(
+        bid_percent_low=Decimal("0.80"),
+        bid_percent_high=Decimal("0.90"),
+        quantity_mode="sats",
+        sats_per_order=50_000,
+        use_vwap=True,
+        depth_sats=1_000_000,
+        bid_count=2,
+    )
+
+    result = plan(config, Snapshot(NOW, asks, divisibility=0))
+
+    assert str(result.reference).startswith("1.081081081")
+    assert [(intent.price_sats, intent.quantity) for intent in result.to_place] == [
+        (49_999, Decimal(51_388)),
+        (49_999, Decimal(57_812)),
+    ]
+    assert sum(placed(result)) == 99_998

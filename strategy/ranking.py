@@ -1,0 +1,54 @@
+"""Who ranks ahead of whom: the higher price of a token first, the older bid where prices are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from operator import attrgetter
+
+from strategy.book import Bid
+from strategy.intents import OwnOrder
+from strategy.pricing import times
+
+ONE = Decimal(1)
+_unit_price = attrgetter("unit_price")
+
+
+def ratio(bid: Bid) -> tuple[Decimal | int, Decimal]:
+    """Sats and tokens whose quotient is the bid's unit price: exact, where the quotient itself may be rounded."""
+    return (bid.price, bid.quantity) if bid.quantity > 0 else (bid.unit_price, ONE)
+
+
+def is_above(price_sats: int, quantity: Decimal, bid: Bid) -> bool:
+    """Whether an order pays more for a token than the bid: then it ranks ahead, however young it is."""
+    sats, tokens = ratio(bid)
+    return times(price_sats, tokens) > times(sats, quantity)
+
+
+def ranks_ahead(order: OwnOrder, bid: Bid) -> bool:
+    """Whether our order ranks ahead of the bid. One whose age the venue does not tell is taken for the older."""
+    sats, tokens = ratio(bid)
+    ours: Decimal | int = order.price_sats
+    theirs: Decimal | int = sats
+    if tokens != order.quantity:
+        ours, theirs = times(ours, tokens), times(theirs, order.quantity)
+    if ours != theirs:
+        return ours > theirs
+    return bid.placed_ms is not None and order.created_ms < bid.placed_ms
+
+
+def by_price(bids: Iterable[Bid]) -> list[Bid]:
+    """The bids, highest unit price first."""
+    return sorted(bids, key=_unit_price, reverse=True)
+
+
+def first_of_equals(ranked: Sequence[Bid], at: int) -> Bid:
+    """Of the bids with the unit price of the one at `at`, where these begin: the one that ranks first."""
+    unit_price = ranked[at].unit_price
+    oldest = ranked[at]
+    for bid in ranked[at + 1 :]:
+        if bid.unit_price != unit_price or oldest.placed_ms is None:
+            break
+        if bid.placed_ms is None or bid.placed_ms < oldest.placed_ms:
+            oldest = bid
+    return oldest

@@ -1,0 +1,332 @@
+"""What must hold for every plan, said a second time: with fractions and plain loops, and none of the strategy's code.
+
+It knows the values that go in and come out, and recomputes reference, range and the bid to outbid on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+from strategy.bidding import Limits, OwnOrder, Plan, Rules
+from strategy.book import Ask, Bid, Profile, Snapshot
+from strategy.config import BidConfig
+
+ACTING = ("place", "renew")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a config may make of a market: unit prices, None where not known."""
+
+    raw: Fraction | None
+    reference: Fraction | None
+    ask: Fraction | None
+    bids: tuple[Bid, ...] | None
+
+
+def facts(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_ms: int) -> Facts:
+    if snapshot is None or now_ms - snapshot.taken_ms > rules.stale_after_ms:
+        return Facts(None, None, None, None)
+    if not snapshot.complete:
+        return Facts(None, None, None, snapshot.bids)
+    raw = ask = _lowest(snapshot.asks)
+    if config.bid_type == "trait":
+        trait_floor = _lowest(snapshot.trait_asks or ())
+        if trait_floor is not None:
+            raw = ask = trait_floor
+        elif config.bid_mode == "fixed":
+            ask = None
+    if config.type == "rune" and config.use_vwap and raw is not None:
+        raw = _vwap(snapshot.asks, config.depth_sats)
+    reference = raw
+    history = snapshot.history
+    if raw is not None and history.median is not None and history.samples >= rules.min_samples:
+        reference = min(raw, Fraction(rules.spike_factor) * Fraction(history.median))
+    return Facts(raw, reference, ask, snapshot.bids)
+
+
+def _lowest(asks: tuple[Ask, ...]) -> Fraction | None:
+    prices = sorted(Fraction(ask.unit_price) for ask in asks)
+    return prices[0] if prices and prices[0] > 0 else None
+
+
+def _vwap(asks: tuple[Ask, ...], depth: int) -> Fraction | None:
+    left, tokens = Fraction(depth), Fraction(0)
+    for unit, quantity in sorted((Fraction(ask.unit_price), Fraction(ask.quantity)) for ask in asks):
+        bought = min(quantity, left / unit)
+        left, tokens = left - bought * unit, tokens + bought
+    spent = depth - left
+    return spent / tokens if tokens and spent * 2 >= depth else None
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything that one decision was made of, and the decision."""
+
+    config: BidConfig
+    profile: Profile
+    snapshot: Snapshot | None
+    own: tuple[OwnOrder, ...]
+    limits: Limits
+    rules: Rules
+    now_ms: int
+    plan: Plan
+
+    @property
+    def tick(self) -> int:
+        return 1 if self.config.type == "rune" else self.profile.tick
+
+    @property
+    def left(self) -> list[OwnOrder]:
+        gone = {cancel.order_id for cancel in self.plan.to_cancel}
+        return [order for order in self.own if order.id not in gone]
+
+    def is_loose(self, order: OwnOrder) -> bool:
+        """Whether an order can be cancelled."""
+        return order.state == "live" and order.expires_ms > self.now_ms
+
+    @property
+    def count(self) -> int:
+        return min(self.config.bid_count, max(self.limits.plan_bids, 0))
+
+
+def violations(case: Case) -> list[str]:
+    """Every rule that the plan breaks, in words."""
+    found = facts(case.config, case.snapshot, case.rules, case.now_ms)
+    return [
+        *_prices(case, found),
+        *_outbidding(case, found),
+        *_who_stays(case, found),
+        *_sums(case),
+        *_shape(case),
+        *_stillness(case, found),
+    ]
+
+
+def _prices(case: Case, found: Facts) -> Iterator[str]:
+    config = case.config
+    for intent in case.plan.to_place:
+        price, quantity = intent.price_sats, Fraction(intent.quantity)
+        if 0 < config.hardcap_sats < price:
+            yield f"{price} is above the hard cap"
+        if found.ask is not None and price >= found.ask * quantity:
+            yield f"{price} reaches an ask"
+        if price < case.profile.min_bid or price % case.tick:
+            yield f"{price} is no price of the venue"
+        if intent.trait != ((config.trait_type, config.trait_value) if config.bid_type == "trait" else None):
+            yield f"{price} is on another trait"
+        if config.type == "rune" and config.quantity_mode == "sats":
+            if case.snapshot is None or case.snapshot.divisibility is None:
+                yield f"{price} is for a quantity nobody could know"
+            elif quantity * 10**case.snapshot.divisibility % 1 or quantity <= 0 or price > config.sats_per_order:
+                yield f"{price} for {quantity} is no such order"
+            slack = 1 + (1 if found.ask is not None and price >= floor(found.ask * quantity) - 1 else 0)
+        else:
+            slack = 0
+            if intent.quantity != (config.quantity if config.type == "rune" else 1):
+                yield f"{price} is for another quantity"
+        if config.bid_mode == "fixed":
+            if not config.bid_fixed_low <= price <= config.bid_fixed_high:
+                yield f"{price} is outside the fixed range"
+        elif found.reference is None:
+            yield f"{price} has no reference"
+        else:
+            low, high = (Fraction(end) * found.reference for end in (config.bid_percent_low, config.bid_percent_high))
+            if price > high * quantity or price + slack < low * quantity:
+                yield f"{price} is outside the range"
+
+
+def worth(bid: Bid) -> Fraction:
+    return Fraction(bid.price) / Fraction(bid.quantity)
+
+
+def is_ahead(order: OwnOrder, bid: Bid) -> bool:
+    ours = Fraction(order.price_sats) / Fraction(order.quantity)
+    is_older = bid.placed_ms is not None and order.created_ms < bid.placed_ms
+    return ours > worth(bid) or (ours == worth(bid) and is_older)
+
+
+def _least_winning(case: Case, bid: Bid, quantity: Fraction) -> int:
+    """The order total that outbids by what the config asks and a tick at least, on the grid."""
+    config, theirs = case.config, worth(bid) * quantity
+    asked = config.outbid_amount if config.outbid_mode == "fixed" else theirs * Fraction(config.outbid_percent)
+    return ceil((theirs + max(asked, case.tick)) / case.tick) * case.tick
+
+
+def _outbidding(case: Case, found: Facts) -> Iterator[str]:
+    config, plan = case.config, case.plan
+    if not (config.outbid_enabled and found.bids is not None and (found.reference or config.bid_mode == "fixed")):
+        return
+    if config.type == "rune" and config.quantity_mode == "sats":
+        yield from _sats_top(case, found)
+        return
+    quantity = Fraction(config.quantity if config.type == "rune" else 1)
+    tick = case.tick
+    if config.bid_mode == "fixed":
+        low, high = Fraction(config.bid_fixed_low), Fraction(config.bid_fixed_high)
+    else:
+        assert found.reference is not None
+        low = Fraction(config.bid_percent_low) * found.reference * quantity
+        high = Fraction(config.bid_percent_high) * found.reference * quantity
+    caps = [high, *([Fraction(config.hardcap_sats)] if config.hardcap_sats else [])]
+    if found.ask is not None:
+        caps.append(Fraction(floor(found.ask * quantity) - tick))
+    highest = min(caps) // tick * tick
+    lowest = ceil(max(low, case.profile.min_bid, 1) / tick) * tick
+    if lowest > highest or not case.count:
+        return
+    winning = [price for bid in found.bids if (price := _least_winning(case, bid, quantity)) <= highest]
+    top = max([lowest, *winning])
+    if plan.rungs[0].price_sats not in (None, top):
+        yield f"the top rung is at {plan.rungs[0].price_sats}, the least that wins is {top}"
+    if any(intent.price_sats > top for intent in plan.to_place):
+        yield "a bid is placed above the least that wins"
+
+
+def _sats_top(case: Case, found: Facts) -> Iterator[str]:
+    """In sats mode the unit price is b + A/q for the most tokens q that satsPerOrder buys then."""
+    config, placed = case.config, [intent for intent in case.plan.to_place if intent.rung == 0]
+    if not placed or case.snapshot is None or case.snapshot.divisibility is None or found.reference is None:
+        return
+    lot, sats = Fraction(1, 10**case.snapshot.divisibility), config.sats_per_order
+    low, high = (Fraction(end) * found.reference for end in (config.bid_percent_low, config.bid_percent_high))
+    high = min(high, found.ask) if found.ask is not None else high
+
+    def order_at(unit: Fraction) -> tuple[int, Fraction]:
+        quantity = floor(sats / unit / lot) * lot
+        most = floor(unit * quantity)
+        return (most if found.ask is None else min(most, floor(found.ask * quantity) - 1)), quantity
+
+    best = order_at(low)
+    for bid in found.bids or ():
+        theirs = worth(bid)
+        unit = theirs * (1 + Fraction(config.outbid_percent))
+        amount = max(config.outbid_amount, 1)
+        if config.outbid_mode == "percent":
+            amount = 0 if theirs * Fraction(config.outbid_percent) * (floor(sats / unit / lot) * lot) >= 1 else 1
+        if amount:
+            quantity = floor(Fraction(sats - amount) / theirs / lot) * lot
+            if sats <= amount or not quantity:
+                continue
+            unit = theirs + amount / quantity
+        if low <= unit <= high:
+            price, quantity = order_at(unit)
+            if price > theirs * quantity and price >= case.profile.min_bid and quantity:
+                best = max(best, (price, quantity), key=lambda each: each[0] / each[1] if each[1] else 0)
+    if (placed[0].price_sats, Fraction(placed[0].quantity)) != best:
+        yield f"the top order is {placed[0].price_sats} for {placed[0].quantity}, the least that wins is {best}"
+
+
+def _who_stays(case: Case, found: Facts) -> Iterator[str]:
+    config, plan = case.config, case.plan
+    stays = [order for order in case.left if case.is_loose(order)]
+    if len(stays) > case.count:
+        yield f"{len(stays)} live bids stay for {case.count} rungs"
+    for order in stays:
+        price, quantity = order.price_sats, Fraction(order.quantity)
+        if order.trait != ((config.trait_type, config.trait_value) if config.bid_type == "trait" else None):
+            yield f"{price} stays on another trait"
+        if 0 < config.hardcap_sats < price:
+            yield f"{price} stays above the hard cap"
+        if found.ask is not None and price >= found.ask * quantity:
+            yield f"{price} stays at an ask"
+        if config.type == "rune" and config.quantity_mode == "sats":
+            if price > config.sats_per_order:
+                yield f"{price} stays above satsPerOrder"
+        elif order.quantity != (config.quantity if config.type == "rune" else 1):
+            yield f"{price} stays for another quantity"
+    if not config.only_bid_if_highest or found.bids is None:
+        return
+    if not plan.rungs or any(note.reason == "no_reference" for note in plan.rungs):
+        return
+    if any(note.reason == "unit_unknown" for note in plan.rungs):
+        return
+    for order in stays:
+        if not all(is_ahead(order, bid) for bid in found.bids):
+            yield f"{order.price_sats} stays and is not the highest"
+    for intent in plan.to_place:
+        if any(Fraction(intent.price_sats) / Fraction(intent.quantity) <= worth(bid) for bid in found.bids):
+            yield f"{intent.price_sats} is placed and will not be the highest"
+
+
+def _sums(case: Case) -> Iterator[str]:
+    limits, plan = case.limits, case.plan
+    left, new = case.left, [intent.price_sats for intent in plan.to_place]
+    held = sum(order.price_sats for order in left)
+    cancelling = [order for order in left if order.state == "cancelling"]
+    stuck = [order for order in left if not case.is_loose(order) and order.state != "cancelling"]
+    standing = [order for order in left if order.state != "cancelling"]
+    ceilings = [limits.user_headroom, *([limits.task_total] if limits.task_total else [])]
+    if limits.spend_left_sats is not None:
+        ceilings.append(max(limits.spend_left_sats, 0))
+    most = min(ceilings)
+    if held - sum(order.price_sats for order in cancelling) > max(most, sum(order.price_sats for order in stuck)):
+        yield "what stays passes a limit"
+    fills = None if limits.fills_left is None else max(limits.fills_left, 0)
+    if fills is not None and len(standing) > max(fills, len(stuck)):
+        yield "what stays may fill too often"
+    renewals = sum(note.reason == "renew" for note in plan.rungs)
+    if len(new) > renewals and len(standing) + len(new) > case.count:
+        yield "more bids than rungs"
+    if not new:
+        return
+    if held + sum(new) > most:
+        yield "new bids pass a limit"
+    if fills is not None and len(left) + len(new) > fills:
+        yield "new bids may fill too often"
+    if limits.balance_sats is None or limits.fee_reserve_sats is None or limits.hold is not None:
+        yield "placed though it may not"
+    elif case.profile.balance_model == "per_bid":
+        if max(new) + limits.fee_reserve_sats > limits.balance_sats:
+            yield "the balance does not cover a bid"
+    elif held + sum(new) + limits.fee_reserve_sats * (len(left) + len(new)) > limits.balance_sats:
+        yield "the balance does not cover all bids"
+
+
+def _shape(case: Case) -> Iterator[str]:
+    plan = case.plan
+    if [note.rung for note in plan.rungs] != list(range(case.config.bid_count)):
+        yield "not one note for every rung"
+    if [note.order_id for note in plan.bids] != sorted(order.id for order in case.own):
+        yield "not one note for every order"
+    acting = {note.rung: note.price_sats for note in plan.rungs if note.reason.value in ACTING}
+    if {intent.rung: intent.price_sats for intent in plan.to_place} != acting or len(acting) != len(plan.to_place):
+        yield "places and notes differ"
+    reasons = {note.order_id: note.reason for note in plan.bids}
+    if any(reasons.get(cancel.order_id) is not cancel.reason for cancel in plan.to_cancel):
+        yield "cancels and notes differ"
+    if len({cancel.order_id for cancel in plan.to_cancel}) != len(plan.to_cancel):
+        yield "an order is cancelled twice"
+    if not {cancel.order_id for cancel in plan.to_cancel} <= {each.id for each in case.own if case.is_loose(each)}:
+        yield "what cannot be cancelled is cancelled"
+    if list(plan.to_cancel) != sorted(plan.to_cancel, key=lambda c: (not c.hard, -c.price_sats, c.order_id)):
+        yield "cancels are out of order"
+    if [intent.rung for intent in plan.to_place] != sorted(intent.rung for intent in plan.to_place):
+        yield "places are out of order"
+    holders = [note.order_id for note in plan.rungs if note.order_id is not None]
+    if len(set(holders)) != len(holders):
+        yield "one order holds two rungs"
+
+
+def _stillness(case: Case, found: Facts) -> Iterator[str]:
+    """Raises are counted, one a cycle; nothing is given up for a raise that is not made."""
+    plan, config = case.plan, case.config
+    raised = [note for note in plan.rungs if note.detail == "raise"]
+    outbid = [cancel for cancel in plan.to_cancel if cancel.reason == "outbid"]
+    if len(raised) > 1 or len(outbid) > 1:
+        yield "more than one raise"
+    if outbid and not raised:
+        yield "a bid is given up for a raise that is not made"
+    if (case.now_ms in plan.memory.raises_ms) != bool(raised):
+        yield "raises and memory differ"
+    if len(plan.memory.raises_ms) > max(case.rules.max_raises, len(plan.memory.raises_ms) - len(raised)):
+        yield "too many raises"
+    if raised and not config.outbid_enabled:
+        yield "a raise without outbidding"
+    if config.outbid_enabled and raised and found.bids:
+        price, quantity = plan.to_place[0].price_sats, plan.to_place[0].quantity
+        if not any(Fraction(price) / Fraction(quantity) > worth(bid) for bid in found.bids):
+            yield "a raise that outbids nobody"
