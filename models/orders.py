@@ -2,6 +2,10 @@
 
 All states but `closed` count as exposure. A row is written, and has reached the disk, before its signature is asked
 for, and says `submitted` before the venue hears of it: after a crash anywhere, no bid is live that is not here.
+
+Orders of a dry run are kept beside the real ones and apart from them: the same limits, counted by themselves. They
+hold their millisecond of the wallet like any other, so no bid can ever be mistaken for one, and whoever looks for what
+explains a bid at the venue (`wallet_orders`, `orders_by_expiry`) is never shown one.
 """
 
 from __future__ import annotations
@@ -9,64 +13,74 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from peewee import BigIntegerField, CharField, IntegerField, fn
+from peewee import IntegrityError
 
-from models.base import Row, primary_key, transaction
-from models.tasks import RUNNING, BiddingTask
+from models.base import transaction
+from models.order_statements import (
+    FILLED_OF_TASK,
+    INSERT,
+    LAST_OF_RUN,
+    MOVE,
+    NEWEST_FILLS,
+    OPEN_OF_ALL,
+    OPEN_OF_TASK,
+    OPEN_OF_USER,
+    TAKEN,
+    TASK_ROW,
+    WRITTEN,
+)
+from models.order_table import (
+    CANCELLING,
+    CLOSE_REASONS,
+    CLOSED,
+    FILLED,
+    IS_OPEN,
+    IS_REAL,
+    LIVE,
+    MOVES,
+    RESERVED,
+    SIGNED,
+    SUBMITTED,
+    UNKNOWN,
+    Order,
+)
+from models.tasks import RUNNING
 
-RESERVED = "reserved"
-SIGNED = "signed"
-SUBMITTED = "submitted"
-LIVE = "live"
-CANCELLING = "cancelling"
-UNKNOWN = "unknown"
-CLOSED = "closed"
-CLOSE_REASONS = ("cancelled", "expired", "filled", "refused", "lost")
+__all__ = [
+    "CANCELLING",
+    "CLOSED",
+    "CLOSE_REASONS",
+    "FILLED",
+    "LIVE",
+    "MOVES",
+    "RESERVED",
+    "SIGNED",
+    "SUBMITTED",
+    "UNKNOWN",
+    "Ceilings",
+    "Fills",
+    "IllegalMove",
+    "LimitReached",
+    "NewOrder",
+    "NotAllowedToPlace",
+    "Order",
+    "count_open",
+    "exposure",
+    "fill",
+    "fills",
+    "has_open_orders",
+    "missed",
+    "move",
+    "open_orders",
+    "orders_by_expiry",
+    "reserve",
+    "saw",
+    "task_exposure",
+    "tasks_with_open_orders",
+    "wallet_orders",
+]
 
-# Every legal move of an order; a move that is not here is an error of ours.
-MOVES = {
-    RESERVED: {SIGNED, UNKNOWN, CLOSED},
-    SIGNED: {SUBMITTED, UNKNOWN, CLOSED},
-    SUBMITTED: {LIVE, UNKNOWN, CLOSED},
-    LIVE: {CANCELLING, UNKNOWN, CLOSED},
-    CANCELLING: {LIVE, UNKNOWN, CLOSED},
-    UNKNOWN: {LIVE, CANCELLING, CLOSED},
-    CLOSED: set(),
-}
-
-
-class Order(Row):
-    """One bid (or listing). `price_sats` is the whole order's; `wallet` and `expires_ms` together find it again.
-
-    A venue returns no id when it accepts a bid, so the signed expiry, unique per wallet to the millisecond, is the
-    order's fingerprint; `misses` counts the good reads in a row that did not show it.
-    """
-
-    id = primary_key()
-    intent = CharField(max_length=32, unique=True)
-    kind = CharField(max_length=3)
-    task_id = IntegerField(index=True)
-    user_id = IntegerField()
-    venue = CharField(max_length=20)
-    wallet = CharField(max_length=90)
-    slug = CharField(max_length=200)
-    price_sats = BigIntegerField()
-    quantity = CharField(max_length=60)
-    expires_ms = BigIntegerField()
-    token = BigIntegerField()
-    state = CharField(max_length=10)
-    close_reason = CharField(max_length=10, null=True)
-    venue_id = CharField(max_length=64, null=True)
-    misses = IntegerField(default=0)
-    created_ms = BigIntegerField()
-    updated_ms = BigIntegerField()
-
-    class Meta:
-        table_name = "orders"
-        indexes = ((("wallet", "expires_ms"), True),)
-
-
-Order.add_index(Order.index(Order.user_id, Order.task_id, where=Order.state != CLOSED, name="orders_open"))
+FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 
 
 class LimitReached(Exception):
@@ -105,7 +119,10 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class NewOrder:
-    """What is to be reserved; `expires_ms` is moved on by milliseconds until it is unique in its wallet."""
+    """What is to be reserved; `expires_ms` is moved on by milliseconds until it is unique in its wallet.
+
+    `trait` is (type, value), None for a bid on the whole collection or rune.
+    """
 
     intent: str
     kind: str
@@ -118,24 +135,52 @@ class NewOrder:
     quantity: str
     expires_ms: int
     token: int
+    trait: tuple[str, str] | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fills:
+    """A task's filled orders: how many, their sats, and when the newest ten closed (Unix ms, newest first)."""
+
+    count: int = 0
+    sats: int = 0
+    newest: tuple[int, ...] = ()
+
+    @property
+    def newest_ms(self) -> int | None:
+        """When the last one was filled."""
+        return self.newest[0] if self.newest else None
+
+    def recent(self, now_ms: int) -> int:
+        """How many of the newest ten there were in the last ten minutes."""
+        return sum(closed_ms > now_ms - FILL_BURST_MS for closed_ms in self.newest)
 
 
 def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int) -> Order:
     """Counts the order against every limit and writes it down, in one transaction that has reached the disk.
 
-    Raises LimitReached (limits are inclusive) or NotAllowedToPlace; then nothing was written.
+    An order of a dry run is counted with other such orders only. Raises LimitReached (limits are inclusive) or
+    NotAllowedToPlace; then nothing was written.
     """
+    values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
+    trait_type, trait_value = new.trait or ("", "")
+    values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
+    values |= {"created_ms": now_ms, "updated_ms": now_ms}
     with transaction(durable=True):
-        task = BiddingTask.get_or_none(BiddingTask.id == new.task_id)
-        if task is None or task.desired != RUNNING or task.deleted_ms is not None or task.token != new.token:
+        if TASK_ROW.rows(new.task_id) != [(RUNNING, None, new.token)]:
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
-        _check("task_total", ceilings.task, task_exposure(new.task_id), new.price_sats)
-        _check("exposure_limit", ceilings.user, exposure(new.user_id), new.price_sats, unlimited=None)
-        _check("installation_limit", ceilings.installation, _sum(), new.price_sats)
-        _check("bid_count", ceilings.count, count_open(new.task_id), 1)
-        values = {name: getattr(new, name) for name in NewOrder.__slots__}
+        [(task_sats, task_count)] = OPEN_OF_TASK.rows(new.task_id, new.dry_run)
+        [(user_sats, _)] = OPEN_OF_USER.rows(new.user_id, new.dry_run)
+        _check("task_total", ceilings.task, task_sats, new.price_sats)
+        _check("exposure_limit", ceilings.user, user_sats, new.price_sats, unlimited=None)
+        if ceilings.installation:
+            [(all_sats, _)] = OPEN_OF_ALL.rows(new.dry_run)
+            _check("installation_limit", ceilings.installation, all_sats, new.price_sats)
+        _check("bid_count", ceilings.count, task_count, 1)
         values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
-        return Order.create(state=RESERVED, created_ms=now_ms, updated_ms=now_ms, **values)
+        order_id = INSERT.run(*(values.get(name) for name in WRITTEN)).lastrowid
+    return Order(id=order_id, **values)
 
 
 def _check(limit: str, ceiling: int, used: int, more: int, unlimited: int | None = 0) -> None:
@@ -144,24 +189,21 @@ def _check(limit: str, ceiling: int, used: int, more: int, unlimited: int | None
 
 
 def _unique_expiry(wallet: str, expires_ms: int) -> int:
-    while Order.select().where(Order.wallet == wallet, Order.expires_ms == expires_ms).exists():
-        expires_ms += 1
-    return expires_ms
+    """The first millisecond from `expires_ms` on that no order of the wallet has."""
+    if not TAKEN.rows(wallet, expires_ms):
+        return expires_ms
+    [(last_taken,)] = LAST_OF_RUN.rows(wallet, expires_ms)
+    return int(last_taken) + 1
 
 
-def _sum(*where: object) -> int:
-    total = Order.select(fn.SUM(Order.price_sats)).where(Order.state != CLOSED, *where).scalar()
-    return int(total or 0)
+def exposure(user_id: int, *, dry_run: bool = False) -> int:
+    """Sats of all open orders of the user: of the real ones, or of those of dry runs."""
+    return int(OPEN_OF_USER.rows(user_id, dry_run)[0][0])
 
 
-def exposure(user_id: int) -> int:
-    """Sats of all open orders of the user."""
-    return _sum(Order.user_id == user_id)
-
-
-def task_exposure(task_id: int) -> int:
-    """Sats of all open orders of the task."""
-    return _sum(Order.task_id == task_id)
+def task_exposure(task_id: int, *, dry_run: bool = False) -> int:
+    """Sats of all open orders of the task: of the real ones, or of those of dry runs."""
+    return int(OPEN_OF_TASK.rows(task_id, dry_run)[0][0])
 
 
 def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, venue_id: str | None = None) -> None:
@@ -170,17 +212,35 @@ def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, ve
     `reason` (one of CLOSE_REASONS) goes with `closed`, `venue_id` with `live`. Raises IllegalMove; then nothing was
     written. `order` is brought up to date.
     """
+    _move(order, state, now_ms, reason, venue_id, None)
+
+
+def fill(order: Order, now_ms: int, sale_id: str) -> bool:
+    """Closes the order as filled by this sale, on disk when this returns.
+
+    False, with nothing written, when the sale explains another order already: the venue sold to that one. Among
+    orders of dry runs a sale is taken once for each task, since they compete with nobody. Raises IllegalMove.
+    """
+    try:
+        _move(order, CLOSED, now_ms, FILLED, None, sale_id)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _move(order: Order, state: str, now_ms: int, reason: str | None, venue_id: str | None, sale_id: str | None) -> None:
     if state not in MOVES[order.state] or (state == CLOSED) != (reason in CLOSE_REASONS):
         raise IllegalMove(f"order {order.id} cannot go from {order.state} to {state} ({reason})")
-    changes: dict[str, object] = {"state": state, "updated_ms": now_ms, "misses": 0, "close_reason": reason}
-    if venue_id is not None:
-        changes["venue_id"] = venue_id
+    closed_ms = now_ms if state == CLOSED else None
     with transaction(durable=True):
-        moved = Order.update(**changes).where(Order.id == order.id, Order.state == order.state).execute()
+        changes = state, reason, venue_id, now_ms, closed_ms, sale_id
+        moved = MOVE.run(*changes, order.id, order.state).rowcount
     if moved != 1:
         raise IllegalMove(f"order {order.id} is not {order.state} any more")
-    for name, value in changes.items():
-        setattr(order, name, value)
+    order.state, order.close_reason, order.misses, order.updated_ms = state, reason, 0, now_ms
+    order.closed_ms, order.sale_id = closed_ms, sale_id
+    if venue_id is not None:
+        order.venue_id = venue_id
 
 
 def saw(order: Order, venue_id: str, now_ms: int) -> None:
@@ -202,31 +262,38 @@ def missed(order: Order, read_ms: int) -> int:
 
 
 def open_orders(task_id: int) -> list[Order]:
-    """The task's open orders, oldest first."""
-    return list(Order.select().where(Order.task_id == task_id, Order.state != CLOSED).order_by(Order.id))
+    """The task's open orders, real and of dry runs (`dry_run` tells), oldest first."""
+    return list(Order.select().where(Order.task_id == task_id, IS_OPEN).order_by(Order.id))
 
 
 def count_open(task_id: int) -> int:
-    """How many orders of the task are open."""
-    return Order.select().where(Order.task_id == task_id, Order.state != CLOSED).count()
+    """How many orders of the task are open, real and of dry runs."""
+    return Order.select().where(Order.task_id == task_id, IS_OPEN).count()
 
 
 def tasks_with_open_orders() -> list[int]:
     """Ids of the tasks that still owe an end to some order."""
-    return [row.task_id for row in Order.select(Order.task_id).where(Order.state != CLOSED).distinct()]
+    return [row.task_id for row in Order.select(Order.task_id).where(IS_OPEN).distinct()]
 
 
 def wallet_orders(wallet: str) -> list[Order]:
-    """All open orders signed by `wallet`, whichever task they are of."""
-    return list(Order.select().where(Order.wallet == wallet, Order.state != CLOSED))
+    """All real open orders signed by `wallet`, whichever task they are of."""
+    return list(Order.select().where(Order.wallet == wallet, IS_OPEN, IS_REAL))
 
 
 def has_open_orders(user_id: int) -> bool:
-    """Whether any order of the user is open."""
-    return Order.select().where(Order.user_id == user_id, Order.state != CLOSED).exists()
+    """Whether any real order of the user is open."""
+    return Order.select().where(Order.user_id == user_id, IS_OPEN, IS_REAL).exists()
 
 
 def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
-    """The wallet's orders (closed ones too) by their signed expiry."""
-    found = Order.select().where(Order.wallet == wallet, Order.expires_ms.in_(list(expiries)))
+    """The wallet's real orders (closed ones too) by their signed expiry."""
+    found = Order.select().where(Order.wallet == wallet, Order.expires_ms.in_(list(expiries)), IS_REAL)
     return {order.expires_ms: order for order in found}
+
+
+def fills(task_id: int, *, dry_run: bool = False) -> Fills:
+    """What of the task's orders was filled since it was created: of the real ones, or of those of dry runs."""
+    [(count, sats)] = FILLED_OF_TASK.rows(task_id, dry_run)
+    newest = NEWEST_FILLS.rows(task_id, dry_run) if count else []
+    return Fills(count, sats, tuple(closed_ms for (closed_ms,) in newest))

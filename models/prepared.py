@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
-from models.base import database
+from models.base import Row, database
+
+Kind = TypeVar("Kind", bound=Row)
 
 
 class Prepared:
-    """A select that `build` describes with any values in the places of its parameters.
+    """A query that `build` describes with any values in the places of its parameters.
 
-    `rows` takes the values in the order in which the SQL has them. Only for queries asked at nearly every request.
+    `run`, `rows` and `row` take the values in the order in which the SQL has them, and raise TypeError when their
+    number is not the query's. Only for queries asked at nearly every request.
     """
 
     def __init__(self, build: Callable[[], Any]) -> None:
@@ -23,9 +26,23 @@ class Prepared:
         text, parameters = self._build().sql()
         return str(text), len(parameters)
 
-    def rows(self, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows as the database gives them. Raises TypeError when the number of values is not the query's."""
+    def run(self, *values: Any) -> Any:
+        """The database's cursor: of an insert it has `lastrowid`, of other writes `rowcount`."""
         text, count = self._sql
         if len(values) != count:
             raise TypeError(f"{count} values wanted, {len(values)} given")
-        return list(database.execute_sql(text, values).fetchall())
+        return database.execute_sql(text, values)
+
+    def rows(self, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows as the database gives them."""
+        return list(self.run(*values).fetchall())
+
+    def row(self, *values: Any) -> tuple[Any, ...] | None:
+        """The only row there can be, or None."""
+        rows = self.run(*values).fetchall()
+        return rows[0] if rows else None
+
+
+def instance(model: type[Kind], values: Sequence[Any]) -> Kind:
+    """The row of `model` with these values of all its columns, which are numbers and texts as the database has them."""
+    return model(__no_default__=True, **dict(zip(model._meta.sorted_field_names, values, strict=True)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField
 
 from models.base import Row, transaction
-from models.prepared import Prepared
+from models.prepared import Prepared, instance
 from models.users import User
 
 MAX_TRIES = 5
@@ -111,7 +111,6 @@ def open_session(token_hash: str, user_id: int, now_ms: int) -> None:
         Session.delete().where(Session.user == user_id, Session.token_hash.not_in(kept)).execute()
 
 
-_USER_FIELDS = [field.name for field in User._meta.sorted_fields]
 _SESSION = Prepared(
     lambda: (
         Session.select(Session.used_ms, *User._meta.sorted_fields)
@@ -123,13 +122,13 @@ _SESSION = Prepared(
 
 def user_of_session(token_hash: str, now_ms: int) -> User | None:
     """Whom the token belongs to, unless it was idle for IDLE_MS or is older than ABSOLUTE_MS. Keeps it from idling."""
-    rows = _SESSION.rows(token_hash, now_ms - IDLE_MS, now_ms - ABSOLUTE_MS)
-    if not rows:
+    found = _SESSION.row(token_hash, now_ms - IDLE_MS, now_ms - ABSOLUTE_MS)
+    if found is None:
         return None
-    used_ms, *values = rows[0]
+    used_ms, *values = found
     if now_ms - used_ms > _TOUCH_MS:
         Session.update(used_ms=now_ms).where(Session.token_hash == token_hash).execute()
-    return User(**dict(zip(_USER_FIELDS, values, strict=True)))
+    return instance(User, values)
 
 
 def end_session(token_hash: str) -> None:

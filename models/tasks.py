@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from peewee import SQL, BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField, fn
 
 from models.base import Row, primary_key, transaction
+from models.prepared import Prepared, instance
 from models.users import User
 
 RUNNING = "running"
@@ -46,6 +47,7 @@ class _Task(Row):
 
     id = primary_key()
     user = ForeignKeyField(User, on_delete="CASCADE")
+    user_id: int  # as peewee names the column itself, which asks nothing of the database
     config = TextField()
     revision = IntegerField(default=1)
     desired = CharField(max_length=10, default=STOPPED)
@@ -127,11 +129,15 @@ def autolist_tasks(user_id: int) -> list[AutolistTask]:
     return _listed(AutolistTask, user_id)
 
 
+_OWN = Prepared(
+    lambda: BiddingTask.select().where(BiddingTask.id == 0, BiddingTask.user == 0, BiddingTask.deleted_ms.is_null())
+)
+
+
 def bidding_task(user_id: int, task_id: int) -> BiddingTask | None:
     """The user's bidding task of this id, unless it is deleted or somebody else's."""
-    return BiddingTask.get_or_none(
-        BiddingTask.id == task_id, BiddingTask.user == user_id, BiddingTask.deleted_ms.is_null()
-    )
+    found = _OWN.row(task_id, user_id)
+    return None if found is None else instance(BiddingTask, found)
 
 
 def autolist_task(user_id: int, task_id: int) -> AutolistTask | None:
@@ -141,9 +147,18 @@ def autolist_task(user_id: int, task_id: int) -> AutolistTask | None:
     )
 
 
+_COUNT = Prepared(
+    lambda: BiddingTask.select(fn.COUNT(BiddingTask.id)).where(BiddingTask.user == 0, BiddingTask.deleted_ms.is_null())
+)
+
+
 def count_bidding_tasks(user_id: int) -> int:
     """How many bidding tasks the plan counts."""
-    return BiddingTask.select().where(BiddingTask.user == user_id, BiddingTask.deleted_ms.is_null()).count()
+    return int(_COUNT.rows(user_id)[0][0])
+
+
+_STORED = [field for field in BiddingTask._meta.sorted_fields if field is not BiddingTask.id]
+_INSERT = Prepared(lambda: BiddingTask.insert(dict.fromkeys(_STORED)))
 
 
 def create_bidding_task(
@@ -154,29 +169,40 @@ def create_bidding_task(
         _refuse_second(user_id, slug_key, but=0)
         if count_bidding_tasks(user_id) >= max_tasks:
             raise TaskLimitReached(max_tasks)
-        return BiddingTask.create(
-            user=user_id, type=type, slug=slug, slug_key=slug_key, config=config, created_ms=now_ms
-        )
+        task = BiddingTask(user=user_id, type=type, slug=slug, slug_key=slug_key, config=config, created_ms=now_ms)
+        task.id = _INSERT.run(*(task.__data__.get(field.name) for field in _STORED)).lastrowid
+        return task
+
+
+_CHANGE = Prepared(
+    lambda: BiddingTask.update(
+        {
+            BiddingTask.config: "",
+            BiddingTask.revision: SQL("revision + 1"),
+            BiddingTask.type: "",
+            BiddingTask.slug: "",
+            BiddingTask.slug_key: "",
+        }
+    ).where(BiddingTask.id == 0)
+)
+_REVISION = Prepared(lambda: BiddingTask.select(BiddingTask.revision).where(BiddingTask.id == 0))
+_SAME_SLUG = Prepared(
+    lambda: BiddingTask.select(BiddingTask.id).where(
+        BiddingTask.user == 0, BiddingTask.slug_key == "", BiddingTask.deleted_ms.is_null(), BiddingTask.id != 0
+    )
+)
 
 
 def change_bidding_task(task: BiddingTask, *, type: str, slug: str, slug_key: str, config: str) -> int:
     """Writes a new config and returns its revision. Raises TaskExists when the new slug is another task's."""
     with transaction():
-        _refuse_second(task.user.id, slug_key, but=task.id)
-        BiddingTask.update(
-            type=type, slug=slug, slug_key=slug_key, config=config, revision=BiddingTask.revision + 1
-        ).where(BiddingTask.id == task.id).execute()
-        return BiddingTask.get_by_id(task.id).revision
+        _refuse_second(task.user_id, slug_key, but=task.id)
+        _CHANGE.run(config, type, slug, slug_key, task.id)
+        return int(_REVISION.rows(task.id)[0][0])
 
 
 def _refuse_second(user_id: int, slug_key: str, *, but: int) -> None:
-    same = BiddingTask.select().where(
-        BiddingTask.user == user_id,
-        BiddingTask.slug_key == slug_key,
-        BiddingTask.deleted_ms.is_null(),
-        BiddingTask.id != but,
-    )
-    if same.exists():
+    if _SAME_SLUG.row(user_id, slug_key, but) is not None:
         raise TaskExists(slug_key)
 
 
@@ -227,12 +253,6 @@ def mark_deleted(task: _Task, now_ms: int) -> None:
     """Hides the task and stops wanting it; its row goes once its orders are closed (`remove_tombstone`)."""
     model = type(task)
     model.update(deleted_ms=now_ms, desired=STOPPED).where(model.id == task.id).execute()
-
-
-def undelete(task: _Task, desired: str) -> None:
-    """Takes a deletion back that could not be carried out."""
-    model = type(task)
-    model.update(deleted_ms=None, desired=desired).where(model.id == task.id).execute()
 
 
 def remove_tombstone(task_id: int) -> None:

@@ -13,7 +13,8 @@ from models.tasks import MOVES as TASK_MOVES
 from models.tasks import RUNNING, STOPPED, BiddingTask
 
 # As text of the query, so that SQLite sees at once that the index of open orders will do.
-_IS_OPEN = Order.state != SQL(f"'{CLOSED}'")
+_IS_REAL = Order.dry_run == SQL("0")
+_IS_OPEN = (Order.state != SQL(f"'{CLOSED}'")) & _IS_REAL
 
 
 def tasks_by_state() -> dict[tuple[str, str], int]:
@@ -31,15 +32,15 @@ def cycles_finished() -> int:
 
 
 def orders_by_state() -> dict[str, int]:
-    """Number of orders in each state."""
+    """Number of orders in each state, those of dry runs left out."""
     rows: Any = Order.select(Order.state, fn.COUNT(Order.id)).where(_IS_OPEN).group_by(Order.state)
     found = dict.fromkeys(MOVES, 0) | dict(rows.tuples())
-    found[CLOSED] = Order.select().count() - sum(found.values())
+    found[CLOSED] = Order.select().where(_IS_REAL).count() - sum(found.values())
     return found
 
 
 def exposure() -> int:
-    """Sats of all open orders."""
+    """Sats of all open orders, those of dry runs left out."""
     return int(Order.select(fn.SUM(Order.price_sats)).where(_IS_OPEN).scalar() or 0)
 
 

@@ -8,6 +8,7 @@ from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField
 
 from core.plans import FIRST_PLAN, Plan
 from models.base import Row, primary_key, transaction
+from models.prepared import Prepared, instance
 
 DAY_MS = 86_400_000
 
@@ -77,9 +78,13 @@ def set_plan(user_id: int, plan: str, expires_ms: int, now_ms: int) -> None:
         Subscription.create(user=user_id, plan=plan, started_ms=now_ms, expires_ms=expires_ms)
 
 
+_SUBSCRIPTION = Prepared(lambda: Subscription.select().where(Subscription.user == 0))
+
+
 def subscription_of(user_id: int) -> Subscription | None:
     """Which plan the user has, and until when."""
-    return Subscription.get_or_none(Subscription.user == user_id)
+    found = _SUBSCRIPTION.row(user_id)
+    return None if found is None else instance(Subscription, found)
 
 
 def refusal_to_trade(

@@ -1,0 +1,96 @@
+"""Whether bids may be placed at all: run, reduce (cancels only) or halt (cancel everything).
+
+Set for the installation, a user or a bidding task; the strictest holds. A row for each that was ever set, with who set
+its state and when.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from peewee import EXCLUDED, SQL, BigIntegerField, CharField, CompositeKey, IntegerField
+
+from models.base import Row, transaction
+from models.prepared import Prepared
+from models.tasks import BiddingTask
+
+RUN = "run"
+REDUCE = "reduce"
+HALT = "halt"
+STATES = (RUN, REDUCE, HALT)  # each stricter than the one before
+
+GLOBAL = "global"
+USER = "user"
+TASK = "task"
+SCOPES = (GLOBAL, USER, TASK)  # each wider than the one after
+
+EVERYBODY = 0  # the subject of the global scope
+
+
+class Control(Row):
+    """One scope's state. `subject_id`: EVERYBODY, a user's or a bidding task's id; `by_user`: the id of who set it."""
+
+    scope = CharField(max_length=6)
+    subject_id = IntegerField()
+    state = CharField(max_length=6)
+    by_user = IntegerField(null=True)
+    set_ms = BigIntegerField()
+
+    class Meta:
+        table_name = "controls"
+        primary_key = CompositeKey("scope", "subject_id")
+        without_rowid = True
+
+
+class Effective(NamedTuple):
+    """What holds, and the widest scope that says so; (run, global) when nothing was set."""
+
+    state: str
+    scope: str
+
+
+_ABOUT = Prepared(
+    lambda: Control.select(Control.scope, Control.state).where(
+        (Control.scope == SQL("'global'"))
+        | ((Control.scope == SQL("'user'")) & (Control.subject_id == 0))
+        | ((Control.scope == SQL("'task'")) & (Control.subject_id == 0))
+    )
+)
+
+
+def effective(user_id: int, task_id: int) -> Effective:
+    """What holds for this bidding task of this user."""
+    found = [Effective(state, scope) for scope, state in _ABOUT.rows(user_id, task_id)]
+    return max(found, key=_strictness, default=Effective(RUN, GLOBAL))
+
+
+def _strictness(found: Effective) -> tuple[int, int]:
+    return STATES.index(found.state), -SCOPES.index(found.scope)
+
+
+def put(scope: str, subject_id: int, state: str, by_user: int | None, now_ms: int) -> bool:
+    """Sets the state, on disk when this returns; says whether that changed it. `by_user` None is the operator.
+
+    A state that is set already stays as it is, with who set it and when. Raises ValueError for words that are none.
+    """
+    if scope not in SCOPES or state not in STATES or (scope == GLOBAL) != (subject_id == EVERYBODY):
+        raise ValueError(f"cannot set {scope} {subject_id} to {state}")
+    new = Control.insert(scope=scope, subject_id=subject_id, state=state, by_user=by_user, set_ms=now_ms)
+    changing = new.on_conflict(
+        conflict_target=[Control.scope, Control.subject_id],
+        preserve=[Control.state, Control.by_user, Control.set_ms],
+        where=Control.state != EXCLUDED.state,
+    )
+    with transaction(durable=True):
+        return bool(changing.as_rowcount().execute())
+
+
+def all_of(user_id: int) -> list[Control]:
+    """Every state that was set for all, for the user or for one of the user's bidding tasks, widest scope first."""
+    own_tasks = BiddingTask.select(BiddingTask.id).where(BiddingTask.user == user_id, BiddingTask.deleted_ms.is_null())
+    about = (
+        (Control.scope == GLOBAL)
+        | ((Control.scope == USER) & (Control.subject_id == user_id))
+        | ((Control.scope == TASK) & Control.subject_id.in_(own_tasks))
+    )
+    return sorted(Control.select().where(about), key=lambda row: (SCOPES.index(row.scope), row.subject_id))

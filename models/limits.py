@@ -1,0 +1,91 @@
+"""From ledger, plan and config to what a task may hold: for a decision and for its reservations.
+
+A task that runs dry is counted with dry runs only, against the same limits.
+"""
+
+from __future__ import annotations
+
+from core.plans import Plan
+from models import orders
+from models.orders import Ceilings, Fills
+from strategy.bidding import Limits, Reason
+from strategy.config import BidConfig
+
+FILL_PAUSE_MS = 60_000  # after a fill nothing is placed for this long: the market has just moved towards us
+BURST_FILLS = 3  # so many fills in ten minutes: whoever sells may know more than we do
+
+
+def limits_of(
+    user_id: int,
+    task_id: int | None,
+    config: BidConfig,
+    plan: Plan | None,
+    now_ms: int,
+    *,
+    balance_sats: int | None,
+    fee_reserve_sats: int | None,
+    untracked_sats: int = 0,
+) -> Limits:
+    """What this task may hold as of now; a task that is yet to be created (`task_id` None) holds nothing.
+
+    `untracked_sats` are bids of the wallet that no order explains. They count as long as they are there.
+    """
+    own_sats = 0 if task_id is None else orders.task_exposure(task_id, dry_run=config.dry_run)
+    fills = fills_of(task_id, config)
+    return Limits(
+        task_total=config.max_bid_total,
+        user_headroom=_user_ceiling(config, plan, untracked_sats)
+        - orders.exposure(user_id, dry_run=config.dry_run)
+        + own_sats,
+        plan_bids=plan.max_bids_per_task if plan else 0,
+        balance_sats=balance_sats,
+        fee_reserve_sats=fee_reserve_sats,
+        fills_left=max(0, config.max_fills - fills.count) if config.max_fills else None,
+        spend_left_sats=max(0, config.spend_cap_sats - fills.sats) if config.spend_cap_sats else None,
+        hold=hold(fills, now_ms),
+    )
+
+
+def fills_of(task_id: int | None, config: BidConfig) -> Fills:
+    """What was filled of the task's orders since it was created."""
+    return Fills() if task_id is None else orders.fills(task_id, dry_run=config.dry_run)
+
+
+def hold(fills: Fills, now_ms: int) -> Reason | None:
+    """Why nothing may be placed or raised though everything is known, after fills.
+
+    A burst ends by itself, when less than three fills are in the last ten minutes: no restart shortens it.
+    """
+    if fills.recent(now_ms) >= BURST_FILLS:
+        return Reason.FILL_BURST
+    if fills.newest_ms is not None and 0 <= now_ms - fills.newest_ms < FILL_PAUSE_MS:
+        return Reason.FILL_PAUSE
+    return None
+
+
+def ceilings_of(
+    config: BidConfig, plan: Plan | None, limits: Limits, installation_sats: int, untracked_sats: int
+) -> Ceilings:
+    """What the ledger is to refuse when the bids of a decision under `limits` are reserved, one by one."""
+    totals = [config.max_bid_total] if config.max_bid_total else []
+    counts = [config.bid_count, limits.plan_bids]
+    if limits.spend_left_sats is not None:
+        totals.append(limits.spend_left_sats)
+    if limits.fills_left is not None:
+        counts.append(limits.fills_left)
+    count = min(counts)
+    if count <= 0:
+        totals.append(0)
+    return Ceilings(
+        # To the ledger 0 is no limit at all; no bid is as small as 1.
+        task=max(1, min(totals)) if totals else 0,
+        user=_user_ceiling(config, plan, untracked_sats),
+        installation=installation_sats,
+        count=max(0, count),
+    )
+
+
+def _user_ceiling(config: BidConfig, plan: Plan | None, untracked_sats: int) -> int:
+    if plan is None:
+        return 0
+    return plan.max_exposure if config.dry_run else max(0, plan.max_exposure - untracked_sats)

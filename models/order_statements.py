@@ -1,0 +1,71 @@
+"""The statements of an order's way through the ledger, compiled once: each is asked several times for every bid.
+
+Values are given in the order in which they stand in the text.
+"""
+
+from __future__ import annotations
+
+from peewee import SQL, fn
+
+from models.order_table import IS_FILLED, IS_OPEN, Order
+from models.prepared import Prepared
+from models.tasks import BiddingTask
+
+NEWEST = 10  # fills whose times are told
+
+WRITTEN = tuple(name for name in Order._meta.sorted_field_names if name != "id")
+_EARLIER, _NEXT = Order.alias(), Order.alias()
+
+TASK_ROW = Prepared(
+    lambda: BiddingTask.select(BiddingTask.desired, BiddingTask.deleted_ms, BiddingTask.token).where(
+        BiddingTask.id == 0
+    )
+)
+_TOTALS = fn.COALESCE(fn.SUM(Order.price_sats), SQL("0")), fn.COUNT(SQL("1"))
+OPEN_OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(Order.task_id == 0, Order.dry_run == 0, IS_OPEN))
+OPEN_OF_USER = Prepared(lambda: Order.select(*_TOTALS).where(Order.user_id == 0, Order.dry_run == 0, IS_OPEN))
+OPEN_OF_ALL = Prepared(lambda: Order.select(*_TOTALS).where(Order.dry_run == 0, IS_OPEN))
+TAKEN = Prepared(lambda: Order.select(Order.id).where(Order.wallet == "", Order.expires_ms == 0))
+LAST_OF_RUN = Prepared(
+    lambda: (
+        _EARLIER.select(_EARLIER.expires_ms)
+        .where(
+            _EARLIER.wallet == "",
+            _EARLIER.expires_ms >= 0,
+            ~fn.EXISTS(
+                _NEXT.select(SQL("1")).where(
+                    _NEXT.wallet == _EARLIER.wallet, _NEXT.expires_ms == _EARLIER.expires_ms + SQL("1")
+                )
+            ),
+        )
+        .order_by(_EARLIER.expires_ms)
+        .limit(SQL("1"))
+    )
+)
+INSERT = Prepared(lambda: Order.insert({getattr(Order, name): 0 for name in WRITTEN}))
+MOVE = Prepared(
+    lambda: Order.update(
+        {
+            Order.state: "",
+            Order.close_reason: "",
+            Order.venue_id: fn.COALESCE("", Order.venue_id),
+            Order.misses: SQL("0"),
+            Order.updated_ms: 0,
+            Order.closed_ms: 0,
+            Order.sale_id: "",
+        }
+    ).where(Order.id == 0, Order.state == "")
+)
+FILLED_OF_TASK = Prepared(
+    lambda: Order.select(fn.COUNT(SQL("1")), fn.COALESCE(fn.SUM(Order.price_sats), SQL("0"))).where(
+        Order.task_id == 0, Order.dry_run == 0, IS_FILLED
+    )
+)
+NEWEST_FILLS = Prepared(
+    lambda: (
+        Order.select(Order.closed_ms)
+        .where(Order.task_id == 0, Order.dry_run == 0, IS_FILLED)
+        .order_by(Order.closed_ms.desc())
+        .limit(SQL(str(NEWEST)))
+    )
+)

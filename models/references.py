@@ -1,0 +1,74 @@
+"""Reference prices of the last hour, one a minute, by which a sudden rise is told from a price that has lasted.
+
+Kept by slug and by what was measured, so that all tasks on a slug share them and they survive restarts.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+
+from peewee import CharField, CompositeKey, IntegerField, TextField
+
+from models.base import Row, transaction
+from models.prepared import Prepared
+from strategy.book import History
+
+WINDOW_MINUTES = 60
+_MINUTE_MS = 60_000
+_EXACT = Context(prec=1_000)  # more digits than any price has: sums and halves are not rounded
+
+
+class FloorSample(Row):
+    """The reference price of one minute since 1970, in sats a token (ordinals: of one item), as a decimal's text."""
+
+    kind = CharField(max_length=10)
+    slug_key = CharField(max_length=200)
+    measure = TextField()
+    minute = IntegerField()
+    reference = TextField()
+
+    class Meta:
+        table_name = "floor_samples"
+        primary_key = CompositeKey("kind", "slug_key", "measure", "minute")
+        without_rowid = True
+        indexes = ((("minute",), False),)
+
+
+_KEY = (FloorSample.kind == "", FloorSample.slug_key == "", FloorSample.measure == "")
+_IN_MINUTE = Prepared(lambda: FloorSample.select(FloorSample.minute).where(*_KEY, FloorSample.minute == 0))
+_BETWEEN = Prepared(
+    lambda: FloorSample.select(FloorSample.reference).where(*_KEY, FloorSample.minute > 0, FloorSample.minute <= 0)
+)
+
+
+def record(kind: str, slug_key: str, measure: str, reference: Decimal, now_ms: int) -> None:
+    """Writes the minute's first sample of `measure` (what strategy.bidding.measure says); later ones change nothing.
+
+    Samples older than the window go, whosever they are. Raises ValueError for a price that is none.
+    """
+    if not reference.is_finite() or reference <= 0:
+        raise ValueError(f"{reference} is no reference price")
+    minute = now_ms // _MINUTE_MS
+    # Most cycles find the minute's sample there, and need no write lock to see it.
+    if _IN_MINUTE.rows(kind, slug_key, measure, minute):
+        return
+    with transaction():
+        FloorSample.insert(
+            kind=kind, slug_key=slug_key, measure=measure, minute=minute, reference=str(reference)
+        ).on_conflict_ignore().execute()
+        FloorSample.delete().where(FloorSample.minute <= minute - WINDOW_MINUTES).execute()
+
+
+def history(kind: str, slug_key: str, measure: str, now_ms: int) -> History:
+    """The median and number of the samples of the last 60 minutes, the present one included."""
+    minute = now_ms // _MINUTE_MS
+    rows = _BETWEEN.rows(kind, slug_key, measure, minute - WINDOW_MINUTES, minute)
+    found = sorted(Decimal(text) for (text,) in rows)
+    return History(_median(found) if found else None, len(found))
+
+
+def _median(ascending: list[Decimal]) -> Decimal:
+    middle = len(ascending) // 2
+    if len(ascending) % 2:
+        return ascending[middle]
+    return _EXACT.divide(_EXACT.add(ascending[middle - 1], ascending[middle]), Decimal(2))

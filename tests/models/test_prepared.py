@@ -1,0 +1,72 @@
+"""That queries built once say what peewee's own would say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.plans import DEFAULT_PLANS
+from models import sessions, tasks, users
+from models.prepared import Prepared
+from models.tasks import BiddingTask, TaskExists
+from models.users import Subscription, User
+
+
+def user() -> User:
+    return users.find_or_create("bc1qa", DEFAULT_PLANS, 1)
+
+
+def create(owner: User, slug: str) -> BiddingTask:
+    return tasks.create_bidding_task(
+        owner.id, type="rune", slug=slug.upper(), slug_key=slug, config="{}", max_tasks=20, now_ms=7
+    )
+
+
+def columns(row: Any) -> dict[str, Any]:
+    return dict(row.__data__)
+
+
+def test_a_stored_task_is_as_peewee_would_store_it(database: str) -> None:
+    owner = user()
+    ours = create(owner, "cats")
+    theirs = BiddingTask.create(user=owner, type="rune", slug="DOGS", slug_key="dogs", config="{}", created_ms=7)
+    named = {"slug": "DOGS", "slug_key": "dogs"}
+    assert columns(BiddingTask.get_by_id(ours.id)) | {"id": theirs.id, **named} == columns(
+        BiddingTask.get_by_id(theirs.id)
+    )
+
+
+def test_what_is_found_is_as_peewee_would_find_it(database: str) -> None:
+    owner = user()
+    task = create(owner, "cats")
+    BiddingTask.update(last_cycle_ms=5, last_error="no", token=9, pid=3).execute()
+    sessions.open_session("hash", owner.id, 1)
+
+    found = tasks.bidding_task(owner.id, task.id)
+    assert found is not None and columns(found) == columns(BiddingTask.get_by_id(task.id))
+    assert found.user_id == owner.id and found.user == owner
+    subscription = users.subscription_of(owner.id)
+    assert subscription is not None and columns(subscription) == columns(Subscription.get())
+    signed_in = sessions.user_of_session("hash", 1)
+    assert signed_in is not None and columns(signed_in) == columns(User.get_by_id(owner.id))
+    assert users.subscription_of(owner.id + 1) is None
+
+
+def test_a_change_touches_one_task_and_raises_its_revision(database: str) -> None:
+    owner = user()
+    task, other = create(owner, "cats"), create(owner, "dogs")
+    revision = tasks.change_bidding_task(task, type="ordinals", slug="Birds", slug_key="birds", config='{"a": 1}')
+
+    changed, untouched = BiddingTask.get_by_id(task.id), BiddingTask.get_by_id(other.id)
+    assert revision == changed.revision == task.revision + 1
+    assert (changed.type, changed.slug, changed.slug_key, changed.config) == ("ordinals", "Birds", "birds", '{"a": 1}')
+    assert (untouched.slug, untouched.revision) == ("DOGS", 1)
+    with pytest.raises(TaskExists):
+        tasks.change_bidding_task(task, type="rune", slug="DOGS", slug_key="dogs", config="{}")
+
+
+def test_the_number_of_values_must_be_the_querys(database: str) -> None:
+    query = Prepared(lambda: User.select().where(User.id == 0))
+    with pytest.raises(TypeError, match="1 values wanted, 2 given"):
+        query.row(1, 2)

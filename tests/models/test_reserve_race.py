@@ -1,0 +1,156 @@
+"""Many processes reserve at once, against a task's, a user's and the installation's limit. A trigger in the database
+looks at every sum after every insert, so that nothing over a limit is missed, however short it lasts."""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import random
+import time
+from collections import Counter
+from multiprocessing.synchronize import Barrier
+from typing import Any
+
+import pytest
+from peewee import OperationalError
+
+from core.plans import DEFAULT_PLANS
+from models import base, orders, tasks, users
+from models.orders import CLOSED, Ceilings, LimitReached, NewOrder, Order
+
+TASK, USER, INSTALLATION, COUNT = 20_000, 35_000, 120_000, 7
+USERS, TASKS_EACH = 4, 3
+MOST_PRICE = 5_000
+CLOSED_AGAIN = 0.6  # of the reservations: room comes back, so that the limits stay contested to the end
+START_S, RUN_S = 120, 550
+
+WATCH = "".join(
+    f"""INSERT INTO over SELECT '{name}' WHERE (SELECT {what} FROM orders
+        WHERE state != 'closed' AND dry_run = NEW.dry_run {whose}) > {most};"""
+    for name, what, whose, most in (
+        ("task_total", "SUM(price_sats)", "AND task_id = NEW.task_id", TASK),
+        ("exposure_limit", "SUM(price_sats)", "AND user_id = NEW.user_id", USER),
+        ("installation_limit", "SUM(price_sats)", "", INSTALLATION),
+        ("bid_count", "COUNT(*)", "AND task_id = NEW.task_id", COUNT),
+    )
+)
+
+Ours = list[tuple[int, int]]  # (task, user) ids
+
+
+def over() -> Counter[str]:
+    return Counter(name for (name,) in base.database.execute_sql("SELECT name FROM over"))
+
+
+def order(ours: Ours, rng: random.Random, worker: int, turn: int) -> NewOrder:
+    task_id, user_id = rng.choice(ours)
+    return NewOrder(
+        intent=f"{worker:016x}{turn:016x}",
+        kind="bid",
+        task_id=task_id,
+        user_id=user_id,
+        venue="simulator",
+        wallet=f"bc1q{user_id}",
+        slug="cats",
+        price_sats=rng.randint(1, MOST_PRICE),
+        quantity="1",
+        expires_ms=turn * 1_000,
+        token=1,
+        dry_run=rng.random() < 0.2,
+    )
+
+
+def reserve_many(url: str, ours: Ours, worker: int, tries: int, started: Barrier, said: Any) -> None:
+    """What became of each try, and how long the slowest took (seconds)."""
+    base.connect(url)
+    rng, found, held, slowest = random.Random(worker), Counter[str](), [], 0.0
+    started.wait(START_S)
+    for turn in range(tries):
+        new, begin = order(ours, rng, worker, turn), time.monotonic()
+        try:
+            held.append(orders.reserve(new, Ceilings(TASK, USER, INSTALLATION, COUNT), 1))
+            found["dry" if new.dry_run else "reserved"] += 1
+        except LimitReached as reached:
+            found[reached.limit] += 1
+        except OperationalError:
+            found["locked"] += 1
+        slowest = max(slowest, time.monotonic() - begin)
+        if held and rng.random() < CLOSED_AGAIN:
+            try:
+                orders.move(held[-1], CLOSED, 2, reason="cancelled")
+                held.pop()
+            except OperationalError:
+                found["not closed"] += 1
+    base.close()
+    said.put((found, slowest))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("processes", "tries"),
+    [(16, 100), pytest.param(64, 1_000, marks=pytest.mark.faults)],
+)
+def test_no_limit_is_passed_at_any_instant(processes: int, tries: int, database: str) -> None:
+    ours: Ours = []
+    for number in range(USERS):
+        user = users.find_or_create(f"bc1q{number}", DEFAULT_PLANS, 1)
+        for slug in map(str, range(TASKS_EACH)):
+            task = tasks.create_bidding_task(
+                user.id, type="ordinals", slug=slug, slug_key=slug, config="{}", max_tasks=20, now_ms=1
+            )
+            tasks.set_desired(task, tasks.RUNNING)
+            tasks.raise_token(task.id)
+            ours.append((task.id, user.id))
+    base.database.execute_sql("CREATE TABLE over (name TEXT)")
+    base.database.execute_sql(f"CREATE TRIGGER watch AFTER INSERT ON orders BEGIN {WATCH} END")
+
+    context = multiprocessing.get_context("spawn")
+    started, said = context.Barrier(processes), context.Queue()
+    # Daemons, so that they end with this process when something fails.
+    workers = [
+        context.Process(target=reserve_many, args=(database, ours, number, tries, started, said), daemon=True)
+        for number in range(processes)
+    ]
+    begin = time.monotonic()
+    for worker in workers:
+        worker.start()
+    answers: list[tuple[Counter[str], float]] = []
+    while len(answers) < processes:
+        try:
+            answers.append(said.get(timeout=1))
+        except queue.Empty:
+            assert not any(worker.exitcode for worker in workers), "one of them died"
+            assert time.monotonic() < begin + START_S + RUN_S
+    for worker in workers:
+        worker.join(START_S)
+    found = sum((each for each, _ in answers), Counter[str]())
+    print(
+        f"\n{processes} processes x {tries} in {time.monotonic() - begin:.1f} s: over {over().total()}; {dict(found)};"
+        f" slowest {max(slowest for _, slowest in answers):.2f} s"
+    )
+
+    assert [worker.exitcode for worker in workers] == [0] * processes
+    assert over() == {}
+    assert found.total() - found["not closed"] == processes * tries
+    # SQLite's waiting is not fair. Where so many never pause, one in a great while waits its 15 s for nothing: then
+    # nothing was written.
+    assert found["locked"] <= processes * tries // 1_000
+    for outcome in ("reserved", "dry", "task_total", "exposure_limit", "installation_limit", "bid_count"):
+        assert found[outcome] > 0, f"{outcome} never came about: the run shows nothing about it"
+    assert Order.select().count() == found["reserved"] + found["dry"]
+
+    # The watch itself can see: what nobody counted is over every limit.
+    task_id, user_id = ours[0]
+    Order.update(state=CLOSED).execute()
+    Order.update(state="live", task_id=task_id, user_id=user_id, dry_run=False, price_sats=1).where(
+        Order.id.in_(Order.select(Order.id).limit(COUNT))
+    ).execute()
+    Order.create(
+        **dict.fromkeys(("intent", "kind", "venue", "wallet", "slug", "quantity"), "x"),
+        **dict.fromkeys(("expires_ms", "token", "created_ms", "updated_ms"), 1),
+        task_id=task_id,
+        user_id=user_id,
+        state="live",
+        price_sats=INSTALLATION,
+    )
+    assert over() == {"task_total": 1, "exposure_limit": 1, "installation_limit": 1, "bid_count": 1}
