@@ -21,10 +21,11 @@ from tornado.web import Application, RequestHandler
 from core.errors import BidkeeperError
 from core.local_server import bind, peer_uid
 from core.settings import Settings
+from gateway.adapters import Adapters, Venues
 from gateway.arguments import bad
 from gateway.budget import Budget
 from gateway.fence import Fences
-from gateway.reads import Adapters, Reads, Venues
+from gateway.reads import Reads
 from gateway.snapshots import Snapshots
 from gateway.venue import Venue
 from gateway.verbs import WRITES, Verbs

@@ -14,6 +14,7 @@ from markets.base import BidOrder, Kind, Refused
 
 MOST_SLUGS = 100
 MOST_IDS = 100
+LONGEST_TRAIT = 200  # characters of its type and of its value
 _OLDEST_S = 86_400.0
 _WORD = re.compile(r"[A-Za-z0-9]{1,128}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
@@ -67,6 +68,17 @@ def kind(value: Any) -> Kind:
     raise bad("kind is neither ordinals nor runes")
 
 
+def trait(value: Any, kind: Kind) -> tuple[str, str] | None:
+    """Type and value of a trait, if any; runes have none."""
+    if value is None:
+        return None
+    if kind != "ordinals" or not isinstance(value, list) or len(value) != 2:
+        raise bad("trait is not a type and a value, or runes have none")
+    if not all(isinstance(each, str) and each.isprintable() and 0 < len(each) <= LONGEST_TRAIT for each in value):
+        raise bad("trait is not as agreed")
+    return value[0], value[1]
+
+
 def max_age_s(request: Mapping[str, Any]) -> float:
     """How old an answer may be, seconds."""
     value = request.get("max_age_s", 0)
@@ -104,6 +116,7 @@ def order(value: Any) -> BidOrder:
     if kind(given.kind) == "ordinals" and given.quantity != int(given.quantity):
         raise bad("order: quantity of ordinals must be whole")
     slug(given.slug)
+    trait(None if given.trait is None else list(given.trait), kind(given.kind))
     for name in ("payment", "payment_pubkey", "receive"):
         word(getattr(given, name), name)
     signature(given.signature)

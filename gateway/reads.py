@@ -1,51 +1,24 @@
-"""What the gateway reads from the venues: pages put together, and every answer shared as a snapshot.
-
-Answers are kept and handed out as packed JSON text (`markets/codec.py`), so that a book is packed once for all askers.
-"""
+"""What the gateway reads from the venues besides the market's books. Every answer is shared as a snapshot."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
 
+from gateway.adapters import Adapters, Venues, needed
+from gateway.books import Books
 from gateway.budget import Priority
 from gateway.floors import Floors
+from gateway.packed import text
+from gateway.pages import Pages
+from gateway.sales import SalesReads
 from gateway.snapshots import Flight, Snapshots
-from gateway.venue import Venue
-from markets.base import AskBook, Balance, BidBook, Kind, NotSupported, OwnBids
-from markets.codec import pack
-from markets.mempool import Mempool
+from gateway.tickers import Tickers
+from markets.base import Balance, Floor, Kind, NotFound, OwnBids
 from markets.satflow import Satflow
-from markets.unisat import Unisat
-from markets.wire import Page
 
-BOOK_PAGES = 2
-BOOK_ENTRIES = 200
 WALLET_PAGES = 5
 WALLET_ITEMS = 500
 WALLET_ADDRESS_AGE_S = 3600.0  # a pair of addresses has one bidding wallet for good; only "none yet" changes
-Entry = TypeVar("Entry")
-Adapter = TypeVar("Adapter")
-
-
-@dataclass(frozen=True, slots=True)
-class Adapters:
-    """The venues of this installation; None = it is not set."""
-
-    satflow: Satflow | None
-    unisat: Unisat | None
-    mempool: Mempool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Venues:
-    """The budgets and counts that belong to the adapters."""
-
-    satflow: Venue
-    unisat: Venue
-    mempool: Venue
 
 
 class Reads:
@@ -56,41 +29,26 @@ class Reads:
         self._venues = venues
         self._snapshots = snapshots
         self._floors = Floors(adapters.satflow, venues.satflow, snapshots) if adapters.satflow else None
+        self._sales = SalesReads(adapters.satflow, venues.satflow, snapshots) if adapters.satflow else None
+        self._tickers = Tickers(adapters.unisat, venues.unisat, snapshots)
+        self.books = Books(adapters, venues, snapshots, self._tickers)
 
     async def floors(self, slugs: list[str], kind: Kind, max_age_s: float) -> str:
-        return _text(await needed(self._floors, "SATFLOW_URL").read(slugs, kind, max_age_s))
+        floors = needed(self._floors, "SATFLOW_URL")
+        if kind == "ordinals":
+            return text(await floors.read(slugs, kind, max_age_s))
+        spelt = {slug: name for slug in slugs if (name := await self._spelt(slug)) is not None}
+        found = await floors.read(list(spelt.values()), kind, max_age_s)
+        named = {slug: found[name] for slug, name in spelt.items() if name in found}
+        return text({slug: Floor(slug, each.floor, each.listed_count) for slug, each in named.items()})
 
-    async def asks(self, slug: str, max_age_s: float) -> str:
-        satflow = self.satflow()
+    async def sales(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> str:
+        sales = needed(self._sales, "SATFLOW_URL")
+        spelt = await self._tickers.spelt(slug) if kind == "runes" else slug
+        return text(await sales.read(spelt, kind, since_ms, max_age_s))
 
-        async def fetch(flight: Flight) -> str:
-            listings = await self._pages("asks", flight, 1, BOOK_PAGES, lambda page: satflow.asks(slug, page))
-            asks = sorted({ask.order_id: ask for ask in listings}.values(), key=lambda ask: ask.price)
-            return _text(AskBook(tuple(asks[:BOOK_ENTRIES]), flight.taken_ms))
-
-        return await self._snapshots.get(("asks", slug), max_age_s, fetch)
-
-    async def bids(self, slug: str, kind: Kind, max_age_s: float) -> str:
-        satflow = self.satflow()
-
-        async def fetch(flight: Flight) -> str:
-            entries = await self._pages("bids", flight, 1, BOOK_PAGES, lambda page: satflow.bids(slug, kind, page))
-            bids = sorted({bid.order_id: bid for bid in entries}.values(), key=lambda bid: -bid.unit_price)
-            return _text(BidBook(tuple(bids[:BOOK_ENTRIES]), flight.taken_ms))
-
-        return await self._snapshots.get(("bids", kind, slug), max_age_s, fetch)
-
-    async def rune_asks(self, ticker: str, max_age_s: float) -> str:
-        unisat = needed(self._adapters.unisat, "UNISAT_URL")
-
-        async def fetch(flight: Flight) -> str:
-            lots = await self._pages(
-                "rune_asks", flight, 0, BOOK_PAGES, lambda start: unisat.rune_book(ticker, start), self._venues.unisat
-            )
-            asks = sorted({ask.order_id: ask for ask in lots}.values(), key=lambda ask: ask.unit_price)
-            return _text(AskBook(tuple(asks[:BOOK_ENTRIES]), flight.taken_ms))
-
-        return await self._snapshots.get(("rune_asks", ticker), max_age_s, fetch)
+    async def rune(self, ticker: str, max_age_s: float) -> str:
+        return text(await self._tickers.rune(ticker, max_age_s))
 
     async def own_bids(self, wallet: str, max_age_s: float) -> str:
         satflow = self.satflow()
@@ -99,7 +57,7 @@ class Reads:
             bids = await self._venues.satflow.read(
                 "own_bids", "own_bids", Priority.OWN_BIDS, lambda: satflow.own_bids(wallet), flight.begin
             )
-            return _text(OwnBids(bids, flight.taken_ms))
+            return text(OwnBids(bids, flight.taken_ms))
 
         return await self._snapshots.get(own_bids_key(wallet), max_age_s, fetch)
 
@@ -119,7 +77,7 @@ class Reads:
             sats = await self._venues.mempool.read(
                 "balance", "balance", Priority.REST, lambda: mempool.balance(address), flight.begin
             )
-            return _text(Balance(address, sats, flight.taken_ms))
+            return text(Balance(address, sats, flight.taken_ms))
 
         return await self._snapshots.get(("balance", address), max_age_s, fetch)
 
@@ -127,7 +85,7 @@ class Reads:
         mempool = needed(self._adapters.mempool, "MEMPOOL_URL")
 
         async def fetch(flight: Flight) -> str:
-            return _text(
+            return text(
                 await self._venues.mempool.read(
                     "fees", "fees", Priority.REST, lambda: mempool.fees(flight.taken_ms), flight.begin
                 )
@@ -139,10 +97,16 @@ class Reads:
         satflow = self.satflow()
 
         async def fetch(flight: Flight) -> str:
-            items = await self._pages(
-                "wallet_contents", flight, 0, WALLET_PAGES, lambda cursor: satflow.wallet_contents(address, cursor)
+            source = Pages(
+                self._venues.satflow,
+                "wallet_contents",
+                "wallet_contents",
+                lambda cursor: satflow.wallet_contents(address, cursor),
+                0,
+                WALLET_PAGES,
             )
-            return _text(list({item.id: item for item in items}.values())[:WALLET_ITEMS])
+            items, _ = await source.fetch(flight)
+            return text(list({item.id: item for item in items}.values())[:WALLET_ITEMS])
 
         return await self._snapshots.get(("wallet_contents", address), max_age_s, fetch)
 
@@ -150,7 +114,7 @@ class Reads:
         satflow = self.satflow()
 
         async def fetch(flight: Flight) -> str:
-            return _text(
+            return text(
                 await self._venues.satflow.read(
                     "item", "item", Priority.REST, lambda: satflow.item(inscription_id), flight.begin
                 )
@@ -161,10 +125,10 @@ class Reads:
     async def challenge(self, wallet: str) -> str:
         """Never shared: it goes with a cancel, and a venue may take each only once."""
         satflow = self.satflow()
-        text = await self._venues.satflow.read(
+        challenge = await self._venues.satflow.read(
             "challenge", "challenge", Priority.CANCEL, lambda: satflow.challenge(wallet), lambda: None
         )
-        return json.dumps(text)
+        return json.dumps(challenge)
 
     def satflow(self) -> Satflow:
         """The market's adapter. Raises NotSupported when it is not set."""
@@ -174,44 +138,13 @@ class Reads:
         """Something was written for `wallet`."""
         self._snapshots.forget(own_bids_key(wallet))
 
-    async def _pages(
-        self,
-        verb: str,
-        flight: Flight,
-        first: int,
-        most: int,
-        read: Callable[[int], Page[Entry]],
-        venue: Venue | None = None,
-    ) -> list[Entry]:
-        venue = venue or self._venues.satflow
-        found: list[Entry] = []
-        at: int | None = first
-        for _ in range(most):
-            if at is None:
-                break
-            page = await _one_page(venue, verb, flight, read, at)
-            found += page.entries
-            at = page.following
-        return found
-
-
-def _one_page(
-    venue: Venue, verb: str, flight: Flight, read: Callable[[int], Page[Entry]], at: int
-) -> Awaitable[Page[Entry]]:
-    operation = "wallet_contents" if verb == "wallet_contents" else "book"
-    return venue.read(verb, operation, Priority.REST, lambda: read(at), flight.begin)
+    async def _spelt(self, ticker: str) -> str | None:
+        """As venues spell it; None = there is no such rune, which must not hide the floors of others."""
+        try:
+            return await self._tickers.spelt(ticker)
+        except NotFound:
+            return None
 
 
 def own_bids_key(wallet: str) -> tuple[str, str]:
     return ("own_bids", wallet)
-
-
-def needed(adapter: Adapter | None, setting: str) -> Adapter:
-    """`adapter`, or NotSupported with the name of the setting that it wants."""
-    if adapter is None:
-        raise NotSupported(f"not set up here: BIDKEEPER_{setting} is not set")
-    return adapter
-
-
-def _text(value: Any) -> str:
-    return json.dumps(pack(value), separators=(",", ":"))

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from gateway import arguments as read
+from gateway.adapters import Venues
 from gateway.fence import Fences
-from gateway.reads import Reads, Venues
+from gateway.reads import Reads
 from gateway.writes import Asker, Writes
 from markets.base import Unavailable
 from markets.codec import pack
@@ -34,6 +35,9 @@ class Verbs:
             "asks": self._asks,
             "bids": self._bids,
             "rune_asks": self._rune_asks,
+            "rune": self._rune,
+            "traits": self._traits,
+            "sales": self._sales,
             "own_bids": self._own_bids,
             "balance": self._balance,
             "fees": self._fees,
@@ -65,13 +69,25 @@ class Verbs:
         )
 
     async def _asks(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.asks(read.slug(args.get("slug")), read.max_age_s(request))
+        slug, trait = read.slug(args.get("slug")), read.trait(args.get("trait"), "ordinals")
+        return await self._reads.books.asks(slug, read.max_age_s(request), trait)
 
     async def _bids(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.bids(read.slug(args.get("slug")), read.kind(args.get("kind")), read.max_age_s(request))
+        slug, kind = read.slug(args.get("slug")), read.kind(args.get("kind"))
+        return await self._reads.books.bids(slug, kind, read.max_age_s(request), read.trait(args.get("trait"), kind))
 
     async def _rune_asks(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.rune_asks(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request))
+        return await self._reads.books.rune_asks(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request))
+
+    async def _rune(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._reads.rune(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request))
+
+    async def _traits(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._reads.books.traits(read.slug(args.get("slug")), read.max_age_s(request))
+
+    async def _sales(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        slug, kind, since_ms = read.slug(args.get("slug")), read.kind(args.get("kind")), read.whole(args, "since_ms")
+        return await self._reads.sales(slug, kind, since_ms, read.max_age_s(request))
 
     async def _own_bids(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         return await self._reads.own_bids(read.word(args.get("wallet"), "wallet"), read.max_age_s(request))

@@ -175,7 +175,7 @@ class OwnBids:
 
 @dataclass(frozen=True, slots=True)
 class AskBook:
-    """The cheapest listings, cheapest first, at most 200."""
+    """The cheapest listings, cheapest first, at most 200; asked for a trait, those of them known to have it."""
 
     asks: tuple[Ask, ...]
     taken_ms: int
@@ -183,10 +183,53 @@ class AskBook:
 
 @dataclass(frozen=True, slots=True)
 class BidBook:
-    """The best bids on a whole collection or rune, best first, at most 200. Trait and item bids are not in it."""
+    """The best bids on a whole collection or rune, best first, at most 200; asked for a trait, the bids on it as well.
+
+    Bids on other traits and on single items are not in it.
+    """
 
     bids: tuple[Bid, ...]
     taken_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rune:
+    """What a rune is: `ticker` with its bullets, as venues spell it; its smallest unit is 10^-`divisibility` tokens."""
+
+    ticker: str
+    divisibility: int
+    taken_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    """One sale: `price` in sats for all of it, `quantity` in whole items or tokens. None where the venue does not tell.
+
+    `sale_id` may be the id of the very order that was filled, so a bid of ours is looked for in `bid_id` and in
+    `sale_id`. `buyer` may be the buyer's paying or receiving address.
+    """
+
+    sale_id: str
+    slug: str
+    price: int
+    quantity: Decimal | None
+    buyer: str | None
+    bid_id: str | None
+    inscription_id: str | None
+    sold_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sales:
+    """Sales, newest first; none of those since `since_ms` (epoch) is missing.
+
+    `since_ms` is later than was asked for when there were too many to read: that an earlier sale is not in here does
+    not say that there was none.
+    """
+
+    sales: tuple[Sale, ...]
+    taken_ms: int
+    since_ms: int
 
 
 @dataclass(frozen=True, slots=True)

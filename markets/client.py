@@ -21,6 +21,8 @@ from markets.base import (
     Kind,
     OwnBids,
     Refused,
+    Rune,
+    Sales,
     Unavailable,
     Unknown,
     VenueError,
@@ -41,6 +43,8 @@ class MarketClient:
     Unavailable; place and cancel raise Unavailable when their request was not handed over, else Unknown.
     `max_age_s` is how old an answer may be; 0 asks for one whose reading begins after this call. `timeout_s` bounds
     one call; a write waits at most 10 s for its turn and then for the venue's answer, so keep it above 25.
+    Reads take tickers without their bullets, too, where a provider that spells them is set up; `place` does not, for
+    the name is part of what was signed (`rune` tells it).
     """
 
     def __init__(self, socket_path: Path, timeout_s: float = 30.0) -> None:
@@ -61,19 +65,46 @@ class MarketClient:
         return self._read("profile", {"kind": kind}, None, codec.profile)
 
     def floors(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, Floor]:
-        """Floors by slug; slugs the venue does not know are left out."""
+        """Floors by slug; slugs the venue does not know are left out. One venue call for up to 40 slugs."""
         return self._read("floors", {"slugs": list(slugs), "kind": kind}, max_age_s, codec.floors)
 
-    def asks(self, slug: str, max_age_s: float) -> AskBook:
-        """The cheapest listings of a collection."""
-        return self._read("asks", {"slug": slug}, max_age_s, codec.ask_book)
+    def asks(self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None) -> AskBook:
+        """The cheapest listings of a collection; with `trait` (type, value) those of them known to have it.
 
-    def bids(self, slug: str, kind: Kind, max_age_s: float) -> BidBook:
-        """The best bids on a whole collection or rune."""
-        return self._read("bids", {"slug": slug, "kind": kind}, max_age_s, codec.bid_book)
+        Two venue calls at most, none for another trait. NotSupported when the listings tell no traits at all.
+        """
+        return self._read("asks", {"slug": slug, **_trait(trait)}, max_age_s, codec.ask_book)
+
+    def bids(self, slug: str, kind: Kind, max_age_s: float, trait: tuple[str, str] | None = None) -> BidBook:
+        """The best bids on a whole collection or rune; with `trait` (type, value) the bids on it, too.
+
+        Two venue calls at most, none for another trait.
+        """
+        return self._read("bids", {"slug": slug, "kind": kind, **_trait(trait)}, max_age_s, codec.bid_book)
+
+    def traits(self, slug: str, max_age_s: float) -> dict[str, dict[str, int]]:
+        """How many items of a collection have which trait: type to value to count. One venue call.
+
+        NotFound for an unknown collection, NotSupported where the venue tells no traits.
+        """
+        return self._read("traits", {"slug": slug}, max_age_s, codec.traits)
+
+    def sales(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> Sales:
+        """Sales of a collection or rune since `since_ms` (epoch), as far as the venue's last 500 reach.
+
+        One venue call for each hundred; none for a `since_ms` that a fresh enough answer covers.
+        """
+        return self._read("sales", {"slug": slug, "kind": kind, "since_ms": since_ms}, max_age_s, codec.sales)
+
+    def rune(self, ticker: str, max_age_s: float) -> Rune:
+        """What a rune is, by its ticker with or without bullets; one venue call. It never changes: ask for a day's age.
+
+        NotFound for an unknown ticker, and for one without its bullets if the provider finds none by it.
+        """
+        return self._read("rune", {"ticker": ticker}, max_age_s, codec.rune)
 
     def rune_asks(self, ticker: str, max_age_s: float) -> AskBook:
-        """The cheapest lots of a rune, from its market data provider."""
+        """The cheapest lots of a rune, from its market data provider. Two venue calls at most."""
         return self._read("rune_asks", {"ticker": ticker}, max_age_s, codec.ask_book)
 
     def own_bids(self, wallet: str, max_age_s: float) -> OwnBids:
@@ -150,6 +181,10 @@ class MarketClient:
         except codec.MALFORMED as error:
             raise lost(f"failed to understand the gateway: {error}") from error
         raise refused
+
+
+def _trait(trait: tuple[str, str] | None) -> dict[str, Any]:
+    return {} if trait is None else {"trait": list(trait)}
 
 
 def _nothing(_: Any) -> None:

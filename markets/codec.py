@@ -10,7 +10,20 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import Any
 
-from markets.base import AskBook, Balance, BidBook, BidOrder, Fees, Floor, OwnBid, OwnBids, WalletItem
+from markets.base import (
+    AskBook,
+    Balance,
+    BidBook,
+    BidOrder,
+    Fees,
+    Floor,
+    OwnBid,
+    OwnBids,
+    Rune,
+    Sale,
+    Sales,
+    WalletItem,
+)
 from strategy.book import Ask, Bid, Profile
 
 
@@ -50,6 +63,23 @@ def bid_book(packed: Any) -> BidBook:
         for order, price, count, unit, maker, placed in packed[0]
     )
     return BidBook(tuple(bids), int(packed[1]))
+
+
+def traits(packed: Any) -> dict[str, dict[str, int]]:
+    return {str(kind): {str(value): int(count) for value, count in values.items()} for kind, values in packed.items()}
+
+
+def rune(row: Any) -> Rune:
+    ticker, divisibility, taken_ms = row
+    return Rune(str(ticker), int(divisibility), int(taken_ms))
+
+
+def sales(packed: Any) -> Sales:
+    found = (
+        Sale(sale_id, slug, price, _decimal(count), buyer, bid_id, inscription_id, sold_ms)
+        for sale_id, slug, price, count, buyer, bid_id, inscription_id, sold_ms in packed[0]
+    )
+    return Sales(tuple(found), int(packed[1]), int(packed[2]))
 
 
 def own_bids(packed: Any) -> OwnBids:

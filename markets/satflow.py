@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from markets import satflow_books, satflow_wire
+from markets import satflow_books, satflow_sales, satflow_traits, satflow_wire
 from markets.base import BidOrder as Order
-from markets.base import Floor, Kind, NotFound, NotSupported, OwnBid, Unavailable, Unknown, WalletItem
+from markets.base import Floor, Kind, NotFound, NotSupported, OwnBid, Sale, Unavailable, Unknown, WalletItem
 from markets.http import Http, Permit
 from markets.replies import error_text, refusal
+from markets.satflow_books import Listing, Offer
 from markets.wire import Page, Unreadable
-from strategy.book import Ask, Bid, Profile
+from strategy.book import Profile
 
 Market = Literal["satflow", "simulator"]
 MIN_DURATION_S = 900
@@ -40,15 +41,26 @@ class Satflow:
         answer = self._http.read("/collection-stats/floors", {"type": kind, "slugs": ",".join(slugs)})
         return _read(lambda: satflow_wire.floors(answer, slugs, kind))
 
-    def asks(self, slug: str, page: int) -> Page[Ask]:
-        """One page (from 1) of the listings of a collection, cheapest first."""
+    def asks(self, slug: str, page: int) -> Page[Listing]:
+        """One page (from 1) of the listings of a collection, cheapest first, with what they tell of traits."""
         answer = self._http.read("/activity/listings", _book(slug, page, "asc"))
         return _read(lambda: satflow_books.asks(answer, slug, page))
 
-    def bids(self, slug: str, kind: Kind, page: int) -> Page[Bid]:
-        """One page (from 1) of the bids on a whole collection or rune, best first."""
+    def bids(self, slug: str, kind: Kind, page: int) -> Page[Offer]:
+        """One page (from 1) of the bids on a whole collection or rune and on traits, best first."""
         answer = self._http.read("/activity/bids", _book(slug, page, "desc"))
         return _read(lambda: satflow_books.bids(answer, slug, kind, page))
+
+    def traits(self, slug: str) -> dict[str, dict[str, int]]:
+        """The traits of a collection: type to value to the count of items. NotFound, NotSupported as they are told."""
+        answer = self._http.read("/collection", {"collection_id": slug, "categoryAttributes": "true"})
+        return _read(lambda: satflow_traits.catalogue(answer, slug))
+
+    def sales(self, slug: str, kind: Kind, page: int) -> Page[Sale]:
+        """One page (from 1) of the sales of a collection or rune, newest first."""
+        params = {"collectionSlug": slug, "sortBy": "fillCompletedAt", "sortDirection": "desc"}
+        answer = self._http.read("/activity/sales", params | _page(page))
+        return _read(lambda: satflow_sales.sales(answer, slug, kind, page))
 
     def own_bids(self, wallet: str) -> tuple[OwnBid, ...]:
         """All live bids of a payment address. The venue answers 404 for a wallet without bids."""
@@ -111,9 +123,12 @@ def _book(slug: str, page: int, direction: str) -> dict[str, str]:
         "active": "true",
         "sortBy": "price",
         "sortDirection": direction,
-        "page": str(page),
-        "pageSize": str(satflow_books.PAGE_SIZE),
+        **_page(page),
     }
+
+
+def _page(page: int) -> dict[str, str]:
+    return {"page": str(page), "pageSize": str(satflow_books.PAGE_SIZE)}
 
 
 def _accepted(answer: Any) -> None:

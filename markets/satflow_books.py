@@ -6,11 +6,12 @@ The field names of sellers and bidders are not documented; the lists below hold 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from markets.base import Kind
+from markets.satflow_traits import Trait, bid_traits, listed_traits
 from markets.satflow_wire import only_rune, payload
 from markets.wire import (
     Page,
@@ -19,7 +20,7 @@ from markets.wire import (
     amount,
     first,
     identifier,
-    milliseconds,
+    moment,
     rows,
     same,
     sats,
@@ -66,41 +67,59 @@ _CLOSED_STATES = frozenset(
 )
 
 
-def asks(answer: Any, slug: str, page: int) -> Page[Ask]:
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """An ask and the traits that its item is known to have; None = the venue does not tell its traits."""
+
+    ask: Ask
+    traits: frozenset[Trait] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A bid and the traits that it asks for, mostly one; none = it is on the whole collection or rune."""
+
+    bid: Bid
+    traits: frozenset[Trait]
+
+
+def asks(answer: Any, slug: str, page: int) -> Page[Listing]:
     """Listings of a collection; sales that only wait for their block are left out."""
     data = table(payload(answer), "listings")
     entries = rows(first(data, "items", "listings", "results"), "listings")
     found = [_ask(table(row, "listing"), slug) for row in entries]
-    return Page(tuple(ask for ask in found if ask is not None), _following(data, page, len(entries)))
+    return Page(tuple(listing for listing in found if listing is not None), following(data, page, len(entries)))
 
 
-def _ask(entry: Mapping[str, Any], slug: str) -> Ask | None:
-    _check_slug(entry, slug)
+def _ask(entry: Mapping[str, Any], slug: str) -> Listing | None:
+    check_slug(entry, slug)
     if _is_closed(entry):
         return None
     order = identifier(first(entry, "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId"), "listing id")
     price = sats(first(entry, "ask.price", "price", "listing.price"), "listing price", least=1)
-    return Ask(order, price, Decimal(1), Decimal(price), _address(entry, SELLER_FIELDS))
+    ask = Ask(order, price, Decimal(1), Decimal(price), _address(entry, SELLER_FIELDS))
+    return Listing(ask, listed_traits(entry))
 
 
-def bids(answer: Any, slug: str, kind: Kind, page: int) -> Page[Bid]:
-    """Bids on the whole collection or rune; those on one trait or one item compete for something else."""
+def bids(answer: Any, slug: str, kind: Kind, page: int) -> Page[Offer]:
+    """Bids on the whole collection or rune and on traits; those on one item compete for something else."""
     data = table(payload(answer), "bids")
     entries = rows(first(data, "items", "bids", "results"), "bids")
     found = [_bid(table(row, "bid"), slug, kind) for row in entries]
-    return Page(tuple(bid for bid in found if bid is not None), _following(data, page, len(entries)))
+    return Page(tuple(offer for offer in found if offer is not None), following(data, page, len(entries)))
 
 
-def _bid(entry: Mapping[str, Any], slug: str, kind: Kind) -> Bid | None:
-    _check_slug(entry, slug)
-    elsewhere = first(entry, "attribute", "bid.attribute", "inscriptionId", "bid.inscriptionId", "inscription_id")
-    if elsewhere or entry.get("type") == "individual" or _is_closed(entry):
+def _bid(entry: Mapping[str, Any], slug: str, kind: Kind) -> Offer | None:
+    check_slug(entry, slug)
+    traits = bid_traits(entry)
+    on_an_item = first(entry, "inscriptionId", "bid.inscriptionId", "inscription_id")
+    if traits is None or on_an_item or entry.get("type") == "individual" or _is_closed(entry):
         return None
     order = identifier(first(entry, "_id", "bid_id", "id", "bid._id", "orderId"), "bid id")
     price = sats(first(entry, *BID_PRICE_FIELDS), "bid price", least=1)
     quantity = _bid_quantity(entry, price, kind)
-    placed = _moment(first(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"))
-    return Bid(order, price, quantity, price / quantity, _address(entry, BIDDER_FIELDS), placed)
+    bid = Bid(order, price, quantity, price / quantity, _address(entry, BIDDER_FIELDS), _placed_ms(entry))
+    return Offer(bid, traits)
 
 
 def _bid_quantity(entry: Mapping[str, Any], price: int, kind: Kind) -> Decimal:
@@ -114,7 +133,8 @@ def _bid_quantity(entry: Mapping[str, Any], price: int, kind: Kind) -> Decimal:
     return price / amount(first(entry, "unitPrice", "bid.unitPrice"), "bid unit price")
 
 
-def _check_slug(entry: Mapping[str, Any], slug: str) -> None:
+def check_slug(entry: Mapping[str, Any], slug: str) -> None:
+    """Raises Unreadable for an entry that names another collection than `slug`."""
     named = first(entry, "collectionSlug", "ask.collectionSlug", "bid.collectionSlug")
     if named is not None and same(text(named, "collection")) != same(slug):
         raise Unreadable("the answer is about another collection")
@@ -127,7 +147,8 @@ def _is_closed(entry: Mapping[str, Any]) -> bool:
     return isinstance(status, str) and status.lower() in _CLOSED_STATES
 
 
-def _following(data: Mapping[str, Any], page: int, count: int) -> int | None:
+def following(data: Mapping[str, Any], page: int, count: int) -> int | None:
+    """The page after `page`, which had `count` entries, or None at the end."""
     pages = first(data, "pagination.totalPages")
     if pages is not None:
         return page + 1 if page < whole(pages, "totalPages") else None
@@ -143,12 +164,9 @@ def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
     return ""
 
 
-def _moment(value: Any) -> int | None:
-    """When a bid was placed, from milliseconds or ISO 8601; None when not told. It only breaks ties."""
+def _placed_ms(entry: Mapping[str, Any]) -> int | None:
+    """When a bid was placed; None when not told. It only breaks ties."""
     try:
-        return None if value is None else milliseconds(value, "time")
+        return moment(first(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"), "time")
     except Unreadable:
-        try:
-            return int(datetime.fromisoformat(str(value)).timestamp() * 1000)
-        except (ValueError, OverflowError, OSError):
-            return None
+        return None

@@ -19,6 +19,7 @@ from markets.wire import (
     amount,
     first,
     identifier,
+    label,
     milliseconds,
     rows,
     same,
@@ -108,7 +109,7 @@ def _trait(value: Any) -> tuple[str, str] | None:
     if value is None:
         return None
     trait = table(value, "trait")
-    return text(trait.get("trait_type"), "trait type"), text(trait.get("value"), "trait value")
+    return label(trait.get("trait_type"), "trait type"), label(trait.get("value"), "trait value")
 
 
 def challenge(answer: Any) -> str:

@@ -1,7 +1,8 @@
-"""UniSat open API v3: the ask book of a rune. Each method is exactly one HTTP request."""
+"""UniSat open API: what a rune is, and its ask book. Each method is exactly one HTTP request."""
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,9 @@ from markets.wire import Page, Unreadable, address, amount, identifier, rows, sa
 from strategy.book import Ask
 
 PAGE_SIZE = 99  # the API takes less than 100
+MOST_RUNES = 500  # that it answers to one search
+MOST_DIVISIBILITY = 38
+_TICKER = re.compile(r"[A-Z](?:•?[A-Z]){0,27}")
 
 
 class Unisat:
@@ -19,6 +23,18 @@ class Unisat:
 
     def __init__(self, base: str, api_key: str | None) -> None:
         self._http = Http(base, {"Authorization": f"Bearer {api_key}"} if api_key else {})
+
+    def rune(self, ticker: str) -> tuple[str, int]:
+        """The spaced name of a rune and its divisibility, by its ticker.
+
+        The search is documented for spaced names; without bullets it may find nothing. Raises NotFound then.
+        """
+        params = {"rune": ticker, "start": "0", "limit": str(MOST_RUNES)}
+        answer = self._http.read("/v1/indexer/runes/info-list", params)
+        try:
+            return _rune(_payload(answer), ticker)
+        except Unreadable as error:
+            raise Unavailable(f"failed to understand UniSat: {error}") from error
 
     def rune_book(self, ticker: str, start: int) -> Page[Ask]:
         """One page of the lots on sale of a rune (spaced name), cheapest per token first, from the `start`-th.
@@ -54,6 +70,23 @@ def _payload(answer: Any) -> Any:
     if "api key" in said.lower() or "unauthorized" in said.lower():
         raise AuthFailed(said)
     raise Refused("refused", f"UniSat: {said}")
+
+
+def _rune(data: Any, ticker: str) -> tuple[str, int]:
+    total = whole(data.get("total", 0), "total")
+    entries = rows(data.get("detail") if total else data.get("detail") or [], "runes")
+    for row in entries:
+        entry = table(row, "rune")
+        # The bullets are no part of a rune's identity: one name has one spelling.
+        if same(text(entry.get("spacedRune"), "rune")) != same(ticker):
+            continue
+        divisibility = whole(entry.get("divisibility"), "divisibility")
+        if not _TICKER.fullmatch(entry["spacedRune"]) or divisibility > MOST_DIVISIBILITY:
+            raise Unreadable("a rune's name or divisibility is none")
+        return entry["spacedRune"], divisibility
+    if total > len(entries):
+        raise Unavailable(f"UniSat finds more runes than it lists for {ticker}: write it with its bullets")
+    raise NotFound(f"no rune is found by the ticker {ticker}; a ticker without its bullets may not be found")
 
 
 def _lots(data: Any, ticker: str, start: int) -> Page[Ask]:

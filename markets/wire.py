@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
@@ -110,6 +111,17 @@ def milliseconds(value: Any, what: str) -> int:
     return number
 
 
+def moment(value: Any, what: str) -> int:
+    """A time in milliseconds since 1970, given as such or as ISO 8601; without a zone it is UTC."""
+    if isinstance(value, str) and not value.isdigit():
+        try:
+            found = datetime.fromisoformat(value)
+            value = int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+        except (ValueError, OverflowError) as error:
+            raise Unreadable(f"{what}: {_shown(value)} is no time") from error
+    return milliseconds(value, what)
+
+
 def text(value: Any, what: str, *, longest: int = 200) -> str:
     """Text with something in it, without control characters."""
     if not isinstance(value, str) or not value.strip() or len(value) > longest:
@@ -117,6 +129,15 @@ def text(value: Any, what: str, *, longest: int = 200) -> str:
     if any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in value):
         raise Unreadable(f"{what}: has control characters")
     return value
+
+
+def label(value: Any, what: str) -> str:
+    """A trait's type or value: text, or a number, which makers of collections write as either."""
+    if isinstance(value, Decimal):
+        value = format(value, "f")
+    elif isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    return text(value, what)
 
 
 def identifier(value: Any, what: str) -> str:

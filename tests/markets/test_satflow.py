@@ -64,6 +64,12 @@ def test_own_bids_as_documented(satflow: Satflow) -> None:
 
 
 @responses.activate
+def test_an_own_bid_on_a_number(satflow: Satflow) -> None:
+    _answers("/address/bids", {"data": {"results": [{**OWN, "attribute": {"trait_type": "Level", "value": 7}}]}})
+    assert satflow.own_bids("bc1qpay")[0].trait == ("Level", "7")
+
+
+@responses.activate
 def test_own_bids_of_an_unknown_address_are_none(satflow: Satflow) -> None:
     _answers("/address/bids", {"error": "address not found"}, status=404)
     assert satflow.own_bids("bc1qpay") == ()
@@ -89,6 +95,10 @@ def test_a_404_that_is_not_the_venues_own_word_tells_nothing_of_our_bids(satflow
         {**OWN, "expiration": "soon"},
         {**OWN, "inscription_metadata": None},
         {**OWN, "attribute": {"trait_type": "Hat"}},
+        {**OWN, "attribute": {"trait_type": "Hat", "value": True}},
+        {**OWN, "attribute": {"trait_type": "Hat", "value": {"a": 1}}},
+        {**OWN, "attribute": "Hat"},
+        {**OWN, "attribute": []},
         {**RUNE, "runes_metadata": None},
         {**RUNE, "runes_metadata": {"runes": []}},
         {**RUNE, "runes_metadata": {"runes": [{"name": "A•B", "amount": "1.5", "divisibility": 2}]}},

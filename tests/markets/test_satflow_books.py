@@ -66,7 +66,9 @@ def test_each_read_is_one_request_with_the_key_and_the_documented_query(satflow:
 )
 def test_listings_in_every_known_shape(satflow: Satflow, data: Any, order: str, maker: str) -> None:
     _answers("/activity/listings", {"data": data})
-    (ask,) = satflow.asks("goosinals", 1).entries
+    (listing,) = satflow.asks("goosinals", 1).entries
+    ask = listing.ask
+    assert listing.traits is None
     assert (ask.order_id, ask.price, ask.unit_price, ask.quantity, ask.maker) == (order, 900, 900, 1, maker)
 
 
@@ -173,16 +175,17 @@ def test_redirects_are_not_followed(satflow: Satflow) -> None:
 @pytest.mark.parametrize("name", ["items", "bids", "results"])
 def test_bids_in_every_known_shape(satflow: Satflow, name: str, entry: Any, price: int, maker: str) -> None:
     _answers("/activity/bids", {"data": {name: [{"_id": ID, "timestamp": 1_700_000_000_000, **entry}]}})
-    (bid,) = satflow.bids("goosinals", "ordinals", 1).entries
+    (offer,) = satflow.bids("goosinals", "ordinals", 1).entries
+    bid = offer.bid
+    assert offer.traits == frozenset()
     assert (bid.price, bid.unit_price, bid.maker, bid.placed_ms) == (price, price, maker, 1_700_000_000_000)
 
 
 @responses.activate
-def test_bids_on_a_trait_or_an_item_are_no_bids_on_the_collection(satflow: Satflow) -> None:
-    trait = {"_id": ID, "price": 9000, "attribute": {"trait_type": "Hat", "value": "Red"}}
-    item = {"_id": ID, "price": 9000, "inscriptionId": "1i0"}
-    _answers("/activity/bids", {"data": {"bids": [trait, item, {"_id": ID, "price": 5000, "attribute": None}]}})
-    assert [bid.price for bid in satflow.bids("goosinals", "ordinals", 1).entries] == [5000]
+def test_bids_on_one_item_are_no_bids_on_the_collection(satflow: Satflow) -> None:
+    items = [{"_id": ID, "price": 9000, "inscriptionId": "1i0"}, {"_id": ID, "price": 9000, "type": "individual"}]
+    _answers("/activity/bids", {"data": {"bids": [*items, {"_id": ID, "price": 5000, "attribute": None}]}})
+    assert [offer.bid.price for offer in satflow.bids("goosinals", "ordinals", 1).entries] == [5000]
 
 
 @responses.activate
@@ -196,5 +199,6 @@ def test_bids_on_a_trait_or_an_item_are_no_bids_on_the_collection(satflow: Satfl
 )
 def test_rune_bids_are_priced_by_the_token(satflow: Satflow, entry: Any) -> None:
     _answers("/activity/bids", {"data": {"bids": [{"_id": ID, "price": 501, "collectionSlug": "AB", **entry}]}})
-    (bid,) = satflow.bids("A•B", "runes", 1).entries
+    (offer,) = satflow.bids("A•B", "runes", 1).entries
+    bid = offer.bid
     assert (bid.price, bid.quantity, bid.unit_price) == (501, Decimal("250.5"), 2)

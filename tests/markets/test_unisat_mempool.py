@@ -1,4 +1,4 @@
-"""UniSat's rune book, and a mempool server's fees and balances."""
+"""UniSat's runes and their books, and a mempool server's fees and balances."""
 
 from __future__ import annotations
 
@@ -96,6 +96,76 @@ def test_what_unisat_says_instead_of_a_book(answer: Any, error: type[VenueError]
     with pytest.raises(VenueError) as raised:
         Unisat(UNISAT, None).rune_book("A•B", 0)
     assert type(raised.value) is error
+
+
+RUNE = {
+    "runeid": "2583283:1333",
+    "rune": "UNCOMMONGOODS",
+    "spacedRune": "UNCOMMON•GOODS",
+    "divisibility": 2,
+    "symbol": "G",
+}
+
+
+def _found(*runes: Any, **data: Any) -> None:
+    found = {"total": len(runes), "start": 0, "detail": list(runes), **data}
+    responses.add(responses.GET, UNISAT + "/v1/indexer/runes/info-list", json={"code": 0, "msg": "ok", "data": found})
+
+
+@responses.activate
+@pytest.mark.parametrize("ticker", ["UNCOMMON•GOODS", "UNCOMMONGOODS", "uncommon•goods"])
+def test_a_rune_is_found_by_its_name_alone(ticker: str) -> None:
+    _found({**RUNE, "spacedRune": "UNCOMMON•GOODS•TOO", "divisibility": 0}, RUNE)
+    assert Unisat(UNISAT, "key").rune(ticker) == ("UNCOMMON•GOODS", 2)
+    request = responses.calls[0].request
+    assert request.params == {"rune": ticker, "start": "0", "limit": "500"}
+    assert request.headers["Authorization"] == "Bearer key"
+
+
+@responses.activate
+@pytest.mark.parametrize("found", [{"detail": []}, {"detail": None}])
+def test_a_rune_that_is_not_found(found: Any) -> None:
+    _found(**found)
+    with pytest.raises(NotFound, match="bullets"):
+        Unisat(UNISAT, None).rune("NOTHING")
+
+
+@responses.activate
+def test_a_rune_behind_too_many_others_is_not_said_to_be_none() -> None:
+    _found({**RUNE, "spacedRune": "A•RUNE"}, total=900)
+    with pytest.raises(Unavailable, match="bullets"):
+        Unisat(UNISAT, None).rune("RUNE")
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"divisibility": 39},
+        {"divisibility": -1},
+        {"divisibility": None},
+        {"divisibility": True},
+        {"divisibility": 2.5},
+        {"divisibility": "1e1"},
+        {"spacedRune": None},
+        {"spacedRune": 7},
+        {"spacedRune": "UNCOMMON••GOODS"},
+        {"spacedRune": "•UNCOMMONGOODS"},
+        {"spacedRune": "Uncommon•Goods"},
+    ],
+)
+def test_a_strange_rune_is_no_answer(changed: Any) -> None:
+    _found({**RUNE, **changed})
+    with pytest.raises(Unavailable):
+        Unisat(UNISAT, None).rune("UNCOMMON•GOODS")
+
+
+@responses.activate
+@pytest.mark.parametrize("found", [{"detail": None, "total": 1}, {"detail": {}, "total": 1}, {"total": "many"}])
+def test_a_strange_list_of_runes_is_no_answer(found: Any) -> None:
+    _found(RUNE, **found)
+    with pytest.raises(Unavailable):
+        Unisat(UNISAT, None).rune("UNCOMMON•GOODS")
 
 
 @responses.activate
