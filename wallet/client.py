@@ -9,16 +9,18 @@ SignerError
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from core.errors import BidkeeperError, PeerRefused, PeerUnavailable
 from core.local import ask
-from wallet.protocol import BidMessage, Grant, SignedBid, SignerStatus, UserKeys
+from wallet.protocol import BidMessage, ControlState, Grant, Scope, SignedBid, SignerStatus, State, UserKeys
 
 __all__ = [
     "BidMessage",
+    "ControlState",
+    "Controls",
     "Grant",
     "SignedBid",
     "SignerClient",
@@ -58,6 +60,14 @@ class SignerRefused(SignerError):
         self.message = message
 
 
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """`states`: what is not on run, in any order. `has_halt_file`: the operator's file stops all bids."""
+
+    states: tuple[ControlState, ...]
+    has_halt_file: bool
+
+
 class SignerClient:
     """Asks the signer at `socket_path`; every call raises a leaf of SignerError. `timeout_s` bounds each step."""
 
@@ -87,6 +97,23 @@ class SignerClient:
     def withdraw(self, task: int, token: int) -> None:
         """Ends all rights of this and all lower tokens."""
         self._ask(_nothing, "withdraw", task=task, token=token)
+
+    def set_control(self, scope: Scope, subject: str | int, state: State) -> None:
+        """Says whether bids are signed: subject "" with `global`, a sign-in address with `user`, an id with `task`.
+
+        The strictest holds; in `reduce` and `halt` only cancels are signed. Works while the signer is locked. Setting
+        what is set changes nothing.
+        """
+        self._ask(_nothing, "control", scope=scope, subject=str(subject), state=state)
+
+    def controls(self) -> Controls:
+        """Everything that keeps bids from being signed."""
+        return self._ask(
+            lambda answer: Controls(
+                tuple(ControlState(**control) for control in answer["controls"]), answer["file"] is True
+            ),
+            "controls",
+        )
 
     def sign_bid(self, task: int, token: int, secret: str, bid: BidMessage) -> SignedBid:
         """Signs a bid; the same intent with the same fields gets the same signature again."""

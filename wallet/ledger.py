@@ -1,4 +1,4 @@
-"""The signer's own file: grants, the highest token seen of each task, and every bid it has signed.
+"""The signer's own file: grants, the highest token seen of each task, control states, and every bid it has signed.
 
 Apart from the service's database on purpose: whoever holds that one can widen no limit here. SQLite in WAL with
 `synchronous=FULL`, so that what was answered survives a power cut.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from wallet.policy import HeldGrant
-from wallet.protocol import Grant
+from wallet.protocol import ControlState, Grant, Scope, State
 
 _BUSY_SECONDS = 5.0
 _SCHEMA = """
@@ -43,6 +43,12 @@ CREATE TABLE IF NOT EXISTS signatures (
     message_hash TEXT NOT NULL,
     signature TEXT NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS controls (
+    scope TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (scope, subject)
+) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS signatures_expiry ON signatures (expires_ms, user, price);
 """
 
@@ -135,6 +141,28 @@ class Ledger:
         self._database.execute(
             "UPDATE grants SET can_place = 0, withdrawn = 1 WHERE task = ? AND token <= ?", (task, token)
         )
+
+    def controls(self) -> list[ControlState]:
+        """What is not on run, in no order that means anything."""
+        return [ControlState(*row) for row in self._database.execute("SELECT scope, subject, state FROM controls")]
+
+    def control_of(self, scope: Scope, subject: str) -> State:
+        """What was set for this scope and subject; `run` when nothing was."""
+        row = self._database.execute(
+            "SELECT state FROM controls WHERE scope = ? AND subject = ?", (scope, subject)
+        ).fetchone()
+        return row[0] if row else "run"
+
+    def put_control(self, control: ControlState) -> None:
+        """Sets it; `run` is kept as no row, so that the table holds what restricts."""
+        if control.state == "run":
+            self._database.execute(
+                "DELETE FROM controls WHERE scope = ? AND subject = ?", (control.scope, control.subject)
+            )
+        else:
+            self._database.execute(
+                "INSERT OR REPLACE INTO controls VALUES (?, ?, ?)", (control.scope, control.subject, control.state)
+            )
 
     def signature_of(self, intent: str) -> Signature | None:
         row = self._database.execute(

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from core.errors import BidkeeperError
 from wallet.messages import MessageError, check_challenge, compose_bid
-from wallet.protocol import BidMessage, Grant, Operation, UserKeys
+from wallet.protocol import BidMessage, Grant, Operation, Scope, State, UserKeys
 
 PLAY_VENUE = "simulator"
+_SAID_BY = {"global": "the installation", "user": "the user", "task": "the task"}
 
 
 class Refused(BidkeeperError):
@@ -63,6 +65,15 @@ def op_allowed(held: HeldGrant, operation: Operation) -> None:
         raise Refused("op-allowed", f"the grant does not allow to {operation}")
     if operation == "bid" and not held.can_place:
         raise Refused("op-allowed", "the right to place was taken back")
+
+
+def control_state(states: Iterable[tuple[Scope, State]] | None) -> None:
+    """Bids are signed only while everything said of them (for all, their user, their task) is run."""
+    if states is None:
+        raise Refused("control-state", "it is not known whether bids may be placed")
+    for scope, state in states:
+        if state != "run":
+            raise Refused("control-state", f"{_SAID_BY.get(scope, scope)} is on {state}: no bid is signed")
 
 
 def market(grant: Grant, *, play: bool) -> None:

@@ -8,7 +8,12 @@ from typing import Any, Literal
 
 Operation = Literal["bid", "cancel"]
 
+Scope = Literal["global", "user", "task"]
+State = Literal["run", "reduce", "halt"]
+
 OPERATIONS: tuple[Operation, ...] = ("bid", "cancel")
+SCOPES: tuple[Scope, ...] = ("global", "user", "task")
+STATES: tuple[State, ...] = ("run", "reduce", "halt")  # each stricter than the one before
 MAX_SATS = 21_000_000 * 100_000_000
 MAX_MS = 1 << 53
 MAX_ID = (1 << 63) - 1
@@ -81,6 +86,18 @@ class SignerStatus:
     state: Literal["ready", "locked"]
     play: bool
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlState:
+    """Whether bids are signed: for all (`subject` is empty), for a user (sign-in address) or a task (its id as text).
+
+    Only in `run` they are; cancels are signed in every state.
+    """
+
+    scope: Scope
+    subject: str
+    state: State
 
 
 def take(request: Mapping[str, Any], *names: str) -> list[Any]:
@@ -161,6 +178,20 @@ def read_bid(value: Any) -> BidMessage:
         slug=text("slug", fresh["slug"]),
         timestamp_ms=whole("timestamp_ms", fresh["timestamp_ms"], 0, MAX_MS),
     )
+
+
+def read_control(scope: Any, subject: Any, state: Any) -> ControlState:
+    """A control as it came over the socket. A user's address is checked by the signer. Raises RequestError."""
+    if scope not in SCOPES or state not in STATES:
+        raise RequestError(f"scope must be one of {', '.join(SCOPES)}, state one of {', '.join(STATES)}")
+    if scope == "global":
+        if subject != "":
+            raise RequestError("subject must be empty when the scope is global")
+    elif scope == "task":
+        number = text("subject", subject)
+        if not number.isascii() or not number.isdecimal() or number != str(whole("subject", int(number), 1, MAX_ID)):
+            raise RequestError("subject must be a task's id")
+    return ControlState(scope, subject if scope != "user" else text("subject", subject), state)
 
 
 def _names(kind: type[Grant] | type[BidMessage]) -> list[str]:

@@ -2,6 +2,11 @@
 
 Reached over a Unix socket by processes of chosen users; the manager brings grants, workers ask for signatures with
 their grant's secret. Everything not named in `Signer.handle` is refused.
+
+Who may ask at all (a user id) may also set control states, loosen them too: server, manager and workers are one user,
+and the kernel tells no more than that. A worker that was taken over could so undo a halt, as it could ask for a grant;
+hard caps and ceilings hold all the same. What it cannot undo is the halt file, `halt` in the signer's own directory:
+while that is there, whoever made it, no bid is signed. It is a safeguard where the signer has a user of its own.
 """
 
 from __future__ import annotations
@@ -30,13 +35,14 @@ from wallet.keys import Keystore, KeystoreError, UserSecrets
 from wallet.ledger import Ledger, Signature
 from wallet.messages import MessageError, check_slug
 from wallet.policy import HeldGrant, Refused
-from wallet.protocol import BidMessage, RequestError, SignerStatus
+from wallet.protocol import BidMessage, Grant, RequestError, Scope, SignerStatus
 from wallet.signing import require_libsecp256k1, sign_message
 
 log = logging.getLogger(__name__)
 
 PEER = "signer"
 LOCKED = "locked"
+HALT_FILE = "halt"
 _PR_SET_DUMPABLE = 4
 _SECRET_BYTES = 32
 
@@ -64,6 +70,7 @@ class Signer:
         clock: Callable[[], int],
         rng_bytes: Callable[[int], bytes] = os.urandom,
         locked_reason: str = "",
+        has_halt_file: Callable[[], bool] = lambda: False,
     ) -> None:
         self._ledger = ledger
         self._audit = audit
@@ -72,12 +79,15 @@ class Signer:
         self._clock = clock
         self._rng_bytes = rng_bytes
         self._locked_reason = locked_reason
+        self._has_halt_file = has_halt_file
         self._operations: dict[str, Callable[[Answer], Answer]] = {
             "status": self._status,
             "addresses": self._addresses,
             "grant": self._grant,
             "revoke_place": self._revoke_place,
             "withdraw": self._withdraw,
+            "control": self._control,
+            "controls": self._controls,
             "sign_bid": self._sign_bid,
             "sign_challenge": self._sign_challenge,
             "was_signed": self._was_signed,
@@ -142,6 +152,30 @@ class Signer:
             self._ledger.withdraw(task, token)
         log.info("task %d: grants withdrawn up to token %d", task, token)
         return {}
+
+    def _control(self, request: Answer) -> Answer:
+        """Sets one state. Needs no key; what was set already is neither written nor logged again."""
+        control = protocol.read_control(*protocol.take(request, "scope", "subject", "state"))
+        if control.scope == "user":
+            control = replace(control, subject=sign_in_address(control.subject))
+        with self._ledger.transaction():
+            former = self._ledger.control_of(control.scope, control.subject)
+            if former != control.state:
+                self._ledger.put_control(control)
+                # Last before the commit, as for a bid: no state holds that the log does not have.
+                self._audit.append(self._clock(), {"operation": "control", "former": former, **asdict(control)})
+        log.info("%s %s: %s, was %s", control.scope, control.subject, control.state, former)
+        return {}
+
+    def _controls(self, request: Answer) -> Answer:
+        protocol.take(request)
+        return {"controls": [asdict(control) for control in self._ledger.controls()], "file": self._has_halt_file()}
+
+    def _may_bid(self, grant: Grant) -> None:
+        if self._has_halt_file():
+            raise Refused("control-state", "the halt file is there: no bid is signed")
+        about: tuple[tuple[Scope, str], ...] = ("global", ""), ("user", grant.user), ("task", str(grant.task))
+        policy.control_state([(scope, self._ledger.control_of(scope, subject)) for scope, subject in about])
 
     def _sign_bid(self, request: Answer) -> Answer:
         task, token, secret, given = protocol.take(request, "task", "token", "secret", "bid")
@@ -210,6 +244,8 @@ class Signer:
         self._unlocked()
         held = policy.grant_live(self._ledger.grant_of(task), token, secret, self._clock())
         policy.op_allowed(held, operation)
+        if operation == "bid":
+            self._may_bid(held.grant)
         policy.market(held.grant, play=True)
         return held
 
@@ -270,8 +306,18 @@ def run(
             outstanding_ceiling=outstanding_ceiling,
             clock=clock,
             locked_reason=reason,
+            has_halt_file=lambda: _is_there(directory / HALT_FILE),
         )
         asyncio.run(_serve(signer, socket_path, allowed_uids))
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is anything of this name. Raises OSError when that cannot be seen: then nothing is signed."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _unlock(path: Path, market: str) -> tuple[Keystore | None, str]:

@@ -55,6 +55,7 @@ class Bench:
     directory: Path
     ceiling: int = 0
     now_ms: int = START_MS
+    has_halt_file: bool = False
     signer: Signer = field(init=False)
     ledger: Ledger = field(init=False)
     audit: AuditLog = field(init=False)
@@ -71,6 +72,7 @@ class Bench:
             Keystore.open_or_create_play(self.keystore_path, lambda count: bytes(range(count))),
             outstanding_ceiling=self.ceiling,
             clock=lambda: self.now_ms,
+            has_halt_file=lambda: self.has_halt_file,
         )
 
     def close(self) -> None:
@@ -95,6 +97,9 @@ class Bench:
     def grant(self, **changes: Any) -> str:
         terms = asdict(replace(GRANT, **changes))
         return str(self.ask("grant", grant=terms | {"operations": list(terms["operations"])})["secret"])
+
+    def control(self, state: str, scope: str = "global", subject: str = "") -> None:
+        assert self.ask("control", scope=scope, subject=subject, state=state) == {}
 
     def sign_bid(self, secret: str, *, task: int = 17, token: int = 5, **changes: Any) -> dict[str, Any]:
         return self.ask("sign_bid", task=task, token=token, secret=secret, bid=asdict(BID) | changes)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.wallet.conftest import BID, GRANT, START_MS
 from wallet import policy
 from wallet.policy import HeldGrant, Refused
-from wallet.protocol import UserKeys
+from wallet.protocol import SCOPES, UserKeys
 
 SECRET = "ab" * 32
 HELD = HeldGrant(GRANT, policy.secret_hash(SECRET), can_place=True, withdrawn=False)
@@ -59,6 +60,18 @@ def test_op_allowed() -> None:
     ):
         with pytest.raises(Refused, match="op-allowed"):
             policy.op_allowed(held, operation)  # type: ignore[arg-type]
+
+
+def test_control_state_lets_bids_through_only_while_everything_runs() -> None:
+    policy.control_state([])
+    policy.control_state([("global", "run"), ("user", "run"), ("task", "run")])
+    for scope in SCOPES:
+        for state in ("reduce", "halt", "", "Run"):
+            states: list[Any] = [(other, "run") for other in SCOPES if other != scope]
+            with pytest.raises(Refused, match="control-state"):
+                policy.control_state([*states, (scope, state)])
+    with pytest.raises(Refused, match="control-state"):
+        policy.control_state(None)
 
 
 def test_market_keeps_play_keys_and_real_venues_apart() -> None:

@@ -22,6 +22,8 @@ from wallet.audit import verify_chain
 from wallet.bip322 import verify_ownership
 from wallet.client import (
     BidMessage,
+    Controls,
+    ControlState,
     Grant,
     SignerClient,
     SignerError,
@@ -133,6 +135,38 @@ def test_grants_and_answers_survive_kill_9(start: Start, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+def test_a_halt_survives_kill_9_and_the_halt_file_works_at_once(start: Start, tmp_path: Path) -> None:
+    signer = start()
+    client, secret = signer.client, signer.client.grant(live_grant())
+    client.set_control("task", 17, "halt")
+    client.set_control("user", USER, "reduce")
+    signer.end(signal.SIGKILL)
+
+    start()
+    found = client.controls()
+    assert set(found.states) == {ControlState("task", "17", "halt"), ControlState("user", USER, "reduce")}
+    assert not found.has_halt_file
+    client.set_control("task", 17, "run")
+    with pytest.raises(SignerRefused, match="the user is on reduce"):
+        client.sign_bid(17, 5, secret, live_bid())
+    client.set_control("user", USER, "run")
+    assert client.sign_bid(17, 5, secret, live_bid())
+
+    halt_file = tmp_path / "signer" / "halt"
+    halt_file.touch()
+    assert client.controls() == Controls((), has_halt_file=True)
+    with pytest.raises(SignerRefused, match="halt file") as refused:
+        client.sign_bid(17, 5, secret, live_bid(2))
+    assert refused.value.tag == "control-state"
+    assert client.sign_challenge(17, 5, secret, "challenge 1")
+    halt_file.unlink()
+    assert client.sign_bid(17, 5, secret, live_bid(2))
+    halt_file.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(SignerRefused, match="halt file"):
+        client.sign_bid(17, 5, secret, live_bid(3))
+
+
+@pytest.mark.slow
 def test_it_keeps_its_files_to_itself(start: Start, tmp_path: Path) -> None:
     signer = start()
     secret = signer.client.grant(live_grant())
@@ -187,6 +221,8 @@ def test_it_stays_locked_for_any_market_but_the_simulator(start: Start, tmp_path
     with pytest.raises(SignerLocked):
         client.grant(live_grant())
     client.withdraw(17, 5)
+    client.set_control("global", "", "halt")
+    assert client.controls() == Controls((ControlState("global", "", "halt"),), has_halt_file=False)
     assert not (tmp_path / "signer" / "keystore.json").exists()
 
 

@@ -1,0 +1,152 @@
+"""What run, reduce and halt do to the signer's answers: bids stop, cancels go on, and nothing is forgotten."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from core.errors import PeerRefused
+from tests.wallet.conftest import BID, OTHER_USER, USER, Bench, intent
+from wallet.audit import verify_chain
+from wallet.signer import Signer
+
+EVERY_SCOPE = [("global", ""), ("user", USER), ("task", "17")]
+
+
+def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
+    with pytest.raises(PeerRefused) as refused:
+        call(*arguments, **named)
+    return refused.value.code
+
+
+@pytest.mark.parametrize("state", ["reduce", "halt"])
+@pytest.mark.parametrize(("scope", "subject"), EVERY_SCOPE)
+def test_no_bid_is_signed_until_it_runs_again_and_cancels_always_are(
+    scope: str, subject: str, state: str, bench: Bench
+) -> None:
+    secret = bench.grant()
+    bench.sign_bid(secret)
+    bench.control(state, scope, subject)
+    bench.restart()
+    assert tag_of(bench.sign_bid, secret, intent=intent(2)) == "control-state"
+    assert tag_of(bench.sign_bid, secret) == "control-state"
+    assert bench.ask("was_signed", intent=intent(2)) == {"signed": False}
+    assert bench.sign_challenge(secret)
+    bench.control("run", scope, subject)
+    bench.restart()
+    assert bench.sign_bid(secret, intent=intent(2))
+
+
+def test_the_strictest_holds_whatever_is_set_to_run(bench: Bench) -> None:
+    secret = bench.grant()
+    for scope, subject in EVERY_SCOPE:
+        for other, whom in EVERY_SCOPE:
+            bench.control("halt" if other == scope else "run", other, whom)
+        assert tag_of(bench.sign_bid, secret) == "control-state"
+        bench.control("run", scope, subject)
+    assert bench.sign_bid(secret)
+
+
+def test_others_are_not_touched(bench: Bench) -> None:
+    bench.control("halt", "user", OTHER_USER)
+    bench.control("halt", "task", "18")
+    bench.control("halt", "task", "1")
+    assert bench.sign_bid(bench.grant())
+
+
+def test_a_user_is_halted_however_the_address_is_written(bench: Bench) -> None:
+    bench.control("halt", "user", USER.upper())
+    assert tag_of(bench.sign_bid, bench.grant()) == "control-state"
+    bench.control("run", "user", USER)
+    assert bench.ask("controls")["controls"] == []
+
+
+def test_a_new_grant_does_not_lift_a_halt(bench: Bench) -> None:
+    bench.control("halt", "task", "17")
+    assert tag_of(bench.sign_bid, bench.grant(token=6), token=6) == "control-state"
+
+
+def test_a_state_that_the_signer_does_not_know_signs_nothing(bench: Bench) -> None:
+    secret = bench.grant()
+    bench.ledger._database.execute("INSERT INTO controls VALUES ('task', '17', 'Run')")
+    assert tag_of(bench.sign_bid, secret) == "control-state"
+
+
+def test_a_locked_signer_takes_control_states_and_tells_them(bench: Bench) -> None:
+    secret = bench.grant()
+    locked = Signer(bench.ledger, bench.audit, None, outstanding_ceiling=0, clock=lambda: bench.now_ms)
+    locked.handle({"op": "control", "scope": "global", "subject": "", "state": "halt"})
+    assert locked.handle({"op": "controls"}) == {
+        "controls": [{"scope": "global", "subject": "", "state": "halt"}],
+        "file": False,
+    }
+    bench.restart()
+    assert tag_of(bench.sign_bid, secret) == "control-state"
+
+
+def test_the_log_tells_each_change_once(bench: Bench) -> None:
+    bench.control("run")
+    for state in ("reduce", "reduce", "halt", "halt", "run", "run"):
+        bench.control(state, "task", "17")
+    assert verify_chain(bench.audit_path) == 3
+    lines = [json.loads(line) for line in bench.audit_path.read_text().splitlines()]
+    assert {(line["operation"], line["scope"], line["subject"]) for line in lines} == {("control", "task", "17")}
+    assert [(line["former"], line["state"]) for line in lines] == [
+        ("run", "reduce"),
+        ("reduce", "halt"),
+        ("halt", "run"),
+    ]
+
+
+def test_no_state_holds_that_the_log_could_not_take(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    bench.control("halt")
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", no_space)
+        with pytest.raises(OSError, match="No space"):
+            bench.control("run")
+    assert tag_of(bench.sign_bid, bench.grant()) == "control-state"
+    assert verify_chain(bench.audit_path) == 1
+
+
+def test_the_halt_file_stops_bids_and_no_request_lifts_it(bench: Bench) -> None:
+    secret = bench.grant()
+    bench.has_halt_file = True
+    for scope, subject in EVERY_SCOPE:
+        bench.control("run", scope, subject)
+    assert tag_of(bench.sign_bid, secret) == "control-state"
+    assert bench.sign_challenge(secret)
+    assert bench.ask("controls") == {"controls": [], "file": True}
+    bench.has_halt_file = False
+    assert bench.sign_bid(secret)["message"].count(str(BID.price)) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"scope": "global", "subject": ""},
+        {"scope": "global", "subject": "", "state": "halt", "by": 1},
+        {"scope": "global", "subject": "x", "state": "halt"},
+        {"scope": "global", "subject": None, "state": "halt"},
+        {"scope": "all", "subject": "", "state": "halt"},
+        {"scope": ["global"], "subject": "", "state": "halt"},
+        {"scope": "global", "subject": "", "state": "stop"},
+        {"scope": "global", "subject": "", "state": {}},
+        {"scope": "user", "subject": "nobody", "state": "halt"},
+        {"scope": "user", "subject": "", "state": "halt"},
+        *[
+            {"scope": "task", "subject": subject, "state": "halt"}
+            for subject in (17, "", "0", "017", "+17", "-1", "1.0", "²", "9" * 30, "9" * 300, [17])
+        ],
+    ],
+)
+def test_a_misshapen_control_is_refused(arguments: dict[str, Any], bench: Bench) -> None:
+    assert tag_of(bench.ask, "control", **arguments) == "bad-request"
+    assert tag_of(bench.ask, "controls", **(arguments or {"x": 1})) == "bad-request"
+    assert bench.ask("controls")["controls"] == []

@@ -1,0 +1,199 @@
+"""Bitcoin transactions as bytes: read strictly, written back the same (BIP-144, BIP-174).
+
+Strict: whatever reads in more than one way is an error. Compact sizes are minimal, nothing is left over, and a length
+is checked against what is there before anything is taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_WITNESS_MARK = b"\x00\x01"
+
+
+class WireError(ValueError):
+    """Bytes are not what they are said to be, or not in their one way of writing; the message says why."""
+
+
+class Outpoint(NamedTuple):
+    """An output by the transaction that made it. `txid` is in the order of the wire, the reverse of what is shown."""
+
+    txid: bytes
+    vout: int
+
+    @classmethod
+    def parse(cls, text: str) -> Outpoint:
+        """From `txid:vout` as explorers and indexers write it, lower case. Raises WireError."""
+        txid, _, vout = text.partition(":")
+        if len(txid) != 64 or not set(txid) <= set("0123456789abcdef"):
+            raise WireError("an outpoint's txid must be 64 lower-case hex digits")
+        if not vout.isascii() or not vout.isdecimal() or str(int(vout[:11])) != vout or int(vout) > 0xFFFFFFFF:
+            raise WireError("an outpoint's output must be a whole number below 2^32")
+        return cls(bytes.fromhex(txid)[::-1], int(vout))
+
+    def __str__(self) -> str:
+        return f"{self.txid[::-1].hex()}:{self.vout}"
+
+
+class TxInput(NamedTuple):
+    """`script_sig` is empty in whatever is still to be signed."""
+
+    outpoint: Outpoint
+    script_sig: bytes
+    sequence: int
+
+
+class TxOutput(NamedTuple):
+    """`value` in sats, as the 64 bits say: it may be more than there are bitcoin."""
+
+    value: int
+    script: bytes
+
+    def encode(self) -> bytes:
+        return self.value.to_bytes(8, "little") + sized(self.script)
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transaction without its witnesses, which neither its txid nor any digest covers."""
+
+    version: int
+    inputs: tuple[TxInput, ...]
+    outputs: tuple[TxOutput, ...]
+    locktime: int
+
+    def encode(self) -> bytes:
+        """The bytes that the txid is of."""
+        parts = [self.version.to_bytes(4, "little"), compact(len(self.inputs))]
+        for item in self.inputs:
+            parts += (encode_outpoint(item.outpoint), sized(item.script_sig), item.sequence.to_bytes(4, "little"))
+        parts.append(compact(len(self.outputs)))
+        parts += [output.encode() for output in self.outputs]
+        parts.append(self.locktime.to_bytes(4, "little"))
+        return b"".join(parts)
+
+    def txid(self) -> bytes:
+        """In the order of the wire."""
+        return hashlib.sha256(hashlib.sha256(self.encode()).digest()).digest()
+
+
+class Reader:
+    """Takes bytes from the front. Every verb raises WireError when they end too early."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._at = 0
+
+    def take(self, length: int) -> bytes:
+        end = self._at + length
+        if end > len(self._raw):
+            raise WireError("the bytes end too early")
+        taken = self._raw[self._at : end]
+        self._at = end
+        return taken
+
+    def number(self, length: int) -> int:
+        return int.from_bytes(self.take(length), "little")
+
+    def compact(self) -> int:
+        """A compact size, which must be written in as few bytes as it can."""
+        first = self.number(1)
+        if first < 0xFD:
+            return first
+        length = 2 << (first - 0xFD)
+        value = self.number(length)
+        if value < (0xFD, 1 << 16, 1 << 32)[first - 0xFD]:
+            raise WireError("a compact size is longer than it needs to be")
+        return value
+
+    def sized(self) -> bytes:
+        """Bytes with their compact size before them."""
+        return self.take(self.compact())
+
+    def rest(self) -> bytes:
+        return self.take(len(self._raw) - self._at)
+
+    def at_end(self) -> bool:
+        return self._at == len(self._raw)
+
+    def end(self) -> None:
+        """Raises WireError unless everything was taken."""
+        if not self.at_end():
+            raise WireError("there are bytes left over")
+
+
+def compact(value: int) -> bytes:
+    """A compact size."""
+    if value < 0xFD:
+        return bytes([value])
+    for mark, length in ((0xFD, 2), (0xFE, 4)):
+        if value < 1 << 8 * length:
+            return bytes([mark]) + value.to_bytes(length, "little")
+    return b"\xff" + value.to_bytes(8, "little")
+
+
+def sized(data: bytes) -> bytes:
+    """`data` with its compact size before it."""
+    return compact(len(data)) + data
+
+
+def encode_outpoint(outpoint: Outpoint) -> bytes:
+    return outpoint.txid + outpoint.vout.to_bytes(4, "little")
+
+
+def decode_output(raw: bytes) -> TxOutput:
+    """Raises WireError."""
+    reader = Reader(raw)
+    output = _output(reader)
+    reader.end()
+    return output
+
+
+def decode_unsigned(raw: bytes) -> Transaction:
+    """A transaction written without witnesses, as in a PSBT; it may have no inputs. Raises WireError."""
+    reader = Reader(raw)
+    version = reader.number(4)
+    transaction = Transaction(version, _inputs(reader), _outputs(reader), reader.number(4))
+    reader.end()
+    return transaction
+
+
+def decode_network(raw: bytes) -> Transaction:
+    """A transaction as the network relays it; its witnesses, if any, are read and dropped. Raises WireError."""
+    if raw[4:6] != _WITNESS_MARK:
+        transaction = decode_unsigned(raw)
+        if not transaction.inputs:
+            raise WireError("a transaction without inputs")
+        return transaction
+    reader = Reader(raw)
+    version = reader.number(4)
+    reader.take(len(_WITNESS_MARK))
+    inputs, outputs = _inputs(reader), _outputs(reader)
+    stacks = [decode_stack(reader) for _ in inputs]
+    if not any(stacks):
+        raise WireError("a transaction is written with witnesses and has none")
+    transaction = Transaction(version, inputs, outputs, reader.number(4))
+    reader.end()
+    return transaction
+
+
+def decode_stack(reader: Reader) -> list[bytes]:
+    """The items of a witness."""
+    return [reader.sized() for _ in range(reader.compact())]
+
+
+def _inputs(reader: Reader) -> tuple[TxInput, ...]:
+    return tuple(
+        TxInput(Outpoint(reader.take(32), reader.number(4)), reader.sized(), reader.number(4))
+        for _ in range(reader.compact())
+    )
+
+
+def _outputs(reader: Reader) -> tuple[TxOutput, ...]:
+    return tuple(_output(reader) for _ in range(reader.compact()))
+
+
+def _output(reader: Reader) -> TxOutput:
+    return TxOutput(reader.number(8), reader.sized())
