@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from core.plans import Plan
 from core.settings import Settings
-from models import tasks
+from models import controls, tasks
+from models.controls import Effective
 from models.tasks import RUNNING, BiddingTask
-from models.users import Subscription, User, refusal_to_trade
+from models.users import User, refusal_to_trade, subscription_of
 from strategy import config as configs
+from strategy.bidding import Reason
 from strategy.config import BidConfig, Problem
 from workers.context import BadConfig, Context
 
@@ -23,6 +25,14 @@ class Assignment:
     config: BidConfig
     plan: Plan | None
     refusal: str | None
+    control: Effective
+
+    @property
+    def restraint(self) -> Reason | None:
+        """What the strictest of control and plan leaves: None everything, reduce cancels, halt nothing live."""
+        if self.control.state == controls.HALT:
+            return Reason.HALT
+        return Reason.REDUCE if self.refusal or self.control.state == controls.REDUCE else None
 
 
 def read_assignment(context: Context) -> Assignment | None:
@@ -34,8 +44,9 @@ def read_assignment(context: Context) -> Assignment | None:
     if task is None or task.desired != RUNNING or task.deleted_ms is not None:
         return None
     config = _config(task)
-    settings = context.settings
-    return Assignment(task, task.user, config, _plan(task.user, settings), _refusal(task.user, context))
+    user, settings = task.user, context.settings
+    control = controls.effective(user.id, task.id)
+    return Assignment(task, user, config, _plan(user, settings), _refusal(user, context), control)
 
 
 def _config(task: BiddingTask) -> BidConfig:
@@ -59,7 +70,7 @@ def _bad(task: BiddingTask, text: str) -> BadConfig:
 
 
 def _plan(user: User, settings: Settings) -> Plan | None:
-    subscription = Subscription.get_or_none(Subscription.user == user.id)
+    subscription = subscription_of(user.id)
     return settings.plans.get(subscription.plan) if subscription else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum
 
 from markets.base import NotFound, Refused, VenueError
 from models import orders
@@ -16,10 +17,18 @@ from workers.undisturbed import undisturbed
 WRITE_MS = 10_000  # a write that has not reached the venue after this long is not to reach it any more
 
 
+class Answer(Enum):
+    """What the venue said to a cancel."""
+
+    DONE = "done"
+    NOT_FOUND = "not_found"  # it knows no such bid: cancelled before, expired, or sold
+    FAILED = "failed"  # it said no, or its answer was lost
+
+
 class Canceller:
     """Cancels bids of one wallet during one cycle; the venue's challenge is signed once, when first needed.
 
-    `asked` are the orders (by id) that a cancel was sent for, with whether the venue acknowledged it.
+    `asked` are the orders (by id) that a cancel was sent for, with the venue's answer.
     """
 
     def __init__(
@@ -30,7 +39,7 @@ class Canceller:
         self._faults = faults
         self._crash = crash
         self._signature: str | None = None
-        self.asked: dict[int, bool] = {}
+        self.asked: dict[int, Answer] = {}
         self.is_stuck = False
 
     def cancel(self, doomed: Iterable[Order], strays: Iterable[str] = ()) -> None:
@@ -69,8 +78,7 @@ class Canceller:
             self._faults.add("sign the challenge that a cancel needs", error)
         return None
 
-    def _send(self, venue_id: str, failed_to: str) -> bool:
-        """Whether the venue acknowledged it. That it does not know the bid is as good, if a read then agrees."""
+    def _send(self, venue_id: str, failed_to: str) -> Answer:
         context = self._context
         try:
             is_done = context.market.cancel(
@@ -82,10 +90,10 @@ class Canceller:
                 deadline_ms=context.clock_ms() + WRITE_MS,
             )
         except NotFound:
-            return True
+            return Answer.NOT_FOUND
         except VenueError as error:
             self._faults.add_write(failed_to, error, backs_off=not isinstance(error, Refused))
-            return False
+            return Answer.FAILED
         if not is_done:
             self._faults.add(failed_to, "the venue reports a failure", backs_off=False)
-        return is_done
+        return Answer.DONE if is_done else Answer.FAILED

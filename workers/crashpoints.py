@@ -1,4 +1,8 @@
-"""Places where a worker can be made to die, so that tests can see what its successor makes of it."""
+"""Places where a worker can be made to die, so that tests can see what its successor makes of it.
+
+In the order of one cycle. `after_settle` to `after_fill` come by whenever ledger and venue are brought together, so
+they are what a crash in the recovery from a crash hits.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,24 @@ import os
 import signal
 from collections import Counter
 
-VARIABLE = "BIDKEEPER_CRASHPOINT"  # NAME or NAME:N, the N-th time the process comes by
+VARIABLE = "BIDKEEPER_CRASHPOINT"  # NAME, NAME:N (the N-th time the process comes by), random:N (any of its first N)
 NAMES = (
+    "after_free",  # a reserved order that was never signed has been freed
+    "after_adopt",  # a bid that the venue shows has been found to be an order's
+    "after_fill",  # an order has been found to be sold
+    "after_settle",  # ledger and venue are brought together
+    "after_plan",
+    "after_cancelling",
+    "after_cancel",
+    "before_replace",  # cancels are confirmed, what is to take their place is not reserved
     "after_reserve",
+    "after_build",
     "after_sign",
     "after_store",
     "before_submit",
     "after_submit",
     "after_record",
-    "after_cancelling",
-    "after_cancel",
+    "after_replace",  # cancels are confirmed and what takes their place is recorded
 )
 
 _hits: Counter[str] = Counter()
@@ -24,8 +36,14 @@ _hits: Counter[str] = Counter()
 def crashpoint(name: str) -> None:
     """Kills this process as `kill -9` would, if BIDKEEPER_CRASHPOINT names this point and its turn has come."""
     wanted, _, turn = os.environ.get(VARIABLE, "").partition(":")
-    if wanted != name:
+    if wanted not in (name, "random"):
         return
-    _hits[name] += 1
-    if _hits[name] == int(turn or 1):
+    _hits[wanted] += 1
+    if _hits[wanted] == (_one_of(int(turn)) if wanted == "random" else int(turn or 1)):
+        os.write(2, f"pid {os.getpid()} dies at crash point {name}\n".encode())
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _one_of(most: int) -> int:
+    """1 to `most`, another one for each process but always the same within it."""
+    return os.getpid() * 2_654_435_761 % 2**32 * most // 2**32 + 1

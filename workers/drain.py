@@ -6,16 +6,19 @@ import logging
 import random
 from collections.abc import Callable
 
+from markets.base import OwnBids
 from models import orders, tasks
-from models.orders import CLOSED, LIVE, Order
+from models.orders import LIVE, Order
 from models.tasks import BiddingTask
 from models.users import refusal_to_trade
 from strategy import config as configs
-from workers.cancels import Canceller
+from workers import dry_run
+from workers.cancels import Answer, Canceller
 from workers.context import Context
 from workers.crashpoints import crashpoint
 from workers.faults import Faults
-from workers.own_bids import read_own_bids, settle, settle_reserved
+from workers.fills import Explainer
+from workers.own_bids import Found, read_own_bids, settle, settle_reserved
 from workers.pace import Backoff
 
 log = logging.getLogger(__name__)
@@ -40,6 +43,7 @@ class Drain:
         self._crash = crash
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, rng or random.Random())
         self._has_complained = False
+        self._partly: dict[str, frozenset[int]] = {}
 
     def cycle(self) -> float | None:
         """One round; returns the seconds until the next, or None when no order is open or another worker acts."""
@@ -47,8 +51,9 @@ class Drain:
         if task is None:
             return None
         faults = Faults()
-        settle_reserved(task.id, self._context.signer, self._context.clock_ms(), faults)
-        for wallet in sorted({order.wallet for order in orders.open_orders(task.id)}):
+        dry_run.settle(task.id, self._context.clock_ms, is_dry=not self._must_cancel(task))
+        settle_reserved(task.id, self._context.signer, self._context.clock_ms(), faults, self._crash)
+        for wallet in sorted({order.wallet for order in orders.open_orders(task.id) if not order.dry_run}):
             self._end_bids(task, wallet, faults)
         left = orders.count_open(task.id)
         self._tell(task, left, faults)
@@ -58,7 +63,7 @@ class Drain:
         read = read_own_bids(self._context, wallet, 0, faults)
         if read is None:
             return
-        found = settle(task.id, wallet, read, self._context.clock_ms())
+        found = self._settle(task, wallet, read, faults)
         if not self._must_cancel(task):
             return
         doomed = [order for order in orders.open_orders(task.id) if _can_be_cancelled(order, wallet)]
@@ -66,15 +71,33 @@ class Drain:
         canceller = Canceller(self._context, wallet, faults, self._crash)
         canceller.cancel(doomed, [bid.venue_id for bid in found.strays])
         if canceller.asked:
-            self._look_again(wallet, canceller, faults)
+            self._look_again(task, wallet, canceller, faults)
         for order in doomed:
-            if order.id in canceller.asked and orders.Order.get_by_id(order.id).state == CLOSED:
+            if order.id in canceller.asked and orders.Order.get_by_id(order.id).close_reason == "cancelled":
                 log.info("task %d: cancelled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
 
-    def _look_again(self, wallet: str, canceller: Canceller, faults: Faults) -> None:
+    def _look_again(self, task: BiddingTask, wallet: str, canceller: Canceller, faults: Faults) -> None:
         read = read_own_bids(self._context, wallet, 0, faults)
         if read is not None:
-            settle(self._context.task_id, wallet, read, self._context.clock_ms(), canceller.asked)
+            self._settle(task, wallet, read, faults, canceller.asked)
+
+    def _settle(
+        self,
+        task: BiddingTask,
+        wallet: str,
+        read: OwnBids,
+        faults: Faults,
+        cancels: dict[int, Answer] | None = None,
+    ) -> Found:
+        """What was sold meanwhile is told from what was cancelled: it counts when the task is started again."""
+        context = self._context
+        buyers = frozenset({wallet, task.user.address, task.user.ordinals_address})
+        explainer = Explainer(context.market, buyers, task.id, faults, partly=self._partly.get(wallet, ()))
+        found = settle(task.id, wallet, read, context.clock_ms(), cancels, explainer, self._crash)
+        self._partly[wallet] = frozenset(found.partly)
+        for order in found.filled:
+            log.info("task %d: filled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
+        return found
 
     def _must_cancel(self, task: BiddingTask) -> bool:
         """Only a task that its user merely stopped, and told to leave its bids, keeps them until they expire."""
@@ -104,4 +127,4 @@ class Drain:
 
 
 def _can_be_cancelled(order: Order, wallet: str) -> bool:
-    return order.state == LIVE and order.wallet == wallet and bool(order.venue_id)
+    return order.state == LIVE and order.wallet == wallet and not order.dry_run and bool(order.venue_id)

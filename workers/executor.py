@@ -7,21 +7,44 @@ from dataclasses import dataclass
 
 from models import orders
 from models.orders import Order
-from strategy.bidding import PlaceIntent
-from workers.cancels import Canceller
+from workers import dry_run
+from workers.cancels import Answer, Canceller
 from workers.context import Context
 from workers.crashpoints import crashpoint
+from workers.decision import Decision
 from workers.faults import Faults
-from workers.own_bids import Found, read_own_bids, settle
-from workers.places import Fate, Placer, Terms, Try
+from workers.own_bids import Found
+from workers.places import Placer, Terms, Try, put_off
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was carried out: orders whose cancel is confirmed, and every bid that was to be placed."""
+    """What was carried out: orders whose cancel is confirmed, and every bid that was to be placed.
+
+    `filled` are orders that turned out to be sold when the cancels were looked at. `last` is the decision that the
+    last places hang on; `is_late` says that some were put off because it had become too old, so that the next cycle is
+    due at once.
+    """
 
     cancelled: tuple[Order, ...]
     tries: tuple[Try, ...]
+    last: Decision
+    filled: tuple[Order, ...] = ()
+    is_late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What an executor is given to carry out one cycle's decision.
+
+    `read_again` brings ledger and venue together after cancels: None when our bids could not be read. `terms` says on
+    what terms to place, given a decision and what else is at the venue. `decide_again` looks at the market again and
+    decides anew; None when there is nothing to go on with.
+    """
+
+    read_again: Callable[[dict[int, Answer]], Found | None]
+    terms: Callable[[Decision, Found], Terms]
+    decide_again: Callable[[Found], Decision | None]
 
 
 class Executor:
@@ -34,39 +57,48 @@ class Executor:
         self._new_intent = new_intent
         self._crash = crash
 
-    def carry_out(
-        self,
-        wallet: str,
-        doomed: Sequence[Order],
-        to_place: Sequence[PlaceIntent],
-        found: Found,
-        terms_for: Callable[[Found], Terms],
-        faults: Faults,
-    ) -> Done:
-        """Cancels `doomed` and the strays of `found`, then places, each in the order given.
+    def carry_out(self, wallet: str, decision: Decision, found: Found, steps: Steps, faults: Faults) -> Done:
+        """Cancels what the decision dooms and the strays of `found`, then places, each in the order given.
 
-        `terms_for` says on what terms to place, given what else is at the venue. Nothing is placed when the cancels
-        could not be sent, when no read says what became of them, or while a stray is still there. A cancel that
-        merely failed stops nothing: its order counts, and each new bid is reserved against the limits.
+        Nothing is placed when the cancels could not be sent, when no read says what became of them, or while a stray
+        is still there. A cancel that merely failed stops nothing: its order counts, and each new bid is reserved
+        against the limits.
         """
+        doomed = decision.doomed
+        dry_run.cancel((order for order in doomed if order.dry_run), self._context.clock_ms)
+        real = [order for order in doomed if not order.dry_run]
         canceller = Canceller(self._context, wallet, faults, self._crash)
-        canceller.cancel(doomed, [bid.venue_id for bid in found.strays])
+        canceller.cancel(real, [bid.venue_id for bid in found.strays])
         left: Found | None = found
-        if doomed or found.strays:
-            left = None if canceller.is_stuck else self._look_again(wallet, canceller, faults)
+        if real or found.strays:
+            left = None if canceller.is_stuck else steps.read_again(canceller.asked)
+        cancelled, to_place = _closed(doomed), decision.plan.to_place
         if left is None or left.strays:
-            tries = [Try(intent, Fate.PUT_OFF) for intent in to_place]
-        else:
-            tries = Placer(self._context, terms_for(left), faults, self._new_intent, self._crash).place(to_place)
-        return Done(_closed(doomed, canceller), tuple(tries))
+            return Done(cancelled, put_off(to_place), decision)
+        filled = left.filled if left is not found else ()
+        if not to_place:
+            return Done(cancelled, (), decision, filled)
+        if cancelled:
+            self._crash("before_replace")
+        placed = Placer(self._context, faults, self._new_intent, self._crash).place(
+            decision,
+            lambda current: steps.terms(current, left),
+            lambda: steps.decide_again(left),
+            # What was sold meanwhile changes what may be placed.
+            is_outdated=bool(filled),
+        )
+        if cancelled:
+            self._crash("after_replace")
+        return Done(cancelled, placed.tries, placed.last, filled, placed.is_late)
 
-    def _look_again(self, wallet: str, canceller: Canceller, faults: Faults) -> Found | None:
-        read = read_own_bids(self._context, wallet, 0, faults)
-        if read is None:
-            return None
-        return settle(self._context.task_id, wallet, read, self._context.clock_ms(), canceller.asked)
 
-
-def _closed(doomed: Sequence[Order], canceller: Canceller) -> tuple[Order, ...]:
-    open_ids = {order.id for order in orders.open_orders(doomed[0].task_id)} if doomed else set()
-    return tuple(order for order in doomed if order.id in canceller.asked and order.id not in open_ids)
+def _closed(doomed: Sequence[Order]) -> tuple[Order, ...]:
+    """Those of the doomed that are gone; a bid that was sold before its cancel came is none of them."""
+    if not doomed:
+        return ()
+    open_ids = {order.id for order in orders.open_orders(doomed[0].task_id)}
+    return tuple(
+        order
+        for order in doomed
+        if order.id not in open_ids and orders.Order.get_by_id(order.id).close_reason == "cancelled"
+    )

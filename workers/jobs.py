@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from workers.bidder import Bidder
 from workers.context import Context, Job
+from workers.crashpoints import crashpoint
 from workers.drain import Drain
+from workers.journal import Journal, journal_path
 
 KINDS = ("bidder", "drain")
 
 
-def make_job(kind: str, context: Context) -> Job:
+def make_job(kind: str, context: Context, crash: Callable[[str], None] = crashpoint) -> Job:
     """The job of this kind, one of KINDS. Raises ValueError for another."""
     if kind == "bidder":
-        return Bidder(context)
+        return Bidder(context, journal=_journal(context), crash=crash)
     if kind == "drain":
-        return Drain(context)
+        return Drain(context, crash=crash)
     raise ValueError(f"no such kind of worker: {kind}")
+
+
+def _journal(context: Context) -> Journal:
+    data_dir = context.settings.data_dir
+    # Settings that were read have an absolute directory; made-up ones, as a zygote warms up with, are to leave nothing.
+    return Journal(journal_path(data_dir, context.task_id) if data_dir.is_absolute() else None)

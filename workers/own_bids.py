@@ -1,20 +1,27 @@
 """Brings the ledger and what the venue shows of a wallet together. The venue's word adds at once, and removes slowly.
 
 A read is evidence of absence only for an order that had reached its present state before the read began, and a failed
-read is none at all. A second pass over the same answer changes nothing.
+read is none at all. A second pass over the same answer changes nothing. What is gone is first looked for among the
+sales: only where none explains it may it have been cancelled, have expired or be lost.
+
+Orders of dry runs are none of this: no venue knows them (`workers/dry_run.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 
 from markets.base import OwnBid, OwnBids, VenueError
 from models import orders
 from models.orders import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from wallet.client import SignerClient, SignerError
+from workers.cancels import Answer
 from workers.context import Context
+from workers.crashpoints import crashpoint
 from workers.faults import Faults
+from workers.fills import Explainer
 
 VANISHED_READS = 2  # good reads in a row without a live bid until it counts as vanished
 CANCELLED_READS = 2  # ... without a bid whose cancel was not acknowledged until that counts as cancelled
@@ -25,14 +32,17 @@ LATE_MS = 30_000  # how long after its expiry a bid is still waited for
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Bids of the wallet that no open order stands for.
+    """What a pass found out; `strays` and `foreign` are bids of the wallet that no open order stands for.
 
     `strays` carry this task's fingerprint (a bid accepted twice, or one whose order was closed): they are to be
-    cancelled. `foreign` are none of ours to touch. Both count as exposure while they are there.
+    cancelled. `foreign` are none of ours to touch. Both count as exposure while they are there. `filled` were sold
+    into, `partly` (quantity left, by order id) in part: such an order counts in full until nothing of it is left.
     """
 
     strays: tuple[OwnBid, ...] = ()
     foreign: tuple[OwnBid, ...] = ()
+    filled: tuple[Order, ...] = ()
+    partly: Mapping[int, Decimal] = field(default_factory=dict)
 
     @property
     def sats(self) -> int:
@@ -49,14 +59,16 @@ def read_own_bids(context: Context, wallet: str, max_age_s: float, faults: Fault
         return None
 
 
-def settle_reserved(task_id: int, signer: SignerClient, now_ms: int, faults: Faults) -> None:
+def settle_reserved(
+    task_id: int, signer: SignerClient, now_ms: int, faults: Faults, crash: Callable[[str], None] = crashpoint
+) -> None:
     """Orders that were reserved and no more: free what the signer never signed, doubt what it did.
 
     Without the signer's word they stay as they are. A signature that it makes only now would reach nobody: who asked
     for it is dead, or waits no more.
     """
     for order in orders.open_orders(task_id):
-        if order.state != RESERVED:
+        if order.state != RESERVED or order.dry_run:
             continue
         try:
             was_signed = signer.was_signed(order.intent)
@@ -67,32 +79,51 @@ def settle_reserved(task_id: int, signer: SignerClient, now_ms: int, faults: Fau
             orders.move(order, UNKNOWN, now_ms)
         else:
             orders.move(order, CLOSED, now_ms, reason="refused")
+            crash("after_free")
 
 
 def settle(
-    task_id: int, wallet: str, read: OwnBids, now_ms: int, just_cancelled: Mapping[int, bool] | None = None
+    task_id: int,
+    wallet: str,
+    read: OwnBids,
+    now_ms: int,
+    just_cancelled: Mapping[int, Answer] | None = None,
+    explainer: Explainer | None = None,
+    crash: Callable[[str], None] = crashpoint,
 ) -> Found:
     """Moves the task's open orders of this wallet to where the read shows them to be.
 
-    `just_cancelled`: orders (by id) that a cancel was sent for a moment ago, with whether the venue acknowledged it.
-    Of these, what the read no longer shows is closed if acknowledged; what it still shows is left to a later read,
-    since this one may have begun before the venue had done it.
+    `just_cancelled`: orders (by id) that a cancel was sent for a moment ago, with the venue's answer. Of these, what
+    the read no longer shows is closed if acknowledged; what it still shows is left to a later read, since this one may
+    have begun before the venue had done it. Without an `explainer` nothing is looked for among the sales.
     """
     cancels = just_cancelled or {}
-    shown, found = _matched(task_id, wallet, read)
+    shown, strays, foreign = _matched(task_id, wallet, read)
+    filled: list[Order] = []
+    partly: dict[int, Decimal] = {}
     for order in orders.open_orders(task_id):
-        if order.wallet != wallet:
+        if order.wallet != wallet or order.dry_run:
             continue
         bid = shown.get(order.id)
         if bid is None:
-            _absent(order, read.taken_ms, now_ms, is_acknowledged=cancels.get(order.id, False))
-        elif order.id not in cancels:
+            answer = cancels.get(order.id, Answer.FAILED)
+            if _absent(order, read.taken_ms, now_ms, answer, explainer):
+                filled.append(order)
+                crash("after_fill")
+            continue
+        if bid.quantity is not None and bid.quantity < Decimal(order.quantity):
+            partly[order.id] = bid.quantity
+        if order.id not in cancels:
+            was = order.state
             _shown(order, bid.venue_id, read.taken_ms, now_ms)
-    return found
+            if order.state != was:
+                crash("after_adopt")
+    crash("after_settle")
+    return Found(_by_id(strays), _by_id(foreign), tuple(filled), partly)
 
 
-def _matched(task_id: int, wallet: str, read: OwnBids) -> tuple[dict[int, OwnBid], Found]:
-    """The bid that stands for each open order (of any task, by id), and the bids that stand for none."""
+def _matched(task_id: int, wallet: str, read: OwnBids) -> tuple[dict[int, OwnBid], list[OwnBid], list[OwnBid]]:
+    """The bid that stands for each open order (of any task, by id), and the strays and foreign ones."""
     by_order: dict[int, OwnBid] = {}
     strays: list[OwnBid] = []
     foreign: list[OwnBid] = []
@@ -107,7 +138,7 @@ def _matched(task_id: int, wallet: str, read: OwnBids) -> tuple[dict[int, OwnBid
             strays.append(bid)
         else:
             foreign.append(bid)
-    return by_order, Found(_by_id(strays), _by_id(foreign))
+    return by_order, strays, foreign
 
 
 def _by_id(bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
@@ -143,21 +174,49 @@ def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:
     orders.move(order, LIVE, now_ms, venue_id=venue_id)
 
 
-def _absent(order: Order, read_ms: int, now_ms: int, *, is_acknowledged: bool) -> None:
+def _absent(order: Order, read_ms: int, now_ms: int, answer: Answer, explainer: Explainer | None) -> bool:
+    """Draws the conclusions from a read that does not show the order; True when a sale explains it."""
     if read_ms <= order.updated_ms or order.state == RESERVED:
-        return
-    is_over = read_ms >= order.expires_ms
+        return False
     if order.state in (SIGNED, SUBMITTED):
         orders.move(order, UNKNOWN, now_ms)
-    elif order.state == UNKNOWN:
-        if _missed(order, read_ms) >= LOST_READS and read_ms > order.expires_ms + LATE_MS:
-            orders.move(order, CLOSED, now_ms, reason="lost")
+        return False
+    if explainer and (answer is not Answer.DONE or order.id in explainer.partly):
+        if explainer.fill(order, now_ms):
+            return True
+        if order.state != UNKNOWN and read_ms <= order.expires_ms + LATE_MS and explainer.is_in_the_dark(order):
+            # It may have been sold: neither cancelled nor expired before that is known. A live bid still vanishes.
+            if order.state == LIVE and read_ms < order.expires_ms:
+                _vanish(order, read_ms, now_ms)
+            return False
+    is_over = read_ms >= order.expires_ms
+    if order.state == UNKNOWN:
+        _doubt(order, read_ms, now_ms, explainer)
     elif is_over:
         orders.move(order, CLOSED, now_ms, reason="expired")
     elif order.state == LIVE:
-        if _missed(order, read_ms) >= VANISHED_READS:
-            orders.move(order, UNKNOWN, now_ms)
-    elif is_acknowledged or _missed(order, read_ms) >= CANCELLED_READS:
+        _vanish(order, read_ms, now_ms)
+    elif answer is not Answer.FAILED or _missed(order, read_ms) >= CANCELLED_READS:
+        orders.move(order, CLOSED, now_ms, reason="cancelled")
+    return False
+
+
+def _vanish(order: Order, read_ms: int, now_ms: int) -> None:
+    if _missed(order, read_ms) >= VANISHED_READS:
+        orders.move(order, UNKNOWN, now_ms)
+
+
+def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None) -> None:
+    """An order in doubt ends when it can no longer be live, or when the venue has had to cancel it.
+
+    A bid that the venue once showed, that no read shows and no sale explains, and that the balance no longer covers
+    was cancelled by the venue. There is no hurry: nothing can be placed on such a balance, and sales may lag.
+    """
+    if _missed(order, read_ms) < LOST_READS:
+        return
+    if read_ms > order.expires_ms + LATE_MS:
+        orders.move(order, CLOSED, now_ms, reason="lost")
+    elif order.venue_id and explainer and not explainer.is_in_the_dark(order) and explainer.is_uncovered(order):
         orders.move(order, CLOSED, now_ms, reason="cancelled")
 
 
@@ -170,4 +229,4 @@ def _missed(order: Order, read_ms: int) -> int:
 
 def needs_fresh_read(own: Iterable[Order], now_ms: int) -> bool:
     """Whether some order's fate hangs on the next read."""
-    return any(order.state != LIVE or order.expires_ms <= now_ms for order in own)
+    return any(order.state != LIVE or order.expires_ms <= now_ms or order.misses for order in own)

@@ -1,7 +1,8 @@
 """Placing bids, so that a crash anywhere leaves no bid that the ledger does not know.
 
 Reserve, sign, store, submit, record: each step's fact is on disk before the next one begins, nothing is sent twice,
-and an answer that is not clear leaves the order `unknown`, counted.
+and an answer that is not clear leaves the order `unknown`, counted. Each bid hangs on a book that was read a moment
+before: when time runs out between two of them, the market is looked at again and decided on anew.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
-from markets.base import BidOrder, Kind, Refused, Unavailable, VenueError
+from markets.base import BidOrder, Refused, Unavailable, VenueError
+from markets.look import kind_of
 from models import orders
 from models.orders import (
     CLOSED,
@@ -28,9 +30,11 @@ from models.orders import (
 from strategy.bidding import PlaceIntent
 from strategy.config import BidConfig
 from wallet.client import BidMessage, SignedBid, SignerError, SignerLocked, SignerRefused, UserKeys
+from workers import dry_run
 from workers.cancels import WRITE_MS
 from workers.context import Context
 from workers.crashpoints import crashpoint
+from workers.decision import Decision
 from workers.faults import Faults
 from workers.undisturbed import undisturbed
 
@@ -44,9 +48,10 @@ class Fate(StrEnum):
     NOT_SENT = "not_sent"  # nothing reached the venue
     NOT_SIGNED = "not_signed"  # the signer said no or did not answer
     NOT_ALLOWED = "not_allowed"  # the task is no longer wanted, or another worker has taken over
-    PUT_OFF = "put_off"  # not tried, after what became of the one before, or since the decision has become too old
+    PUT_OFF = "put_off"  # not tried, after what became of the one before, or since the market wants cancels first
 
 
+CONTROL_STATE = "control-state"  # the signer's tag for what control (reduce, halt) forbids
 _ENDS_PLACING = {Fate.UNKNOWN, Fate.NOT_SENT, Fate.NOT_SIGNED, Fate.NOT_ALLOWED}
 
 
@@ -59,12 +64,14 @@ class Try:
     order: Order | None = None
 
 
+def put_off(intents: Iterable[PlaceIntent]) -> tuple[Try, ...]:
+    """None of these is tried."""
+    return tuple(Try(intent, Fate.PUT_OFF) for intent in intents)
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What all bids of one cycle have in common. `life_ms` is from reservation to expiry.
-
-    From `outdated_ms` on, nothing more is placed: what was seen of the market is too old by then.
-    """
+    """What all bids of one decision have in common. `life_ms` is from reservation to expiry."""
 
     config: BidConfig
     user_id: int
@@ -73,45 +80,69 @@ class Terms:
     venue: str
     ceilings: Ceilings
     life_ms: int
-    outdated_ms: int
 
-    @property
-    def kind(self) -> Kind:
-        """The venue's word for the goods."""
-        return "runes" if self.config.is_rune else "ordinals"
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What became of each bid, and the decision that the last of them hang on."""
+
+    tries: tuple[Try, ...]
+    last: Decision
+    is_late: bool
 
 
 class Placer:
     """Places bids for one task during one cycle. `new_intent` gives 32 hex digits, never the same again."""
 
+    _terms: Terms
+
     def __init__(
         self,
         context: Context,
-        terms: Terms,
         faults: Faults,
         new_intent: Callable[[], str],
         crash: Callable[[str], None] = crashpoint,
     ) -> None:
         self._context = context
-        self._terms = terms
         self._faults = faults
         self._new_intent = new_intent
         self._crash = crash
 
-    def place(self, wanted: Iterable[PlaceIntent]) -> list[Try]:
-        """Tries each bid, in this order, until one shows that there is no point in going on.
+    def place(
+        self,
+        decision: Decision,
+        terms: Callable[[Decision], Terms],
+        decide_again: Callable[[], Decision | None],
+        *,
+        is_outdated: bool = False,
+    ) -> Placed:
+        """Tries each bid of the decision, in its order, until one shows that there is no point in going on.
 
-        A host that slept, or a venue that took its time with cancels, must not make a bid of a market long gone.
+        A decision that is too old, or `is_outdated` from the start, is replaced by `decide_again`; its bids for rungs
+        that were not tried go on from there. When the new one wants cancels first, or there is none, the rest is put
+        off: never a bid on a book of a while ago. No rung is tried twice.
         """
         tries: list[Try] = []
-        is_over = False
-        for intent in wanted:
-            is_over = is_over or self._context.clock_ms() >= self._terms.outdated_ms
+        waiting = list(decision.plan.to_place)
+        self._terms = terms(decision)
+        while waiting:
+            if is_outdated or not decision.is_fresh(self._context.clock_ms()):
+                newer = decide_again()
+                if newer is not None:
+                    decision = newer
+                    tried = {each.intent.rung for each in tries}
+                    waiting = [intent for intent in newer.plan.to_place if intent.rung not in tried]
+                if newer is None or newer.wants_cancels or not newer.is_fresh(self._context.clock_ms()):
+                    return Placed((*tries, *put_off(waiting)), decision, is_late=True)
+                is_outdated = False
+                self._terms = terms(decision)
+                continue
             with undisturbed():
-                attempt = Try(intent, Fate.PUT_OFF) if is_over else self._place(intent)
-            is_over = is_over or attempt.fate in _ENDS_PLACING or self._faults.rejected is not None
+                attempt = self._place(waiting.pop(0))
             tries.append(attempt)
-        return tries
+            if attempt.fate in _ENDS_PLACING or self._faults.rejected is not None:
+                return Placed((*tries, *put_off(waiting)), decision, is_late=False)
+        return Placed(tuple(tries), decision, is_late=False)
 
     def _place(self, intent: PlaceIntent) -> Try:
         try:
@@ -122,6 +153,10 @@ class Placer:
             self._faults.add("place", str(error), backs_off=False)
             return Try(intent, Fate.NOT_ALLOWED)
         self._crash("after_reserve")
+        if order.dry_run:
+            dry_run.place(order, self._context.clock_ms)
+            self._crash("after_record")
+            return Try(intent, Fate.PLACED, order)
         timestamp_ms = self._context.clock_ms()
         deadline_ms = timestamp_ms + WRITE_MS
         signed = self._sign(order, timestamp_ms)
@@ -147,6 +182,8 @@ class Placer:
             quantity=canonical(intent.quantity),
             expires_ms=now_ms + terms.life_ms,
             token=self._context.token,
+            trait=intent.trait,
+            dry_run=terms.config.dry_run,
         )
         return orders.reserve(new, terms.ceilings, now_ms)
 
@@ -164,10 +201,13 @@ class Placer:
             slug=order.slug,
             timestamp_ms=timestamp_ms,
         )
+        self._crash("after_build")
         try:
             return context.signer.sign_bid(context.task_id, context.token, context.secret, message)
         except (SignerRefused, SignerLocked) as error:
-            self._faults.add(f"sign a bid of {order.price_sats}", error)
+            # That control forbids it is somebody's will and no outage.
+            is_forbidden = isinstance(error, SignerRefused) and error.tag == CONTROL_STATE
+            self._faults.add(f"sign a bid of {order.price_sats}", error, backs_off=not is_forbidden)
             orders.move(order, CLOSED, context.clock_ms(), reason="refused")
         except SignerError as error:
             self._faults.add(f"sign a bid of {order.price_sats}", error)
@@ -205,7 +245,7 @@ class Placer:
             price=order.price_sats,
             quantity=intent.quantity,
             slug=order.slug,
-            kind=terms.kind,
+            kind=kind_of(terms.config),
             payment=terms.keys.payment,
             payment_pubkey=terms.keys.payment_pubkey,
             receive=terms.receive,
@@ -213,6 +253,7 @@ class Placer:
             timestamp_ms=timestamp_ms,
             signature=signed.signature,
             fee_rate=_fee_rate(terms.config),
+            trait=order.trait,
         )
 
     def _sent(self, bid: BidOrder, deadline_ms: int) -> Fate:

@@ -4,42 +4,59 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
-from models import cycles
+from models import controls, cycles
 from models.orders import Order
-from strategy.bidding import Memory, Plan, Reason, RungNote
+from strategy.bidding import Memory, Reason, RungNote
+from strategy.book import Snapshot
 from strategy.summary import summary
+from workers.assignment import Assignment
 from workers.context import Context
+from workers.decision import Decision
 from workers.executor import Done
 from workers.faults import Faults
-from workers.gather import Seen
 from workers.own_bids import Found
 from workers.places import Fate, Try
 
 log = logging.getLogger(__name__)
 
 MOST_FOREIGN = 50  # bids of others' making that a cycle's detail lists
+# Marks that the owner reads in the line; that there is little history yet is for the detail.
+TOLD_MARKS = (
+    Reason.FLOOR_ALARM,
+    Reason.FLOOR_SPIKE,
+    Reason.THIN_BOOK,
+    Reason.TRAIT_FLOOR_MISSING,
+    Reason.NO_REFERENCE_FIXED,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One finished cycle: what was seen, decided and done. `overruled` are the worker's own reasons, by order."""
+    """One finished cycle: what was decided at first, what else was at the venue, and what was done."""
 
-    seen: Seen
+    assignment: Assignment
+    decision: Decision
     found: Found
-    own: tuple[Order, ...]
-    plan: Plan
-    overruled: dict[int, str]
     done: Done
+
+    @property
+    def filled(self) -> tuple[Order, ...]:
+        """Orders that turned out to be sold."""
+        return (*self.found.filled, *self.done.filled)
 
 
 def record(context: Context, outcome: Outcome, faults: Faults) -> None:
     """Writes the cycle down and logs it."""
     action = _action(outcome)
-    _write(context, action, _detail(outcome, faults), outcome.plan.memory, faults)
+    _write(context, action, _detail(outcome, faults), outcome.done.last.plan.memory, faults)
     task_id, reasons = context.task_id, _cancel_reasons(outcome)
+    for order in outcome.filled:
+        log.info("task %d: filled %d of %s, order %d", task_id, order.price_sats, order.slug, order.id)
     for order in outcome.done.cancelled:
         log.info(
             "task %d: cancelled %d of %s, order %d (%s)",
@@ -53,6 +70,10 @@ def record(context: Context, outcome: Outcome, faults: Faults) -> None:
         if tried.order is not None:
             order = tried.order
             log.info("task %d: %s %d of %s, order %d", task_id, tried.fate, order.price_sats, order.slug, order.id)
+    if Reason.FLOOR_ALARM in outcome.done.last.plan.marks:
+        log.warning(
+            "task %d: the floor of %s is far above its median of the last hour", task_id, outcome.assignment.config.slug
+        )
 
 
 def record_nothing_done(context: Context, memory: Memory, faults: Faults) -> None:
@@ -74,13 +95,41 @@ def _write(context: Context, action: str, detail: dict[str, Any], memory: Memory
 
 
 def _action(outcome: Outcome) -> str:
-    fates = {tried.intent.rung: tried for tried in outcome.done.tries}
-    kept = sum(note.reason is Reason.KEPT for note in outcome.plan.rungs)
-    placed = sum(tried.fate == Fate.PLACED for tried in fates.values())
-    skipped = [reason for note in outcome.plan.rungs if (reason := _skipped(note, fates.get(note.rung)))]
+    """For example `control reduce (user): dry run: placed 0, kept 2, cancelled 1 (surplus); skipped 1 reduce`."""
+    tries = {tried.intent.rung: tried for tried in outcome.done.tries}
+    notes = _notes(outcome)
+    kept = sum(note.reason is Reason.KEPT for note in notes)
+    placed = sum(tried.fate == Fate.PLACED for tried in tries.values())
+    skipped = [reason for note in notes if (reason := _skipped(note, tries.get(note.rung)))]
     reasons = _cancel_reasons(outcome)
     cancelled = [reasons.get(order.id, "no_rung") for order in outcome.done.cancelled]
-    return summary(placed, kept, cancelled, skipped)
+    text = summary(placed, kept, cancelled, skipped)
+    if marks := [str(mark) for mark in TOLD_MARKS if mark in outcome.done.last.plan.marks]:
+        text += f"; {', '.join(marks)}"
+    if outcome.filled:
+        text = f"filled {len(outcome.filled)}, {text}"
+    if outcome.assignment.config.dry_run:
+        text = f"dry run: {text}"
+    control = outcome.assignment.control
+    if control.state != controls.RUN:
+        text = f"control {control.state} ({control.scope}): {text}"
+    return text
+
+
+def _notes(outcome: Outcome) -> list[RungNote]:
+    """One note for each rung: of the decision by which it was tried, else of the last one."""
+    first, last = outcome.decision.plan, outcome.done.last.plan
+    if last is first:
+        return list(first.rungs)
+    before = {note.rung: note for note in first.rungs}
+    notes = {note.rung: note for note in last.rungs}
+    for tried in outcome.done.tries:
+        intent = tried.intent
+        note = before.get(intent.rung)
+        if note is None or note.reason not in (Reason.PLACE, Reason.RENEW):
+            note = RungNote(intent.rung, intent.price_sats, Reason.PLACE)
+        notes[intent.rung] = replace(note, price_sats=intent.price_sats)
+    return [notes[rung] for rung in sorted(notes)]
 
 
 def _skipped(note: RungNote, tried: Try | None) -> str | None:
@@ -89,27 +138,32 @@ def _skipped(note: RungNote, tried: Try | None) -> str | None:
     return str(note.reason) if note.is_skipped else None
 
 
-def _cancel_reasons(outcome: Outcome) -> dict[int, str]:
-    return {note.order_id: str(note.reason) for note in outcome.plan.bids} | outcome.overruled
+def _cancel_reasons(outcome: Outcome) -> Mapping[int, str]:
+    decision = outcome.decision
+    return {note.order_id: str(note.reason) for note in decision.plan.bids} | dict(decision.overruled)
 
 
 def _detail(outcome: Outcome, faults: Faults) -> dict[str, Any]:
     """The cycle as JSON values; money in sats, exact numbers as text."""
-    plan, seen = outcome.plan, outcome.seen
-    snapshot = seen.snapshot
+    decision, done = outcome.decision, outcome.done
+    assignment, limits = outcome.assignment, done.last.entry.limits
     return {
-        "seen": {
-            "reference": None if plan.reference is None else str(plan.reference),
-            "asks": None if snapshot is None else len(snapshot.asks),
-            "own_asks": seen.asks_read - len(snapshot.asks) if snapshot else None,
-            "taken_ms": None if snapshot is None else snapshot.taken_ms,
-            "balance_sats": seen.balance_sats,
-            "fee_reserve_sats": seen.fee_reserve_sats,
+        "seen": _seen(done.last),
+        "control": {"state": assignment.control.state, "scope": assignment.control.scope},
+        "dry_run": assignment.config.dry_run,
+        "marks": [str(mark) for mark in done.last.plan.marks],
+        "hold": limits.hold and str(limits.hold),
+        "fills_left": limits.fills_left,
+        "spend_left_sats": limits.spend_left_sats,
+        "planned": {
+            "cancels": [_cancel(order, decision) for order in decision.doomed],
+            "places": [[intent.rung, intent.price_sats] for intent in decision.plan.to_place],
         },
-        "marks": [str(mark) for mark in plan.marks],
+        "looks": 1 if done.last is decision else 2,
         "rungs": _rungs(outcome),
         "bids": _bids(outcome),
-        "cancelled": [order.id for order in outcome.done.cancelled],
+        "cancelled": [order.id for order in done.cancelled],
+        "filled": [{"order": order.id, "sale_id": order.sale_id} for order in outcome.filled],
         "strays": [bid.venue_id for bid in outcome.found.strays],
         "foreign": [
             {"venue_id": bid.venue_id, "slug": bid.slug, "price_sats": bid.price, "expires_ms": bid.expires_ms}
@@ -119,10 +173,51 @@ def _detail(outcome: Outcome, faults: Faults) -> dict[str, Any]:
     }
 
 
+def _seen(decision: Decision) -> dict[str, Any]:
+    plan, seen = decision.plan, decision.seen
+    found: dict[str, Any] = {
+        "reference": _text(plan.reference),
+        "raw_reference": _text(plan.raw_reference),
+        "balance_sats": seen.balance_sats,
+        "fee_reserve_sats": seen.fee_reserve_sats,
+        "asks": None,
+        "own_asks": None,
+        "taken_ms": None,
+    }
+    return found if seen.snapshot is None else found | _book(seen.snapshot, seen.asks_read)
+
+
+def _book(snapshot: Snapshot, asks_read: int) -> dict[str, Any]:
+    bids = snapshot.bids
+    best = max(bids, key=lambda bid: bid.unit_price, default=None) if bids is not None else None
+    return {
+        "taken_ms": snapshot.taken_ms,
+        "asks": len(snapshot.asks),
+        "own_asks": asks_read - len(snapshot.asks),
+        "lowest_ask": _text(min((ask.unit_price for ask in snapshot.asks), default=None)),
+        "trait_asks": None if snapshot.trait_asks is None else len(snapshot.trait_asks),
+        "bids": None if bids is None else len(bids),
+        "best_bid": None
+        if best is None
+        else {"price_sats": best.price, "unit_price": str(best.unit_price), "placed_ms": best.placed_ms},
+        "median": _text(snapshot.history.median),
+        "samples": snapshot.history.samples,
+    }
+
+
+def _text(number: Decimal | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _cancel(order: Order, decision: Decision) -> list[Any]:
+    hard = {cancel.order_id: cancel.hard for cancel in decision.plan.to_cancel}
+    return [order.id, order.price_sats, "hard" if hard.get(order.id, True) else "soft"]
+
+
 def _rungs(outcome: Outcome) -> list[dict[str, Any]]:
     fates = {tried.intent.rung: tried for tried in outcome.done.tries}
     rows = []
-    for note in outcome.plan.rungs:
+    for note in _notes(outcome):
         row: dict[str, Any] = {"rung": note.rung, "price_sats": note.price_sats, "reason": str(note.reason)}
         if note.detail:
             row["detail"] = note.detail
@@ -136,14 +231,17 @@ def _rungs(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def _bids(outcome: Outcome) -> list[dict[str, Any]]:
-    reasons = _cancel_reasons(outcome)
-    return [
-        {
+    reasons, partly = _cancel_reasons(outcome), outcome.found.partly
+    rows = []
+    for order in outcome.decision.own:
+        row: dict[str, Any] = {
             "order": order.id,
             "price_sats": order.price_sats,
             "state": order.state,
             "expires_ms": order.expires_ms,
             "reason": reasons.get(order.id),
         }
-        for order in outcome.own
-    ]
+        if order.id in partly:
+            row["quantity_left"] = str(partly[order.id])
+        rows.append(row)
+    return rows

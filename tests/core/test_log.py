@@ -34,3 +34,25 @@ def test_input_cannot_forge_a_line() -> None:
     record = logging.LogRecord("x", logging.INFO, "f", 1, "slug %s", ("a\n2026 INFO forged\x1b[2J",), None)
     assert "\n" not in _MaskingFormatter("%(message)s").format(record)
     assert "\x1b" not in _MaskingFormatter("%(message)s").format(record)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "bearer aaaaaaaa",
+        "APIKEY=aaaaaaaa",
+        "pa\u017f\u017fphrase=aaaaaaaa",  # (?i) takes these letters for s and k, too
+        "to\u212aen: aaaaaaaa",
+        "AUD" + "a" * 20,
+        "5" + "a" * 50,
+        "xprv" + "a" * 50,
+    ],
+)
+def test_the_shortest_secret_of_each_kind_is_masked(secret: str) -> None:
+    assert "aaaaaaaa" not in mask(f"1 {secret} 2")
+
+
+def test_arguments_lose_their_line_breaks_and_the_record_keeps_them() -> None:
+    record = logging.LogRecord("x", logging.INFO, "f", 1, "a\nb %s", ("c\nd",), None)
+    assert _MaskingFormatter("%(message)s").format(record) == "a\\nb c\\nd"
+    assert record.getMessage() == "a\nb c\nd"

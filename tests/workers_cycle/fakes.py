@@ -9,8 +9,23 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from markets.base import AskBook, Balance, BidOrder, Fees, Floor, OwnBid, OwnBids, Unknown, VenueError
-from strategy.book import Ask, Profile
+from markets.base import (
+    AskBook,
+    Balance,
+    BidBook,
+    BidOrder,
+    Fees,
+    Floor,
+    NotSupported,
+    OwnBid,
+    OwnBids,
+    Rune,
+    Sale,
+    Sales,
+    Unknown,
+    VenueError,
+)
+from strategy.book import Ask, Bid, Profile
 from wallet.client import BidMessage, SignedBid, SignerError, SignerUnavailable, UserKeys
 
 START_MS = 1_800_000_000_000
@@ -36,32 +51,47 @@ def ask(price: int, maker: str = "bc1qseller", quantity: int = 1) -> Ask:
     return Ask(f"ask-{price}-{maker}", price, Decimal(quantity), Decimal(price) / quantity, maker)
 
 
+def bid(price: int, maker: str = "bc1qrival", quantity: int = 1, placed_ms: int | None = START_MS - 60_000) -> Bid:
+    return Bid(f"bid-{price}-{maker}", price, Decimal(quantity), Decimal(price) / quantity, maker, placed_ms)
+
+
 @dataclass
 class FakeMarket:
     """The gateway's client. `script[operation]` holds what the next calls do, first one first.
 
-    An exception is raised instead of doing anything; the words are told at each operation.
+    An exception is raised instead of doing anything; the words are told at each operation. `bids_` are others' bids,
+    to which `asks` with a trait and `bids` add `trait_asks_` and `trait_bids_`. With `shares` a book is kept for as
+    long as its age satisfies the asker, as the gateway keeps it.
     """
 
     clock: Clock
     profile_: Profile = BIDS
     asks_: list[Ask] = field(default_factory=lambda: [ask(100_000)])
+    bids_: list[Bid] = field(default_factory=list)
+    trait_asks_: list[Ask] | None = None
+    trait_bids_: list[Bid] = field(default_factory=list)
+    sales_: list[Sale] = field(default_factory=list)
+    tells_makers: bool = True
+    divisibility: int = 0
+    shares: bool = False
+    reads: list[tuple[str, float]] = field(default_factory=list)
     known: set[str] = field(default_factory=lambda: {"cats"})
     balance_sats: int = 100_000_000
     fee_rate: Decimal = Decimal(2)
-    bids: list[OwnBid] = field(default_factory=list)
+    own_: list[OwnBid] = field(default_factory=list)
     placed: list[BidOrder] = field(default_factory=list)
     done: list[tuple[str, int]] = field(default_factory=list)
     script: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     max_ages: list[float] = field(default_factory=list)
     peak_sats: int = 0
     witness: Callable[[str], None] = lambda operation: None
+    _kept: dict[str, Any] = field(default_factory=dict)
     _ids: Any = field(default_factory=lambda: (f"venue-{number:03}" for number in itertools.count()))
 
     @property
     def prices(self) -> list[int]:
         """Of our bids, highest first."""
-        return sorted((bid.price for bid in self.bids), reverse=True)
+        return sorted((bid.price for bid in self.own_), reverse=True)
 
     def fail(self, operation: str, *turns: Any) -> None:
         self.script[operation] += turns
@@ -75,15 +105,51 @@ class FakeMarket:
         return turn
 
     def expire(self) -> None:
-        self.bids = [bid for bid in self.bids if bid.expires_ms is None or bid.expires_ms > self.clock.now_ms]
+        self.own_ = [bid for bid in self.own_ if bid.expires_ms is None or bid.expires_ms > self.clock.now_ms]
 
     def profile(self, kind: str = "ordinals") -> Profile:
         self._turn("profile")
         return self.profile_ if kind == "ordinals" else replace(self.profile_, tick=1, min_bid=1)
 
-    def asks(self, slug: str, max_age_s: float) -> AskBook:
-        self._turn("asks")
-        return AskBook(tuple(sorted(self.asks_, key=lambda found: found.unit_price)), self.clock())
+    def asks(self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None) -> AskBook:
+        if trait is None:
+            return self._book("asks", max_age_s, lambda: (_cheapest_first(self.asks_), self.clock()), AskBook)
+        if self.trait_asks_ is None:
+            raise NotSupported("the listings tell no traits")
+        found = self.trait_asks_
+        return self._book("trait_asks", max_age_s, lambda: (_cheapest_first(found), self.clock()), AskBook)
+
+    def bids(self, slug: str, kind: str, max_age_s: float, trait: tuple[str, str] | None = None) -> BidBook:
+        """Others' bids and ours."""
+        maker = KEYS.payment if self.tells_makers else ""
+
+        def read() -> tuple[tuple[Bid, ...], int]:
+            ours = [
+                Bid(each.venue_id, each.price, amount, each.price / amount, maker, None)
+                for each in self.own_
+                if (amount := each.quantity or Decimal(1))
+            ]
+            found = [*self.bids_, *(self.trait_bids_ if trait else ()), *ours]
+            return tuple(sorted(found, key=lambda each: -each.unit_price)), self.clock()
+
+        return self._book("bids", max_age_s, read, BidBook)
+
+    def _book(self, operation: str, max_age_s: float, read: Callable[[], Any], make: Callable[..., Any]) -> Any:
+        self.reads.append((operation, max_age_s))
+        self._turn(operation)
+        kept = self._kept.get(operation)
+        if not self.shares or kept is None or self.clock.now_ms - kept.taken_ms >= max_age_s * 1000:
+            kept = self._kept[operation] = make(*read())
+        return kept
+
+    def sales(self, slug: str, kind: str, since_ms: int, max_age_s: float) -> Sales:
+        self._turn("sales")
+        found = tuple(sale for sale in self.sales_ if sale.slug == slug and sale.sold_ms >= since_ms)
+        return Sales(found, self.clock(), since_ms)
+
+    def rune(self, ticker: str, max_age_s: float) -> Rune:
+        self._turn("rune")
+        return Rune(ticker, self.divisibility, self.clock())
 
     def floors(self, slugs: Sequence[str], kind: str, max_age_s: float) -> dict[str, Floor]:
         self._turn("floors")
@@ -97,7 +163,7 @@ class FakeMarket:
         self.max_ages.append(max_age_s)
         turn = self._turn("own_bids")
         self.expire()
-        return OwnBids(() if turn == "empty" else tuple(self.bids), self.clock())
+        return OwnBids(() if turn == "empty" else tuple(self.own_), self.clock())
 
     def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> Balance:
         self._turn("balance")
@@ -125,26 +191,47 @@ class FakeMarket:
         if turn == "lost":
             raise Unknown("timed out")
 
+    def sell(self, price: int, *, buyer: str | None = None, tells_bid: bool = False, sale_id: str = "") -> Sale:
+        """Somebody sells into our bid of this price: it is gone, and the sale can be read."""
+        sold = next(bid for bid in self.own_ if bid.price == price)
+        self.own_.remove(sold)
+        sale = Sale(
+            sale_id or f"sale-{len(self.sales_)}",
+            sold.slug,
+            price,
+            sold.quantity,
+            buyer or KEYS.payment,
+            sold.venue_id if tells_bid else None,
+            None,
+            self.clock(),
+        )
+        self.sales_.append(sale)
+        return sale
+
     def add(
         self, price: int, expires_ms: int | None, slug: str = "cats", kind: Any = "ordinals", quantity: Any = Decimal(1)
     ) -> OwnBid:
         bid = OwnBid(next(self._ids), slug, kind, price, quantity, expires_ms, None)
-        self.bids.append(bid)
-        self.peak_sats = max(self.peak_sats, sum(bid.price for bid in self.bids))
+        self.own_.append(bid)
+        self.peak_sats = max(self.peak_sats, sum(bid.price for bid in self.own_))
         return bid
 
     def cancel(
         self, wallet: str, venue_ids: Sequence[str], signature: str, *, task: int, token: int, deadline_ms: int
     ) -> bool:
         """`lie` says it is done and keeps the bid, `no` reports a failure, `lost` does it and loses the answer."""
-        price = next((bid.price for bid in self.bids if bid.venue_id in venue_ids), 0)
+        price = next((bid.price for bid in self.own_ if bid.venue_id in venue_ids), 0)
         self.done.append(("cancel", price))
         turn = self._turn("cancel")
         if turn not in ("lie", "no"):
-            self.bids = [bid for bid in self.bids if bid.venue_id not in venue_ids]
+            self.own_ = [bid for bid in self.own_ if bid.venue_id not in venue_ids]
         if turn == "lost":
             raise Unknown("timed out")
         return bool(turn != "no")
+
+
+def _cheapest_first(asks: list[Ask]) -> tuple[Ask, ...]:
+    return tuple(sorted(asks, key=lambda found: found.unit_price))
 
 
 @dataclass

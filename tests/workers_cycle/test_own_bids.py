@@ -16,6 +16,7 @@ from models import orders
 from models.orders import Ceilings, NewOrder, Order
 from tests.workers_cycle.fakes import KEYS, START_MS
 from tests.workers_cycle.world import CATS, World
+from workers.cancels import Answer
 from workers.own_bids import Found, settle
 
 EXPIRES_MS = START_MS + 960_000
@@ -47,7 +48,7 @@ def shown(expires_ms: int | None = EXPIRES_MS, venue_id: str = "venue-1") -> Own
     return OwnBid(venue_id, "cats", "ordinals", 52_000, Decimal(1), expires_ms, None)
 
 
-def look(task_id: int, *bids: OwnBid, at: int, cancels: dict[int, bool] | None = None) -> Found:
+def look(task_id: int, *bids: OwnBid, at: int, cancels: dict[int, Answer] | None = None) -> Found:
     return settle(task_id, KEYS.payment, OwnBids(bids, at), at + 5, cancels)
 
 
@@ -150,16 +151,19 @@ def test_a_read_begun_before_the_cancel_does_not_revive_the_bid(task: int) -> No
     assert state_of(order) == "cancelling"
 
 
-@pytest.mark.parametrize(("is_acknowledged", "end"), [(True, "closed cancelled"), (False, "cancelling")])
-def test_an_acknowledged_cancel_is_confirmed_by_one_read(task: int, is_acknowledged: bool, end: str) -> None:
+@pytest.mark.parametrize(
+    ("answer", "end"),
+    [(Answer.DONE, "closed cancelled"), (Answer.NOT_FOUND, "closed cancelled"), (Answer.FAILED, "cancelling")],
+)
+def test_an_acknowledged_cancel_is_confirmed_by_one_read(task: int, answer: Answer, end: str) -> None:
     order = put(task, "cancelling", venue_id="venue-1")
-    look(task, at=START_MS + 1, cancels={order: is_acknowledged})
+    look(task, at=START_MS + 1, cancels={order: answer})
     assert state_of(order) == end
 
 
 def test_a_read_right_after_a_cancel_revives_nothing(task: int) -> None:
     order = put(task, "cancelling", venue_id="venue-1")
-    look(task, shown(), at=START_MS + 1, cancels={order: True})
+    look(task, shown(), at=START_MS + 1, cancels={order: Answer.DONE})
     assert state_of(order) == "cancelling"
 
 

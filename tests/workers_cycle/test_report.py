@@ -5,18 +5,21 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from markets.base import Unavailable
+from markets.look import fee_reserve
 from models import tasks
+from strategy.journal import Decoder
 from tests.workers_cycle.fakes import KEYS, ask
 from tests.workers_cycle.world import CATS, World
 from workers.bidder import Bidder
 from workers.drain import Drain
 from workers.faults import Faults
-from workers.gather import fee_reserve
 from workers.jobs import KINDS, make_job
+from workers.journal import Journal, journal_path
 from workers.places import canonical
 
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
@@ -63,17 +66,17 @@ def test_the_memory_goes_from_cycle_to_cycle_and_worker_to_worker(world: World) 
     world.bidder(task).cycle()
     world.market.asks_ = []
     world.bidder(task).cycle()
-    assert len(world.market.bids) == 5, "the floor has only just gone"
+    assert len(world.market.own_) == 5, "the floor has only just gone"
     world.clock.advance(301)
     world.bidder(task).cycle()
-    assert world.market.bids == []
+    assert world.market.own_ == []
 
 
 def test_unreadable_memory_is_no_memory(world: World) -> None:
     task = world.task()
     tasks.BiddingTask.update(memory="[").execute()
     world.bidder(task).cycle()
-    assert len(world.market.bids) == 5
+    assert len(world.market.own_) == 5
 
 
 def test_a_hostile_text_is_tamed(world: World) -> None:
@@ -112,6 +115,43 @@ def test_numbers_are_signed_in_one_way_only(number: str, text: str) -> None:
 def test_a_quantity_keeps_every_digit() -> None:
     number = "34028236692093846346337460743176821145.5"
     assert canonical(Decimal(number)) == number
+
+
+def test_each_decision_is_in_the_journal_as_it_was_made(world: World, tmp_path: Path) -> None:
+    task = world.task()
+    journal = Journal(journal_path(tmp_path, task))
+    bidder = Bidder(world.context(task), rng=world.rng, new_intent=lambda: next(world.intents), journal=journal)
+    bidder.cycle()
+    world.market.asks_ = [ask(70_000)]
+    bidder.cycle()
+    decoder = Decoder()
+    lines = journal_path(tmp_path, task).read_text().splitlines()
+    entries = [decoder.read(line) for line in lines]
+    assert len(entries) == 2
+    assert [entry.decide() for entry in entries] == [entry.plan for entry in entries]
+    assert next(len(entry.plan.to_place) for entry in entries if entry.plan) == 5
+
+
+def test_the_sales_that_were_read_are_in_the_journal(world: World, tmp_path: Path) -> None:
+    task = world.task(replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000))
+    path = journal_path(tmp_path, task)
+    bidder = Bidder(world.context(task), rng=world.rng, new_intent=lambda: next(world.intents), journal=Journal(path))
+    bidder.cycle()
+    bidder.cycle()
+    sale = world.market.sell(52_000, tells_bid=True)
+    world.clock.advance(30)
+    bidder.cycle()
+    decoder = Decoder()
+    entries = [decoder.read(line) for line in path.read_text().splitlines()]
+    assert [entry.sales for entry in entries[:2]] == [None, None]
+    (told,) = entries[-1].sales or ()
+    assert (told.sale_id, told.price, told.is_own) == (sale.sale_id, 52_000, True)
+
+
+def test_made_up_settings_leave_no_journal(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_job("bidder", world.context(world.task())).cycle()
+    assert list(tmp_path.rglob("*.jsonl")) == []
 
 
 def test_jobs_by_kind(world: World) -> None:

@@ -34,11 +34,11 @@ def test_a_foreign_bid_is_counted_shown_and_never_touched(database: str) -> None
     bidder = world.bidder(task)
     for _ in range(3):
         bidder.cycle()
-    assert world.market.bids == [foreign]
+    assert world.market.own_ == [foreign]
     assert "skipped 1 exposure_limit" in world.action(task)
     assert [bid["venue_id"] for bid in world.detail(task)["foreign"]] == [foreign.venue_id]
 
-    world.market.bids.clear()
+    world.market.own_.clear()
     bidder.cycle()
     assert world.market.prices == [52_000]
 
@@ -91,7 +91,7 @@ def test_a_bid_that_comes_back_after_it_was_closed_is_ended(world: World) -> Non
     world.market.expire = lambda: None  # type: ignore[method-assign]
     bidder.cycle()
 
-    assert late not in world.market.bids
+    assert late not in world.market.own_
     assert world.market.prices == [52_000]
 
 
@@ -100,7 +100,7 @@ def test_nothing_is_placed_beside_a_stray_that_cannot_be_cancelled(world: World)
     world.market.fail("place", "twice", "lost")
     bidder = world.bidder(task)
     bidder.cycle()
-    world.market.bids = [bid for bid in world.market.bids if bid.price == 52_000]
+    world.market.own_ = [bid for bid in world.market.own_ if bid.price == 52_000]
     orders.move(orders.open_orders(task)[1], "closed", world.clock(), reason="lost")
     world.market.fail("cancel", "lie")
 
@@ -117,8 +117,8 @@ def test_a_bid_shown_long_after_its_expiry_is_cancelled(world: World) -> None:
     world.market.expire = lambda: None  # type: ignore[method-assign]
     bidder = world.bidder(task)
     bidder.cycle()
-    first = world.market.bids[0]
+    first = world.market.own_[0]
     world.clock.advance(16 * 60 + 31)
     bidder.cycle()
     assert ("cancel", 52_000) in world.market.done
-    assert first not in world.market.bids
+    assert first not in world.market.own_

@@ -142,7 +142,7 @@ def test_without_the_signers_word_a_reserved_order_stays_reserved(world: World) 
     task = world.task(ONE)
     bidder = world.bidder(task)
     bidder.cycle()
-    world.market.bids.clear()
+    world.market.own_.clear()
     world.clock.advance(17 * 60)
     world.signer.away = SignerUnavailable("away")
     bidder.cycle()
@@ -243,7 +243,7 @@ def test_a_signer_away_at_the_start_is_reported(world: World) -> None:
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (replace(CATS, outbid_enabled=True), "outbid_enabled: outbidding is not available yet"),
+        (replace(CATS, bid_count=101), "bid_count: must be a whole number from 1 to 100"),
         (replace(CATS, hardcap_sats=0), "hardcap_sats: is required in percent mode"),
     ],
 )
@@ -274,7 +274,7 @@ def test_bids_on_a_slug_the_task_has_left_are_cancelled(world: World) -> None:
         row, type="ordinals", slug="dogs", slug_key="dogs", config=dumps(replace(ONE, slug="dogs"))
     )
     world.bidder(task).cycle()
-    assert [(bid.slug, bid.price) for bid in world.market.bids] == [("dogs", 52_000)]
+    assert [(bid.slug, bid.price) for bid in world.market.own_] == [("dogs", 52_000)]
     assert world.detail(task)["bids"][0]["reason"] == "wrong_slug"
 
 

@@ -123,7 +123,7 @@ class World:
     def untracked(self) -> list[int]:
         """Prices of bids at the venue that no open order stands for."""
         known = {order.expires_ms for order in Order.select().where(Order.state != "closed")}
-        return [bid.price for bid in self.market.bids if bid.expires_ms not in known]
+        return [bid.price for bid in self.market.own_ if bid.expires_ms not in known]
 
 
 def seconds(delay: float | None) -> float:

@@ -1,0 +1,293 @@
+"""One cycle of a bidding task: settle, look, decide, carry out. What lasts longer than a cycle is in `Lasting`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from markets.base import VenueError
+from markets.look import Looker, Seen, Wallet, history_key
+from models import orders, references
+from models.limits import ceilings_of, limits_of
+from models.orders import LIVE, RESERVED, Order
+from models.tasks import BiddingTask
+from strategy.bidding import Limits, Memory, OwnOrder, Plan, Reason, Rules
+from strategy.book import NO_HISTORY, Profile
+from strategy.config import BidConfig, canonical_slug, normal_slug
+from strategy.entry import Entry, Sale
+from wallet.client import UserKeys
+from workers import dry_run
+from workers.assignment import Assignment, read_assignment
+from workers.cancels import WRITE_MS, Answer
+from workers.context import Context
+from workers.decision import Decision
+from workers.executor import Executor, Steps
+from workers.faults import Faults
+from workers.fills import Explainer
+from workers.journal import Journal
+from workers.own_bids import LATE_MS, Found, needs_fresh_read, read_own_bids, settle, settle_reserved
+from workers.places import Terms
+from workers.report import Outcome
+
+# A book for placing may be this old when it comes, so that tasks on one slug that place at the same time share it.
+FRESH_BOOK_S = 3.0
+LONGEST_PLACING_MS = 60_000  # or a loop; then our own bids are read again before more are placed
+
+# Reasons for a cancel that the worker sees and the strategy does not.
+WRONG_SLUG = "wrong_slug"  # the task was changed to another slug
+OVERDUE = "overdue"  # still shown well after its expiry
+DRY_RUN = "dry_run"  # the task was turned into a dry run
+
+NOTHING_SEEN = Seen(None, 0, None, None)
+
+
+@dataclass(slots=True)
+class Lasting:
+    """What one worker keeps from cycle to cycle."""
+
+    looker: Looker
+    executor: Executor
+    journal: Journal
+    crash: Callable[[str], None]
+    has_read: bool = False  # our own bids, since the worker began
+    partly: frozenset[int] = field(default_factory=frozenset)  # orders last seen sold in part
+
+
+class Cycle:
+    """One cycle, for one `run`."""
+
+    def __init__(
+        self,
+        context: Context,
+        assignment: Assignment,
+        keys: UserKeys,
+        profile: Profile,
+        lasting: Lasting,
+        faults: Faults,
+    ) -> None:
+        self._context = context
+        self._assignment = assignment
+        self._config = assignment.config
+        self._keys = keys
+        self._profile = profile
+        self._lasting = lasting
+        self._faults = faults
+        self._bid_ids: frozenset[str] = frozenset()
+        self._settled_ms = 0
+        self._sales: tuple[Sale, ...] | None = None
+        self._memory = memory_of(assignment.task)
+
+    def run(self) -> Outcome:
+        """Does all of it and says what came of it."""
+        found = self._settled()
+        decision = self._decided(found, self._config.loop_s / 2, self._memory)
+        self._lasting.crash("after_plan")
+        steps = Steps(self._read_again, self._terms, self._decided_again)
+        left = found or Found()
+        done = self._lasting.executor.carry_out(self._keys.payment, decision, left, steps, self._faults)
+        self._note_restraints(decision)
+        return Outcome(self._assignment, decision, left, done)
+
+    def _settled(self) -> Found | None:
+        """Ledger and venue brought together; None when our own bids could not be read."""
+        context, task_id = self._context, self._context.task_id
+        own = orders.open_orders(task_id)
+        if any(order.dry_run for order in own):
+            dry_run.settle(task_id, context.clock_ms, is_dry=self._config.dry_run)
+        if any(order.state == RESERVED for order in own):
+            settle_reserved(task_id, context.signer, context.clock_ms(), self._faults, self._lasting.crash)
+        own = [order for order in own if not order.dry_run]
+        self._settled_ms = context.clock_ms()
+        if self._config.dry_run and not own:
+            return Found()  # there is nothing of ours at the venue that this task should look after
+        is_urgent = not self._lasting.has_read or needs_fresh_read(own, context.clock_ms())
+        return self._read(0.0 if is_urgent else self._config.loop_s / 2)
+
+    def _read_again(self, cancels: dict[int, Answer]) -> Found | None:
+        return self._read(0.0, cancels)
+
+    def _read(self, max_age_s: float, cancels: dict[int, Answer] | None = None) -> Found | None:
+        context, wallet, lasting = self._context, self._keys.payment, self._lasting
+        read = read_own_bids(context, wallet, max_age_s, self._faults)
+        if read is None:
+            return None
+        lasting.has_read = True
+        self._bid_ids = frozenset(bid.venue_id for bid in read.bids)
+        explainer = Explainer(
+            context.market,
+            self._addresses,
+            context.task_id,
+            self._faults,
+            self._cover,
+            lasting.partly,
+        )
+        found = settle(context.task_id, wallet, read, context.clock_ms(), cancels, explainer, lasting.crash)
+        lasting.partly = frozenset(found.partly)
+        self._sales = explainer.told(canonical_slug(self._config.type, self._config.slug)) or self._sales
+        return found
+
+    @property
+    def _addresses(self) -> frozenset[str]:
+        user, keys = self._assignment.user, self._keys
+        return frozenset({user.address, user.ordinals_address, keys.payment, keys.vault})
+
+    def _cover(self) -> int | None:
+        """The dearest bid (sats) that the bidding wallet covers at this moment."""
+        keys, receive = self._keys, self._assignment.user.ordinals_address
+        try:
+            balance = self._context.market.balance(keys.payment, receive, keys.payment_pubkey, 0)
+        except VenueError as error:
+            self._faults.add("read the balance", error)
+            return None
+        return balance.sats - (self._lasting.looker.fee_reserve(self._config.fee_rate, self._faults) or 0)
+
+    def _decided(self, found: Found | None, max_age_s: float, memory: Memory) -> Decision:
+        assignment, config = self._assignment, self._config
+        restraint = assignment.restraint
+        if found is None and restraint is not Reason.HALT:
+            restraint = Reason.OWN_BIDS_UNKNOWN
+        own = tuple(orders.open_orders(self._context.task_id))
+        seen = NOTHING_SEEN if restraint is Reason.HALT else self._seen(max_age_s)
+        now_ms = self._context.clock_ms()
+        overruled = _overruled(own, config, now_ms)
+        entry = Entry(
+            now_ms=now_ms,
+            config=config,
+            profile=self._profile,
+            snapshot=seen.snapshot,
+            own=tuple(
+                _own_order(order, is_only_counted=overruled.get(order.id) == WRONG_SLUG)
+                for order in own
+                if order.dry_run == config.dry_run
+            ),
+            limits=self._limits(seen, found or Found()),
+            rules=self._rules(),
+            memory=memory,
+            restraint=restraint,
+            sales=self._sales,
+        )
+        plan = entry.decide()
+        self._lasting.journal.write(replace(entry, plan=plan))
+        self._memory = plan.memory
+        self._sample(plan, now_ms)
+        return Decision(entry, plan, seen, own, overruled)
+
+    def _sample(self, plan: Plan, now_ms: int) -> None:
+        """The reference becomes the minute's sample, where it was held against the history or there was too little.
+
+        Not where a fixed range made no use of it, nor where a collection's floor stands in for a trait's own.
+        """
+        if plan.reference is None or self._config.bid_mode != "percent" or Reason.TRAIT_FLOOR_MISSING in plan.marks:
+            return
+        references.record(*history_key(self._config), plan.reference, now_ms)
+
+    def _decided_again(self, found: Found) -> Decision | None:
+        """A decision on a market of this moment; None when the task is to do something else by now.
+
+        Own bids are not read again, so this must not go on for long: a fill would go unseen.
+        """
+        if self._context.clock_ms() - self._settled_ms > max(LONGEST_PLACING_MS, self._config.loop_s * 1000):
+            return None
+        assignment = read_assignment(self._context)
+        if assignment is None or assignment.task.revision != self._assignment.task.revision:
+            return None
+        if assignment.restraint is not None or assignment.plan != self._assignment.plan:
+            return None
+        # With what the last decision keeps in mind: a raise that it has made counts.
+        return self._decided(found, FRESH_BOOK_S, self._memory)
+
+    def _seen(self, max_age_s: float) -> Seen:
+        config, now_ms = self._config, self._context.clock_ms()
+        history = NO_HISTORY if config.bid_mode == "fixed" else references.history(*history_key(config), now_ms)
+        return self._lasting.looker.look(config, self._wallet(), history, max_age_s, self._faults)
+
+    def _wallet(self) -> Wallet:
+        keys = self._keys
+        wallet = Wallet(keys.payment, keys.payment_pubkey, self._assignment.user.ordinals_address, self._addresses)
+        if not self._config.wants_bids:
+            return wallet
+        own = orders.wallet_orders(keys.payment)
+        ids = self._bid_ids | {order.venue_id for order in own if order.venue_id}
+        return replace(wallet, bid_ids=ids, bid_prices=frozenset(order.price_sats for order in own))
+
+    def _rules(self) -> Rules:
+        settings = self._context.settings
+        return replace(
+            Rules.for_loop(self._config.loop_s),
+            tolerance=settings.tolerance,
+            min_age_ms=settings.min_age_seconds * 1000,
+        )
+
+    def _limits(self, seen: Seen, found: Found) -> Limits:
+        assignment = self._assignment
+        return limits_of(
+            assignment.user.id,
+            self._context.task_id,
+            self._config,
+            assignment.plan,
+            self._context.clock_ms(),
+            balance_sats=seen.balance_sats,
+            fee_reserve_sats=seen.fee_reserve_sats,
+            untracked_sats=found.sats,
+        )
+
+    def _terms(self, decision: Decision, left: Found) -> Terms:
+        config, assignment = self._config, self._assignment
+        ceilings = ceilings_of(
+            config, assignment.plan, decision.entry.limits, self._context.settings.max_exposure_sats, left.sats
+        )
+        # A venue counts its shortest life from when the bid arrives, which may be as late as its deadline.
+        life_ms = max(config.expiry_ms, self._profile.min_duration_s * 1000 + WRITE_MS)
+        receive = assignment.user.ordinals_address
+        return Terms(config, assignment.user.id, receive, self._keys, self._profile.venue, ceilings, life_ms)
+
+    def _note_restraints(self, decision: Decision) -> None:
+        """What keeps the task from placing though nothing has failed, for its owner."""
+        config, limits, faults = self._config, decision.entry.limits, self._faults
+        if self._assignment.refusal:
+            faults.add("place", self._assignment.refusal, backs_off=False)
+        if limits.fills_left == 0:
+            faults.add("place", f"as many bids were filled as maxFills ({config.max_fills}) allows", backs_off=False)
+        if limits.spend_left_sats == 0:
+            faults.add("place", f"spendCapSats ({config.spend_cap_sats}) is spent", backs_off=False)
+        if limits.hold is Reason.FILL_BURST:
+            text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
+            faults.add("place", f"{text} until that is ten minutes ago", backs_off=False)
+
+
+def _own_order(order: Order, *, is_only_counted: bool) -> OwnOrder:
+    return OwnOrder(
+        id=order.id,
+        # A bid on another slug holds none of this one's rungs, but counts as long as it is there.
+        state="cancelling" if is_only_counted else order.state,
+        price_sats=order.price_sats,
+        quantity=Decimal(order.quantity),
+        created_ms=order.created_ms,
+        expires_ms=order.expires_ms,
+        trait=order.trait,
+    )
+
+
+def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[int, str]:
+    """Orders that the strategy cannot judge, with the reason to cancel them."""
+    slug = normal_slug(config.type, config.slug)
+    reasons = {}
+    for order in own:
+        if order.dry_run != config.dry_run:
+            reasons[order.id] = DRY_RUN
+        elif normal_slug(config.type, order.slug) != slug:
+            reasons[order.id] = WRONG_SLUG
+        elif order.state == LIVE and now_ms > order.expires_ms + LATE_MS:
+            reasons[order.id] = OVERDUE
+    return reasons
+
+
+def memory_of(task: BiddingTask) -> Memory:
+    """What the task's last cycle left for this one; what cannot be read is forgotten."""
+    try:
+        values = json.loads(task.memory)
+    except ValueError:
+        return Memory()
+    return Memory.from_dict(values) if isinstance(values, dict) else Memory()

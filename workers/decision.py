@@ -1,0 +1,51 @@
+"""What a cycle decided, and on what: one look at the market and the plan that was made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from markets.look import Seen
+from models.orders import LIVE, Order
+from strategy.bidding import Plan
+from strategy.entry import Entry
+
+# A bid is signed within this time of the reading of the book that it hangs on, or looked at again. What a book says is
+# the market's word for that moment only: a floor that fell since makes of a bid below it one above it.
+SIGN_WITHIN_MS = 12_000
+CLOCK_SLACK_MS = 1_000  # a book from further in the future than this was read before the clock was set back
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`entry` are the inputs, `own` the ledger's open orders behind them and others that the plan does not judge.
+
+    `overruled` are orders that the strategy cannot judge, with the worker's own reason to cancel each.
+    """
+
+    entry: Entry
+    plan: Plan
+    seen: Seen
+    own: tuple[Order, ...]
+    overruled: Mapping[int, str]
+
+    def is_fresh(self, now_ms: int) -> bool:
+        """Whether a bid that this decision asks for may be signed now."""
+        snapshot = self.seen.snapshot
+        # Without a book a fixed range hangs on nothing but the config; then the decision's own age counts.
+        taken_ms = self.entry.now_ms if snapshot is None else snapshot.taken_ms
+        return -CLOCK_SLACK_MS <= now_ms - taken_ms < SIGN_WITHIN_MS
+
+    @property
+    def doomed(self) -> list[Order]:
+        """The orders to cancel: hard cancels first, highest price first. One that no read has shown has no id yet."""
+        is_hard = {cancel.order_id: cancel.hard for cancel in self.plan.to_cancel} | dict.fromkeys(self.overruled, True)
+        doomed = [order for order in self.own if order.id in is_hard and order.state == LIVE and order.venue_id]
+        return sorted(doomed, key=lambda order: (not is_hard[order.id], -order.price_sats, order.id))
+
+    @property
+    def wants_cancels(self) -> bool:
+        """Whether something has to go before anything may come."""
+        return bool(self.plan.to_cancel) or any(
+            order.id in self.overruled and order.state == LIVE for order in self.own
+        )
