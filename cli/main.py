@@ -23,6 +23,7 @@ VERBS = {
     "migrate": ("cli.migrate", "bring the database to this version's schema"),
     "whitelist": ("cli.whitelist", "addresses that may sign in"),
     "plan": ("cli.plan", "who has which plan until when"),
+    "replay": ("cli.replay", "try a config on a task's recorded cycles, or on recorded order books"),
     "audit": ("cli.audit", "check the signer's audit log"),
 }
 

@@ -1,0 +1,62 @@
+"""One cycle as a journal keeps it and a replay feeds it to the same decision again: values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from strategy.bidding import halted, plan_bids, without_places
+from strategy.book import Profile, Snapshot
+from strategy.config import BidConfig
+from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
+from strategy.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    """Somebody sold into a bid: its price in sats of the whole order, `quantity` in items or whole tokens.
+
+    `placed_ms` is when that bid was placed and `bid_id` its id at the venue, where they are known; `is_own` says
+    that it was a bid of ours.
+    """
+
+    sale_id: str
+    price: int
+    quantity: Decimal | None
+    sold_ms: int
+    bid_id: str | None = None
+    placed_ms: int | None = None
+    is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One cycle: what `plan_bids` was given, and the plan that was carried out.
+
+    `restraint` is why the worker did less than planned: `halt` cancels everything, `own_bids_unknown` leaves the hard
+    cancels, anything else (`reduce`) all cancels. `sales` are those heard of in this cycle, None when nobody asked; one
+    that was told before tells nothing new. `plan` is None in what was recorded without a task.
+    """
+
+    now_ms: int
+    config: BidConfig
+    profile: Profile
+    snapshot: Snapshot | None
+    own: tuple[OwnOrder, ...]
+    limits: Limits
+    rules: Rules
+    memory: Memory
+    restraint: Reason | None = None
+    sales: tuple[Sale, ...] | None = None
+    plan: Plan | None = None
+
+    def decide(self) -> Plan:
+        """What this version makes of the same inputs."""
+        if self.restraint is Reason.HALT:
+            return halted(self.config, self.own, self.memory)
+        plan = plan_bids(
+            self.config, self.profile, self.snapshot, self.own, self.limits, self.rules, self.memory, self.now_ms
+        )
+        if self.restraint is None:
+            return plan
+        return without_places(plan, self.restraint, soft_cancels=self.restraint is not Reason.OWN_BIDS_UNKNOWN)

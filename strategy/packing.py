@@ -1,0 +1,96 @@
+"""Values of this package as JSON values and back: a dataclass is an object of its fields, a Decimal its text.
+
+Nothing here names a field, so that a value that gains one needs no change: a key that this version does not know is
+ignored, a missing one has its default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, is_dataclass
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+Record = TypeVar("Record")
+
+_HINTS: dict[type, dict[str, Any]] = {}
+
+
+def pack(value: Any) -> Any:
+    """`value` for `json.dumps`."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return tuple([pack(each) for each in value])
+    if is_dataclass(value):
+        return {field.name: pack(getattr(value, field.name)) for field in fields(value)}
+    return value
+
+
+def unpack(kind: Any, packed: Any, what: str) -> Any:
+    """The value of type `kind` that `pack` made `packed` of, after a way through JSON; `what` names it in errors.
+
+    A member of an enumeration that this version does not know stays text. Raises ValueError for what `pack` never
+    makes of such a value.
+    """
+    arguments = get_args(kind)
+    if get_origin(kind) is tuple:
+        return _several(arguments, packed, what)
+    if arguments:
+        return _one_of(arguments, packed, what)
+    if is_dataclass(kind) and isinstance(kind, type):
+        return unpack_record(kind, packed, what)
+    if kind is Decimal and isinstance(packed, str):
+        return _decimal(packed, what)
+    if isinstance(kind, type) and issubclass(kind, Enum) and isinstance(packed, str):
+        return next((member for member in kind if member.value == packed), packed)
+    if type(packed) is kind:
+        return packed
+    raise ValueError(f"{what} cannot be {repr(packed)[:60]}")
+
+
+def unpack_record(kind: type[Record], packed: Any, what: str) -> Record:
+    """The dataclass of type `kind`. Raises ValueError."""
+    if not isinstance(packed, dict):
+        raise ValueError(f"{what} is no object")
+    if kind not in _HINTS:
+        _HINTS[kind] = get_type_hints(kind)
+    hints, values = _HINTS[kind], {}
+    for field in fields(kind):  # type: ignore[arg-type]  # the caller knows that it is a dataclass
+        if field.name in packed:
+            values[field.name] = unpack(hints[field.name], packed[field.name], f"{what}.{field.name}")
+        elif field.default is MISSING and field.default_factory is MISSING:
+            raise ValueError(f"{what} has no {field.name}")
+    return kind(**values)
+
+
+def _several(kinds: tuple[Any, ...], packed: Any, what: str) -> tuple[Any, ...]:
+    if not isinstance(packed, list):
+        raise ValueError(f"{what} is no list")
+    if kinds[-1] is Ellipsis:
+        kinds = kinds[:1] * len(packed)
+    if len(kinds) != len(packed):
+        raise ValueError(f"{what} has not {len(kinds)} entries")
+    return tuple([unpack(kind, each, what) for kind, each in zip(kinds, packed, strict=True)])
+
+
+def _one_of(kinds: tuple[Any, ...], packed: Any, what: str) -> Any:
+    if packed is None and type(None) in kinds:
+        return None
+    problem = None
+    for kind in kinds:
+        try:
+            return unpack(kind, packed, what)
+        except ValueError as error:
+            problem = problem or error
+    raise problem or ValueError(what)
+
+
+def _decimal(text: str, what: str) -> Decimal:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite():
+        raise ValueError(f"{what} is no number: {text[:60]!r}")
+    return number

@@ -1,0 +1,50 @@
+"""From a worker's cycles to the command that replays them."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cli.replay_recording import read_journal
+from tests.replay.recorded import replay
+from tests.workers_cycle.fakes import ask
+from tests.workers_cycle.world import CATS, World
+from workers.bidder import Bidder
+from workers.journal import Journal, journal_path
+
+
+@pytest.fixture
+def world(database: str) -> World:
+    return World()
+
+
+def test_every_cycle_of_a_worker_replays_to_the_plan_it_made(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BIDKEEPER_DATA_DIR", str(tmp_path))
+    task_id = world.task(replace(CATS, outbid_enabled=True, bid_count=3))
+    path = journal_path(tmp_path, task_id)
+    bidder = Bidder(
+        world.context(task_id),
+        rng=world.rng,
+        new_intent=lambda: next(world.intents),
+        monotonic=lambda: world.clock.now_ms / 1000,
+        journal=Journal(path),
+    )
+    floors, cycles = random.Random(7), 60
+    for _ in range(cycles):
+        world.market.asks_ = [ask(floors.randrange(60_000, 120_000, 500)) for _ in range(floors.randrange(4))]
+        bidder.cycle()
+        world.clock.advance(30)
+
+    assert len(read_journal([path]).entries) >= cycles
+    assert replay("--task", task_id, "--verify") == 0, capsys.readouterr()
+    assert replay("--task", task_id, "--set", "bidPercentHigh=0.5", "--json") == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["verified"]["different"] == 0
+    assert found["summary"]["calls"]["place"] > 3
+    assert max(price for step in found["decisions"] for price in step["live"]) <= 60_000
