@@ -20,11 +20,11 @@ def get(path: str, token: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
 
 
-def post(path: str, token: str, body: object) -> bytes:
-    """A POST of JSON as it goes over the wire."""
+def write(method: str, path: str, token: str, body: object) -> bytes:
+    """A POST or PUT of JSON as it goes over the wire."""
     text = json.dumps(body).encode()
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n"
+        f"{method} {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
     )
     return head.encode() + text

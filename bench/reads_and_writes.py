@@ -1,4 +1,4 @@
-"""GET and POST /api/tasks, by the CPU time of the server's process, against the same two operations in FastAPI.
+"""Reading, creating and changing tasks, by the CPU time of the server's process, against the same in FastAPI.
 
 All servers stand beside each other, each with a copy of the same database and the same pragmas, and take turns, so
 that what else the machine does meets all of them. What the client needs does not count.
@@ -9,16 +9,18 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+import sqlite3
 import statistics
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import traders_database
-from bench.load import ask, get, post, press
+from bench.load import ask, get, press, write
 from bench.processes import cpu_seconds, free_port, peer_python, serving
 from bench.timing import Row
 from models import base
@@ -26,6 +28,7 @@ from models import base
 OURS, SQLMODEL, RAW = "ours", "FastAPI, SQLModel", "FastAPI, raw SQL"
 ROUNDS = 3
 _READ_S = 3.0
+_COMMITS_EVERY_S = 0.02  # what a thousand and a half tasks on 30 s cycles would write
 _WRITES = 1_000  # a round and server, so that the tables of all grow alike
 _PLAN = """
 [plans.beta]
@@ -42,6 +45,7 @@ class Server(NamedTuple):
     name: str
     port: int
     pid: int
+    database: Path
 
 
 def read_rows() -> Iterator[Row]:
@@ -51,23 +55,49 @@ def read_rows() -> Iterator[Row]:
         requests = [get("/api/tasks", token) for token in tokens]
         for server in servers:  # each user once, so that what is kept in memory is there
             press(server.port, iter(requests))
-        rates = _rates(servers, lambda server: press(server.port, itertools.cycle(requests), _READ_S))
-    yield from _compared("GET /api/tasks, 20 tasks, per CPU second", rates, sqlmodel_aim=">= 20 x", raw_aim="level")
+
+        def read(server: Server) -> int:
+            return press(server.port, itertools.cycle(requests), _READ_S)
+
+        def read_while_tasks_run(server: Server) -> int:
+            with _cycles_being_recorded(server.database):
+                return read(server)
+
+        quiet, busy = _rates(servers, read), _rates(servers, read_while_tasks_run)
+    yield from _compared("GET /api/tasks, 20 tasks, per CPU second", quiet)
+    yield from _compared("the same, 50 cycles a second recorded", busy)
 
 
 def write_rows() -> Iterator[Row]:
     with _servers() as (servers, tokens):
         numbers = itertools.count()
 
-        def some(count: int) -> Iterator[bytes]:
-            for number in itertools.islice(numbers, count):
+        def creations() -> Iterator[bytes]:
+            for number in itertools.islice(numbers, _WRITES):
                 body = {"slug": f"new-{number}", "bidCount": 3, "hardcapSats": 5_000_000, "loopSeconds": 10}
-                yield post("/api/tasks", tokens[number % len(tokens)], body)
+                yield write("POST", "/api/tasks", tokens[number % len(tokens)], body)
 
-        first = post("/api/tasks", tokens[0], {"slug": "first", "hardcapSats": 5_000_000})
+        first = write("POST", "/api/tasks", tokens[0], {"slug": "first", "hardcapSats": 5_000_000})
         _require_same([_without_identity(ask(server.port, first)) for server in servers])
-        rates = _rates(servers, lambda server: press(server.port, some(_WRITES)))
-    yield from _compared("POST /api/tasks, per CPU second", rates, sqlmodel_aim=">= 20 x", raw_aim="level")
+        rates = _rates(servers, lambda server: press(server.port, creations()))
+    yield from _compared("POST /api/tasks, per CPU second", rates)
+
+
+def change_rows() -> Iterator[Row]:
+    with _servers() as (servers, tokens):
+        owned = [(token, task["id"]) for token in tokens for task in ask(servers[0].port, get("/api/tasks", token))]
+        numbers = itertools.count()
+
+        def changes() -> Iterator[bytes]:
+            for number in itertools.islice(numbers, _WRITES):
+                token, task = owned[number % len(owned)]
+                # 5 is what all have: each change changes something.
+                yield write("PUT", f"/api/tasks/{task}", token, {"bidCount": 6 + number // len(owned)})
+
+        first = write("PUT", f"/api/tasks/{owned[0][1]}", owned[0][0], {"bidPercentLow": 0.25, "traitType": "Hat"})
+        _require_same([ask(server.port, first) for server in servers])
+        rates = _rates(servers, lambda server: press(server.port, changes()))
+    yield from _compared("PUT /api/tasks/:id, stopped, per CPU second", rates)
 
 
 def _rates(servers: list[Server], load: Callable[[Server], int]) -> dict[str, float]:
@@ -81,10 +111,32 @@ def _rates(servers: list[Server], load: Callable[[Server], int]) -> dict[str, fl
     return {name: statistics.median(rates) for name, rates in found.items()}
 
 
-def _compared(what: str, rates: dict[str, float], *, sqlmodel_aim: str, raw_aim: str) -> Iterator[Row]:
-    for peer, aim in ((SQLMODEL, sqlmodel_aim), (RAW, raw_aim)):
+def _compared(what: str, rates: dict[str, float]) -> Iterator[Row]:
+    for peer, aim in ((SQLMODEL, ">= 20 x"), (RAW, "level")):
         ratio = f"{rates[OURS] / rates[peer]:.1f} x" if peer == SQLMODEL else f"{rates[OURS] / rates[peer]:.2f} x"
         yield Row(what, f"{rates[OURS]:,.0f}", f"{peer} {rates[peer]:,.0f}", ratio, aim)
+
+
+@contextmanager
+def _cycles_being_recorded(database: Path) -> Iterator[None]:
+    """Commits to one task after another, as workers do, for as long as the block lasts."""
+    is_over = threading.Event()
+    cycle = "UPDATE bidding_tasks SET last_cycle_ms = last_cycle_ms + 30000 WHERE id = ?"
+
+    def commit() -> None:
+        with closing(sqlite3.connect(database, timeout=15, isolation_level=None)) as connection:
+            for task in itertools.cycle(range(1, traders_database.USERS * traders_database.TASKS_EACH + 1)):
+                if is_over.wait(_COMMITS_EVERY_S):
+                    return
+                connection.execute(cycle, (task,))
+
+    thread = threading.Thread(target=commit)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 @contextmanager
@@ -114,7 +166,7 @@ def _ours(home: Path) -> Iterator[Server]:
     }
     command = [sys.executable, "-m", "cli.main", "server"]
     with serving(command, port, home / "ours.log", environment) as pid:
-        yield Server(OURS, port, pid)
+        yield Server(OURS, port, pid, home / "data" / "bidkeeper.db")
 
 
 @contextmanager
@@ -123,7 +175,7 @@ def _peer(home: Path, name: str, module: str) -> Iterator[Server]:
     traders_database.copy_with_shown_configs(home / "source" / "bidkeeper.db", database)
     command = [peer_python(), "-m", f"bench.peers.{module}", str(database), str(port), json.dumps(base._PRAGMAS)]
     with serving(command, port, home / f"{module}.log") as pid:
-        yield Server(name, port, pid)
+        yield Server(name, port, pid, database)
 
 
 def _without_identity(task: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
@@ -20,11 +20,14 @@ from core.errors import SettingsError
 from core.settings import Settings
 from markets.client import MarketClient
 from models import base, schema, sessions
+from models.unchanged import Unchanged
 from server.base import UnknownRoute, log_request
 from server.blocking import Pool
 from server.budget import CallBudget
+from server.control import REMIND_S, remind_signer
 from server.gate import Gate
 from server.manager import WAIT_S, Manager
+from server.metrics import start_times
 from server.services import InFlight, Services, TaskLocks
 from server.urls import ROUTES
 from wallet import bip322
@@ -41,6 +44,7 @@ _BODY_S = 15
 _MAX_HEAD = 256 * 1024  # beyond it Tornado closes without a word; up to it the gate answers
 _NO_LIMIT = 1 << 60  # the gate has its own, and a better answer
 _PURGE_S = 3600.0
+_KEPT_BYTES = 16 << 20
 
 
 def now_ms() -> int:
@@ -67,6 +71,8 @@ def make_app(
         budget=CallBudget(settings.sign_in_per_minute, time.monotonic),
         locks=TaskLocks(),
         in_flight=InFlight(),
+        task_lists=Unchanged(_KEPT_BYTES),
+        starts=start_times(),
     )
     return Application(
         [*ROUTES], default_handler_class=UnknownRoute, log_function=log_request, services=services, routes=ROUTES
@@ -118,18 +124,30 @@ async def _serve(app: Application, sockets: list[socket.socket]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     log.info("listening on %s", ", ".join(f"{s.getsockname()[0]}:{s.getsockname()[1]}" for s in sockets))
-    housekeeping = asyncio.create_task(_purge())
+    services: Services = app.settings["services"]
+    chores = (
+        asyncio.create_task(_every(_PURGE_S, _purge)),
+        asyncio.create_task(_every(REMIND_S, lambda: remind_signer(services))),
+    )
     await stop.wait()
     log.info("stopping")
     server.stop()
-    housekeeping.cancel()
-    await _drained(server, app.settings["services"])
+    for chore in chores:
+        chore.cancel()
+    await _drained(server, services)
+
+
+async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            await chore()
+        except Exception:
+            log.exception("failed at a chore of every %d s", seconds)
+        await asyncio.sleep(seconds)
 
 
 async def _purge() -> None:
-    while True:
-        sessions.purge_sessions(now_ms())
-        await asyncio.sleep(_PURGE_S)
+    sessions.purge_sessions(now_ms())
 
 
 async def _drained(server: HTTPServer, services: Services) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Callable
+from functools import cache
 from http.client import responses
 from typing import Any, TypeVar
 
@@ -67,6 +68,7 @@ class Handler(RequestHandler):
             raise HTTPError(405)
 
     @classmethod
+    @cache
     def allowed(cls) -> list[str]:
         """The methods this path has."""
         return [name.upper() for name in _METHODS if getattr(cls, name) is not getattr(RequestHandler, name)]
@@ -80,8 +82,12 @@ class Handler(RequestHandler):
 
     def answer(self, value: Any, status: int = 200) -> None:
         """Sends `value` as JSON."""
+        self.send(json_out.encoded(value), status)
+
+    def send(self, body: bytes, status: int = 200) -> None:
+        """Sends JSON that is written already."""
         self.set_status(status)
-        self.finish(json_out.dumps(value).encode("utf-8", "replace"))
+        self.finish(body)
 
     def json_object(self) -> dict[str, Any]:
         """The body as a JSON object. Raises ApiError (400)."""

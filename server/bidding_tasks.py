@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-from peewee import IntegrityError
+from collections.abc import Awaitable
 
 from core.errors import PeerError
 from models import orders, tasks, users
 from models.task_list import ListedTask, bidding_task_list
-from models.tasks import STOPPED, BiddingTask, TaskExists, TaskLimitReached
+from models.tasks import RUNNING, STOPPED, BiddingTask, TaskExists, TaskLimitReached
 from server import json_out, manager
 from server.base import SignedIn
 from server.errors import ApiError, invalid, not_found
-from server.json_out import Raw
+from server.json_out import Raw, text
 from server.schemas import bid_config
+from server.traits import refuse_unknown_trait
 from strategy.config import BidConfig, dumps, loads, normal_slug, unsupported
 
 
-def as_json(task: BiddingTask | ListedTask, **more: object) -> Raw:
-    """The task as callers see it, with `more` fields of an operation's answer after its own."""
-    cycle = None
+def as_json(task: BiddingTask | ListedTask, config: BidConfig | None = None, **more: object) -> Raw:
+    """The task as callers see it, with `more` fields of an operation's answer after its own.
+
+    `config` is the task's own, where it is at hand and need not be read from the row again.
+    """
+    shown = bid_config.rendered(task.config) if config is None else bid_config.shown(config)
+    cycle = "null"
     if task.last_cycle_ms is not None:
-        cycle = {"time": json_out.seconds(task.last_cycle_ms), "action": task.last_cycle_action or ""}
+        cycle = f'{{"time": {json_out.seconds(task.last_cycle_ms)}, "action": {text(task.last_cycle_action or "")}}}'
     return Raw(
-        json_out.dumps(
-            {
-                "id": task.id,
-                "slug": task.slug,
-                "type": task.type,
-                "isRunning": task.is_running,
-                "config": bid_config.rendered(task.config),
-                "lastCycle": cycle,
-                "lastError": task.last_error,
-                "createdAt": json_out.iso(task.created_ms),
-                **more,
-            }
-        )
+        f'{{"id": {task.id}, "slug": {text(task.slug)}, "type": {text(task.type)}'
+        f', "isRunning": {"true" if task.is_running else "false"}, "config": {shown}'
+        f', "lastCycle": {cycle}, "lastError": {"null" if task.last_error is None else text(task.last_error)}'
+        f', "createdAt": "{json_out.iso(task.created_ms)}"'
+        + "".join(f', "{name}": {json_out.dumps(value)}' for name, value in more.items())
+        + "}"
     )
 
 
@@ -69,12 +67,25 @@ class BiddingTasksHandler(SignedIn):
     """GET and POST /api/tasks"""
 
     def get(self) -> None:
-        self.answer([as_json(task) for task in bidding_task_list(self.user.id)])
+        self.send(self.services.task_lists.get(self.user.id, self._list))
 
-    def post(self) -> None:
+    def _list(self) -> bytes:
+        return json_out.encoded([as_json(task) for task in bidding_task_list(self.user.id)])
+
+    def post(self) -> Awaitable[None] | None:
         config, details = bid_config.merged(self.json_object(), None)
         if details:
             raise invalid(details)
+        if config.trait is not None:
+            return self._create_on_trait(config)
+        self._create(config)
+        return None
+
+    async def _create_on_trait(self, config: BidConfig) -> None:
+        await refuse_unknown_trait(self, config)
+        self._create(config)
+
+    def _create(self, config: BidConfig) -> None:
         subscription = users.subscription_of(self.user.id)
         plan = self.services.plan(subscription.plan if subscription else "")
         try:
@@ -87,7 +98,7 @@ class BiddingTasksHandler(SignedIn):
             message = f"The plan {plan.name} allows {error.max_tasks} bidding tasks."
             raise ApiError(403, "Plan task limit reached", message=message) from None
         self.set_header("Location", f"/api/tasks/{task.id}")
-        self.answer(as_json(task), 201)
+        self.answer(as_json(task, config), 201)
 
 
 class OneBiddingTaskHandler(BiddingTaskHandler):
@@ -97,18 +108,24 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
         self.answer(as_json(self.task(task_id)))
 
     async def put(self, task_id: str) -> None:
-        self._merged(self.task(task_id))
-        async with self.services.locks.of(int(task_id)):
+        seen = self.task(task_id)
+        config = self._merged(seen)
+        if config.trait is not None:
+            await refuse_unknown_trait(self, config, loads(seen.config))
+        async with self.services.locks.of(seen.id):
             task = self.task(task_id)
-            config = self._merged(task)
-            if dumps(config) != task.config:
+            if task.config != seen.config:  # by whoever had the lock before
+                config = self._merged(task)
+            row = columns(config)
+            if row["config"] != task.config:
                 if task.is_running:
                     self.refuse_unsupported(config)
                     await self.services.manager.ready()
-                    await self._restart_with(self.task(task_id), config)
+                    await self._restart_with(self.task(task_id), row)
                 else:
-                    self._write(task, columns(config))
-        self.answer(as_json(self.task(task_id)))
+                    self._write(task, row)
+        task = self.task(task_id)
+        self.answer(as_json(task, config if task.config == row["config"] else None))
 
     def _merged(self, task: BiddingTask) -> BidConfig:
         config, details = bid_config.merged(self.json_object(), loads(task.config))
@@ -122,9 +139,9 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
         except TaskExists:
             raise exists_already() from None
 
-    async def _restart_with(self, task: BiddingTask, config: BidConfig) -> None:
-        """Writes the config and has the worker restarted; takes the config back when that fails."""
-        revision = self._write(task, columns(config))
+    async def _restart_with(self, task: BiddingTask, row: dict[str, str]) -> None:
+        """Writes the config's columns and has the worker restarted; takes the config back when that fails."""
+        revision = self._write(task, row)
         try:
             await self.services.manager.settle(task.id)
         except PeerError as error:
@@ -148,17 +165,25 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
         self.answer({"success": True, "openBids": open_bids})
 
     async def _wind_down(self, task: BiddingTask) -> int:
-        """Deletes a task whose worker or bids are still there; takes the deletion back when that fails.
+        """Deletes a task whose worker or bids are still there, the worker first: while it runs its slug is taken.
 
-        The manager removes the hidden row once the last order is closed.
+        Once the row is hidden nothing is taken back: the manager closes what is open, however long that takes, and
+        removes the row with the last order.
         """
+        if task.desired == RUNNING or task.observed not in (STOPPED, "crashed"):
+            await self._end_worker(task)
         tasks.mark_deleted(task, self.now_ms)
         try:
             return (await self.services.manager.settle(task.id)).open_orders
+        except PeerError:
+            return orders.count_open(task.id)
+
+    async def _end_worker(self, task: BiddingTask) -> None:
+        """Raises ApiError when that fails; then what was wanted is wanted again."""
+        tasks.set_desired(task, STOPPED)
+        try:
+            await self.services.manager.settle(task.id, drain_s=0)
         except PeerError as error:
-            try:
-                tasks.undelete(task, task.desired)
-            except IntegrityError:
-                # Its slug has gone to a new task meanwhile: it stays deleted, and the manager closes what is open.
-                return orders.count_open(task.id)
+            tasks.set_desired(task, task.desired)
+            tasks.set_error(task, task.last_error)
             raise manager.answer_to(error) from error

@@ -5,19 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
-from markets.base import BidBook, OwnBid, OwnBids
+from markets.base import BidBook, Kind, OwnBid, OwnBids
 from markets.client import MarketClient
 from models import orders
 from models.orders import Order
 from models.tasks import BiddingTask
 from server import json_out
 from server.bidding_tasks import BiddingTaskHandler
-from server.lookups import kind_of
 from strategy.book import Bid
 
 MAX_AGE_S = 2.0
+
+
+class _Market(NamedTuple):
+    """What bids compete on: one collection, one of its traits, or one rune."""
+
+    slug: str
+    kind: Kind
+    trait: tuple[str, str] | None
 
 
 class BidsHandler(BiddingTaskHandler):
@@ -25,16 +32,16 @@ class BidsHandler(BiddingTaskHandler):
 
     async def get(self, task_id: str) -> None:
         task = self.task(task_id)
-        wallets = {order.wallet for order in orders.open_orders(task.id)}
+        wallets = {order.wallet for order in orders.open_orders(task.id) if not order.dry_run}
         if not wallets:
             keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
             wallets = {keys.payment}
-        own, book = await asyncio.gather(self._own_bids(wallets), self._book(task))
-        shown = [
-            _as_json(task, bid, order, book)
-            for wallet, read in own.items()
-            for bid, order in _of_task(task, wallet, read.bids)
-        ]
+        own = await self._own_bids(wallets)
+        found = [pair for wallet, read in own.items() for pair in _of_task(task, wallet, read.bids)]
+        # More than one market only after a change of the task's slug or trait.
+        markets = {_market_of(bid, order) for bid, order in found}
+        books = dict(zip(markets, await asyncio.gather(*map(self._book, markets)), strict=True))
+        shown = [_as_json(bid, order, books[_market_of(bid, order)]) for bid, order in found]
         self.answer(sorted(shown, key=lambda bid: (bid["rank"], bid["id"])))
 
     async def _own_bids(self, wallets: Iterable[str]) -> dict[str, OwnBids]:
@@ -45,11 +52,13 @@ class BidsHandler(BiddingTaskHandler):
 
         return await self.ask_market(ask)
 
-    async def _book(self, task: BiddingTask) -> BidBook:
-        def ask(market: MarketClient) -> BidBook:
-            return market.bids(task.slug, kind_of(task.type), MAX_AGE_S)
+    async def _book(self, market: _Market) -> BidBook:
+        slug, kind, trait = market
+        return await self.ask_market(lambda client: client.bids(slug, kind, MAX_AGE_S, trait))
 
-        return await self.ask_market(ask)
+
+def _market_of(bid: OwnBid, order: Order) -> _Market:
+    return _Market(order.slug, bid.kind, order.trait)
 
 
 def _of_task(task: BiddingTask, wallet: str, bids: Iterable[OwnBid]) -> Iterable[tuple[OwnBid, Order]]:
@@ -66,16 +75,17 @@ def _of_task(task: BiddingTask, wallet: str, bids: Iterable[OwnBid]) -> Iterable
             yield bid, order
 
 
-def _as_json(task: BiddingTask, bid: OwnBid, order: Order, book: BidBook) -> dict[str, Any]:
-    quantity = Decimal(order.quantity)
+def _as_json(bid: OwnBid, order: Order, book: BidBook) -> dict[str, Any]:
+    quantity, trait = Decimal(order.quantity), bid.trait or order.trait
     rank = rank_of(bid.venue_id, bid.price / quantity, order.created_ms, book.bids)
     return {
         "id": bid.venue_id,
         "price": bid.price,
         "quantity": quantity,
-        "slug": task.slug,
-        "type": task.type,
-        "trait": None if bid.trait is None else {"type": bid.trait[0], "value": bid.trait[1]},
+        "quantityLeft": quantity if bid.quantity is None else min(bid.quantity, quantity),
+        "slug": order.slug,
+        "type": "rune" if bid.kind == "runes" else "ordinals",
+        "trait": None if trait is None else {"type": trait[0], "value": trait[1]},
         "expiresAt": json_out.iso(order.expires_ms if bid.expires_ms is None else bid.expires_ms),
         "rank": rank,
         "isHighest": rank == 1,
@@ -83,7 +93,7 @@ def _as_json(task: BiddingTask, bid: OwnBid, order: Order, book: BidBook) -> dic
 
 
 def rank_of(venue_id: str, unit_price: Decimal, placed_ms: int, book: Iterable[Bid]) -> int:
-    """The place, from 1, among all bids of a slug: the higher unit price first, of equal ones the older.
+    """The place, from 1, among all bids of a book: the higher unit price first, of equal ones the older.
 
     `unit_price` and `placed_ms` stand in where the book does not show the bid (yet) or its age. A bid of unknown age
     counts as older: to believe oneself ahead is the worse mistake.

@@ -57,7 +57,7 @@ class _Guard(HTTPMessageDelegate):
         self._inner = inner
         self._connection = connection
         self._start_line: Any = None
-        self._headers = HTTPHeaders()
+        self._headers: HTTPHeaders
         self._received = 0
         self._refused = False
         self._end_soon: asyncio.TimerHandle | None = None
@@ -152,7 +152,18 @@ def _head_problem(
 
 def _problem(headers: HTTPHeaders) -> tuple[int, str, str] | None:
     """Status, error and message of why a request with these headers is refused, or None."""
-    length, encoding = headers.get("Content-Length"), headers.get("Transfer-Encoding")
+    # Asking whether a header is there is cheap, getting one that is not is an exception.
+    if "Content-Length" in headers or "Transfer-Encoding" in headers:
+        problem = _framing_problem(headers.get("Content-Length"), headers.get("Transfer-Encoding"))
+        if problem is not None:
+            return problem
+    # Other types are not looked at: curl and many libraries call every body a form unless they are told otherwise.
+    if "Content-Type" in headers and headers["Content-Type"].strip().lower().startswith("multipart/"):
+        return 415, "Unsupported media type", "Send JSON with Content-Type: application/json."
+    return None
+
+
+def _framing_problem(length: str | None, encoding: str | None) -> tuple[int, str, str] | None:
     if encoding is not None and (length is not None or encoding.lower() != "chunked"):
         return 400, "Bad request", "Send either Content-Length or Transfer-Encoding: chunked."
     if length is not None:
@@ -160,7 +171,4 @@ def _problem(headers: HTTPHeaders) -> tuple[int, str, str] | None:
             return 400, "Bad request", "Content-Length must be one whole number."
         if len(length.split(",")[0].lstrip("0")) > 10 or int(length.split(",")[0]) > MAX_BODY:
             return _TOO_LARGE
-    # Other types are not looked at: curl and many libraries call every body a form unless they are told otherwise.
-    if headers.get("Content-Type", "").strip().lower().startswith("multipart/"):
-        return 415, "Unsupported media type", "Send JSON with Content-Type: application/json."
     return None

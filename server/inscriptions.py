@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from markets.base import WalletItem
@@ -38,10 +40,9 @@ class WalletOrdinalsHandler(Cached):
     async def get(self) -> None:
         self.query("refresh")
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
-        shown: list[Raw] = []
-        for address in dict.fromkeys((self.user.ordinals_address, keys.vault)):
-            shown += await self._items(address)
-        self.answer(shown[:_MOST_ITEMS])
+        addresses = dict.fromkeys((self.user.ordinals_address, keys.vault))
+        items = await asyncio.gather(*map(self._items, addresses))
+        self.answer([*chain.from_iterable(items)][:_MOST_ITEMS])
 
     async def _items(self, address: str) -> list[Raw]:
         kept = inscriptions.cached_wallet(address, self.newer_than_ms())

@@ -17,6 +17,9 @@ class Raw(str):
     __slots__ = ()
 
 
+text = encode_basestring
+
+
 def dumps(value: Any) -> str:
     """`value` (None, bool, int, str, Decimal, Raw, dict, list or tuple of such) as JSON text."""
     if isinstance(value, Raw):
@@ -38,6 +41,11 @@ def dumps(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(dumps, value)) + "]"
     raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def encoded(value: Any) -> bytes:
+    """`value` as `dumps` has it, as it goes over the wire."""
+    return dumps(value).encode("utf-8", "replace")
 
 
 def plain(number: Decimal) -> str:

@@ -11,6 +11,7 @@ from strategy.config import MAX_SATS, BidConfig, problems
 from strategy.pricing import vwap
 
 MAX_AGE_S = 10.0
+UNKNOWN_SLUG = "The marketplace does not know this slug"
 _DEFAULT_DEPTH = 1_000_000
 _VWAP_DIGITS = 20
 
@@ -33,7 +34,7 @@ class MarketHandler(SignedIn):
         """The floor as the marketplace tells it. Raises ApiError: 404 for an unknown slug, 502."""
         floors = await self.ask_market(lambda market: market.floors([slug], kind, MAX_AGE_S))
         if slug not in floors:
-            raise not_found("The marketplace does not know this slug")
+            raise not_found(UNKNOWN_SLUG)
         return floors[slug]
 
 

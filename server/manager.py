@@ -59,9 +59,13 @@ class Manager:
                 raise ApiError(503, "The manager is away", message=f"{reason}; {kept}")
             await asyncio.sleep(_RETRY_S)
 
-    async def settle(self, task_id: int) -> Settled:
-        """Makes the kernel agree with the task's row now. Raises PeerUnavailable or PeerRefused."""
-        answer = await self._ask({"op": "settle", "task": task_id, "drain_s": self._drain_s}, _SETTLE_S)
+    async def settle(self, task_id: int, *, drain_s: float | None = None) -> Settled:
+        """Makes the kernel agree with the task's row now. Raises PeerUnavailable or PeerRefused.
+
+        `drain_s` is how long the end of a stopped task's bids is waited for, if not as long as usual.
+        """
+        request = {"op": "settle", "task": task_id, "drain_s": self._drain_s if drain_s is None else drain_s}
+        answer = await self._ask(request, _SETTLE_S)
         try:
             return Settled(str(answer["observed"]), int(answer["open_orders"]))
         except (KeyError, TypeError, ValueError):

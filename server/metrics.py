@@ -13,7 +13,7 @@ from markets.client import MarketClient
 from models import totals
 from server.base import Handler
 from server.errors import not_found
-from server.prometheus import CONTENT_TYPE, Metric, metric, render
+from server.prometheus import CONTENT_TYPE, Histogram, Metric, metric, render
 from wallet.client import SignerClient
 
 PATIENCE_S = 1.0
@@ -23,13 +23,22 @@ _PROXY_HEADERS = ("X-Forwarded-For", "X-Real-Ip", "Forwarded", "Via")
 Said = TypeVar("Said")
 
 
+def start_times() -> Histogram:
+    """How long starts take, in this process."""
+    return Histogram(
+        "bidkeeper_start_seconds",
+        "From a start's request to its answer that the worker runs, at this server process.",
+        (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+    )
+
+
 class MetricsHandler(Handler):
     """For callers on this machine that no proxy stands before; for all others there is nothing here."""
 
     async def get(self) -> None:
         if not is_local(str(self.request.remote_ip), self.request.headers):
             raise not_found()
-        text = render(await collect(self.services.settings, self.now_ms))
+        text = render([*await collect(self.services.settings, self.now_ms), self.services.starts])
         self.set_header("Content-Type", CONTENT_TYPE)
         self.finish(text.encode())
 

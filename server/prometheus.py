@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -19,15 +21,43 @@ class Metric:
     samples: tuple[tuple[Mapping[str, str], float], ...]
 
 
+class Histogram:
+    """Counts durations in seconds by how long they were; `bounds` are the upper ends, ascending."""
+
+    def __init__(self, name: str, help: str, bounds: Sequence[float]) -> None:
+        self.name = name
+        self.help = help
+        self._bounds = tuple(bounds)
+        self._counts = [0] * (len(self._bounds) + 1)
+        self._sum_s = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """One more duration; one that is exactly at a bound belongs below it."""
+        self._counts[bisect_left(self._bounds, seconds)] += 1
+        self._sum_s += seconds
+
+    def lines(self) -> Iterator[str]:
+        """The text format: each bucket counts what is in those below it, too."""
+        yield f"# HELP {self.name} {_escaped(self.help)}"
+        yield f"# TYPE {self.name} histogram"
+        for bound, count in zip((*map(str, self._bounds), "+Inf"), accumulate(self._counts), strict=True):
+            yield f'{self.name}_bucket{{le="{bound}"}} {count}'
+        yield f"{self.name}_sum {self._sum_s}"
+        yield f"{self.name}_count {sum(self._counts)}"
+
+
 def metric(name: str, kind: Literal["gauge", "counter"], help: str, value: float) -> Metric:
     """A metric with one sample and no labels."""
     return Metric(name, kind, help, (({}, value),))
 
 
-def render(metrics: Iterable[Metric]) -> str:
+def render(metrics: Iterable[Metric | Histogram]) -> str:
     """The text format. A metric without samples is left out."""
-    lines = []
+    lines: list[str] = []
     for each in metrics:
+        if isinstance(each, Histogram):
+            lines += each.lines()
+            continue
         if each.samples:
             lines.append(f"# HELP {each.name} {_escaped(each.help)}")
             lines.append(f"# TYPE {each.name} {each.kind}")

@@ -9,6 +9,7 @@ from server import manager
 from server.bidding_tasks import BiddingTaskHandler, as_json
 from server.errors import ApiError, invalid
 from server.schemas import bid_config
+from server.traits import refuse_unknown_trait
 from strategy.config import loads, problems
 
 
@@ -20,18 +21,20 @@ class StartHandler(BiddingTaskHandler):
         async with self.services.locks.of(int(task_id)):
             task = self.task(task_id)
             if not (task.is_running and task.observed == RUNNING):
-                self._check(task)
+                await self._check(task)
                 await self.services.manager.ready()
                 await self._start(self.task(task_id))
+                self.services.starts.observe(self.request.request_time())
         self.answer(as_json(self.task(task_id)))
 
-    def _check(self, task: BiddingTask) -> None:
+    async def _check(self, task: BiddingTask) -> None:
         """Raises ApiError: 400 (which the task then shows as its error, too) or 403."""
         config = loads(task.config)
         try:
             if wrong := bid_config.details_of(problems(config)):
                 raise invalid(wrong)
             self.refuse_unsupported(config)
+            await refuse_unknown_trait(self, config)
         except ApiError as error:
             tasks.set_error(task, "; ".join(error.details))
             raise

@@ -10,9 +10,11 @@ from weakref import WeakValueDictionary
 from core.plans import Plan
 from core.settings import Settings
 from markets.client import MarketClient
+from models.unchanged import Unchanged
 from server.blocking import Pool
 from server.budget import CallBudget
 from server.manager import Manager
+from server.prometheus import Histogram
 from wallet.client import SignerClient
 
 
@@ -30,6 +32,8 @@ class Services:
     budget: CallBudget
     locks: TaskLocks
     in_flight: InFlight
+    task_lists: Unchanged
+    starts: Histogram
 
     def plan(self, key: str) -> Plan:
         """The plan of this key; one that is not offered any more allows nothing."""

@@ -1,4 +1,4 @@
-"""The task list and its creation in FastAPI with nothing between it and SQLite: what is written when it must be quick.
+"""Tasks listed, created and changed in FastAPI, nothing between it and SQLite: what is written when it must be quick.
 
 `python -m bench.peers.fastapi_raw DATABASE PORT PRAGMAS`: one connection, SQL by hand, `config` spliced into the answer
 as it stands in the table (JSON with the names that callers see), msgspec in and out.
@@ -35,6 +35,12 @@ INSERT = (
     "INSERT INTO bidding_tasks (user_id, config, revision, desired, observed, token, restarts, cycles, memory, "
     "created_ms, type, slug, slug_key) VALUES (?, ?, 1, 'stopped', 'stopped', 0, 0, 0, '{}', ?, ?, ?, ?)"
 )
+ONE = (
+    "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, created_ms "
+    "FROM bidding_tasks WHERE id = ? AND user_id = ? AND deleted_ms IS NULL"
+)
+SAME_BUT = SAME + " AND id != ?"
+UPDATE = "UPDATE bidding_tasks SET config = ?, revision = revision + 1, type = ?, slug = ?, slug_key = ? WHERE id = ?"
 
 
 class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -89,6 +95,7 @@ for name, value in pragmas.items():
 app = FastAPI()
 encode = msgspec.json.Encoder().encode
 read_config = msgspec.json.Decoder(Config).decode
+read_fields = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def now_ms() -> int:
@@ -143,6 +150,30 @@ async def create_task(request: Request) -> Response:
         raise
     row = (task_id, config.slug, config.type, text.encode(), "stopped", "stopped", None, None, None, now)
     return Response(encode(shown(row)), 201, {"Location": f"/api/tasks/{task_id}"}, "application/json")
+
+
+@app.put("/api/tasks/{task_id}")
+async def change_task(task_id: int, request: Request) -> Response:
+    user = user_of(request)
+    row = database.execute(ONE, (task_id, user)).fetchone()
+    if row is None:
+        raise HTTPException(404, "Not found")
+    try:
+        config = msgspec.convert(read_fields(row[3]) | read_fields(await request.body()), Config)
+    except msgspec.MsgspecError as error:
+        raise HTTPException(400, str(error)) from error
+    slug_key, text = config.slug.strip().lower(), encode(config).decode()
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        if database.execute(SAME_BUT, (user, slug_key, task_id)).fetchone():
+            raise HTTPException(409, "Task already exists for this slug")
+        database.execute(UPDATE, (text, config.type, config.slug, slug_key, task_id))
+        database.execute("COMMIT")
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    row = (task_id, config.slug, config.type, text.encode(), *row[4:])
+    return Response(encode(shown(row)), media_type="application/json")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The task list and its creation as FastAPI's and SQLModel's own documentation would have them written.
+"""The task list, creation and change as FastAPI's and SQLModel's own documentation would have them written.
 
 `python -m bench.peers.fastapi_sqlmodel DATABASE PORT PRAGMAS`: rows by SQLModel, one session a request, answers checked
 and written by `response_model`. The table's `config` is JSON with the names that callers see.
@@ -16,8 +16,9 @@ from typing import Annotated, Any
 
 import uvicorn
 from fastapi import Depends, FastAPI, HTTPException, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic import Field as Rule
 from pydantic.alias_generators import to_camel
 from sqlalchemy import JSON, event
@@ -217,6 +218,30 @@ def create_task(db: Db, user: Me, config: Config, response: Response) -> TaskOut
     db.commit()
     db.refresh(task)
     response.headers["Location"] = f"/api/tasks/{task.id}"
+    return shown(task)
+
+
+@app.put("/api/tasks/{task_id}", response_model=TaskOut)
+def change_task(db: Db, user: Me, task_id: int, body: dict[str, Any]) -> TaskOut:
+    user_id = user.id
+    db.commit()
+    db.connection().exec_driver_sql("BEGIN IMMEDIATE")
+    alive = (Task.user_id == user_id, col(Task.deleted_ms).is_(None))
+    task = db.exec(select(Task).where(*alive, Task.id == task_id)).first()
+    if task is None:
+        raise HTTPException(404, "Not found")
+    try:
+        config = Config.model_validate(task.config | body)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
+    slug_key = config.slug.lower()
+    if db.exec(select(Task.id).where(*alive, Task.slug_key == slug_key, Task.id != task_id)).first() is not None:
+        raise HTTPException(409, "Task already exists for this slug")
+    task.config, task.revision = config.model_dump(by_alias=True), task.revision + 1
+    task.type, task.slug, task.slug_key = config.type, config.slug, slug_key
+    db.add(task)
+    db.commit()
+    db.refresh(task)
     return shown(task)
 
 

@@ -15,6 +15,7 @@ from server.openapi.operation import (
     one,
 )
 from server.schemas import answers
+from server.schemas.preview import Preview, TaskPreview
 from server.schemas.task_bodies import BiddingTaskChange, NewBiddingTask
 from server.task_log import DEFAULT_CYCLES, DEFAULT_LINES, MOST_LINES
 from strategy.config import CHOICES, MAX_SATS
@@ -115,6 +116,21 @@ OPERATIONS = {
         ),
         success=one(answers.TaskLog, "The newest lines, at most 256 KiB."),
         errors={400: INVALID, 404: NOT_YOURS, 503: "The log cannot be read."},
+    ),
+    "POST /api/tasks/preview": Operation(
+        id="previewTask",
+        tag=_TAG,
+        summary="What a config would do on the market of this moment",
+        text="Reads and decides as a running task does, by books at most 10 seconds old, and places nothing. What the "
+        "marketplace does not tell of balance or fees is null, with the reason in `errors`.",
+        body=TaskPreview,
+        success=one(Preview, "The plan, with one reason for every rung."),
+        errors={
+            400: INVALID,
+            404: "The marketplace does not know the slug, or the task is not the caller's.",
+            502: UNREADABLE,
+            503: SIGNER_AWAY,
+        },
     ),
     "GET /api/tasks/floor": Operation(
         id="getFloor",

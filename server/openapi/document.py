@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from server.base import Handler
 from server.gate import MAX_BODY
-from server.openapi import bidding, listing, service, sign_in
+from server.openapi import bidding, control, listing, service, sign_in
 from server.openapi.operation import JSON, Answer, Operation, Parameter
 from server.schemas.answers import Error
 from server.schemas.listing_config import INSCRIPTION
@@ -23,6 +23,7 @@ OPERATIONS: dict[str, Operation] = {
     **sign_in.OPERATIONS,
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
+    **control.OPERATIONS,
     **service.OPERATIONS,
 }
 

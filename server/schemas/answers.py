@@ -153,28 +153,48 @@ class Bid(Answer):
 
     id: str
     price: Annotated[int, Field(ge=0, description="Sats of the whole order, for runes too.")]
-    quantity: Annotated[float, Field(gt=0)]
+    quantity: Annotated[float, Field(gt=0, description="Items or tokens of the whole order.")]
+    quantity_left: Annotated[float, Field(ge=0, description="What of it has not been sold to us yet.")]
     slug: str
     type: Kind
     trait: Trait | None
     expires_at: datetime
-    rank: Annotated[int, Field(ge=1, description="Place among all bids on the slug; of equal bids the older is ahead.")]
+    rank: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="Place among all bids that compete with it: those on the slug, for a trait bid those on the "
+            "trait, too; of equal bids the older is ahead.",
+        ),
+    ]
     is_highest: bool
 
 
 class CycleDetail(Answer):
-    """What one cycle saw, planned and did. A cycle that got nowhere has `errors` only."""
+    """What one cycle saw, planned and did; exact numbers are text. A cycle that got nowhere has `errors` only."""
 
     model_config = ConfigDict(extra="allow")
 
-    errors: list[str]
-    seen: dict[str, Any] = {}
-    marks: list[str] = []
-    rungs: list[dict[str, Any]] = []
-    bids: list[dict[str, Any]] = []
-    cancelled: list[int] = []
-    strays: list[str] = []
-    foreign: list[dict[str, Any]] = []
+    errors: Annotated[list[str], Field(description="What failed, in words.")]
+    seen: Annotated[dict[str, Any], Field(description="Reference price, balance, fees, and the book in numbers.")] = {}
+    control: Annotated[dict[str, str], Field(description="The state that held, and the scope that said so.")] = {}
+    dry_run: bool = False
+    marks: Annotated[list[str], Field(description="What held for the whole plan, such as `floor_spike`.")] = []
+    hold: Annotated[str | None, Field(description="Why nothing was placed for a while, after fills.")] = None
+    fills_left: Annotated[int | None, Field(description="What maxFills left; null without it.")] = None
+    spend_left_sats: Annotated[int | None, Field(description="What spendCapSats left; null without it.")] = None
+    planned: Annotated[dict[str, Any], Field(description="What was decided at first.")] = {}
+    looks: Annotated[
+        int, Field(description="How many decisions there were; after cancels the market is read anew.")
+    ] = 1
+    rungs: Annotated[
+        list[dict[str, Any]], Field(description="Each with its price and reason, and its bid's fate.")
+    ] = []
+    bids: Annotated[list[dict[str, Any]], Field(description="Each open order with its state and reason.")] = []
+    cancelled: Annotated[list[int], Field(description="Orders.")] = []
+    filled: Annotated[list[dict[str, Any]], Field(description="Orders that were sold into, with the sale.")] = []
+    strays: Annotated[list[str], Field(description="Bids of this task that no open order stands for.")] = []
+    foreign: Annotated[list[dict[str, Any]], Field(description="Bids of the wallet that no task placed.")] = []
 
 
 class Cycle(Answer):
@@ -278,7 +298,9 @@ class Wallet(Answer):
     ordinals_address: str
     bidding_wallet: MarketplaceWallet | None
     exposure: Annotated[int, Field(ge=0)]
-    balance_error: Annotated[str, Field(description="Why biddingWallet is null.")] = ""
+    balance_error: Annotated[
+        str, Field(description="Why biddingWallet is null: there is none yet, or the marketplace cannot be read.")
+    ] = ""
 
 
 class Alive(Answer):

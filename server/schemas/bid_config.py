@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from decimal import Decimal
 from functools import lru_cache
+from operator import attrgetter
 from typing import Annotated, Any
 
 from pydantic import PlainValidator
@@ -29,6 +30,8 @@ from strategy.config import BidConfig, Problem, canonical_slug, loads, problems
 _NAMES = [field.name for field in fields(BidConfig)]
 _CAMEL = {name: to_camel(name) for name in _NAMES}
 _SNAKE = {camel: name for name, camel in _CAMEL.items()}
+_KINDS = {field.name: str(field.type) for field in fields(BidConfig)}
+_PLACES = {camel: place for place, camel in enumerate(_CAMEL.values())}
 # Values that `problems` finds wrong by themselves, so that for a field of the wrong shape (reported already) it
 # leaves out the rules that look at it and still checks all others.
 _BROKEN: dict[str, Any] = {
@@ -100,17 +103,13 @@ def merged(given: dict[str, Any], stored: BidConfig | None) -> tuple[BidConfig, 
     if stored is None and "slug" not in changes and "slug" not in broken:
         faults.append(("slug", "is required"))
         broken.add("slug")
-    changes |= {name: _BROKEN[kind] for name, kind in _kinds().items() if name in broken}
-    config = replace(stored or BidConfig(slug=""), **changes)
+    changes |= {name: _BROKEN[_KINDS[name]] for name in broken}
+    config = BidConfig(**changes) if stored is None else replace(stored, **changes)
     faults += [(_CAMEL[p.field], p.text) for p in problems(config) if p.field not in broken]
-    order = {camel: place for place, camel in enumerate(_CAMEL.values())}
-    faults.sort(key=lambda fault: order.get(fault[0], len(order)))
-    config = replace(config, slug=canonical_slug(config.type, config.slug))
+    faults.sort(key=lambda fault: _PLACES.get(fault[0], len(_PLACES)))
+    if (slug := canonical_slug(config.type, config.slug)) != config.slug:
+        config = replace(config, slug=slug)
     return config, [f"{name}: {words}" for name, words in faults]
-
-
-def _kinds() -> dict[str, str]:
-    return {field.name: str(field.type) for field in fields(BidConfig)}
 
 
 def details_of(found: list[Problem]) -> list[str]:
@@ -120,6 +119,14 @@ def details_of(found: list[Problem]) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def rendered(stored: str) -> Raw:
-    """The stored config as callers see it: every field with its effective value."""
-    config = loads(stored)
-    return Raw(dumps({camel: getattr(config, name) for name, camel in _CAMEL.items()}))
+    """The stored config as callers see it."""
+    return shown(loads(stored))
+
+
+_VALUES = attrgetter(*_NAMES)
+_SHOWN = "{" + ", ".join(f'"{camel}": %s' for camel in _CAMEL.values()) + "}"
+
+
+def shown(config: BidConfig) -> Raw:
+    """The config as callers see it: every field with its effective value."""
+    return Raw(_SHOWN % tuple(map(dumps, _VALUES(config))))

@@ -125,6 +125,13 @@ def _stored(describe: Callable[[Schema], None], config: Any) -> Callable[[Schema
     return describe_stored
 
 
+def describe_preview(schema: Schema) -> None:
+    """As a new task, or as a change where a task is named."""
+    _new(_bid_rules, BidConfig, "slug")(schema)
+    schema["properties"]["taskId"].pop("default", None)
+    del schema["required"]
+
+
 class NewBiddingTask(BidConfigFields):
     """A bidding task to be created. A field of a mode that is not selected is stored and not used."""
 

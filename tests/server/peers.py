@@ -16,11 +16,14 @@ from tornado.web import Application, RequestHandler
 
 from core.errors import PeerRefused
 from core.local_server import serve
-from markets.base import AskBook, Balance, BidBook, Floor, OwnBids, Unavailable, VenueError, to_wire
+from markets.base import AskBook, Balance, BidBook, Fees, Floor, OwnBids, Unavailable, VenueError, to_wire
 from markets.codec import pack
 from models import orders, tasks
 from models.tasks import BiddingTask
+from strategy.book import Profile
+from tests.server.api import START_MS
 from wallet import address
+from wallet.protocol import read_control
 
 
 class FakeManager:
@@ -63,11 +66,18 @@ class FakeManager:
 
 
 class FakeSigner:
-    """Gives everybody addresses made from their own."""
+    """Gives everybody addresses made from their own, and keeps control states by (scope, subject).
+
+    `before_control` is called with each control that it is told of, before it is kept.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.state = "ready"
+        self.controls: dict[tuple[str, str], str] = {}
+        self.has_halt_file = False
+        self.told: list[tuple[str, str, str]] = []
+        self.before_control: Callable[[str], Any] = lambda state: None
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
@@ -82,9 +92,24 @@ class FakeSigner:
     def _handle(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["op"] == "status":
             return {"state": self.state, "play": True, "reason": "" if self.state == "ready" else "no passphrase"}
+        if request["op"] == "control":
+            return self._control(request["scope"], request["subject"], request["state"])
+        if request["op"] == "controls":
+            kept = [{"scope": scope, "subject": name, "state": state} for (scope, name), state in self.controls.items()]
+            return {"controls": kept, "file": self.has_halt_file}
         if self.state != "ready":
             raise PeerRefused("signer", "locked", "no passphrase")
         return keys_of(request["user"])
+
+    def _control(self, scope: str, subject: str, state: str) -> dict[str, Any]:
+        self.before_control(state)
+        read_control(scope, subject, state)
+        self.told.append((scope, subject, state))
+        if state == "run":
+            self.controls.pop((scope, subject), None)
+        else:
+            self.controls[scope, subject] = state
+        return {}
 
 
 def keys_of(user: str) -> dict[str, str]:
@@ -111,6 +136,10 @@ class FakeGateway:
                 "empty": Floor("empty", None, 0),
                 "DOG": Floor("DOG", None, 0),
             },
+            "profile": Profile("simulator", 1_000, 10_000, 900, True, "per_bid"),
+            "fees": Fees(Decimal(5), Decimal(4), Decimal(3), Decimal(2), Decimal(1), START_MS),
+            "traits": {"Hat": {"Red": 3, "Blue": 4}, "Eyes": {"Laser": 1}},
+            "asks": AskBook((), 1),
             "own_bids": OwnBids((), 1),
             "bids": BidBook((), 1),
             "rune_asks": AskBook((), 1),

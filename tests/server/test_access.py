@@ -30,6 +30,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...]]] = {
     ("PATCH", "/api/auth/me"): ({"displayName": "x"}, (401, 200, 200, 401, 200)),
     ("GET", "/api/tasks"): (None, (401, 200, 200, 401, 200)),
     ("POST", "/api/tasks"): ({"slug": "new", "hardcapSats": 1}, (401, 201, 201, 401, 201)),
+    ("POST", "/api/tasks/preview"): ({"slug": "goosinals", "hardcapSats": 1}, (401, 200, 200, 401, 200)),
     ("GET", "/api/tasks/floor"): ("?slug=goosinals", (401, 200, 200, 401, 200)),
     ("GET", "/api/tasks/rune-market"): ("?ticker=DOG", (401, 200, 200, 401, 200)),
     ("GET", "/api/tasks/([0-9]+)"): (None, (401, 200, 404, 401, 404)),
@@ -50,6 +51,8 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...]]] = {
     ("POST", "/api/autolist/([0-9]+)/start"): (None, (401, 400, 404, 401, 404)),
     ("POST", "/api/autolist/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404)),
     ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200)),
+    ("GET", "/api/control"): (None, (401, 200, 200, 401, 200)),
+    ("PUT", "/api/control"): ({"scope": "global", "state": "run"}, (401, 403, 403, 401, 200)),
 }
 
 
@@ -66,7 +69,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 23 + 9
+    assert len(MATRIX) == 24 + 11
 
 
 @pytest.mark.gen_test(timeout=20)

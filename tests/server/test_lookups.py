@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from markets.base import AskBook, Balance, BidBook, NotFound, OwnBid, OwnBids, RateLimited, WalletItem
+from models.orders import Order
 from models.tasks import BiddingTask
 from server.bids import rank_of
 from strategy.book import Ask, Bid
@@ -169,6 +170,7 @@ async def test_bids_are_those_of_this_task_with_their_rank(service: Service) -> 
             "id": "mine",
             "price": 30_000,
             "quantity": 1,
+            "quantityLeft": 1,
             "slug": "goosinals",
             "type": "ordinals",
             "trait": None,
@@ -180,6 +182,47 @@ async def test_bids_are_those_of_this_task_with_their_rank(service: Service) -> 
     reads = {request["verb"]: request for request in service.gateway.asked}
     assert reads["own_bids"]["args"] == {"wallet": "bc1qpayment"}
     assert reads["own_bids"]["max_age_s"] <= 2 and reads["bids"]["max_age_s"] <= 2
+
+
+@pytest.mark.gen_test
+async def test_a_trait_bid_competes_with_those_on_its_trait_and_shows_what_is_left(service: Service) -> None:
+    task_id = await service.new_task()
+    plain, hat = open_order(service, task_id, 3), open_order(service, task_id, 4)
+    Order.update(trait_type="Hat", trait_value="Red", quantity="4").where(Order.id == hat.id).execute()
+    service.gateway.answers["own_bids"] = OwnBids(
+        (
+            OwnBid("plain", "goosinals", "ordinals", 30_000, None, plain.expires_ms, None),
+            OwnBid("hat", "goosinals", "ordinals", 40_000, Decimal(1), hat.expires_ms, None),
+        ),
+        1,
+    )
+    books = {None: bid_book(("plain", 30_000, 1)), ("Hat", "Red"): bid_book(("rival", 10_001, 1), ("plain", 30_000, 1))}
+    service.gateway.answers["bids"] = lambda trait=None, **_: books[tuple(trait) if trait else None]
+
+    answer = await service.ask("GET", f"/api/tasks/{task_id}/bids")
+
+    shown = {bid["id"]: bid for bid in answer.json}
+    assert (shown["plain"]["rank"], shown["plain"]["trait"], shown["plain"]["quantityLeft"]) == (1, None, 1)
+    assert shown["hat"]["trait"] == {"type": "Hat", "value": "Red"}
+    assert (shown["hat"]["rank"], shown["hat"]["isHighest"]) == (3, False), "by unit price"
+    assert (shown["hat"]["quantity"], shown["hat"]["quantityLeft"]) == (4, 1)
+
+
+@pytest.mark.gen_test
+async def test_bids_left_on_a_former_slug_rank_there_and_dry_ones_are_nowhere(service: Service) -> None:
+    task_id = await service.new_task()
+    order, dry = open_order(service, task_id, 3), open_order(service, task_id, 4)
+    Order.update(dry_run=True, venue_id="dry-1", wallet="bc1qdry").where(Order.id == dry.id).execute()
+    await service.ask("PUT", f"/api/tasks/{task_id}", {"slug": "elsewhere"})
+    own = OwnBid("old", "goosinals", "ordinals", 30_000, None, order.expires_ms, None)
+    service.gateway.answers["own_bids"] = OwnBids((own,), 1)
+
+    answer = await service.ask("GET", f"/api/tasks/{task_id}/bids")
+
+    assert [(bid["id"], bid["slug"]) for bid in answer.json] == [("old", "goosinals")]
+    asked = [(request["verb"], request["args"]) for request in service.gateway.asked]
+    assert ("own_bids", {"wallet": "bc1qdry"}) not in asked
+    assert [args["slug"] for verb, args in asked if verb == "bids"] == ["goosinals"]
 
 
 @pytest.mark.gen_test

@@ -16,7 +16,7 @@ from models.orders import Order
 from models.tasks import BiddingTask
 from server.app import make_server
 from server.metrics import PATIENCE_S, is_local
-from server.prometheus import Metric, render
+from server.prometheus import Histogram, Metric, render
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import Service
 from tests.server.test_running import open_order
@@ -46,16 +46,22 @@ def parsed(text: str) -> tuple[Samples, dict[str, str]]:
         else:
             found = _SAMPLE.fullmatch(line)
             assert found is not None, line
-            assert found[1] == newest, line
+            assert _of(found[1], kinds) == newest, line
             labels = re.findall(_LABEL, found[2] or "")
             assert len({name for name, _ in labels}) == len(labels), line
             key = (found[1], frozenset(labels))
             assert key not in samples, line
             samples[key] = float(line.rpartition(" ")[2])
-    assert kinds.keys() == helped == {name for name, _ in samples}
+    assert kinds.keys() == helped == {_of(name, kinds) for name, _ in samples}
     for name, kind in kinds.items():
-        assert kind in ("gauge", "counter") and name.endswith("_total") == (kind == "counter"), name
+        assert kind in ("gauge", "counter", "histogram") and name.endswith("_total") == (kind == "counter"), name
     return samples, kinds
+
+
+def _of(sample: str, kinds: dict[str, str]) -> str:
+    """The metric that a sample belongs to: a histogram's have names of their own."""
+    metric = re.sub("_(bucket|sum|count)$", "", sample)
+    return metric if kinds.get(metric) == "histogram" else sample
 
 
 async def scrape(service: Service) -> Samples:
@@ -191,6 +197,35 @@ async def test_a_gateway_that_hangs_holds_a_scrape_up_for_a_moment_only(service:
     assert took_s < 2 * PATIENCE_S + 2
 
 
+def test_a_histogram_counts_what_is_at_or_below_each_bound() -> None:
+    times = Histogram("took_seconds", "How long.", (0.5, 1.0))
+    for seconds in (0.25, 0.5, 0.75, 4.0):
+        times.observe(seconds)
+
+    samples, kinds = parsed(render([times]))
+
+    assert kinds == {"took_seconds": "histogram"}
+    assert [value(samples, "took_seconds_bucket", le=bound) for bound in ("0.5", "1.0", "+Inf")] == [2, 3, 4]
+    assert value(samples, "took_seconds_sum") == 5.5
+    assert value(samples, "took_seconds_count") == 4
+
+
+@pytest.mark.gen_test
+async def test_only_what_was_started_counts_as_a_start(service: Service) -> None:
+    task_id = await service.new_task()
+    service.manager.refuse = ("start_failed", "")
+    refused_ = await service.ask("POST", f"/api/tasks/{task_id}/start")
+    service.manager.refuse = None
+    starts = [await service.ask("POST", f"/api/tasks/{task_id}/start") for _ in range(2)]
+
+    seen = await scrape(service)
+
+    assert [answer.status for answer in (refused_, *starts)] == [503, 200, 200]
+    assert value(seen, "bidkeeper_start_seconds_count") == 1, "the second start found it running"
+    assert value(seen, "bidkeeper_start_seconds_bucket", le="+Inf") == 1
+    assert 0 < (value(seen, "bidkeeper_start_seconds_sum") or 0) < 30
+
+
 def refused(answer: Answer) -> None:
     assert (answer.status, answer.json) == (404, {"error": "Not found"})
 
@@ -243,4 +278,6 @@ async def test_every_metric_is_documented_and_no_other(service: Service) -> None
     rows = re.findall(r"^\| (`bidkeeper_.*?) \|", page, re.M)
     documented = {name for row in rows for name in re.findall(r"`(\w+)", row)}
 
-    assert {name for name, _ in await scrape(service)} == documented
+    kinds = parsed((await service.api("GET", "/metrics")).text)[1]
+
+    assert kinds.keys() == documented

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from core.plans import DEFAULT_PLANS
 from markets.base import AskBook, Balance, BidBook, NotFound, OwnBid, OwnBids
-from models import cycles, tasks, users
+from models import controls, cycles, tasks, users
 from models.tasks import BiddingTask
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
@@ -115,12 +116,14 @@ async def bidding(service: Service, drive: Driver) -> None:
     await drive("stopTask", path=one)
     await drive("startTask", path=one)
     service.manager.refuse = None
-    await drive("changeTask", {"dryRun": True}, path=one)
+    await drive("stopTask", path=one)
+    await drive("changeTask", {"quantity": 2}, path=one)
     await drive("startTask", path=one)
-    await drive("changeTask", {"dryRun": False}, path=one)
+    await drive("changeTask", {"quantity": 1}, path=one)
     users.set_plan(service.user_id, "beta", START_MS, START_MS)
     await drive("startTask", path=one)
     users.set_plan(service.user_id, "beta", 2 * START_MS, START_MS)
+    await what_it_would_do(service, drive, one)
     await what_it_did(service, drive, one)
     await drive("stopTask", path=one)
     await drive("deleteTask", path=other)
@@ -130,6 +133,41 @@ async def bidding(service: Service, drive: Driver) -> None:
     service.app.settings["services"] = dataclasses.replace(services, settings=settings)
     await drive("createTask", right | {"slug": "birds"})
     service.app.settings["services"] = services
+
+
+async def what_it_would_do(service: Service, drive: Driver, one: dict[str, int]) -> None:
+    task = {"taskId": one["id"]}
+    asks = (Ask("x", 100_000, Decimal(1), Decimal(100_000), "seller"),)
+    service.gateway.answers["asks"] = AskBook(asks, START_MS)
+    planned = (await drive("previewTask", task | {"outbidEnabled": True})).json
+    assert planned["taskId"] == one["id"] and planned["rungs"] and planned["market"]["asks"] == 1
+    trait = {"bidType": "trait", "traitType": "Hat", "traitValue": "Red"}
+    await drive("previewTask", {"slug": "empty", "hardcapSats": 5} | trait)
+    await drive("previewTask", {"slug": "a b"})
+    await drive("previewTask", {"taskId": 999})
+    service.gateway.down = True
+    await drive("previewTask", task)
+    service.gateway.down = False
+    service.signer.state = "locked"
+    await drive("previewTask", task)
+    service.signer.state = "ready"
+
+
+async def the_control(service: Service, drive: Driver) -> None:
+    task_id = (await drive("createTask", {"slug": "held", "hardcapSats": 5})).json["id"]
+    await drive("setControl", {"scope": "task", "taskId": task_id, "state": "reduce"})
+    await drive("setControl", {"scope": "user", "state": "halt"})
+    await drive("setControl", {"scope": "global", "state": "run"})
+    await drive("setControl", {"scope": "task", "taskId": 999, "state": "run"})
+    await drive("setControl", {"scope": "all"})
+    service.signer.before_control = lambda state: controls.put("user", service.user_id, "reduce", None, START_MS)
+    await drive("setControl", {"scope": "user", "state": "run"})
+    assert (await drive("getControl")).json["effective"] == {"state": "reduce", "scope": "user"}
+    await service.signer.stop()
+    await drive("setControl", {"scope": "user", "state": "run"})
+    await drive("setControl", {"scope": "user", "state": "halt"})
+    await drive("getControl")
+    await service.signer.start()
 
 
 async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> None:
@@ -231,6 +269,7 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
     await the_profile(service, drive)
     await bidding(service, drive)
     await the_market(service, drive)
+    await the_control(service, drive)
     await auto_listing(drive)
     await inscriptions_and_wallet(service, drive)
     for name in ("getDescription", "readReference", "isAlive", "isReady", "getMetrics"):

@@ -203,6 +203,55 @@ async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Servic
 
 
 @pytest.mark.gen_test
+async def test_while_a_delete_may_still_fail_its_slug_is_taken(service: Service) -> None:
+    task_id = await started(service)
+    body = {"slug": "goosinals", "hardcapSats": 1}
+    created: list[asyncio.Future[Answer]] = []
+
+    def create_meanwhile() -> None:
+        created.append(asyncio.ensure_future(service.ask("POST", "/api/tasks", body)))
+
+    service.manager.before_settling = create_meanwhile
+    service.manager.refuse = ("signer_locked", "")
+    refused = await service.ask("DELETE", f"/api/tasks/{task_id}")
+    meanwhile = await created[0]
+
+    assert (refused.status, meanwhile.status) == (503, 409)
+    assert [task["id"] for task in (await service.ask("GET", "/api/tasks")).json] == [task_id]
+    assert (row(task_id).desired, row(task_id).deleted_ms) == ("running", None)
+
+
+@pytest.mark.gen_test
+async def test_a_delete_that_is_refused_keeps_what_the_task_said(service: Service) -> None:
+    task_id = await started(service)
+    tasks.set_error(row(task_id), "the venue is away")
+    before = await service.ask("GET", f"/api/tasks/{task_id}")
+    service.manager.refuse = ("internal", "")
+
+    await service.ask("DELETE", f"/api/tasks/{task_id}")
+
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).json == before.json
+
+
+@pytest.mark.gen_test
+async def test_a_hidden_task_stays_hidden_when_its_bids_cannot_be_waited_for(service: Service) -> None:
+    task_id = await started(service)
+    open_order(service, task_id)
+
+    def refuse_the_second() -> None:
+        if service.manager.settled:
+            service.manager.refuse = ("gateway_unavailable", "")
+
+    service.manager.settled.clear()
+    service.manager.before_settling = refuse_the_second
+    answer = await service.ask("DELETE", f"/api/tasks/{task_id}")
+
+    assert (answer.status, answer.json) == (200, {"success": True, "openBids": 1})
+    assert (row(task_id).desired, row(task_id).deleted_ms) == ("stopped", START_MS)
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).status == 404
+
+
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("refusal", "status"),
     [

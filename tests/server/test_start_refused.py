@@ -9,7 +9,7 @@ from tests.server.api import START_MS
 from tests.server.conftest import Service, with_settings
 from tests.server.test_running import row, started
 
-UNSUPPORTED = {
+SUPPORTED = {
     "outbidEnabled": {"outbidEnabled": True},
     "onlyBidIfHighest": {"onlyBidIfHighest": True},
     "bidType": {"bidType": "trait", "traitType": "Hat", "traitValue": "Red"},
@@ -22,13 +22,23 @@ UNSUPPORTED = {
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("field", UNSUPPORTED)
-async def test_start_of_what_cannot_be_done_yet_is_400_and_stays_on_the_task(service: Service, field: str) -> None:
-    task_id = await service.new_task(**UNSUPPORTED[field])
+@pytest.mark.parametrize("field", SUPPORTED)
+async def test_every_kind_of_task_is_stored_and_started(service: Service, field: str) -> None:
+    task_id = await service.new_task(**SUPPORTED[field])
 
     answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
 
-    assert (answer.status, answer.names()) == (400, {field})
+    assert (answer.status, answer.json["isRunning"]) == (200, True)
+    assert answer.json["config"][field] == SUPPORTED[field][field]
+
+
+@pytest.mark.gen_test
+async def test_start_of_what_cannot_be_done_yet_is_400_and_stays_on_the_task(service: Service) -> None:
+    task_id = await service.new_task(quantity=2)
+
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
+
+    assert (answer.status, answer.names()) == (400, {"quantity"})
     task = (await service.ask("GET", f"/api/tasks/{task_id}")).json
     assert (task["isRunning"], task["lastError"]) == (False, "; ".join(answer.details))
     assert service.manager.settled == []
@@ -38,9 +48,9 @@ async def test_start_of_what_cannot_be_done_yet_is_400_and_stays_on_the_task(ser
 async def test_put_of_what_cannot_be_done_yet_does_not_break_a_running_task(service: Service) -> None:
     task_id = await started(service)
 
-    answer = await service.ask("PUT", f"/api/tasks/{task_id}", {"outbidEnabled": True})
+    answer = await service.ask("PUT", f"/api/tasks/{task_id}", {"quantity": 2})
 
-    assert (answer.status, answer.names()) == (400, {"outbidEnabled"})
+    assert (answer.status, answer.names()) == (400, {"quantity"})
     assert (row(task_id).revision, row(task_id).desired) == (1, "running")
 
 

@@ -1,0 +1,197 @@
+"""Whether bids may be placed: for everybody, for the caller, for one of the caller's tasks. The strictest holds.
+
+Workers obey the row from their next cycle on. The signer has states of its own and signs no bid that one of them
+forbids, whatever a worker believes. To tighten, the row is written first: a signer that is away keeps nobody from it,
+and is told when it is back. To loosen, the signer is told first and the row is written last: whatever fails in between,
+the stricter state is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable
+from typing import NamedTuple, cast
+
+from models import controls, tasks, users
+from models.controls import EVERYBODY, GLOBAL, REDUCE, RUN, SCOPES, STATES, TASK, USER, Control
+from models.users import User
+from server import json_out
+from server.base import MAX_ID, SignedIn
+from server.errors import ApiError, invalid, not_found
+from server.schemas.control import read_change
+from server.services import Services
+from wallet.client import SignerError
+from wallet.protocol import Scope, State
+
+REMIND_S = 30.0
+
+log = logging.getLogger(__name__)
+
+
+class Subject(NamedTuple):
+    """Whom a state is about: as the row names it, and as the signer does."""
+
+    scope: Scope
+    row_id: int
+    signer_name: str
+
+
+class Said(NamedTuple):
+    """What the signer has: the states that are not run, by scope and its name for the subject."""
+
+    states: dict[tuple[str, str], str]
+    has_halt_file: bool
+
+
+class ControlHandler(SignedIn):
+    """GET and PUT /api/control"""
+
+    async def get(self) -> None:
+        self.answer(await self._shown())
+
+    async def put(self) -> None:
+        given = self.json_object()
+        change, details = read_change(given)
+        if change.scope == TASK and change.task_id is not None:
+            self._refuse_foreign(change.task_id)
+        if details:
+            raise invalid(details)
+        if change.scope == GLOBAL and not users.is_admin(self.user.address, self.services.admins):
+            raise ApiError(403, "Only admins may set the global state")
+        subject = self._subject(change.scope, change.task_id)
+        state = cast(State, change.state)
+        former = state_of(subject)
+        if state == RUN or STATES.index(state) < STATES.index(former):
+            told = await self._loosen(subject, state, former)
+        else:
+            told = await self._tighten(subject, state)
+        self.answer(await self._shown() | {"signerTold": told})
+
+    def _refuse_foreign(self, task_id: int) -> None:
+        if not 0 < task_id <= MAX_ID or tasks.bidding_task(self.user.id, task_id) is None:
+            raise not_found()
+
+    def _subject(self, scope: str, task_id: int | None) -> Subject:
+        if scope == TASK and task_id is not None:
+            return Subject("task", task_id, str(task_id))
+        return Subject("user", self.user.id, self.user.address) if scope == USER else _ALL
+
+    async def _tighten(self, subject: Subject, state: State) -> bool:
+        controls.put(subject.scope, subject.row_id, state, self.user.id, self.now_ms)
+        try:
+            await follow(self.services, subject)
+        except SignerError as error:
+            log.warning("failed to tell the signer of %s on %s: %s", state, subject.scope, error)
+            return False
+        return True
+
+    async def _loosen(self, subject: Subject, state: State, former: str) -> bool:
+        """Raises ApiError: 409 when the state was changed meanwhile, 503 when the signer cannot be told."""
+        await self.ask_signer(lambda signer: signer.set_control(subject.scope, subject.signer_name, state))
+        is_mine = state_of(subject) == former
+        if is_mine:
+            controls.put(subject.scope, subject.row_id, state, self.user.id, self.now_ms)
+        # Somebody else may have told it the former state meanwhile. A failure leaves it as strict as that.
+        with contextlib.suppress(SignerError):
+            await follow(self.services, subject)
+        if not is_mine:
+            raise ApiError(409, "The state was changed at the same time", message="Nothing was loosened; look again.")
+        return True
+
+    async def _shown(self) -> dict[str, object]:
+        said = await _asked(self.services)
+        rows = {(row.scope, row.subject_id): row for row in controls.all_of(self.user.id)}
+        me = self._subject(USER, None)
+        general = [*_holding(_ALL, rows, said), *_holding(me, rows, said)]
+        if said is not None and said.has_halt_file:
+            general.append((REDUCE, GLOBAL))
+        own = []
+        for task in tasks.bidding_tasks(self.user.id):
+            subject = self._subject(TASK, task.id)
+            effective = _strictest([*general, *_holding(subject, rows, said)])
+            own.append({"taskId": task.id, **_entry(subject, rows, said), "effective": effective})
+        return {
+            "global": _entry(_ALL, rows, said),
+            "user": _entry(me, rows, said),
+            "tasks": own,
+            "effective": _strictest(general),
+            "haltFile": None if said is None else said.has_halt_file,
+        }
+
+
+_ALL = Subject("global", EVERYBODY, "")
+Rows = dict[tuple[str, int], Control]
+
+
+def state_of(subject: Subject) -> State:
+    """What the subject's row says at this moment."""
+    row = Control.get_or_none(Control.scope == subject.scope, Control.subject_id == subject.row_id)
+    return "run" if row is None else cast(State, row.state)
+
+
+async def follow(services: Services, subject: Subject) -> None:
+    """Tells the signer what the row says, until that is what the row says afterwards, too. Raises SignerError."""
+    told = None
+    while told != (state := state_of(subject)):
+        await _tell(services, subject, state)
+        told = state
+
+
+async def _tell(services: Services, subject: Subject, state: State) -> None:
+    await services.signer(lambda signer: signer.set_control(subject.scope, subject.signer_name, state))
+
+
+async def remind_signer(services: Services) -> None:
+    """Tells the signer of every row that is stricter than what it has: it was away, or has lost its file."""
+    strict = [subject for row in Control.select().where(Control.state != RUN) if (subject := _subject_of(row))]
+    said = await _asked(services) if strict else None
+    if said is None:
+        return
+    for subject in strict:
+        known = said.states.get((subject.scope, subject.signer_name), RUN)
+        if STATES.index(known) < STATES.index(state_of(subject)):
+            with contextlib.suppress(SignerError):
+                await follow(services, subject)
+                log.info("the signer was told again of %s on %s", subject.scope, subject.row_id)
+
+
+def _subject_of(row: Control) -> Subject | None:
+    if row.scope == GLOBAL:
+        return _ALL
+    if row.scope == TASK:
+        return Subject("task", row.subject_id, str(row.subject_id))
+    user = User.get_or_none(User.id == row.subject_id)
+    return None if user is None else Subject("user", user.id, user.address)
+
+
+async def _asked(services: Services) -> Said | None:
+    """What the signer has; None when it cannot be asked, which says nothing about what it has."""
+    try:
+        found = await services.signer(lambda signer: signer.controls())
+    except SignerError:
+        return None
+    return Said({(each.scope, each.subject): each.state for each in found.states}, found.has_halt_file)
+
+
+def _held(subject: Subject, rows: Rows, said: Said | None) -> tuple[str, str | None]:
+    """The row's state and the signer's."""
+    row = rows.get((subject.scope, subject.row_id))
+    signer = None if said is None else said.states.get((subject.scope, subject.signer_name), RUN)
+    return RUN if row is None else row.state, signer
+
+
+def _holding(subject: Subject, rows: Rows, said: Said | None) -> list[tuple[str, str]]:
+    """What there is of (state, scope) about the subject."""
+    return [(state, subject.scope) for state in _held(subject, rows, said) if state is not None]
+
+
+def _entry(subject: Subject, rows: Rows, said: Said | None) -> dict[str, object]:
+    state, signer = _held(subject, rows, said)
+    row = rows.get((subject.scope, subject.row_id))
+    return {"state": state, "signerState": signer, "setAt": None if row is None else json_out.iso(row.set_ms)}
+
+
+def _strictest(found: Iterable[tuple[str, str]]) -> dict[str, str]:
+    state, scope = max(found, key=lambda each: (STATES.index(each[0]), -SCOPES.index(each[1])))
+    return {"state": state, "scope": scope}

@@ -1,0 +1,33 @@
+"""The operations on what holds all bids back."""
+
+from __future__ import annotations
+
+from server.openapi.operation import INVALID, Operation, one
+from server.schemas import control
+
+_TAG = "control"
+
+OPERATIONS = {
+    "GET /api/control": Operation(
+        id="getControl",
+        tag=_TAG,
+        summary="Whether my bids may be placed",
+        success=one(control.Controls, "The states that apply to me; the strictest holds."),
+    ),
+    "PUT /api/control": Operation(
+        id="setControl",
+        tag=_TAG,
+        summary="Stop placing bids, cancel all of them, or go on",
+        text=f"{control.STATE_TEXT} It holds from the next cycle of every worker on, at most 30 s later, and survives "
+        "restarts. A stricter state is stored even while the signer is away.",
+        body=control.ControlChange,
+        success=one(control.ControlsChanged, "It is stored."),
+        errors={
+            400: INVALID,
+            403: "The global state is for admins.",
+            404: "There is no such task, or it is somebody else's.",
+            409: "It was changed at the same time; nothing was loosened.",
+            503: "The signer cannot be told, so nothing was loosened.",
+        },
+    ),
+}

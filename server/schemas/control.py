@@ -1,0 +1,88 @@
+"""Whether bids may be placed: what a caller asks for and is answered."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from models.controls import GLOBAL, SCOPES, STATES, TASK, USER
+from server.schemas.answers import Answer
+from server.schemas.plain import Body, one_of, or_null, read, whole
+
+State = Literal["run", "reduce", "halt"]
+STATE_TEXT = "run places bids, reduce only cancels, halt cancels everything."
+
+
+def _required(schema: dict[str, Any]) -> None:
+    for name in ("scope", "state", "taskId"):
+        schema["properties"][name].pop("default", None)
+    schema["required"] = ["scope", "state"]
+
+
+class ControlChange(Body):
+    """A state for everybody (`global`, for admins), for the caller (`user`) or for one of the caller's tasks."""
+
+    model_config = ConfigDict(json_schema_extra=_required)
+
+    scope: Annotated[str, one_of(SCOPES)] = ""
+    task_id: Annotated[int | None, or_null(whole, int), Field(description="With scope `task`, and only then.")] = None
+    state: Annotated[str, one_of(STATES), Field(description=STATE_TEXT)] = ""
+
+
+def read_change(given: dict[str, Any]) -> tuple[ControlChange, list[str]]:
+    """The change that `given` (a JSON object) asks for, and everything wrong with it as details."""
+    change, faults = read(ControlChange, given)
+    named = {name for name, _ in faults}
+    faults += [(name, "is required") for name in ("scope", "state") if name not in given and name not in named]
+    if change.scope == TASK and change.task_id is None and "taskId" not in named:
+        faults.append(("taskId", "is required with scope task"))
+    elif change.scope in (GLOBAL, USER) and change.task_id is not None:
+        faults.append(("taskId", "is for scope task only"))
+    return change, [f"{name}: {text}" for name, text in faults]
+
+
+class ScopeState(Answer):
+    """The state of one scope: what is set here, and what the signer has."""
+
+    state: Annotated[State, Field(description="What workers obey from their next cycle on.")]
+    signer_state: Annotated[State | None, Field(description="What the signer has; null when it cannot be asked.")]
+    set_at: Annotated[datetime | None, Field(description="Since when; null when it was never set.")]
+
+
+class EffectiveState(Answer):
+    """The strictest of what applies, and the widest scope that says so."""
+
+    state: State
+    scope: Literal["global", "user", "task"]
+
+
+class TaskState(ScopeState):
+    """The state of one of the caller's bidding tasks."""
+
+    task_id: int
+    effective: EffectiveState
+
+
+class Controls(Answer):
+    """Whether bids may be placed. Of everything that applies to a task the strictest holds."""
+
+    # Named as it is answered: `global` is no name for a field of a class.
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    global_: Annotated[ScopeState, Field(alias="global")]
+    user: ScopeState
+    tasks: Annotated[list[TaskState], Field(description="Every bidding task of the caller, oldest first.")]
+    effective: Annotated[EffectiveState, Field(description="What holds for the caller's tasks in general.")]
+    halt_file: Annotated[
+        bool | None, Field(description="Whether the operator's halt file is there: no bid is signed. Null: not known.")
+    ]
+
+
+class ControlsChanged(Controls):
+    """The states after a change."""
+
+    signer_told: Annotated[
+        bool, Field(description="False: the signer is away; workers obey all the same, and it is told when it is back.")
+    ]

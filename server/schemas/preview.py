@@ -1,0 +1,101 @@
+"""What a preview is asked and answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from server.schemas.answers import Answer, Price
+from server.schemas.bid_config import BidConfigFields
+from server.schemas.control import EffectiveState
+from server.schemas.plain import SATS
+from server.schemas.task_bodies import describe_preview
+
+Reason = Annotated[str, Field(description="A code of docs/reasons.md.")]
+Count = Annotated[int, Field(ge=0)]
+
+
+class TaskPreview(BidConfigFields):
+    """The config of a new bidding task; or, with `taskId`, changes to that task's config as PUT takes them.
+
+    Without `taskId` the slug is required, and a task of the caller's for the same slug is the one that is meant.
+    """
+
+    model_config = ConfigDict(json_schema_extra=describe_preview)
+
+    task_id: Annotated[int | None, Field(ge=1, description="The caller's task that is to be changed.")] = None
+
+
+class PlannedRung(Answer):
+    """What becomes of one rung; 0 is the top."""
+
+    rung: Count
+    price: Annotated[SATS | None, Field(description="Sats of the whole order; null when none could be computed.")]
+    quantity: Annotated[float | None, Field(description="Items or tokens of the bid here; null when there is none.")]
+    reason: Reason
+    detail: Annotated[str, Field(description="What is behind the reason, if more can be said.")]
+    order: Annotated[int | None, Field(description="The task's open order that holds the rung, or is renewed.")]
+
+
+class PlannedCancel(Answer):
+    """A live bid of the task that would be cancelled."""
+
+    order: int
+    price: SATS
+    reason: Reason
+    hard: Annotated[bool, Field(description="It must go whatever else happens.")]
+
+
+class PreviewedMarket(Answer):
+    """The book without the caller's own orders."""
+
+    taken_at: datetime
+    asks: Count
+    own_asks: Annotated[int, Field(ge=0, description="The caller's own listings, which are left out.")]
+    lowest_ask: Price | None
+    trait_asks: Annotated[int | None, Field(ge=0, description="Asks known to have the trait; null: not told.")]
+    bids: Annotated[int | None, Field(ge=0, description="Competing bids; null when the config does not need them.")]
+    highest_bid: Price | None
+    median: Annotated[Price | None, Field(description="Of the last hour's references; null in a cold start.")]
+    samples: Count
+
+
+class PreviewLimits(Answer):
+    """What the task may hold; null is no limit."""
+
+    task_total: SATS | None
+    exposure: Annotated[int, Field(description="What the plan leaves to this task, its own open orders included.")]
+    bids: Annotated[int, Field(ge=0, description="Bids a task may have under the plan.")]
+    fills: Count | None
+    spend: SATS | None
+    hold: Annotated[str | None, Field(description="Why nothing is placed for a while, after fills.")]
+
+
+class CallsPerMonth(Answer):
+    """About how often marketplaces are asked in 30 days, were nothing shared with other tasks."""
+
+    reads: Count
+    writes: Annotated[int, Field(ge=0, description="Renewals of the planned bids, if the market stood still.")]
+
+
+class Preview(Answer):
+    """The plan for a config on the market of this moment. Nothing was placed or cancelled."""
+
+    task_id: Annotated[int | None, Field(description="The task whose open orders were counted in; null: a new one.")]
+    rungs: list[PlannedRung]
+    cancels: list[PlannedCancel]
+    total: Annotated[int, Field(ge=0, description="Sats of all bids that would be placed.")]
+    reference: Annotated[Price | None, Field(description="What the range hangs on; null when there is none.")]
+    raw_reference: Annotated[Price | None, Field(description="The same before it was held against the last hour.")]
+    marks: Annotated[list[Reason], Field(description="What holds for the whole plan.")]
+    market: PreviewedMarket | None
+    balance: Annotated[SATS | None, Field(description="Of the bidding wallet; null when it is not known.")]
+    fee_reserve: Annotated[SATS | None, Field(description="Kept for the fees of one purchase; null: not known.")]
+    exposure: Annotated[int, Field(ge=0, description="Sats of all open orders of the caller.")]
+    limits: PreviewLimits
+    control: Annotated[EffectiveState, Field(description="The plan does not heed it: it shows what `run` would do.")]
+    refusal: Annotated[str | None, Field(description="Why the caller may not run tasks now.")]
+    errors: Annotated[list[str], Field(description="What could not be read and was done without.")]
+    calls_per_month: CallsPerMonth

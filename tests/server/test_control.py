@@ -1,0 +1,253 @@
+"""Run, reduce and halt: who may set what, what is shown, and what holds when the signer is away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tornado.ioloop import IOLoop
+
+from models import controls
+from models.controls import EVERYBODY
+from models.tasks import BiddingTask
+from server.control import remind_signer
+from tests.server.api import START_MS, new_user, token_of
+from tests.server.conftest import ADMIN, OWNER, Service, with_settings
+
+NOW = "2025-11-20T12:00:00.000Z"
+
+
+async def put(service: Service, scope: str, state: str, task_id: int | None = None) -> Any:
+    more = {} if task_id is None else {"taskId": task_id}
+    return await service.ask("PUT", "/api/control", {"scope": scope, "state": state, **more})
+
+
+def row(service: Service, task_id: int = 0) -> str:
+    return controls.effective(service.user_id, task_id).state
+
+
+async def signer_dies(service: Service) -> None:
+    await service.signer.stop()
+
+
+@pytest.mark.gen_test
+async def test_nothing_set_is_run_everywhere(service: Service) -> None:
+    task_id = await service.new_task()
+
+    answer = await service.ask("GET", "/api/control")
+
+    run = {"state": "run", "signerState": "run", "setAt": None}
+    everywhere = {"state": "run", "scope": "global"}
+    assert answer.json == {
+        "global": run,
+        "user": run,
+        "tasks": [{"taskId": task_id, **run, "effective": everywhere}],
+        "effective": everywhere,
+        "haltFile": False,
+    }
+
+
+@pytest.mark.gen_test
+async def test_a_state_goes_to_the_row_and_to_the_signer(service: Service) -> None:
+    task_id = await service.new_task()
+
+    task = await put(service, "task", "halt", task_id)
+    user = await put(service, "user", "reduce")
+
+    assert (task.status, user.status, user.json["signerTold"]) == (200, 200, True)
+    assert service.signer.told == [("task", str(task_id), "halt"), ("user", OWNER, "reduce")]
+    assert user.json["user"] == {"state": "reduce", "signerState": "reduce", "setAt": NOW}
+    assert user.json["effective"] == {"state": "reduce", "scope": "user"}
+    [shown] = user.json["tasks"]
+    assert (shown["state"], shown["effective"]) == ("halt", {"state": "halt", "scope": "task"})
+    assert row(service, task_id) == "halt"
+
+
+@pytest.mark.gen_test
+@with_settings(admins=frozenset({ADMIN}))
+async def test_only_admins_hold_everybody_and_others_see_it(service: Service) -> None:
+    admin = token_of(new_user(ADMIN))
+
+    refused = await put(service, "global", "halt")
+    answer = await service.api("PUT", "/api/control", {"scope": "global", "state": "halt"}, token=admin)
+    seen = await service.ask("GET", "/api/control")
+
+    assert (refused.status, refused.json) == (403, {"error": "Only admins may set the global state"})
+    assert (answer.status, service.signer.told) == (200, [("global", "", "halt")])
+    assert seen.json["effective"] == {"state": "halt", "scope": "global"}
+    assert controls.Control.get().subject_id == EVERYBODY
+
+
+@pytest.mark.gen_test
+async def test_a_user_sees_and_sets_nobody_elses(service: Service) -> None:
+    task_id = await service.new_task()
+    await put(service, "user", "halt")
+    await put(service, "task", "halt", task_id)
+    body = {"scope": "task", "taskId": task_id, "state": "run"}
+
+    other = await service.api("GET", "/api/control", token=service.other_token)
+    foreign = await service.api("PUT", "/api/control", body, token=service.other_token)
+    spoilt = await service.api("PUT", "/api/control", body | {"state": "x"}, token=service.other_token)
+
+    assert (other.json["tasks"], other.json["effective"]["state"]) == ([], "run")
+    assert (foreign.status, spoilt.status) == (404, 404), "404 comes before 400"
+    assert row(service, task_id) == "halt"
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({}, {"scope", "state"}),
+        ({"scope": "task", "state": "halt"}, {"taskId"}),
+        ({"scope": "user", "state": "halt", "taskId": 1}, {"taskId"}),
+        ({"scope": "user", "state": "stop"}, {"state"}),
+        ({"scope": "all", "state": "run", "more": 1}, {"scope", "more"}),
+        ({"scope": "task", "state": "run", "taskId": "1"}, {"taskId"}),
+        ({"scope": "task", "state": "run", "taskId": 1.5}, {"taskId"}),
+        ({"scope": "task", "state": "run", "taskId": True}, {"taskId"}),
+    ],
+)
+async def test_what_is_wrong_is_told_at_once(service: Service, body: dict[str, Any], fields: set[str]) -> None:
+    await service.new_task()
+
+    answer = await service.ask("PUT", "/api/control", body)
+
+    assert (answer.status, answer.names()) == (400, fields)
+    assert service.signer.told == []
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("task_id", [0, -1, 999, 2**63, 10**30])
+async def test_a_task_that_no_row_can_be_is_404(service: Service, task_id: int) -> None:
+    answer = await put(service, "task", "halt", task_id)
+
+    assert (answer.status, answer.json) == (404, {"error": "Not found"})
+
+
+@pytest.mark.gen_test
+async def test_a_deleted_task_is_404_and_not_shown(service: Service) -> None:
+    task_id = await service.new_task()
+    BiddingTask.update(deleted_ms=1).execute()
+
+    assert (await put(service, "task", "halt", task_id)).status == 404
+    assert (await service.ask("GET", "/api/control")).json["tasks"] == []
+
+
+@pytest.mark.gen_test
+async def test_without_a_signer_stricter_is_stored_and_looser_is_refused(service: Service) -> None:
+    await put(service, "user", "reduce")
+    await signer_dies(service)
+
+    halted = await put(service, "user", "halt")
+    loosened = await put(service, "user", "run")
+    reduced = await put(service, "user", "reduce")
+
+    assert (halted.status, halted.json["signerTold"]) == (200, False)
+    assert halted.json["user"] == {"state": "halt", "signerState": None, "setAt": NOW}
+    assert (halted.json["effective"]["state"], halted.json["haltFile"]) == ("halt", None)
+    assert (loosened.status, reduced.status) == (503, 503)
+    assert row(service) == "halt"
+
+
+@pytest.mark.gen_test
+async def test_a_locked_signer_takes_it_all_the_same(service: Service) -> None:
+    service.signer.state = "locked"
+
+    halted, running = await put(service, "user", "halt"), await put(service, "user", "run")
+
+    assert (halted.json["signerTold"], running.json["signerTold"]) == (True, True)
+    assert (row(service), service.signer.controls) == ("run", {})
+
+
+@pytest.mark.gen_test
+async def test_to_tighten_the_row_is_first_and_to_loosen_it_is_last(service: Service) -> None:
+    rows: list[tuple[str, str]] = []
+    service.signer.before_control = lambda state: rows.append((state, row(service)))
+
+    await put(service, "user", "halt")
+    await put(service, "user", "reduce")
+    await put(service, "user", "run")
+
+    assert rows[0] == ("halt", "halt")
+    assert ("reduce", "halt") in rows and ("run", "reduce") in rows
+    assert (row(service), service.signer.controls) == ("run", {})
+
+
+@pytest.mark.gen_test
+async def test_a_halt_that_comes_while_another_loosens_wins(service: Service) -> None:
+    await put(service, "user", "reduce")
+
+    def halt_meanwhile(state: str) -> None:
+        if state == "run":
+            controls.put("user", service.user_id, "halt", None, START_MS)
+
+    service.signer.before_control = halt_meanwhile
+    answer = await put(service, "user", "run")
+
+    assert (answer.status, answer.json["error"]) == (409, "The state was changed at the same time")
+    assert (row(service), service.signer.controls) == ("halt", {("user", OWNER): "halt"})
+
+
+@pytest.mark.gen_test
+async def test_the_signer_is_told_what_the_row_says_in_the_end(service: Service) -> None:
+    def halt_meanwhile(state: str) -> None:
+        if state == "reduce":
+            controls.put("user", service.user_id, "halt", None, START_MS)
+
+    service.signer.before_control = halt_meanwhile
+    answer = await put(service, "user", "reduce")
+
+    assert (answer.json["user"]["state"], answer.json["user"]["signerState"]) == ("halt", "halt")
+
+
+@pytest.mark.gen_test
+async def test_what_only_the_signer_has_counts_too(service: Service) -> None:
+    task_id = await service.new_task()
+    service.signer.controls = {("task", str(task_id)): "halt"}
+    service.signer.has_halt_file = True
+
+    seen = (await service.ask("GET", "/api/control")).json
+
+    assert (seen["haltFile"], seen["effective"]) == (True, {"state": "reduce", "scope": "global"})
+    [task] = seen["tasks"]
+    assert (task["state"], task["signerState"], task["effective"]["state"]) == ("run", "halt", "halt")
+
+
+@pytest.mark.gen_test
+async def test_a_signer_that_was_away_or_lost_its_file_is_reminded(service: Service) -> None:
+    task_id = await service.new_task()
+    await signer_dies(service)
+    await put(service, "user", "halt")
+    await put(service, "task", "reduce", task_id)
+    controls.put("global", EVERYBODY, "reduce", None, START_MS)
+    services = service.app.settings["services"]
+    await remind_signer(services)  # it is still away
+    await service.signer.start()
+
+    await remind_signer(services)
+    told = {("global", ""): "reduce", ("user", OWNER): "halt", ("task", str(task_id)): "reduce"}
+    assert service.signer.controls == told
+    service.signer.told.clear()
+    await remind_signer(services)
+
+    assert service.signer.told == [], "it knows"
+
+
+@pytest.mark.gen_test
+async def test_a_signer_that_is_stricter_is_left_so(service: Service) -> None:
+    await put(service, "user", "reduce")
+    service.signer.controls[("user", OWNER)] = "halt"
+    service.signer.told.clear()
+
+    await remind_signer(service.app.settings["services"])
+
+    assert service.signer.told == []
+
+
+def test_states_survive_the_server(service: Service, io_loop: IOLoop) -> None:
+    io_loop.run_sync(lambda: put(service, "user", "halt"))
+
+    assert [(each.scope, each.state, each.by_user) for each in controls.all_of(service.user_id)] == [
+        ("user", "halt", service.user_id)
+    ]

@@ -1,0 +1,320 @@
+"""What a preview answers: the plan a worker would make of the same market, and nothing done."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from markets.base import AskBook, Balance, NotFound, NotSupported, OwnBid, OwnBids, Unavailable
+from models import controls, orders, users
+from models.orders import Order
+from models.tasks import BiddingTask
+from strategy.book import Ask
+from strategy.config import BidConfig
+from tests.server import peers
+from tests.server.api import START_MS, token_of
+from tests.server.conftest import OWNER, Service
+from tests.server.peers import keys_of
+from tests.server.test_running import open_order
+from tests.workers_cycle.fakes import KEYS, ask, bid
+from tests.workers_cycle.world import CATS, World
+
+EXAMPLE = {"slug": "goosinals", "hardcapSats": 100_000}
+
+
+def listed(price: int, maker: str = "seller") -> Ask:
+    return Ask(f"ask-{price}", price, Decimal(1), Decimal(price), maker)
+
+
+def with_floor(service: Service, *prices: int) -> None:
+    service.gateway.answers["asks"] = AskBook(tuple(listed(price) for price in prices), START_MS)
+    service.gateway.answers["balance"] = Balance("bc1qbidding", 10_000_000, START_MS)
+
+
+async def preview(service: Service, **config: Any) -> Any:
+    return await service.ask("POST", "/api/tasks/preview", config)
+
+
+def prices(answer: Any) -> list[tuple[int | None, str]]:
+    assert answer.status == 200, answer.text
+    return [(rung["price"], rung["reason"]) for rung in answer.json["rungs"]]
+
+
+@pytest.mark.gen_test
+async def test_the_first_worked_example(service: Service) -> None:
+    with_floor(service, 100_000, 120_000)
+
+    answer = await preview(service, **EXAMPLE)
+
+    assert prices(answer) == [(price, "place") for price in (75_000, 60_000, 45_000, 30_000, 15_000)]
+    assert {rung["quantity"] for rung in answer.json["rungs"]} == {1}
+    told = {
+        name: answer.json[name] for name in ("total", "reference", "rawReference", "marks", "balance", "feeReserve")
+    }
+    assert told == {
+        "total": 225_000,
+        "reference": 100_000,
+        "rawReference": 100_000,
+        "marks": ["cold_start"],
+        "balance": 10_000_000,
+        "feeReserve": 1_000,
+    }
+    assert (answer.json["taskId"], answer.json["cancels"], answer.json["errors"]) == (None, [], [])
+    assert answer.json["market"] == {
+        "takenAt": "2025-11-20T12:00:00.000Z",
+        "asks": 2,
+        "ownAsks": 0,
+        "lowestAsk": 100_000,
+        "traitAsks": None,
+        "bids": None,
+        "highestBid": None,
+        "median": None,
+        "samples": 0,
+    }
+    assert answer.json["callsPerMonth"] == {"reads": 216_000, "writes": 20_853}
+
+
+@pytest.mark.gen_test
+async def test_nothing_is_placed_or_written(service: Service) -> None:
+    with_floor(service, 100_000)
+
+    await preview(service, **EXAMPLE)
+
+    assert (Order.select().count(), BiddingTask.select().count()) == (0, 0)
+    assert {request["verb"] for request in service.gateway.asked}.isdisjoint({"place", "cancel", "fence", "challenge"})
+    assert service.manager.settled == []
+
+
+@pytest.mark.gen_test
+async def test_limits_skip_rungs_and_say_so(service: Service) -> None:
+    with_floor(service, 100_000)
+
+    total = await preview(service, **EXAMPLE, maxBidTotal=150_000)
+    fills = await preview(service, **EXAMPLE, maxFills=2, spendCapSats=200_000)
+
+    assert prices(total) == [
+        (75_000, "place"),
+        (60_000, "place"),
+        (45_000, "task_total"),
+        (30_000, "task_total"),
+        (15_000, "place"),
+    ]
+    assert total.json["limits"] == {
+        "taskTotal": 150_000,
+        "exposure": 50_000_000,
+        "bids": 20,
+        "fills": None,
+        "spend": None,
+        "hold": None,
+    }
+    assert [reason for _, reason in prices(fills)] == ["place", "place"] + ["max_fills"] * 3
+    assert (fills.json["limits"]["fills"], fills.json["limits"]["spend"]) == (2, 200_000)
+
+
+@pytest.mark.gen_test
+async def test_own_listings_are_no_floor(service: Service) -> None:
+    with_floor(service, 100_000)
+    book = (listed(50_000, keys_of(OWNER)["vault"]), listed(60_000, OWNER), listed(100_000))
+    service.gateway.answers["asks"] = AskBook(book, START_MS)
+
+    answer = await preview(service, **EXAMPLE)
+
+    assert (answer.json["reference"], answer.json["market"]["ownAsks"]) == (100_000, 2)
+
+
+@pytest.mark.gen_test
+async def test_a_task_on_the_slug_keeps_its_bids(service: Service) -> None:
+    with_floor(service, 100_000)
+    task_id = await service.new_task()
+    order = open_order(service, task_id, 3)
+
+    same = await preview(service, **EXAMPLE)
+    other = await preview(service, **EXAMPLE | {"slug": "other"}, bidCount=1)
+
+    assert prices(same)[3] == (30_000, "kept")
+    assert (same.json["taskId"], same.json["rungs"][3]["order"], same.json["rungs"][3]["quantity"]) == (
+        task_id,
+        order.id,
+        1,
+    )
+    assert (same.json["total"], same.json["exposure"]) == (195_000, 30_000)
+    assert same.json["limits"]["exposure"] == 50_000_000, "its own bids are not taken off"
+    assert (other.json["taskId"], other.json["limits"]["exposure"]) == (None, 50_000_000 - 30_000)
+
+
+@pytest.mark.gen_test
+async def test_a_change_of_a_task_is_previewed_on_what_it_has(service: Service) -> None:
+    with_floor(service, 100_000)
+    task_id = await service.new_task(bidCount=1)
+    order = open_order(service, task_id, 3)
+    before = await service.ask("GET", f"/api/tasks/{task_id}")
+
+    answer = await preview(service, taskId=task_id, bidMode="fixed", bidFixedLow=20_000, bidFixedHigh=20_000)
+    moved = await preview(service, taskId=task_id, slug="elsewhere")
+
+    assert prices(answer) == [(20_000, "place")]
+    assert answer.json["cancels"] == [{"order": order.id, "price": 30_000, "reason": "above_range", "hard": True}]
+    assert (moved.json["taskId"], moved.json["cancels"]) == (task_id, []), "it counts until it is gone"
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).json == before.json
+
+
+@pytest.mark.gen_test
+async def test_a_task_of_somebody_else_is_404_before_400(service: Service) -> None:
+    task_id = await service.new_task()
+    body = {"taskId": task_id, "bidCount": 0}
+
+    other = await service.api("POST", "/api/tasks/preview", body, token=service.other_token)
+    owner = await preview(service, **body)
+
+    assert (other.status, owner.status, owner.names()) == (404, 400, {"bidCount"})
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("config", "fields"),
+    [
+        ({}, {"slug", "hardcapSats"}),
+        ({"slug": "a", "hardcapSats": 1, "taskId": "7"}, {"taskId"}),
+        ({"slug": "a", "hardcapSats": 1, "taskId": 0, "more": 1}, {"taskId", "more"}),
+        ({"slug": "a", "hardcapSats": 1, "quantity": 2}, {"quantity"}),
+        ({"slug": "a b", "bidCount": 101}, {"slug", "bidCount", "hardcapSats"}),
+    ],
+)
+async def test_what_create_or_start_refuse_is_400_without_a_look(
+    service: Service, config: dict[str, Any], fields: set[str]
+) -> None:
+    answer = await preview(service, **config)
+
+    assert (answer.status, answer.names()) == (400, fields)
+    assert service.gateway.asked == []
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("verb", ["asks", "bids", "own_bids", "profile"])
+async def test_a_market_that_cannot_be_read_is_502(service: Service, verb: str) -> None:
+    with_floor(service, 100_000)
+    service.gateway.answers[verb] = Unavailable("the venue does not answer")
+
+    answer = await preview(service, **EXAMPLE, outbidEnabled=True)
+
+    assert answer.status == 502
+    assert answer.json == {"error": "The marketplace cannot be read", "message": "the venue does not answer"}
+
+
+@pytest.mark.gen_test
+async def test_an_unknown_slug_is_404_and_an_empty_one_says_no_reference(service: Service) -> None:
+    unknown = await preview(service, **EXAMPLE | {"slug": "nobody-knows"})
+    empty = await preview(service, **EXAMPLE | {"slug": "empty"}, bidCount=1)
+
+    assert (unknown.status, unknown.json) == (404, {"error": "The marketplace does not know this slug"})
+    assert (prices(empty), empty.json["reference"]) == ([(None, "no_reference")], None)
+
+
+@pytest.mark.gen_test
+async def test_a_rune_without_a_data_provider_is_502_and_says_why(service: Service) -> None:
+    service.gateway.answers["rune_asks"] = NotSupported("BIDKEEPER_UNISAT_URL is not set")
+
+    answer = await preview(service, slug="DOG", type="rune", hardcapSats=1_000)
+
+    assert (answer.status, answer.json["message"]) == (502, "BIDKEEPER_UNISAT_URL is not set")
+
+
+@pytest.mark.gen_test
+async def test_what_is_done_without_is_told(service: Service) -> None:
+    with_floor(service, 100_000)
+    service.gateway.answers["balance"] = NotFound("there is no bidding wallet yet")
+    service.gateway.answers["fees"] = Unavailable("down")
+
+    answer = await preview(service, **EXAMPLE, bidCount=1)
+
+    assert [reason for _, reason in prices(answer)] in (["balance_unknown"], ["fee_unknown"])
+    assert (answer.json["balance"], answer.json["feeReserve"]) == (None, None)
+    assert answer.json["errors"] == [
+        "failed to read the balance: there is no bidding wallet yet",
+        "failed to read the fee rates: down",
+    ]
+
+
+@pytest.mark.gen_test
+async def test_control_and_plan_are_told_and_not_planned_in(service: Service) -> None:
+    with_floor(service, 100_000)
+    controls.put("user", service.user_id, "halt", None, START_MS)
+    users.set_plan(service.user_id, "beta", START_MS, START_MS)
+
+    answer = await preview(service, **EXAMPLE, bidCount=1)
+
+    assert prices(answer) == [(75_000, "place")]
+    assert answer.json["control"] == {"state": "halt", "scope": "user"}
+    assert answer.json["refusal"] == "plan expired"
+
+
+@pytest.mark.gen_test
+async def test_bids_of_the_wallet_that_nobody_explains_count(service: Service) -> None:
+    with_floor(service, 100_000)
+    task_id = await service.new_task(slug="other")
+    order = open_order(service, task_id, 3)
+    Order.update(wallet=keys_of(OWNER)["payment"]).execute()
+    known = OwnBid("v1", "other", "ordinals", 30_000, None, order.expires_ms, None)
+    stray = OwnBid("v2", "other", "ordinals", 500_000, None, 7, None)
+    service.gateway.answers["own_bids"] = OwnBids((known, stray), START_MS)
+
+    answer = await preview(service, **EXAMPLE)
+
+    assert answer.json["limits"]["exposure"] == 50_000_000 - 30_000 - 500_000
+
+
+LIVE: dict[str, tuple[BidConfig, dict[str, Any]]] = {
+    "a ladder": (CATS, {}),
+    "outbid": (replace(CATS, outbid_enabled=True, bid_count=3), {"outbidEnabled": True, "bidCount": 3}),
+    "only the highest": (replace(CATS, only_bid_if_highest=True), {"onlyBidIfHighest": True}),
+    "a trait": (
+        replace(CATS, bid_type="trait", trait_type="Hat", trait_value="Red"),
+        {"bidType": "trait", "traitType": "Hat", "traitValue": "Red"},
+    ),
+    "little room": (replace(CATS, max_bid_total=130_000), {"maxBidTotal": 130_000}),
+    "a dry run": (replace(CATS, dry_run=True), {"dryRun": True}),
+}
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("case", LIVE)
+async def test_a_worker_plans_what_the_preview_said(
+    service: Service, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    config, fields = LIVE[case]
+    world = World()
+    market = world.market
+    market.asks_ = [ask(100_000), ask(101_000)]
+    market.bids_, market.trait_bids_ = [bid(52_000), bid(61_500)], [bid(57_000, "bc1qthird")]
+    market.trait_asks_ = [ask(140_000)]
+    service.clock.ms = world.clock.now_ms
+    token = token_of(world.user, service.clock.ms)
+    monkeypatch.setattr(peers, "keys_of", lambda user: asdict(KEYS))
+    for verb in ("asks", "bids", "own_bids", "balance", "fees", "floors", "profile"):
+        service.gateway.answers[verb] = _answering(getattr(market, verb), verb)
+    body = {"slug": "cats", "hardcapSats": 100_000} | fields
+
+    before = await service.api("POST", "/api/tasks/preview", body, token=token)
+    task = world.task(config)
+    world.bidder(task).cycle()
+    service.clock.ms = world.clock.now_ms
+    after = await service.api("POST", "/api/tasks/preview", body, token=token)
+
+    live = world.detail(task)
+    assert prices(before) == [(rung["price_sats"], rung["reason"]) for rung in live["rungs"]]
+    assert before.json["total"] == sum(order.price_sats for order in orders.open_orders(task)) > 0
+    assert str(before.json["reference"]) == live["seen"]["reference"]
+    assert (after.json["taskId"], after.json["total"], after.json["cancels"]) == (task, 0, [])
+    assert [reason for _, reason in prices(after)].count("kept") == len(orders.open_orders(task))
+
+
+def _answering(ask_market: Any, verb: str) -> Any:
+    def answer(**args: Any) -> Any:
+        if "trait" in args:
+            args["trait"] = tuple(args["trait"])
+        return ask_market(**args, **({} if verb == "profile" else {"max_age_s": 0}))
+
+    return answer
