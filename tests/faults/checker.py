@@ -1,94 +1,341 @@
-"""Joins what the marketplace accepted with what the ledger knows, and names every way in which they disagree."""
+"""Joins what the venue took with ledger, audit log, cycles and task logs, and names every way in which they disagree.
+
+Each check is one function over the evidence; what it finds, it says in words that begin with the check's name. None
+finds anything about a service that keeps its promises.
+"""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections import Counter
-from pathlib import Path
-from typing import Any
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from hashlib import sha256
+from itertools import pairwise
 
-Event = dict[str, Any]
+from strategy.config import BidConfig
+from tests.faults.evidence import Bid, Evidence, Row, bids
+from wallet.audit import FIRST
 
-
-def orders_of(data_dir: Path) -> list[dict[str, Any]]:
-    """All rows of the ledger, read without disturbing its writers."""
-    with sqlite3.connect(f"file:{data_dir / 'bidkeeper.db'}?mode=ro", uri=True, timeout=30) as connection:
-        connection.row_factory = sqlite3.Row
-        rows = [dict(row) for row in connection.execute("SELECT * FROM orders")]
-    connection.close()
-    return rows
-
-
-def fingerprint(event: Event) -> tuple[str, int]:
-    """Wallet and signed expiry of an accepted bid, as its signed text has them."""
-    parts = event["message"].split(":")
-    return parts[0], int(parts[5])
+OPEN_END = 1 << 62
+LATE_MS = 15_000  # from a signature until its bid arrives: a deadline of 10 s, and a slow venue's last steps
+BOOK_AGE_MS = 30_000  # how old the book may be on which a bid is placed, its way to the venue included
+SETTLED_MS = 60_000  # after a bid's end at the venue, until the ledger must know of it
 
 
-def placed(history: list[Event]) -> list[Event]:
-    """The bids that came through the dialect, with a signature."""
-    return [event for event in history if event["event"] == "accepted" and event["kind"] == "bid" and event["message"]]
+class Joined:
+    """The evidence with its bids, and each bid's order."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.bids = bids(evidence.history)
+        if evidence.accepted_twice:
+            # What the venue made of one bid of ours counts once.
+            self.bids = list({bid.mark: bid for bid in reversed(self.bids)}.values())[::-1]
+        self.orders = [_as_of(row, evidence.as_of_ms) for row in evidence.orders]
+        self.order_of_mark = {(row["wallet"], row["expires_ms"]): row for row in self.orders if not row["dry_run"]}
+        self.order_of_intent = {row["intent"]: row for row in self.orders}
+        self.signed = {line["intent"]: line for line in evidence.audit if line["operation"] == "bid"}
+
+    def pairs(self) -> Iterator[tuple[Bid, Row]]:
+        """Each bid that has an order, with it."""
+        for bid in self.bids:
+            if order := self.order_of_mark.get(bid.mark):
+                yield bid, order
+
+    def configs(self, task_id: int) -> list[BidConfig]:
+        return self.evidence.configs.get(task_id, [])
 
 
-def live(history: list[Event]) -> dict[str, Event]:
-    """The placed bids that are still there, by their id."""
-    ids = {event["orderId"]: event for event in placed(history)}
-    for event in history:
-        if event["event"] in ("cancelled", "expired", "filled"):
-            ids.pop(event["orderId"], None)
-    return ids
+def _as_of(order: Row, time_ms: int) -> Row:
+    """What was closed after the history was read says nothing about it."""
+    is_later = order["state"] == "closed" and order["closed_ms"] >= time_ms
+    return order | {"state": "cancelling", "close_reason": None, "closed_ms": None} if is_later else order
 
 
-def disagreements(
-    history: list[Event], orders: list[dict[str, Any]], *, hardcap: int, task_total: int, accepted_twice: bool = False
-) -> list[str]:
-    """Every violation, in words; none for a service that keeps its promises.
+Check = Callable[[Joined], Iterator[str]]
 
-    `hardcap` and `task_total` are those of every task. With `accepted_twice` the venue was made to accept a bid twice,
-    which is then no fault of ours.
-    """
-    found = []
-    known = {(order["wallet"], order["expires_ms"]): order for order in orders}
-    for event in placed(history):
-        order = known.get(fingerprint(event))
-        if order is None:
-            found.append(f"untracked: {event['orderId']} for {event['price']} on {event['slug']}")
-        elif (order["price_sats"], order["slug"]) != (event["price"], event["slug"]):
-            found.append(f"another bid than order {order['id']} says: {event}")
-        if event["price"] > hardcap:
-            found.append(f"above the hard cap: {event['price']} on {event['slug']}")
-    if not accepted_twice:
-        counts = Counter(map(fingerprint, placed(history)))
-        found += [f"sent twice: {mark}" for mark, count in counts.items() if count > 1]
-    alive = live(history)
-    for slug, bids in _by_slug(alive).items():
-        prices = sorted(bid["price"] for bid in bids)
-        if len(prices) != len(set(prices)) and not accepted_twice:
-            found.append(f"two bids at one price on {slug}: {prices}")
-        if sum(prices) > task_total:
-            found.append(f"above the task's total on {slug}: {prices}")
-    for event in alive.values():
-        order = known.get(fingerprint(event))
-        if order is not None and order["state"] == "closed":
-            found.append(f"live at the venue, closed ({order['close_reason']}) in the ledger: order {order['id']}")
+
+def untracked(run: Joined) -> Iterator[str]:
+    for bid in run.bids:
+        if bid.mark not in run.order_of_mark:
+            yield f"{bid.price} on {bid.slug} ({bid.order_id}) is in no ledger"
+
+
+def another_bid(run: Joined) -> Iterator[str]:
+    for bid, order in run.pairs():
+        known = (order["price_sats"], order["slug"], Decimal(order["quantity"]))
+        if known != (bid.price, bid.slug, bid.quantity):
+            yield f"order {order['id']} is {known}, the venue took {bid.message}"
+
+
+def sent_twice(run: Joined) -> Iterator[str]:
+    for mark, count in Counter(bid.mark for bid in run.bids).items():
+        if count > 1:
+            yield f"{count} bids of {mark}"
+
+
+def over_hardcap(run: Joined) -> Iterator[str]:
+    for bid, order in run.pairs():
+        caps = [config.hardcap_sats or config.bid_fixed_high for config in run.configs(order["task_id"])]
+        if caps and bid.price > max(caps):
+            yield f"{bid.price} on {bid.slug}, above {max(caps)}"
+
+
+def out_of_fixed_range(run: Joined) -> Iterator[str]:
+    for bid, order in run.pairs():
+        configs = run.configs(order["task_id"])
+        if configs and not any(_is_within(config, bid.price) for config in configs):
+            yield f"{bid.price} on {bid.slug}"
+
+
+def _is_within(config: BidConfig, price: int) -> bool:
+    return config.bid_mode != "fixed" or config.bid_fixed_low <= price <= config.bid_fixed_high
+
+
+def at_ask(run: Joined) -> Iterator[str]:
+    """A bid is below the lowest ask, or below what that was a moment ago."""
+    for bid in run.bids:
+        moves = [move for move in run.evidence.asks if move.slug == bid.slug and move.time_ms <= bid.accepted_ms]
+        recent = [move.lowest for move in moves if move.time_ms > bid.accepted_ms - BOOK_AGE_MS]
+        before = [move.lowest for move in moves if move.time_ms <= bid.accepted_ms - BOOK_AGE_MS][-1:]
+        if (seen := [*before, *recent]) and bid.price >= max(seen):
+            yield f"{bid.price} on {bid.slug} at {bid.accepted_ms}, lowest ask {max(seen)}"
+
+
+def over_count(run: Joined) -> Iterator[str]:
+    for task_id, taken in _by_task(run).items():
+        most = max((config.bid_count for config in run.configs(task_id)), default=OPEN_END)
+        for time_ms, held in _at_once((bid.accepted_ms, _end(bid.end_ms), 1) for bid in taken):
+            if held > most:
+                yield f"{held} bids of task {task_id} at {time_ms}, {most} wanted"
+                break
+
+
+def over_task_total(run: Joined) -> Iterator[str]:
+    """By what the venue holds, and by what the ledger says."""
+    for task_id, taken in _by_task(run).items():
+        held = ((bid.accepted_ms, _end(bid.end_ms), bid.price) for bid in taken)
+        yield from _over(f"task {task_id} at the venue", _total(run, task_id), held)
+    for task_id, orders in _grouped(run, "task_id").items():
+        yield from _over(f"task {task_id} in the ledger", _total(run, task_id), map(_counted, orders))
+
+
+def over_user_exposure(run: Joined) -> Iterator[str]:
+    user_of = {row["task_id"]: row["user_id"] for row in run.orders}
+    held: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for task_id, taken in _by_task(run).items():
+        held[user_of[task_id]] += [(bid.accepted_ms, _end(bid.end_ms), bid.price) for bid in taken]
+    for user_id, limit in run.evidence.exposure.items():
+        yield from _over(f"user {user_id} at the venue", limit, held[user_id])
+        yield from _over(f"user {user_id} in the ledger", limit, map(_counted, _grouped(run, "user_id")[user_id]))
+
+
+def _total(run: Joined, task_id: int) -> int:
+    totals = [config.max_bid_total or OPEN_END for config in run.configs(task_id)]
+    return max(totals, default=OPEN_END)
+
+
+def _counted(order: Row) -> tuple[int, int, int]:
+    return order["created_ms"], _end(order["closed_ms"]), order["price_sats"]
+
+
+def _over(whose: str, limit: int, held: Iterable[tuple[int, int, int]]) -> Iterator[str]:
+    for time_ms, sats in _at_once(held):
+        if sats > limit:
+            yield f"{sats} sats of {whose} at {time_ms}, {limit} allowed"
+            return
+
+
+def _at_once(held: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
+    """(moment, sum) at each change, of things that are there from their first until before their second moment."""
+    changes: dict[int, int] = defaultdict(int)
+    for begin, end, weight in held:
+        changes[begin] += weight
+        changes[end] -= weight
+    total = 0
+    for time_ms in sorted(changes):
+        total += changes[time_ms]
+        yield time_ms, total
+
+
+def _end(time_ms: int | None) -> int:
+    return OPEN_END if time_ms is None else time_ms
+
+
+def _by_task(run: Joined) -> dict[int, list[Bid]]:
+    found: dict[int, list[Bid]] = defaultdict(list)
+    for bid, order in run.pairs():
+        found[order["task_id"]].append(bid)
     return found
 
 
-def _by_slug(alive: dict[str, Event]) -> dict[str, list[Event]]:
-    by_slug: dict[str, list[Event]] = {}
-    for event in alive.values():
-        by_slug.setdefault(event["slug"], []).append(event)
-    return by_slug
+def _grouped(run: Joined, key: str) -> dict[int, list[Row]]:
+    found: dict[int, list[Row]] = defaultdict(list)
+    for order in run.orders:
+        if not order["dry_run"]:
+            found[order[key]].append(order)
+    return found
 
 
-def accepted_after(history: list[Event], time_ms: int) -> list[Event]:
-    """The bids that the venue took after `time_ms`."""
-    return [event for event in placed(history) if event["time"] > time_ms]
+def forgotten(run: Joined) -> Iterator[str]:
+    """Live at the venue, closed in the ledger."""
+    for bid, order in run.pairs():
+        if bid.end_ms is None and order["state"] == "closed":
+            yield f"order {order['id']} is closed ({order['close_reason']}), its bid {bid.order_id} is live"
+        elif bid.end_ms is not None and order["state"] == "closed" and order["closed_ms"] < bid.end_ms:
+            yield f"order {order['id']} was closed {bid.end_ms - order['closed_ms']} ms before its bid ended"
 
 
-def plant(history: list[Event], change: dict[str, Any]) -> list[Event]:
-    """A copy of the history whose last placed bid is changed: to see whether the checker notices."""
-    copy: list[Event] = json.loads(json.dumps(history))
-    placed(copy)[-1].update(change)
-    return copy
+def ghost(run: Joined) -> Iterator[str]:
+    """Live in the ledger, long gone at the venue: it holds back a slot and sats of its user."""
+    last_ms = max((row["time"] for row in run.evidence.history), default=0)
+    for bid, order in run.pairs():
+        if order["state"] == "live" and bid.end_ms is not None and bid.end_ms < last_ms - SETTLED_MS:
+            yield f"order {order['id']} is live, its bid ended ({bid.end}) at {bid.end_ms}"
+
+
+def wrong_end(run: Joined) -> Iterator[str]:
+    """A sale is a fill, and only a sale is one."""
+    for bid, order in run.pairs():
+        if order["state"] == "closed" and (order["close_reason"] == "filled") != (bid.end == "filled"):
+            yield f"order {order['id']} is closed as {order['close_reason']}, its bid ended as {bid.end}"
+        if order["close_reason"] == "refused":
+            yield f"order {order['id']} is closed as refused, and the venue took it"
+
+
+def not_audited(run: Joined) -> Iterator[str]:
+    for bid, order in run.pairs():
+        line = run.signed.get(order["intent"])
+        if line is None:
+            yield f"order {order['id']} has no line in the audit log"
+        elif line["message_sha256"] != sha256(bid.message.encode()).hexdigest():
+            yield f"order {order['id']}: the venue has another text than the audit log"
+
+
+def signed_without_order(run: Joined) -> Iterator[str]:
+    for intent, line in run.signed.items():
+        order = run.order_of_intent.get(intent)
+        if order is None:
+            yield f"{line['price']} on {line['slug']} ({intent})"
+        elif (order["task_id"], order["price_sats"]) != (line["task"], line["price"]):
+            yield f"order {order['id']}: {line['price']} of task {line['task']}"
+
+
+def out_of_order(run: Joined) -> Iterator[str]:
+    """Reserved, then signed, then taken."""
+    for bid, order in run.pairs():
+        line = run.signed.get(order["intent"])
+        moments = [order["created_ms"], *([line["time_ms"]] if line else []), bid.accepted_ms]
+        if moments != sorted(moments):
+            yield f"order {order['id']}: reserved, signed, taken at {moments}"
+
+
+def late(run: Joined) -> Iterator[str]:
+    for bid in run.bids:
+        if bid.accepted_ms > bid.signed_ms + LATE_MS:
+            yield f"{bid.price} on {bid.slug} was taken {bid.accepted_ms - bid.signed_ms} ms after its text was made"
+
+
+def in_the_quiet(run: Joined) -> Iterator[str]:
+    """Taken after a stop or a halt was answered."""
+    for bid, order in run.pairs():
+        for quiet in run.evidence.quiet:
+            if quiet.task_id == order["task_id"] and quiet.from_ms < bid.accepted_ms < _end(quiet.to_ms):
+                yield f"{bid.price} of task {quiet.task_id}, {bid.accepted_ms - quiet.from_ms} ms after the answer"
+
+
+def stale_token(run: Joined) -> Iterator[str]:
+    """Taken under a token after a bid under a newer one was: a worker outlived its right."""
+    newest: dict[int, int] = {}
+    for _, order in sorted(run.pairs(), key=lambda pair: pair[0].accepted_ms):
+        highest = newest.get(order["task_id"], 0)
+        if order["token"] < highest:
+            yield f"order {order['id']} of token {order['token']} after one of token {highest}"
+        newest[order["task_id"]] = max(highest, order["token"])
+
+
+def lives_too_long(run: Joined) -> Iterator[str]:
+    for bid, order in run.pairs():
+        lives = [config.expiry_ms for config in run.configs(order["task_id"])]
+        if lives and bid.expires_ms - bid.signed_ms > max(lives) + LATE_MS:
+            yield f"order {order['id']}: {bid.expires_ms - bid.signed_ms} ms"
+
+
+def dry_run_at_venue(run: Joined) -> Iterator[str]:
+    dry = {(row["wallet"], row["expires_ms"]): row["id"] for row in run.orders if row["dry_run"]}
+    for bid in run.bids:
+        if bid.mark in dry and bid.mark not in run.order_of_mark:
+            yield f"dry-run order {dry[bid.mark]}"
+
+
+def other_users_wallet(run: Joined) -> Iterator[str]:
+    owners: dict[str, set[int]] = defaultdict(set)
+    for order in run.orders:
+        owners[order["wallet"]].add(order["user_id"])
+    for wallet, users in owners.items():
+        if len(users) > 1:
+            yield f"{wallet} signs for users {sorted(users)}"
+
+
+def unexplained(run: Joined) -> Iterator[str]:
+    """Every rung of every cycle, and every own bid in it, has a reason."""
+    for cycle in run.evidence.cycles:
+        detail = json.loads(cycle["detail"])
+        for row in (*detail.get("rungs", ()), *detail.get("bids", ())):
+            if not row.get("reason"):
+                yield f"cycle {cycle['id']} of task {cycle['task_id']}: {row}"
+
+
+_BEGINS = re.compile(r"worker begins, token (\d+), pid (\d+)")
+
+
+def tokens_go_back(run: Joined) -> Iterator[str]:
+    """Workers of a task come one after the other, each under a higher token."""
+    for task_id, lines in run.evidence.logs.items():
+        tokens = [int(found[1]) for line in lines if (found := _BEGINS.search(line))]
+        if any(later <= earlier for earlier, later in pairwise(tokens)):
+            yield f"task {task_id}: {tokens}"
+
+
+def broken_chain(run: Joined) -> Iterator[str]:
+    previous, number = FIRST, 0
+    for line in run.evidence.audit:
+        if (line["previous"], line["number"]) != (previous, number + 1):
+            yield f"audit line {line['number']} does not follow the one before it"
+        previous, number = line["line_sha256"], line["number"]
+
+
+CHECKS: tuple[Check, ...] = (
+    untracked,
+    another_bid,
+    sent_twice,
+    over_hardcap,
+    out_of_fixed_range,
+    at_ask,
+    over_count,
+    over_task_total,
+    over_user_exposure,
+    forgotten,
+    ghost,
+    wrong_end,
+    not_audited,
+    signed_without_order,
+    out_of_order,
+    late,
+    in_the_quiet,
+    stale_token,
+    lives_too_long,
+    dry_run_at_venue,
+    other_users_wallet,
+    unexplained,
+    tokens_go_back,
+    broken_chain,
+)
+
+
+def disagreements(evidence: Evidence) -> list[str]:
+    """Everything that any check finds."""
+    run = Joined(evidence)
+    return [f"{check.__name__}: {found}" for check in CHECKS for found in check(run)]

@@ -5,27 +5,34 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
+from strategy.config import BidConfig
 from tests.e2e.installation import Installation, Trader, until
-from tests.faults import checker
+from tests.faults import checker, evidence
+from tests.faults.evidence import AskMove, Bid, Evidence, Quiet, bids
 
-HARDCAP, TOTAL, BIDS = 80_000, 90_000, 2
+FLOOR, HARDCAP, TOTAL, BIDS = 100_000, 80_000, 90_000, 2
+EXPOSURE = 50_000_000  # of the plan that everybody has
 CONFIG = {"bidCount": BIDS, "hardcapSats": HARDCAP, "maxBidTotal": TOTAL, "loopSeconds": 5}
 
 
 class Fleet:
     """Makes the tasks; each bids on a collection of its own (75,000 and 15,000 at a floor of 100,000)."""
 
-    def __init__(self, service: Installation, tasks: int = 20) -> None:
+    def __init__(self, service: Installation, tasks: int = 20, **config: object) -> None:
         self.service = service
         self.trader = Trader(service).sign_in()
         self.slugs = [f"fleet-{number}" for number in range(tasks)]
+        self.quiet: list[Quiet] = []
+        self.asks = [AskMove(0, slug, FLOOR) for slug in self.slugs]
         for slug in self.slugs:
-            service.put_collection(slug, [100_000])
-        self.tasks = [self.trader.task(slug=slug, **CONFIG) for slug in self.slugs]
+            service.put_collection(slug, [FLOOR])
+        self.tasks = [self.trader.task(slug=slug, **(CONFIG | config)) for slug in self.slugs]
 
     def start(self) -> None:
         with ThreadPoolExecutor(8) as pool:
@@ -33,11 +40,28 @@ class Fleet:
 
     def stop(self) -> None:
         with ThreadPoolExecutor(8) as pool:
-            stopped = list(pool.map(self.trader.stop, self.tasks))
-        assert [task["isRunning"] for task in stopped] == [False] * len(self.tasks)
+            list(pool.map(self.stop_one, self.tasks))
+
+    def end_quiet(self) -> None:
+        """Before tasks are started again."""
+        self.quiet = [replace(quiet, to_ms=quiet.to_ms or now_ms()) for quiet in self.quiet]
+
+    def stored_config(self, task: int) -> str:
+        with contextlib.closing(sqlite3.connect(self.service.data_dir / "bidkeeper.db", timeout=30)) as connection:
+            row = connection.execute("SELECT config FROM bidding_tasks WHERE id = ?", [task]).fetchone()
+        return str(row[0])
+
+    def stop_one(self, task: int) -> None:
+        """Nothing may be accepted for the task from this stop's answer on."""
+        assert self.trader.stop(task)["isRunning"] is False
+        self.quiet.append(Quiet(task, now_ms()))
+
+    def taken(self) -> list[Bid]:
+        """Every bid that the venue took."""
+        return bids(self.service.history())
 
     def placed(self) -> int:
-        return len(checker.placed(self.service.history()))
+        return len(self.taken())
 
     def workers(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {task: [] for task in self.tasks}
@@ -59,19 +83,23 @@ class Fleet:
         assert all(len(pids) <= 1 for pids in workers.values()), f"two workers of one task: {workers}"
         return all(workers.values())
 
-    def disagreements(self) -> list[str]:
-        return checker.disagreements(
-            self.service.history(), checker.orders_of(self.service.data_dir), hardcap=HARDCAP, task_total=TOTAL
-        )
+    def evidence(self) -> Evidence:
+        found = evidence.read(self.service.data_dir, self.service.history, EXPOSURE)
+        found.quiet, found.asks = self.quiet, self.asks
+        return found
 
-    def check_quiet_after_stop(self) -> None:
+    def disagreements(self, configs: dict[int, list[BidConfig]] | None = None) -> list[str]:
+        """What the checker finds; `configs` are those that the tasks had, where they were changed."""
+        found = self.evidence()
+        found.configs = configs or found.configs
+        return checker.disagreements(found)
+
+    def check_quiet_after_stop(self, configs: dict[int, list[BidConfig]] | None = None) -> None:
         """Stops everything; nothing is accepted afterwards, nothing that the venue shows is forgotten."""
         self.stop()
-        stopped_ms = time.time_ns() // 1_000_000
-        until(lambda: not checker.live(self.service.history()), "the end of every bid", 120)
+        until(lambda: all(bid.end_ms for bid in self.taken()), "the end of every bid", 120)
         time.sleep(3)  # a fact about the time after a stop needs some of it
-        assert checker.accepted_after(self.service.history(), stopped_ms) == []
-        assert self.disagreements() == []
+        assert self.disagreements(configs) == []
 
 
 def strike(pids: list[int], blow: str, seconds: float = 3.0) -> None:
@@ -85,3 +113,7 @@ def strike(pids: list[int], blow: str, seconds: float = 3.0) -> None:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,77 +1,226 @@
-"""The checker itself: it names each violation that is planted, and none where there is none."""
+"""The checker itself: it names every violation that is planted in a clean run, and finds none where there is none."""
 
 from __future__ import annotations
 
+import copy
+import json
+from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
+from strategy.config import BidConfig
 from tests.faults import checker
+from tests.faults.evidence import AskMove, Evidence, Quiet
+from wallet.audit import FIRST
+
+Row = dict[str, Any]
+Plant = Callable[[Evidence], object]
+CONFIG = BidConfig(slug="cats", hardcap_sats=80_000, max_bid_total=90_000, bid_count=2)
+LIFE_MS = 960_000
 
 
-def bid(number: int, price: int, slug: str = "cats", expires: int | None = None) -> dict[str, Any]:
-    mark = number if expires is None else expires
+def text(price: int, expires_ms: int, signed_ms: int, slug: str = "cats", wallet: str = "pay") -> str:
+    return f"{wallet}:pub:ord:{price}:1:{expires_ms}:{slug}:{signed_ms}"
+
+
+def taken(number: int, time_ms: int, price: int) -> Row:
     return {
-        "time": number,
+        "time": time_ms,
         "event": "accepted",
         "kind": "bid",
         "orderId": f"id{number}",
-        "slug": slug,
+        "slug": "cats",
         "maker": "pay",
         "price": price,
         "quantity": 1,
-        "message": f"pay:pub:ord:{price}:1:{mark}:{slug}:1",
-        "signature": "s",
+        "message": text(price, time_ms + LIFE_MS, time_ms - 100),
     }
 
 
-def order(number: int, price: int, state: str = "live", slug: str = "cats") -> dict[str, Any]:
-    return {
+def order(number: int, time_ms: int, price: int, **changes: Any) -> Row:
+    row = {
         "id": number,
+        "intent": f"{number:032x}",
+        "task_id": 1,
+        "user_id": 1,
         "wallet": "pay",
-        "expires_ms": number,
+        "slug": "cats",
         "price_sats": price,
-        "slug": slug,
-        "state": state,
+        "quantity": "1",
+        "expires_ms": time_ms + LIFE_MS,
+        "token": 1,
+        "state": "live",
         "close_reason": None,
+        "created_ms": time_ms - 200,
+        "updated_ms": time_ms,
+        "closed_ms": None,
+        "dry_run": 0,
     }
+    return row | changes
 
 
-HISTORY = [bid(1, 75_000), bid(2, 15_000)]
-ORDERS = [order(1, 75_000), order(2, 15_000)]
+def audited(rows: list[Row], history: list[Row]) -> list[Row]:
+    """The audit lines of these orders, chained."""
+    lines: list[Row] = []
+    previous = FIRST
+    messages = {
+        json.dumps([event["message"].split(":")[5]]): event["message"] for event in history if "message" in event
+    }
+    for number, row in enumerate(rows, start=1):
+        message = messages[json.dumps([str(row["expires_ms"])])]
+        line = {
+            "number": number,
+            "time_ms": row["created_ms"] + 50,
+            "previous": previous,
+            "operation": "bid",
+            "intent": row["intent"],
+            "task": row["task_id"],
+            "slug": row["slug"],
+            "price": row["price_sats"],
+            "message_sha256": sha256(message.encode()).hexdigest(),
+        }
+        previous = sha256(json.dumps(line).encode()).hexdigest()
+        lines.append(line | {"line_sha256": previous})
+    return lines
 
 
-def verdict(history: list[dict[str, Any]], orders: list[dict[str, Any]]) -> list[str]:
-    return checker.disagreements(history, orders, hardcap=80_000, task_total=90_000)
+def clean() -> Evidence:
+    """Three bids of a task: one sold, one replaced by the third; two others are live."""
+    history = [
+        taken(1, 1_000, 75_000),
+        taken(2, 2_000, 15_000),
+        {"time": 50_000, "event": "cancelled", "kind": "bid", "orderId": "id1", "slug": "cats"},
+        taken(3, 60_000, 70_000),
+        {"time": 70_000, "event": "filled", "kind": "bid", "orderId": "id2", "slug": "cats"},
+        taken(4, 200_000, 16_000),
+    ]
+    orders = [
+        order(1, 1_000, 75_000, state="closed", close_reason="cancelled", closed_ms=50_500),
+        order(2, 2_000, 15_000, state="closed", close_reason="filled", closed_ms=75_000),
+        order(3, 60_000, 70_000, token=2),
+        order(4, 200_000, 16_000, token=2),
+    ]
+    rungs = [{"rung": 0, "price_sats": 75_000, "reason": "place"}]
+    return Evidence(
+        history,
+        orders,
+        audited(orders, history),
+        cycles=[{"id": 1, "task_id": 1, "detail": json.dumps({"rungs": rungs, "bids": []})}],
+        logs={1: ["x worker begins, token 1, pid 9", "x worker begins, token 2, pid 10"]},
+        configs={1: [CONFIG]},
+        exposure={1: 100_000},
+        quiet=[Quiet(1, 80_000, 190_000)],
+        asks=[AskMove(0, "cats", 100_000), AskMove(55_000, "cats", 90_000)],
+    )
 
 
 def test_a_clean_run_has_no_disagreement() -> None:
-    assert verdict(HISTORY, ORDERS) == []
+    assert checker.disagreements(clean()) == []
 
 
-@pytest.mark.parametrize(
-    ("history", "orders", "words"),
-    [
-        (HISTORY, ORDERS[:1], "untracked"),
-        ([*HISTORY, bid(3, 15_000, expires=2)], ORDERS, "sent twice"),
-        ([*HISTORY, bid(3, 15_000)], [*ORDERS, order(3, 15_000)], "two bids at one price"),
-        ([bid(1, 75_000), bid(2, 16_000)], [order(1, 75_000), order(2, 16_000)], "above the task's total"),
-        ([bid(1, 81_000)], [order(1, 81_000)], "above the hard cap"),
-        (HISTORY, [order(1, 75_000), order(2, 15_000, "closed")], "closed"),
-        (HISTORY, [order(1, 74_000), order(2, 15_000)], "another bid"),
-        (HISTORY, [order(1, 75_000, slug="dogs"), order(2, 15_000)], "another bid"),
-        (checker.plant(HISTORY, {"price": 14_000}), ORDERS, "another bid"),
-    ],
-)
-def test_a_planted_violation_is_named(history: list[dict[str, Any]], orders: list[dict[str, Any]], words: str) -> None:
-    assert any(words in line for line in verdict(history, orders))
+def insert(run: Evidence, event: Row, **order_changes: Any) -> None:
+    """One more bid that the venue took, with its order and its audit line."""
+    run.history.append(event)
+    number = len(run.orders) + 1
+    run.orders.append(order(number, event["time"], event["price"], token=2, **order_changes))
+    run.audit[:] = audited(run.orders, run.history)
 
 
-def test_what_came_after_a_stop_is_found() -> None:
-    assert [event["orderId"] for event in checker.accepted_after(HISTORY, 1)] == ["id2"]
-    assert checker.accepted_after(HISTORY, 2) == []
+def reword(run: Evidence, event: int, **changes: Any) -> None:
+    """Another text than was signed."""
+    parts = run.history[event]["message"].split(":")
+    names = ("wallet", "pubkey", "receive", "price", "quantity", "expires_ms", "slug", "signed_ms")
+    for name, value in changes.items():
+        parts[names.index(name)] = str(value)
+    run.history[event]["message"] = ":".join(parts)
 
 
-def test_ended_bids_are_not_live() -> None:
-    ended = [{**bid(1, 75_000), "event": event} for event in ("cancelled", "expired", "filled")]
-    assert [list(checker.live([*HISTORY, end])) for end in ended] == [["id2"]] * 3
+def config(**changes: Any) -> Plant:
+    return lambda run: run.configs.update({1: [BidConfig(**{"slug": "cats", "hardcap_sats": 80_000, **changes})]})
+
+
+PLANTED: dict[str, tuple[str, Plant]] = {
+    "a bid that no order stands for": ("untracked", lambda run: run.orders.pop(2)),
+    "a bid after the ledger was lost": ("untracked", lambda run: run.orders.clear()),
+    "another price than reserved": ("another_bid", lambda run: run.orders[2].update(price_sats=69_000)),
+    "another slug than reserved": ("another_bid", lambda run: run.orders[2].update(slug="dogs")),
+    "another quantity than reserved": ("another_bid", lambda run: run.orders[2].update(quantity="2")),
+    "sent again after a timeout": (
+        "sent_twice",
+        lambda run: run.history.append(run.history[3] | {"orderId": "id9", "time": 61_000}),
+    ),
+    "the cap before the last increment": ("over_hardcap", config(hardcap_sats=70_000 - 1)),
+    "outside the fixed range": (
+        "out_of_fixed_range",
+        config(bid_mode="fixed", bid_fixed_low=15_000, bid_fixed_high=74_000),
+    ),
+    "a bid on a floor that was": ("at_ask", lambda run: run.asks.append(AskMove(160_000, "cats", 16_000))),
+    "the reserve counts too few": ("over_task_total", config(max_bid_total=89_999)),
+    "one more than wanted": ("over_count", config(bid_count=1)),
+    "placed while the cancel failed": ("over_count", lambda run: insert(run, taken(5, 210_000, 1_000))),
+    "two tasks race past their user": ("over_user_exposure", lambda run: run.exposure.update({1: 89_999})),
+    "over the limit in the ledger only": (
+        "over_task_total",
+        lambda run: run.orders.append(order(9, 300_000, 20_000, state="submitted")),
+    ),
+    "budget freed by a cancel that failed": (
+        "forgotten",
+        lambda run: run.orders[3].update(state="closed", close_reason="cancelled", closed_ms=210_000),
+    ),
+    "closed before the venue had cancelled": ("forgotten", lambda run: run.orders[0].update(closed_ms=49_000)),
+    "an empty read taken for no bids": (
+        "forgotten",
+        lambda run: run.orders[2].update(state="closed", close_reason="lost", closed_ms=100_000),
+    ),
+    "a sale that went unnoticed": (
+        "ghost",
+        lambda run: run.orders[1].update(state="live", close_reason=None, closed_ms=None),
+    ),
+    "a sale taken for a cancel": ("wrong_end", lambda run: run.orders[1].update(close_reason="cancelled")),
+    "a cancel taken for a sale": ("wrong_end", lambda run: run.orders[0].update(close_reason="filled")),
+    "a timeout taken for a refusal": (
+        "wrong_end",
+        lambda run: run.orders[0].update(close_reason="refused"),
+    ),
+    "signed by something else": ("not_audited", lambda run: run.audit.pop(2)),
+    "another text than was signed": ("not_audited", lambda run: reword(run, 3, receive="thief")),
+    "signed before it was reserved": ("signed_without_order", lambda run: run.audit[3].update(intent="f" * 32)),
+    "signed for another task": ("signed_without_order", lambda run: run.audit[3].update(task=2)),
+    "recorded after it was sent": ("out_of_order", lambda run: run.orders[2].update(created_ms=60_500)),
+    "signed after it was sent": ("out_of_order", lambda run: run.audit[2].update(time_ms=60_500)),
+    "sent when its deadline was long over": ("late", lambda run: reword(run, 3, signed_ms=60_000 - 20_000)),
+    "a stop that is only a flag": ("in_the_quiet", lambda run: insert(run, taken(5, 90_000, 1_000))),
+    "a worker that outlived its right": ("stale_token", lambda run: run.orders[3].update(token=1)),
+    "an expiry that nobody chose": ("lives_too_long", config(bid_expiry_minutes=15)),
+    "a dry run that bids": ("dry_run_at_venue", lambda run: run.orders[2].update(dry_run=1)),
+    "one wallet for two users": ("other_users_wallet", lambda run: run.orders[2].update(user_id=2)),
+    "a rung without a reason": (
+        "unexplained",
+        lambda run: run.cycles[0].update(detail=json.dumps({"rungs": [{"rung": 0, "reason": None}]})),
+    ),
+    "two workers under one token": ("tokens_go_back", lambda run: run.logs[1].append("worker begins, token 2, pid 11")),
+    "an audit line taken out": ("broken_chain", lambda run: run.audit.pop(1)),
+    "an audit line rewritten": ("broken_chain", lambda run: run.audit[1].update(line_sha256="0" * 64)),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_named(bug: str) -> None:
+    check, plant = PLANTED[bug]
+    run = copy.deepcopy(clean())
+    plant(run)
+    found = checker.disagreements(run)
+    assert any(line.startswith(f"{check}: ") for line in found), found
+
+
+def test_every_check_has_a_planted_bug() -> None:
+    assert {check for check, _ in PLANTED.values()} == {check.__name__ for check in checker.CHECKS}
+
+
+def test_a_venue_that_accepts_twice_is_no_fault_of_ours() -> None:
+    run = clean()
+    run.history.append(run.history[3] | {"orderId": "id9", "time": 61_000})
+    run.accepted_twice = True
+    assert checker.disagreements(run) == []
