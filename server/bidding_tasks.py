@@ -13,6 +13,7 @@ from server.base import SignedIn
 from server.errors import ApiError, invalid, not_found
 from server.json_out import Raw, text
 from server.schemas import bid_config
+from server.tickers import is_unspelled, spelled
 from server.traits import refuse_unknown_trait
 from strategy.config import BidConfig, dumps, loads, normal_slug, unsupported
 
@@ -76,14 +77,14 @@ class BiddingTasksHandler(SignedIn):
         config, details = bid_config.merged(self.json_object(), None)
         if details:
             raise invalid(details)
-        if config.trait is not None:
-            return self._create_on_trait(config)
+        if config.trait is not None or is_unspelled(config):
+            return self._create_as_the_market_knows_it(config)
         self._create(config)
         return None
 
-    async def _create_on_trait(self, config: BidConfig) -> None:
+    async def _create_as_the_market_knows_it(self, config: BidConfig) -> None:
         await refuse_unknown_trait(self, config)
-        self._create(config)
+        self._create(await spelled(self, config))
 
     def _create(self, config: BidConfig) -> None:
         subscription = users.subscription_of(self.user.id)
@@ -112,6 +113,7 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
         config = self._merged(seen)
         if config.trait is not None:
             await refuse_unknown_trait(self, config, loads(seen.config))
+        config = await spelled(self, config)
         async with self.services.locks.of(seen.id):
             task = self.task(task_id)
             if task.config != seen.config:  # by whoever had the lock before

@@ -6,9 +6,10 @@ from core.errors import PeerError
 from models import orders, tasks, users
 from models.tasks import RUNNING, STOPPED, BiddingTask
 from server import manager
-from server.bidding_tasks import BiddingTaskHandler, as_json
+from server.bidding_tasks import BiddingTaskHandler, as_json, columns
 from server.errors import ApiError, invalid
 from server.schemas import bid_config
+from server.tickers import spelled
 from server.traits import refuse_unknown_trait
 from strategy.config import loads, problems
 
@@ -43,6 +44,9 @@ class StartHandler(BiddingTaskHandler):
         )
         if refusal:
             raise ApiError(403, "Not allowed to run tasks", message=refusal)
+        known = await spelled(self, config)
+        if known.slug != config.slug:
+            tasks.change_bidding_task(task, **columns(known))
 
     async def _start(self, task: BiddingTask) -> None:
         """Returns when the worker runs; else nothing is wanted that was not wanted before."""

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 
 from markets.base import OwnBids
-from models import orders, tasks
+from models import controls, orders, tasks
 from models.orders import LIVE, Order
 from models.tasks import BiddingTask
 from models.users import refusal_to_trade
@@ -102,6 +102,8 @@ class Drain:
     def _must_cancel(self, task: BiddingTask) -> bool:
         """Only a task that its user merely stopped, and told to leave its bids, keeps them until they expire."""
         if task.deleted_ms is not None or self._is_refused(task):
+            return True
+        if controls.effective(task.user_id, task.id).state == controls.HALT:
             return True
         try:
             return configs.loads(task.config).cancel_on_stop

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from markets.base import AuthFailed, Unavailable
-from models import tasks
+from models import controls, tasks
 from tests.workers_cycle.world import CATS, World, seconds
 from wallet.client import SignerUnavailable
 
@@ -52,6 +52,16 @@ def test_a_deleted_task_keeps_nothing(world: World) -> None:
     task = stopped(world, cancel_on_stop=False)
     tasks.mark_deleted(world.row(task), world.clock())
     assert world.drain(task).cycle() is None
+    assert world.market.prices == []
+
+
+def test_a_halt_keeps_nothing(world: World) -> None:
+    task = stopped(world, cancel_on_stop=False)
+    drain = world.drain(task)
+    drain.cycle()
+    assert world.market.prices != []
+    controls.put(controls.USER, world.user.id, controls.HALT, None, world.clock())
+    assert drain.cycle() is None
     assert world.market.prices == []
 
 
