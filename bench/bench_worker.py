@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from core.settings import Settings
 from workers import main
 from workers.context import Context, Job
 
@@ -30,7 +31,7 @@ class Quick:
     def __init__(self, kind: str, context: Context) -> None:
         from workers.jobs import make_job
 
-        self._job: Job = make_job(kind, context)
+        self._job: Job = make_job(kind, context, until_turn=lambda slug, loop_s, now_s: 0.0)
         self._left = CYCLES
 
     def cycle(self) -> float | None:
@@ -43,8 +44,8 @@ JOBS = {"idle": Idle, "quick": Quick}
 
 
 def start(job: str, argv: Sequence[str]) -> None:
-    def run(argv: Sequence[str]) -> int:
-        return main.run(argv, JOBS[job])
+    def run(argv: Sequence[str], settings: Settings | None = None) -> int:
+        return main.run(argv, JOBS[job], settings)
 
     if argv[0] == "zygote":
         from workers import zygote

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -94,6 +95,21 @@ class Home:
     def workers(self) -> list[int]:
         """Pids of all worker processes."""
         return self._installation.processes("bidkeeper: bidder") + self._installation.processes("bidkeeper: drain")
+
+    def programs(self, *names: str) -> list[int]:
+        """Pids of these programs of the installation."""
+        return [
+            pid
+            for name in names
+            for command in (f"cli.main {name}", f"bidkeeper: {name}")
+            for pid in self._installation.processes(command)
+        ]
+
+    def cycles(self) -> int:
+        """How many cycles all tasks have finished so far."""
+        with closing(sqlite3.connect(f"file:{self.data_dir / 'bidkeeper.db'}?mode=ro", uri=True)) as database:
+            [[count]] = database.execute("SELECT SUM(cycles) FROM bidding_tasks").fetchall()
+        return int(count)
 
     def live_bids(self, slugs: Iterable[str]) -> int:
         return sum(len(self._installation.live_prices(slug)) for slug in slugs)

@@ -23,6 +23,7 @@ from tornado.netutil import bind_unix_socket
 from tornado.web import Application, RequestHandler
 
 from bench.bench_worker import CYCLES
+from bench.processes import pss_mib
 from bench.timing import Row
 from core.local_server import serve
 from core.settings import Settings, load
@@ -87,7 +88,7 @@ async def _memory(manager: Manager, new_task: Callable[[], int]) -> tuple[float,
     if errors := {row.last_error for row in _rows(ids)} - {None}:
         raise RuntimeError(f"cycles with errors: {errors}")
     pids = [row.pid for row in _rows(ids)]
-    return statistics.median(map(_pss_mib, pids)), _pss_mib(_parent(pids[0]))
+    return statistics.median(map(pss_mib, pids)), pss_mib(_parent(pids[0]))
 
 
 def _rows(ids: Sequence[int]) -> list[tasks.BiddingTask]:
@@ -177,11 +178,6 @@ def _gateway() -> Application:
             self.finish({"ok": codec.pack(market.answer(verb, args))})
 
     return Application([("/", Answer)], log_function=lambda handler: None)
-
-
-def _pss_mib(pid: int | None) -> float:
-    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) / 1024
 
 
 def _parent(pid: int | None) -> int:

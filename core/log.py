@@ -43,6 +43,7 @@ def _masked(found: re.Match[str]) -> str:
 
 class _MaskingFormatter(logging.Formatter):
     converter = staticmethod(time.gmtime)
+    program = ""
 
     def format(self, record: logging.LogRecord) -> str:
         return mask(super().format(record))
@@ -51,21 +52,37 @@ class _MaskingFormatter(logging.Formatter):
         if record.args:
             # A line break inside an argument would let input forge a line of its own.
             record.message = record.message.replace("\r", "\\r").replace("\n", "\\n")
+        record.program = self.program
         return super().formatMessage(record)
 
 
 def set_up(program: str, level: str = "INFO") -> None:
-    """Sends every log line of this process to stderr as `time level program logger: message`."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        _MaskingFormatter(
-            f"%(asctime)s.%(msecs)03dZ %(levelname)s {program} %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S"
-        )
-    )
+    """Sends every log line of this process to stderr as `time level program logger: message`.
+
+    A forked process that calls it again writes under its own name with what it inherited.
+    """
     # No line shows where in the code, in which thread or process it was written; not to find that out is what Python's
     # manual advises for speed.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    formatter = _own_formatter(root)
+    if formatter is None:
+        handler = logging.StreamHandler(sys.stderr)
+        formatter = _MaskingFormatter(
+            "%(asctime)s.%(msecs)03dZ %(levelname)s %(program)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S"
+        )
+        handler.setFormatter(formatter)
+        root.handlers[:] = [handler]
+    formatter.program = program
     root.setLevel(level)
+
+
+def _own_formatter(root: logging.Logger) -> _MaskingFormatter | None:
+    """That of the only handler, if `set_up` made it for the stderr of now."""
+    if len(root.handlers) != 1:
+        return None
+    [handler] = root.handlers
+    if not isinstance(handler, logging.StreamHandler) or handler.stream is not sys.stderr:
+        return None
+    return handler.formatter if isinstance(handler.formatter, _MaskingFormatter) else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from peewee import BigIntegerField, IntegerField, TextField
+from peewee import SQL, BigIntegerField, IntegerField, TextField
 
 from models.base import Row, primary_key, transaction
+from models.prepared import Prepared
 from models.tasks import BiddingTask
 
 KEPT = 200  # newest cycles of each task
@@ -24,30 +25,37 @@ class Cycle(Row):
         table_name = "cycles"
 
 
+# Run at every cycle of every task.
+_SHOW = Prepared(
+    lambda: BiddingTask.update(
+        {
+            BiddingTask.cycles: SQL("cycles + 1"),
+            BiddingTask.memory: "",
+            BiddingTask.last_cycle_ms: 0,
+            BiddingTask.last_cycle_action: "",
+            BiddingTask.last_error: "",
+        }
+    ).where(BiddingTask.id == 0, BiddingTask.token == 0)
+)
+_WRITTEN = ("task_id", "time_ms", "action", "error", "detail")
+_INSERT = Prepared(lambda: Cycle.insert({getattr(Cycle, name): 0 for name in _WRITTEN}))
+_OLDEST_KEPT = Prepared(
+    lambda: Cycle.select(Cycle.id).where(Cycle.task_id == 0).order_by(Cycle.id.desc()).limit(SQL("1")).offset(1)
+)
+_FORGET = Prepared(lambda: Cycle.delete().where(Cycle.task_id == 0, Cycle.id < 0))
+
+
 def record_cycle(
     task_id: int, token: int, *, time_ms: int, action: str, error: str | None, detail: str, memory: str
 ) -> None:
     """Writes the cycle and what the task shows of it. Nothing is written when another worker has taken over."""
     with transaction():
-        updated = (
-            BiddingTask.update(
-                cycles=BiddingTask.cycles + 1,
-                last_cycle_ms=time_ms,
-                last_cycle_action=action,
-                last_error=error,
-                memory=memory,
-            )
-            .where(BiddingTask.id == task_id, BiddingTask.token == token)
-            .execute()
-        )
-        if updated != 1:
+        if _SHOW.run(memory, time_ms, action, error, task_id, token).rowcount != 1:
             return
-        Cycle.create(task_id=task_id, time_ms=time_ms, action=action, error=error, detail=detail)
-        oldest_kept = (
-            Cycle.select(Cycle.id).where(Cycle.task_id == task_id).order_by(Cycle.id.desc()).offset(KEPT - 1).limit(1)
-        ).scalar()
+        _INSERT.run(task_id, time_ms, action, error, detail)
+        oldest_kept = _OLDEST_KEPT.row(task_id, KEPT - 1)
         if oldest_kept is not None:
-            Cycle.delete().where(Cycle.task_id == task_id, Cycle.id < oldest_kept).execute()
+            _FORGET.run(task_id, *oldest_kept)
 
 
 def cycles_of(task_id: int, limit: int = KEPT) -> list[Cycle]:

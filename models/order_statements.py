@@ -5,9 +5,11 @@ Values are given in the order in which they stand in the text.
 
 from __future__ import annotations
 
+from functools import cache
+
 from peewee import SQL, fn
 
-from models.order_table import IS_FILLED, IS_OPEN, Order
+from models.order_table import IS_FILLED, IS_OPEN, IS_REAL, Order
 from models.prepared import Prepared
 from models.tasks import BiddingTask
 
@@ -42,6 +44,18 @@ LAST_OF_RUN = Prepared(
         .limit(SQL("1"))
     )
 )
+COUNT_OF_TASK = Prepared(lambda: Order.select(fn.COUNT(SQL("1"))).where(Order.task_id == 0, IS_OPEN))
+ROWS_OF_TASK = Prepared(lambda: Order.select().where(Order.task_id == 0, IS_OPEN).order_by(Order.id))
+ROWS_OF_WALLET = Prepared(lambda: Order.select().where(Order.wallet == "", IS_OPEN, IS_REAL))
+OWING_TASKS = Prepared(lambda: Order.select(Order.task_id).where(IS_OPEN).distinct())
+
+
+@cache
+def rows_by_expiry(count: int) -> Prepared:
+    """Rows of a wallet's real orders with one of `count` expiries."""
+    return Prepared(lambda: Order.select().where(Order.wallet == "", Order.expires_ms.in_([0] * count), IS_REAL))
+
+
 INSERT = Prepared(lambda: Order.insert({getattr(Order, name): 0 for name in WRITTEN}))
 MOVE = Prepared(
     lambda: Order.update(
@@ -56,6 +70,10 @@ MOVE = Prepared(
         }
     ).where(Order.id == 0, Order.state == "")
 )
+SAW = Prepared(
+    lambda: Order.update({Order.venue_id: "", Order.misses: SQL("0"), Order.updated_ms: 0}).where(Order.id == 0)
+)
+MISSED = Prepared(lambda: Order.update({Order.misses: SQL("misses + 1"), Order.updated_ms: 0}).where(Order.id == 0))
 FILLED_OF_TASK = Prepared(
     lambda: Order.select(fn.COUNT(SQL("1")), fn.COALESCE(fn.SUM(Order.price_sats), SQL("0"))).where(
         Order.task_id == 0, Order.dry_run == 0, IS_FILLED

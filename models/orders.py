@@ -17,17 +17,24 @@ from peewee import IntegrityError
 
 from models.base import transaction
 from models.order_statements import (
+    COUNT_OF_TASK,
     FILLED_OF_TASK,
     INSERT,
     LAST_OF_RUN,
+    MISSED,
     MOVE,
     NEWEST_FILLS,
     OPEN_OF_ALL,
     OPEN_OF_TASK,
     OPEN_OF_USER,
+    OWING_TASKS,
+    ROWS_OF_TASK,
+    ROWS_OF_WALLET,
+    SAW,
     TAKEN,
     TASK_ROW,
     WRITTEN,
+    rows_by_expiry,
 )
 from models.order_table import (
     CANCELLING,
@@ -44,6 +51,7 @@ from models.order_table import (
     UNKNOWN,
     Order,
 )
+from models.prepared import instance
 from models.tasks import RUNNING
 
 __all__ = [
@@ -247,7 +255,7 @@ def saw(order: Order, venue_id: str, now_ms: int) -> None:
     """The venue shows the order: its id is known from now on, and the misses start anew."""
     if order.venue_id == venue_id and order.misses == 0:
         return
-    Order.update(venue_id=venue_id, misses=0, updated_ms=now_ms).where(Order.id == order.id).execute()
+    SAW.run(venue_id, now_ms, order.id)
     order.venue_id, order.misses = venue_id, 0
 
 
@@ -256,29 +264,29 @@ def missed(order: Order, read_ms: int) -> int:
 
     `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
     """
-    Order.update(misses=Order.misses + 1, updated_ms=read_ms).where(Order.id == order.id).execute()
+    MISSED.run(read_ms, order.id)
     order.misses, order.updated_ms = order.misses + 1, read_ms
     return int(order.misses)
 
 
 def open_orders(task_id: int) -> list[Order]:
     """The task's open orders, real and of dry runs (`dry_run` tells), oldest first."""
-    return list(Order.select().where(Order.task_id == task_id, IS_OPEN).order_by(Order.id))
+    return [instance(Order, found) for found in ROWS_OF_TASK.rows(task_id)]
 
 
 def count_open(task_id: int) -> int:
     """How many orders of the task are open, real and of dry runs."""
-    return Order.select().where(Order.task_id == task_id, IS_OPEN).count()
+    return int(COUNT_OF_TASK.rows(task_id)[0][0])
 
 
 def tasks_with_open_orders() -> list[int]:
     """Ids of the tasks that still owe an end to some order."""
-    return [row.task_id for row in Order.select(Order.task_id).where(IS_OPEN).distinct()]
+    return [task_id for (task_id,) in OWING_TASKS.rows()]
 
 
 def wallet_orders(wallet: str) -> list[Order]:
     """All real open orders signed by `wallet`, whichever task they are of."""
-    return list(Order.select().where(Order.wallet == wallet, IS_OPEN, IS_REAL))
+    return [instance(Order, found) for found in ROWS_OF_WALLET.rows(wallet)]
 
 
 def has_open_orders(user_id: int) -> bool:
@@ -288,7 +296,8 @@ def has_open_orders(user_id: int) -> bool:
 
 def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
     """The wallet's real orders (closed ones too) by their signed expiry."""
-    found = Order.select().where(Order.wallet == wallet, Order.expires_ms.in_(list(expiries)), IS_REAL)
+    wanted = list(expiries)
+    found = (instance(Order, values) for values in rows_by_expiry(len(wanted)).rows(wallet, *wanted)) if wanted else ()
     return {order.expires_ms: order for order in found}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from peewee import SQL, BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField, fn
@@ -265,23 +266,56 @@ def remove_autolist_task(task_id: int) -> None:
     AutolistTask.delete().where(AutolistTask.id == task_id).execute()
 
 
+_TOKEN = Prepared(lambda: BiddingTask.select(BiddingTask.token).where(BiddingTask.id == 0))
+_RAISE_TOKEN = Prepared(lambda: BiddingTask.update({BiddingTask.token: SQL("token + 1")}).where(BiddingTask.id == 0))
+
+
 def raise_token(task_id: int) -> int:
     """The task's next token; whoever holds an older one has lost the right to act."""
     with transaction(durable=True):
-        BiddingTask.update(token=BiddingTask.token + 1).where(BiddingTask.id == task_id).execute()
-        return BiddingTask.get_by_id(task_id).token
+        _RAISE_TOKEN.run(task_id)
+        return int(_TOKEN.rows(task_id)[0][0])
 
 
 def least_token(task_id: int) -> int:
     """The token below which nobody may act for the task; beyond all tokens when there is no such task."""
-    token = BiddingTask.select(BiddingTask.token).where(BiddingTask.id == task_id).scalar()
-    return 2**62 if token is None else token
+    found = _TOKEN.row(task_id)
+    return 2**62 if found is None else int(found[0])
+
+
+_SLUG = Prepared(lambda: BiddingTask.select(BiddingTask.slug).where(BiddingTask.id == 0))
+
+
+def slug_of(task_id: int) -> str | None:
+    """What the task is about; None when there is no such task."""
+    found = _SLUG.row(task_id)
+    return None if found is None else str(found[0])
+
+
+_WITH_OWNER = Prepared(lambda: _and_owner().where(BiddingTask.id == 0))
+_UNDER_TOKEN = Prepared(lambda: _and_owner().where(BiddingTask.id == 0, BiddingTask.token == 0))
+
+
+def _and_owner() -> Any:
+    return BiddingTask.select(BiddingTask, User).join(User)
+
+
+def _as_task(found: tuple[Any, ...] | None) -> BiddingTask | None:
+    """One row of `_and_owner`."""
+    if found is None:
+        return None
+    of_task = len(BiddingTask._meta.sorted_field_names)
+    task = instance(BiddingTask, found[:of_task])
+    task.user = instance(User, found[of_task:])
+    return task
 
 
 def under_token(task_id: int, token: int) -> BiddingTask | None:
     """The task with its user, as the worker with `token` may see it; None once it is gone or another's to act for."""
-    query = BiddingTask.select(BiddingTask, User).join(User)
-    return query.where(BiddingTask.id == task_id, BiddingTask.token == token).first()
+    return _as_task(_UNDER_TOKEN.row(task_id, token))
+
+
+_OBSERVED = Prepared(lambda: BiddingTask.select(BiddingTask.observed).where(BiddingTask.id == 0))
 
 
 def observe(task_id: int, observed: str, **facts: object) -> None:
@@ -289,12 +323,18 @@ def observe(task_id: int, observed: str, **facts: object) -> None:
 
     Raises ValueError for a move that is not in MOVES.
     """
-    task = BiddingTask.get_or_none(BiddingTask.id == task_id)
-    if task is None:
+    found = _OBSERVED.row(task_id)
+    if found is None:
         return
-    if observed != task.observed and observed not in MOVES[task.observed]:
-        raise ValueError(f"task {task_id} cannot go from {task.observed} to {observed}")
-    BiddingTask.update(observed=observed, **facts).where(BiddingTask.id == task_id).execute()
+    if observed != found[0] and observed not in MOVES[found[0]]:
+        raise ValueError(f"task {task_id} cannot go from {found[0]} to {observed}")
+    _observing(tuple(facts)).run(observed, *facts.values(), task_id)
+
+
+@cache
+def _observing(facts: tuple[str, ...]) -> Prepared:
+    columns = [getattr(BiddingTask, name) for name in ("observed", *facts)]
+    return Prepared(lambda: BiddingTask.update(dict.fromkeys(columns, "")).where(BiddingTask.id == 0))
 
 
 def forget_workers() -> None:
@@ -316,7 +356,7 @@ def stop_wanting(task_id: int, reason: str) -> None:
 
 def with_owner(task_id: int) -> BiddingTask | None:
     """The bidding task of this id, deleted or not, with its user; for the manager only."""
-    return BiddingTask.select(BiddingTask, User).join(User).where(BiddingTask.id == task_id).get_or_none()
+    return _as_task(_WITH_OWNER.row(task_id))
 
 
 def count_by_observed() -> dict[str, int]:

@@ -44,9 +44,12 @@ class Bidder:
         monotonic: Callable[[], float] = time.monotonic,
         crash: Callable[[str], None] = crashpoint,
         journal: Journal | None = None,
+        until_turn: Callable[[str, float, float], float] | None = None,
     ) -> None:
+        """`until_turn`, see workers/pace.py, says when cycles are due; without it a loop after the last one began."""
         self._context = context
         self._monotonic = monotonic
+        self._until_turn = until_turn
         self._lasting = Lasting(
             Looker(context.market, context.clock_ms),
             Executor(context, new_intent, crash),
@@ -85,7 +88,7 @@ class Bidder:
             is_late = outcome.done.is_late
         if faults.rejected:
             raise BadCredentials(faults.rejected)
-        return self._pause(assignment.config.loop_s, began, faults, is_late=is_late)
+        return self._pause(assignment, began, faults, is_late=is_late)
 
     def _known_keys(self, assignment: Assignment, faults: Faults) -> UserKeys | None:
         if self._keys is None:
@@ -103,7 +106,7 @@ class Bidder:
                 faults.add("learn what the market asks of bids", error)
         return self._profiles.get(config.type)
 
-    def _pause(self, loop_s: float, began: float, faults: Faults, *, is_late: bool) -> float:
+    def _pause(self, assignment: Assignment, began: float, faults: Faults, *, is_late: bool) -> float:
         self._due = 0.0
         if faults.backs_off:
             return self._backoff.delay(faults.retry_after_s)
@@ -114,7 +117,13 @@ class Bidder:
         self._was_late = False
         if is_late:
             return SHORTEST_PAUSE_S
-        pause_s = max(loop_s - (self._monotonic() - began), SHORTEST_PAUSE_S)
+        pause_s = max(self._until_next(assignment, began), SHORTEST_PAUSE_S)
         if pause_s > LONGEST_REST_S:
             self._due = self._monotonic() + pause_s
         return min(pause_s, LONGEST_REST_S)
+
+    def _until_next(self, assignment: Assignment, began: float) -> float:
+        loop_s = assignment.config.loop_s
+        if self._until_turn is None:
+            return loop_s - (self._monotonic() - began)
+        return self._until_turn(assignment.task.slug_key, loop_s, self._context.clock_ms() / 1000)

@@ -9,14 +9,20 @@ from workers.context import Context, Job
 from workers.crashpoints import crashpoint
 from workers.drain import Drain
 from workers.journal import Journal, journal_path
+from workers.pace import until_turn
 
 KINDS = ("bidder", "drain")
 
 
-def make_job(kind: str, context: Context, crash: Callable[[str], None] = crashpoint) -> Job:
+def make_job(
+    kind: str,
+    context: Context,
+    crash: Callable[[str], None] = crashpoint,
+    until_turn: Callable[[str, float, float], float] = until_turn,
+) -> Job:
     """The job of this kind, one of KINDS. Raises ValueError for another."""
     if kind == "bidder":
-        return Bidder(context, journal=_journal(context), crash=crash)
+        return Bidder(context, journal=_journal(context), crash=crash, until_turn=until_turn)
     if kind == "drain":
         return Drain(context, crash=crash)
     raise ValueError(f"no such kind of worker: {kind}")

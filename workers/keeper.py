@@ -24,6 +24,7 @@ from workers.burial import bury
 from workers.child import Child
 from workers.exits import judge
 from workers.means import Means
+from workers.pace import until_first_turn
 from workers.reconcile import Facts, Kind, Step, next_step
 from workers.restarts import LONGEST_REST_S, PEERS_AWAY_REST_S, Restarts
 from workers.rights import ME, PEERS_AWAY
@@ -211,7 +212,9 @@ class Keeper:
                     reason := self._means.rights.refusal_to_trade(row.user, self._means.clock_ms())
                 ):
                     raise PeerRefused(ME, "not_entitled", reason)
-                return await self._bring_up(kind, row)
+                # After a whole restart, or the end of a zygote, all start at once, and nobody waits for this one.
+                wait_s = 0.0 if asked or kind == "drain" else until_first_turn(row.slug_key, self._means.slots.waiting)
+                return await self._bring_up(kind, row, wait_s)
             except PeerRefused as refusal:
                 if asked:
                     self._start_refused(kind)
@@ -219,21 +222,20 @@ class Keeper:
                 self._start_failed(kind, row, refusal)
                 return True
 
-    async def _bring_up(self, kind: Kind, row: BiddingTask) -> bool:
+    async def _bring_up(self, kind: Kind, row: BiddingTask, wait_s: float) -> bool:
         """The order of a start: token, signer, gateway, process, lock."""
         means = self._means
         if kind == "bidder":
             tasks.observe(row.id, "starting")
         token = tasks.raise_token(row.id)
-        right = await means.rights.give(row, kind, token, means.clock_ms())
+        right = await means.rights.hand_over(row, kind, token, means.clock_ms())
         self._granted = token
-        await means.rights.fence(row.id, token)
         if self._closed:
             raise PeerRefused(ME, "stopping", "the manager is about to end")
         if has_changed(row):
             return True
         try:
-            handle = await means.spawner.start(kind, row.id, token, right.secret)
+            handle = await means.spawner.start(kind, row.id, token, right.secret, wait_s=wait_s)
         except OSError as error:
             raise PeerRefused(ME, "start_failed", f"failed to start a process: {error}") from error
         self.child = Child(

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import select
 import signal
-from pathlib import Path
 
 
 def start_time(pid: int) -> int | None:
     """When the process started, in clock ticks since boot (field 22 of /proc/PID/stat); None when there is none."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            stat = os.read(fd, 4096)
+        finally:
+            os.close(fd)
+    except OSError:  # also when it ends between the two
         return None
     # The command name, field 2, stands in brackets and may itself hold brackets and blanks.
-    return int(stat.rpartition(")")[2].split()[19])
+    return int(stat.rpartition(b")")[2].split()[19])
 
 
 def open_process(pid: int, started: int) -> int | None:

@@ -1,7 +1,8 @@
 """The entry of a worker process: `python -m workers.main KIND TASK_ID TOKEN PARENT_PID STATUS_FD`.
 
-Its environment is the manager's and names BIDKEEPER_DATA_DIR. Its stdin gives `{"secret": ...}` as its first line and
-then stays open as long as the manager lives. On STATUS_FD it writes "locked" once it holds its task's lock.
+Its environment is the manager's and names BIDKEEPER_DATA_DIR. Its stdin gives `{"secret": ..., "wait_s": 0}` as its
+first line and then stays open as long as the manager lives. On STATUS_FD it writes "locked" once it holds its task's
+lock; then it waits `wait_s` before its first cycle.
 Exit codes are in `workers/exits.py`.
 """
 
@@ -17,13 +18,17 @@ from workers import exits
 from workers.own_log import OwnLog
 
 if TYPE_CHECKING:
+    from core.settings import Settings
     from workers.context import Context, Job
 
 MakeJob = Callable[[str, "Context"], "Job"]
 
 
-def run(argv: Sequence[str], make_job: MakeJob | None = None) -> int:
-    """Works until asked to stop, and returns the exit code. `make_job` stands in for the one of `workers/jobs.py`."""
+def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings | None = None) -> int:
+    """Works until asked to stop, and returns the exit code. `make_job` stands in for the one of `workers/jobs.py`.
+
+    `settings` are those of the process that it was forked from; without them it reads its own.
+    """
     kind, task_id, token, parent, status_fd = argv[0], *map(int, argv[1:])
     own_log = OwnLog(Path(os.environ["BIDKEEPER_DATA_DIR"]) / "logs" / f"task-{task_id}.log")
 
@@ -33,10 +38,15 @@ def run(argv: Sequence[str], make_job: MakeJob | None = None) -> int:
 
     try:
         life_line = LifeLine(parent)
-        worker = Worker(kind, task_id, token, life_line, own_log)
+        worker = Worker(kind, task_id, token, life_line, own_log, settings)
         return worker.run(make_job or _make_job, status_fd)
     except StopAsked:
         return exits.STOPPED
+
+
+def run_forked(argv: Sequence[str], settings: Settings | None) -> int:
+    """`run` with the job of `workers/jobs.py`, as a zygote calls it."""
+    return run(argv, settings=settings)
 
 
 def _make_job(kind: str, context: Context) -> Job:

@@ -15,8 +15,11 @@ class OwnLog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._redirect()
+        try:
+            self._redirect()
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._redirect()
 
     def rotate(self) -> None:
         """Begins a new file when this one is full. Between cycles, so that no traceback is torn apart."""

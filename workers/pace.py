@@ -1,10 +1,41 @@
-"""When to try again: later after each fault in a row, and never all workers at once."""
+"""When to work again: tasks on one slug together, and after faults later and later, never all workers at once."""
 
 from __future__ import annotations
 
 import random
+import zlib
 
 _JITTER = 0.2
+# All turns are in the first two fifths of each loop: within half a loop, the age up to which a cycle takes what another
+# one has read. So one read of a wallet serves all its tasks, as one of a book serves all tasks on its slug.
+_SPREAD = 0.4
+_EACH_FIRST_S, _LONGEST_FIRST_S = 0.03, 12.0
+_LEAST_GAP = 0.25  # of a loop, between two turns of one task
+
+
+def until_first_turn(slug_key: str, starting: int) -> float:
+    """Seconds that a worker waits before its first cycle when `starting` others are being started with it.
+
+    A venue that answers 5 requests a second would make all of them fail if they asked at once: of 300 on as many slugs,
+    33 begin a second. A start of a few is not held up.
+    """
+    return _place(slug_key) * min(_LONGEST_FIRST_S, starting * _EACH_FIRST_S)
+
+
+def until_turn(slug_key: str, loop_s: float, now_s: float) -> float:
+    """Seconds from `now_s` (Unix time) until tasks on this slug have their turn, from a quarter of a loop on.
+
+    Tasks with the same loop wake up together, so that they share one read of the book; different slugs are spread.
+    With a loop of 10 s and a slug whose turn is at 1.5 s: 4 s at 7.5, 10 s at 1.5, 11 s at 0.5.
+    """
+    turn_s = _place(slug_key) * _SPREAD * loop_s
+    wait_s = (turn_s - now_s) % loop_s
+    return wait_s if wait_s >= _LEAST_GAP * loop_s else wait_s + loop_s
+
+
+def _place(slug_key: str) -> float:
+    """Of a slug among all: from 0 to below 1, the same in every process."""
+    return zlib.crc32(slug_key.encode()) / 2**32
 
 
 class Backoff:

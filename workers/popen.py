@@ -59,10 +59,10 @@ class PopenSpawner:
     async def close(self) -> None:
         """There is nothing to end."""
 
-    async def start(self, kind: Kind, task_id: int, token: int, secret: str) -> PopenHandle:
-        return self._start([kind, str(task_id), str(token)], secret)
+    async def start(self, kind: Kind, task_id: int, token: int, secret: str, *, wait_s: float = 0.0) -> PopenHandle:
+        return self._start([kind, str(task_id), str(token)], first_line(secret, wait_s))
 
-    def _start(self, arguments: list[str], secret: str) -> PopenHandle:
+    def _start(self, arguments: list[str], line: bytes) -> PopenHandle:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("workers are started in the main thread: they die with the thread that started them")
         status_fd, worker_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -80,7 +80,7 @@ class PopenSpawner:
             raise
         finally:
             os.close(worker_end)
-        _write(process, first_line(secret))
+        _write(process, line)
         return PopenHandle(process, status_fd)
 
 

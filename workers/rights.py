@@ -6,6 +6,7 @@ with the code signer_unavailable, signer_locked, gateway_unavailable or start_fa
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
@@ -17,7 +18,7 @@ from markets.base import Unavailable, VenueError
 from markets.client import MarketClient
 from models import tasks, users
 from models.tasks import BiddingTask
-from models.users import DAY_MS, Subscription, User
+from models.users import DAY_MS, User, subscription_of
 from strategy.config import BidConfig, loads
 from wallet.client import SignerClient, SignerError, SignerLocked, SignerUnavailable
 from wallet.protocol import Grant
@@ -55,6 +56,22 @@ class Rights:
         """Why the user's tasks must not run now, or None."""
         s = self._settings
         return users.refusal_to_trade(user, dict(s.plans), s.whitelist, s.admins, now_ms)
+
+    async def hand_over(self, row: BiddingTask, kind: Kind, token: int, now_ms: int) -> Right:
+        """`give` and `fence` at once: neither waits for the other, and both are done when this returns.
+
+        Raises PeerRefused when either fails. A fence without a right stands, since the row's token is raised too; a
+        right without a fence is withdrawn.
+        """
+        right, fenced = await asyncio.gather(
+            self.give(row, kind, token, now_ms), self.fence(row.id, token), return_exceptions=True
+        )
+        if isinstance(right, BaseException):
+            raise right
+        if fenced is not None:
+            await self.withdraw(row.id, token)
+            raise fenced
+        return right
 
     async def give(self, row: BiddingTask, kind: Kind, token: int, now_ms: int) -> Right:
         """Grants the task's worker what its kind and its owner's plan allow."""
@@ -103,7 +120,7 @@ class Rights:
 
     def ends_ms(self, row: BiddingTask, now_ms: int) -> int:
         """When a bidder's grant would end, were it given now."""
-        subscription = Subscription.get_or_none(Subscription.user == row.user.id)
+        subscription = subscription_of(row.user_id)
         return min(subscription.expires_ms if subscription else 0, now_ms + GRANT_MS)
 
     def _grant(self, row: BiddingTask, kind: Kind, token: int, now_ms: int) -> Grant:
@@ -113,7 +130,7 @@ class Rights:
             config = loads(row.config)
         except ValueError as error:
             raise PeerRefused(ME, "start_failed", f"the task's config cannot be read: {error}") from error
-        subscription = Subscription.get_or_none(Subscription.user == row.user.id)
+        subscription = subscription_of(row.user_id)
         plan = self._settings.plans.get(subscription.plan) if subscription else None
         if plan is None:
             raise PeerRefused(ME, "not_entitled", "the task's owner has no plan")

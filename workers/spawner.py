@@ -52,8 +52,11 @@ class Spawner(Protocol):
     def open(self) -> None:
         """Gets ready, in the running loop and in the background. `start` may be called at once."""
 
-    async def start(self, kind: Kind, task_id: int, token: int, secret: str) -> Handle:
-        """Starts a worker; whether it comes up is seen at its handle. Raises OSError."""
+    async def start(self, kind: Kind, task_id: int, token: int, secret: str, *, wait_s: float = 0.0) -> Handle:
+        """Starts a worker; whether it comes up is seen at its handle. Raises OSError.
+
+        Once it holds its lock it waits `wait_s` before its first cycle.
+        """
 
     def renew(self) -> None:
         """Has later starts run the code that is installed now; workers that run are left alone."""
@@ -76,6 +79,6 @@ def worker_environment(settings: Settings) -> dict[str, str]:
     return environment
 
 
-def first_line(secret: str) -> bytes:
+def first_line(secret: str, wait_s: float) -> bytes:
     """What a worker reads from its stdin before anything else."""
-    return json.dumps({"secret": secret}).encode() + b"\n"
+    return json.dumps({"secret": secret, "wait_s": wait_s}).encode() + b"\n"

@@ -32,6 +32,11 @@ class StartSlots:
         self._queue: list[tuple[bool, int, Slot]] = []
         self._order = itertools.count()
 
+    @property
+    def waiting(self) -> int:
+        """How many are in the queue."""
+        return len(self._queue)
+
     def ask(self, *, urgent: bool, on_granted: Callable[[], None]) -> Slot:
         """A slot that is granted now or later; `on_granted` is called when it is."""
         slot = Slot(self, on_granted)

@@ -65,8 +65,7 @@ def free(path: Path, wait_s: float = WAIT_S) -> None:
 
 
 def _locked(path: Path, wait_s: float) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = _opened(path)
     deadline = time.monotonic() + wait_s
     while True:
         try:
@@ -81,6 +80,15 @@ def _locked(path: Path, wait_s: float) -> int:
             raise
         _end_holder(fd, deadline)
         time.sleep(_RETRY_S)
+
+
+def _opened(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, flags, 0o600)
 
 
 def _end_holder(fd: int, deadline: float) -> None:

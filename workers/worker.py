@@ -9,7 +9,6 @@ import resource
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from core import log as log_setup
@@ -36,19 +35,28 @@ _OOM_SCORE = 500  # a worker goes before the programs that all of them need
 class Worker:
     """One worker process. `run` is its whole life and raises StopAsked when it is asked to end."""
 
-    def __init__(self, kind: str, task_id: int, token: int, life_line: LifeLine, own_log: OwnLog) -> None:
+    def __init__(
+        self,
+        kind: str,
+        task_id: int,
+        token: int,
+        life_line: LifeLine,
+        own_log: OwnLog,
+        settings: Settings | None = None,
+    ) -> None:
         self._kind = kind
         self._task_id = task_id
         self._token = token
         self._life_line = life_line
         self._own_log = own_log
+        self._settings = settings
 
     def run(self, make_job: Callable[[str, Context], Job], status_fd: int) -> int:
         """Returns the exit code."""
         _confine()
-        settings = _without_secrets(load())
+        settings = self._settings or without_secrets(load())
         log_setup.set_up(f"task-{self._task_id}", settings.log_level)
-        secret = json.loads(self._life_line.read_line(_SECRET_S))["secret"]
+        given = json.loads(self._life_line.read_line(_SECRET_S))
         try:
             lock = task_lock.take(task_lock.lock_path(settings.run_dir, self._task_id))
         except task_lock.LockHeld as held:
@@ -63,7 +71,8 @@ class Worker:
             os.write(status_fd, b"locked\n")
             os.close(status_fd)
             log.info("%s worker begins, token %d, pid %d", self._kind, self._token, os.getpid())
-            return self._work(make_job, self._context(settings, secret, lock), lock)
+            self._life_line.pause(given["wait_s"])
+            return self._work(make_job, self._context(settings, given["secret"], lock), lock)
         finally:
             base.close()
 
@@ -128,7 +137,7 @@ class Worker:
             log.exception("failed to report the error")
 
     def _name(self) -> None:
-        slug = tasks.BiddingTask.select(tasks.BiddingTask.slug).where(tasks.BiddingTask.id == self._task_id).scalar()
+        slug = tasks.slug_of(self._task_id)
         set_title(f"bidkeeper: {self._kind} task {self._task_id} {slug}")
 
 
@@ -139,12 +148,16 @@ def _confine() -> None:
     files = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     try:
-        Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE))
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        try:
+            os.write(fd, str(_OOM_SCORE).encode())
+        finally:
+            os.close(fd)
     except OSError as error:
         log.debug("failed to set the out-of-memory score: %s", error)
 
 
-def _without_secrets(settings: Settings) -> Settings:
+def without_secrets(settings: Settings) -> Settings:
     """Venue keys are the gateway's alone; none stays in a worker's memory."""
     without: dict[str, Any] = dict.fromkeys(SECRETS)
     return replace(settings, **without)

@@ -11,25 +11,24 @@ import contextlib
 import gc
 import logging
 import os
-import random
 import select
 import signal
 import socket
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from core import log as log_setup
 from core.process import end_with_parent
+from core.settings import Settings
 from workers import main as worker_main
-from workers import title, zygote_link
+from workers import title, zygote_link, zygote_memory
 from workers.zygote_warm_up import warm_up
 
 log = logging.getLogger(__name__)
 
-Run = Callable[[Sequence[str]], int]
+Run = Callable[[Sequence[str], Settings | None], int]
 _STDIN = 0
 _KEPT = (0, 1, 2)
 
@@ -39,11 +38,12 @@ class Unfit(Exception):
 
 
 class Zygote:
-    """Serves one manager over `link`; `run` is what each worker does, as `workers.main.run`."""
+    """Serves one manager over `link`; `run` is what each worker does, as `workers.main.run`, with our settings."""
 
-    def __init__(self, link: socket.socket, run: Run) -> None:
+    def __init__(self, link: socket.socket, run: Run, settings: Settings | None) -> None:
         self._link = link
         self._run = run
+        self._settings = settings
         self._workers: dict[int, int] = {}
         # Written to by the C handler at each SIGCHLD, so that poll() below wakes up.
         self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -107,7 +107,7 @@ class Zygote:
             try:
                 _become_worker(status_fd, life_line)
                 arguments = [request["kind"], *map(str, (request["task"], request["token"], parent, status_fd))]
-                code = _exit_code(lambda: self._run(arguments))
+                code = _exit_code(lambda: self._run(arguments, self._settings))
             finally:
                 # Nothing of the zygote's is to be unwound or flushed in a worker.
                 os._exit(code)
@@ -117,7 +117,7 @@ class Zygote:
 
 def require_one_thread() -> None:
     """Raises Unfit when there is another thread: a lock that it holds would stay locked in the child for ever."""
-    threads = len(list(Path("/proc/self/task").iterdir()))
+    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - a start is waiting for this
     if threads != 1:
         raise Unfit(f"the zygote has {threads} threads")
 
@@ -134,12 +134,10 @@ def _become_worker(status_fd: int, life_line: int) -> None:
     for number in (signal.SIGCHLD, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     os.dup2(life_line, _STDIN)
-    for fd in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+    for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - what runs here is paid for by every worker
         if fd not in _KEPT and fd != status_fd:
             _close(fd)
     os.setsid()
-    random.seed()
-    logging.getLogger().handlers.clear()
     gc.enable()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
@@ -170,7 +168,7 @@ def _exit_code(run: Callable[[], int]) -> int:
     return 1
 
 
-def main(argv: Sequence[str], run: Run = worker_main.run) -> None:
+def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
     """The whole life of a zygote; `run` stands in for that of `workers/main.py`."""
     link_fd, manager = map(int, argv[:2])
     end_with_parent(manager)
@@ -179,14 +177,12 @@ def main(argv: Sequence[str], run: Run = worker_main.run) -> None:
     gc.disable()
     link = socket.socket(fileno=link_fd)
     link.set_inheritable(False)
-    warm_up()
+    settings = warm_up()
     log_setup.set_up("zygote", os.environ.get("BIDKEEPER_LOG_LEVEL", "INFO"))
     title.set_title("bidkeeper: zygote")
-    gc.collect()
-    # What is there now is never looked at by a collection again, so its memory stays shared.
-    gc.freeze()
+    zygote_memory.settle()
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the manager is gone
-        Zygote(link, run).serve()
+        Zygote(link, run, settings).serve()
 
 
 if __name__ == "__main__":

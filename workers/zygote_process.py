@@ -14,7 +14,6 @@ from workers import zygote_link
 from workers.exits import UNKNOWN
 from workers.kernel import send, start_time, wait_for_end
 from workers.reconcile import Kind
-from workers.spawner import first_line
 
 _ANSWER_S = 10.0  # a start waits this long for a zygote's answer
 _STATUS_S = 5.0  # a zygote that lives tells within this how a worker ended
@@ -127,9 +126,12 @@ class ZygoteProcess:
     def age_s(self) -> float:
         return time.monotonic() - self._began
 
-    async def start(self, number: int, kind: Kind, task_id: int, token: int, secret: str) -> ForkedHandle:
-        """Has it fork a worker; `number` is never used again. Raises OSError, and may be `is_unfit` then."""
-        start = self._ask(number, {"kind": kind, "task": task_id, "token": token}, first_line(secret))
+    async def start(self, number: int, kind: Kind, task_id: int, token: int, line: bytes) -> ForkedHandle:
+        """Has it fork a worker whose stdin begins with `line`; `number` is never used again.
+
+        Raises OSError, and may be `is_unfit` then.
+        """
+        start = self._ask(number, {"kind": kind, "task": task_id, "token": token}, line)
         try:
             async with asyncio.timeout(_ANSWER_S):
                 return await start.answer

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from core.settings import Settings
 from workers.reconcile import Kind
-from workers.spawner import worker_environment
+from workers.spawner import first_line, worker_environment
 from workers.zygote_process import ForkedHandle, ZygoteProcess
 
 log = logging.getLogger(__name__)
@@ -62,10 +62,10 @@ class ZygoteSpawner:
             log.info("a new zygote takes over")
             self._launch()
 
-    async def start(self, kind: Kind, task_id: int, token: int, secret: str) -> ForkedHandle:
+    async def start(self, kind: Kind, task_id: int, token: int, secret: str, *, wait_s: float = 0.0) -> ForkedHandle:
         zygote = await self._zygote()
         try:
-            return await zygote.start(next(self._numbers), kind, task_id, token, secret)
+            return await zygote.start(next(self._numbers), kind, task_id, token, first_line(secret, wait_s))
         finally:
             if zygote.is_unfit and zygote is self._current:
                 self._dismiss(zygote)

@@ -109,17 +109,22 @@ class MadeUpSigner(SignerClient):
         return read(json.loads(json.dumps(answers[op])))
 
 
-def warm_up() -> None:
-    """A dry run, whose failure costs speed and memory, not the zygote."""
+def warm_up() -> Settings | None:
+    """A dry run, whose failure costs speed and memory, not the zygote; the settings that all its workers will have.
+
+    None when these cannot be read: each worker will find out by itself, and say so in its log.
+    """
+    settings = None
     try:
         with contextlib.redirect_stderr(io.StringIO()):
             log_setup.set_up("zygote")
             set_title("bidkeeper: zygote warms up")
-            load()
+            settings = worker.without_secrets(load())
             dry_run()
     except Exception:
         log_setup.set_up("zygote")
         log.exception("failed to warm up")
+    return settings
 
 
 def dry_run() -> list[str]:
@@ -149,8 +154,11 @@ def _days_work() -> list[str]:
     for kind in KINDS:
         tasks.set_desired(row, tasks.STOPPED if kind == "drain" else tasks.RUNNING)
         token = tasks.raise_token(row.id)
+        tasks.least_token(row.id)
+        tasks.slug_of(row.id)
         context = Context(settings, row.id, token, "", market, MadeUpSigner(), _clock_ms)
-        job = make_job(kind, context, crash=lambda point: None)  # a zygote has no crash points
+        # A zygote has no crash points, and every cycle is due at once.
+        job = make_job(kind, context, crash=lambda point: None, until_turn=lambda slug, loop_s, now_s: 0.0)
         for _ in range(_CYCLES):
             job.cycle()
             reports.append(_report(row.id))

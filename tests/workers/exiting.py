@@ -10,12 +10,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.settings import Settings
 from workers import zygote
 
 KILLED, ABORTED, RAISES, EXITS_WITH_TEXT, LIVES = 900, 901, 902, 903, 904
 
 
-def run(argv: Sequence[str]) -> int:
+def run(argv: Sequence[str], settings: Settings | None = None) -> int:
     task = int(argv[1])
     if task == KILLED:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.settings import Settings
 from models import cycles, orders
 from models.base import transaction
 from models.tasks import BiddingTask
@@ -132,11 +133,11 @@ def make_job(kind: str, context: Context) -> Job:
     return JOBS.get(slug, Steady)(context)
 
 
-def run(argv: Sequence[str]) -> int:
+def run(argv: Sequence[str], settings: Settings | None = None) -> int:
     """A worker's whole life."""
     if (DATA_DIR / "slow-to-start").exists():
         time.sleep(3600)
-    return main.run(argv, make_job)
+    return main.run(argv, make_job, settings)
 
 
 if __name__ == "__main__":
