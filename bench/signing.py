@@ -1,0 +1,77 @@
+"""What a signer's core does a second: bids as messages, and listings as PSBTs, each checked, signed and verified."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+
+from embit.ec import PrivateKey
+from embit.psbt import PSBT
+
+from bench.timing import Row, median_seconds
+from wallet.address import p2wpkh
+from wallet.bip322 import verify_ownership
+from wallet.hash160 import hash160
+from wallet.policy import PLAY_VENUE
+from wallet.psbt import Psbt, encode
+from wallet.psbt_check import check_listing
+from wallet.psbt_listing import ListingIntent, OutpointFacts, Owner
+from wallet.psbt_script import OwnKind, own_script
+from wallet.psbt_sign import sign_listing
+from wallet.psbt_template import TEMPLATES
+from wallet.signing import sign_message
+from wallet.transaction import Outpoint, Transaction, TxInput, TxOutput
+
+_KEY = PrivateKey(b"\x07" * 32)
+_PUBLIC = _KEY.get_public_key().sec()
+_PRICE, _POSTAGE, _TIP = 250_000, 10_000, 900_000
+_ADDRESS = p2wpkh(hash160(_PUBLIC))
+_INSCRIPTION = "00" * 32 + "i0"
+_KINDS: tuple[OwnKind, ...] = ("p2tr", "p2wpkh", "p2sh-p2wpkh")
+
+
+def rows() -> Iterator[Row]:
+    """The peer signs the same without a look: it is the least that signing can take in Python here."""
+
+    def bid() -> None:
+        assert verify_ownership(_ADDRESS, "bench", sign_message(_KEY, "p2wpkh", "bench"))
+
+    def unverified() -> None:
+        sign_message(_KEY, "p2wpkh", "bench")
+
+    yield _row("bid message signed and verified, P2WPKH, one core", bid, "unverified", unverified)
+    for kind in _KINDS:
+        yield _listing(kind)
+
+
+def _listing(kind: OwnKind) -> Row:
+    script, payout = own_script(kind, _PUBLIC), own_script("p2wpkh", _PUBLIC)
+    former = Transaction(2, (TxInput(Outpoint(b"\x01" * 32, 0), b"", 0),), (TxOutput(_POSTAGE, script),), 0)
+    outpoint = Outpoint(former.txid(), 0)
+    transaction = Transaction(2, (TxInput(outpoint, b"", 0xFFFFFFFD),), (TxOutput(_PRICE + _POSTAGE, payout),), 0)
+    template = TEMPLATES[PLAY_VENUE, "listing"]
+    asks = {b"\x01": former.outputs[0].encode(), b"\x03": struct.pack("<I", template.sighash)}
+    if kind != "p2tr":
+        asks[b"\x00"] = former.encode()
+    if kind == "p2sh-p2wpkh":
+        asks[b"\x04"] = payout
+    raw = encode(Psbt(0, transaction, {}, (asks,), ({},)))
+    scripts = frozenset({script, payout})
+    owner = Owner(kind, _PUBLIC, scripts, scripts)
+    intent = ListingIntent(PLAY_VENUE, _INSCRIPTION, outpoint, _PRICE, _PRICE, _ADDRESS)
+    facts = OutpointFacts(outpoint, _POSTAGE, script, True, True, (_INSCRIPTION,), (), _TIP, _TIP)
+
+    def ours() -> None:
+        sign_listing(check_listing(raw, intent, facts, template, owner), _KEY)
+
+    def blind() -> None:
+        psbt = PSBT.parse(raw)
+        assert psbt.sign_with(_KEY, sighash=template.sighash) == 1
+        psbt.serialize()
+
+    return _row(f"listing PSBT checked and signed, {kind}, one core", ours, "embit, unchecked", blind)
+
+
+def _row(what: str, ours: Callable[[], object], peer: str, blind: Callable[[], object]) -> Row:
+    seconds, least = median_seconds(ours, calls=500), median_seconds(blind, calls=500)
+    return Row(what, f"{1 / seconds:,.0f}/s", f"{peer} {1 / least:,.0f}/s", f"{seconds / least:.1f} x")

@@ -1,0 +1,257 @@
+"""Listing PSBTs as a venue would send them, honest and not, with what they are to be checked against.
+
+Written out with `struct` alone and without any check, so that whatever a liar may send can be written.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import struct
+from dataclasses import dataclass, field
+from typing import Literal
+
+from embit import script
+from embit.ec import PrivateKey
+
+from wallet.policy import PLAY_VENUE
+from wallet.psbt_check import Approved, check_listing
+from wallet.psbt_listing import ListingIntent, OutpointFacts, Owner
+from wallet.psbt_script import OwnKind
+from wallet.psbt_sign import sign_listing
+from wallet.psbt_template import TEMPLATES, ListingTemplate, Payout, VenueFee
+from wallet.sighash import LISTING, SECURE_LISTING
+from wallet.transaction import Outpoint
+
+Form = Literal["listing", "secure", "paired at 2", "secure with fee"]
+Pairs = list[tuple[bytes, bytes]]
+
+KINDS: tuple[OwnKind, ...] = ("p2tr", "p2wpkh", "p2sh-p2wpkh")
+FORMS: tuple[Form, ...] = ("listing", "secure", "paired at 2", "secure with fee")
+
+PRICE = 250_000
+POSTAGE = 10_000
+TIP = 900_000
+INSCRIPTION = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799i0"
+
+
+def key(name: str) -> PrivateKey:
+    return PrivateKey(hashlib.sha256(name.encode()).digest())
+
+
+VAULT, PAYMENT, ORDINALS, STRANGER, VENUE = (
+    key(name) for name in ("the vault", "the payment key", "the ordinals wallet", "a stranger", "the venue")
+)
+
+
+def script_by(kind: OwnKind, private_key: PrivateKey) -> bytes:
+    """By embit, not by the code under test."""
+    public_key = private_key.get_public_key()
+    if kind == "p2tr":
+        made = script.p2tr(public_key)
+    else:
+        made = script.p2wpkh(public_key)
+        if kind == "p2sh-p2wpkh":
+            made = script.p2sh(made)
+    return bytes(made.data)
+
+
+PAYOUT_SCRIPT = script_by("p2wpkh", PAYMENT)
+STRANGER_SCRIPT = script_by("p2tr", STRANGER)
+VENUE_SCRIPT = script_by("p2wpkh", VENUE)
+PLACEHOLDER_SCRIPT = script_by("p2tr", VENUE)
+PAYOUT_ADDRESS = str(script.Script(PAYOUT_SCRIPT).address())
+
+PAIRED = ListingTemplate(
+    PLAY_VENUE,
+    LISTING,
+    index=2,
+    other_inputs=2,
+    outputs=(VenueFee(PLACEHOLDER_SCRIPT, 10_000), VenueFee(PLACEHOLDER_SCRIPT, 10_000), Payout()),
+)
+WITH_FEE = ListingTemplate(
+    PLAY_VENUE,
+    SECURE_LISTING,
+    index=0,
+    other_inputs=1,
+    outputs=(Payout(), VenueFee(VENUE_SCRIPT, 20_000)),
+    seller_fee_ppm=20_000,
+    returns_postage=False,
+)
+_TEMPLATES: dict[Form, ListingTemplate] = {
+    "listing": TEMPLATES[PLAY_VENUE, "listing"],
+    "secure": TEMPLATES[PLAY_VENUE, "secure"],
+    "paired at 2": PAIRED,
+    "secure with fee": WITH_FEE,
+}
+
+
+def size(value: int) -> bytes:
+    if value < 0xFD:
+        return struct.pack("<B", value)
+    if value <= 0xFFFF:
+        return struct.pack("<BH", 0xFD, value)
+    if value <= 0xFFFFFFFF:
+        return struct.pack("<BI", 0xFE, value)
+    return struct.pack("<BQ", 0xFF, value)
+
+
+def with_size(data: bytes) -> bytes:
+    return size(len(data)) + data
+
+
+def output(value: int, paid: bytes) -> bytes:
+    return struct.pack("<Q", value % 2**64) + with_size(paid)
+
+
+def former(paid: bytes, value: int = POSTAGE, at: int = 1, *, witness: bool = True) -> bytes:
+    """A transaction of which output `at` pays this."""
+    body = b"\x01" + b"\x77" * 32 + struct.pack("<I", 3) + b"\x00" + b"\xff" * 4
+    body += size(at + 1) + b"".join(output(1_000 + n, b"\x51\x20" + bytes([n]) * 32) for n in range(at))
+    body += output(value, paid)
+    if witness:
+        return b"\x02\0\0\0\x00\x01" + body + b"\x01" + with_size(b"\x30" * 64) + b"\0\0\0\0"
+    return b"\x02\0\0\0" + body + b"\0\0\0\0"
+
+
+def txid_of(raw: bytes) -> bytes:
+    """Of a transaction written by `former`, which has its witness in its last bytes."""
+    if raw[4] == 0:
+        raw = raw[:4] + raw[6 : -4 - 66] + raw[-4:]
+    return hashlib.sha256(hashlib.sha256(raw).digest()).digest()
+
+
+@dataclass
+class Spend:
+    txid: bytes
+    vout: int
+    script_sig: bytes = b""
+    sequence: int = 0xFFFFFFFD
+    fields: Pairs = field(default_factory=list)
+
+    def put(self, kind: bytes, value: bytes) -> None:
+        self.drop(kind)
+        self.fields.append((kind, value))
+
+    def drop(self, kind: bytes) -> None:
+        self.fields = [pair for pair in self.fields if pair[0] != kind]
+
+    def get(self, kind: bytes) -> bytes:
+        return dict(self.fields)[kind]
+
+
+@dataclass
+class Pay:
+    value: int
+    script: bytes
+    fields: Pairs = field(default_factory=list)
+
+
+@dataclass
+class Draft:
+    """A PSBT in parts. `transaction` and `raw` replace what the parts would give."""
+
+    spends: list[Spend]
+    pays: list[Pay]
+    version: int = 2
+    locktime: int = 0
+    fields: Pairs = field(default_factory=list)
+    magic: bytes = b"psbt\xff"
+    tail: bytes = b""
+    transaction: bytes | None = None
+    raw: bytes | None = None
+
+    def unsigned(self) -> bytes:
+        parts = [struct.pack("<I", self.version), size(len(self.spends))]
+        for spend in self.spends:
+            parts += [spend.txid, struct.pack("<I", spend.vout), with_size(spend.script_sig)]
+            parts.append(struct.pack("<I", spend.sequence))
+        parts.append(size(len(self.pays)))
+        parts += [output(pay.value, pay.script) for pay in self.pays]
+        return b"".join(parts) + struct.pack("<I", self.locktime)
+
+    def encode(self) -> bytes:
+        if self.raw is not None:
+            return self.raw
+        top = [(b"\x00", self.unsigned() if self.transaction is None else self.transaction), *self.fields]
+        maps = [top, *(spend.fields for spend in self.spends), *(pay.fields for pay in self.pays)]
+        body = b"".join(b"".join(with_size(k) + with_size(v) for k, v in pairs) + b"\0" for pairs in maps)
+        return self.magic + body + self.tail
+
+
+@dataclass
+class Case:
+    """A listing PSBT with everything else that decides on it. The parts may be changed; `template` is the venue's."""
+
+    kind: OwnKind
+    form: Form
+    draft: Draft
+    intent: ListingIntent
+    facts: OutpointFacts | None
+    template: ListingTemplate | None
+    owner: Owner
+    key: PrivateKey = VAULT
+
+    @property
+    def own(self) -> Spend:
+        return self.draft.spends[_TEMPLATES[self.form].index]
+
+    @property
+    def payout(self) -> Pay:
+        return self.draft.pays[_TEMPLATES[self.form].outputs.index(Payout())]
+
+    def check(self) -> Approved:
+        return check_listing(self.draft.encode(), self.intent, self.facts, self.template, self.owner)
+
+    def sign(self) -> bytes:
+        return sign_listing(self.check(), self.key)
+
+    def copy(self) -> Case:
+        changeable = copy.deepcopy(self.draft)
+        return Case(self.kind, self.form, changeable, self.intent, self.facts, self.template, self.owner, self.key)
+
+
+def foreign(n: int) -> Spend:
+    """A venue's placeholder: an output that is nobody of ours'."""
+    return Spend(bytes([0xA0 + n]) * 32, n, fields=[(b"\x01", output(600, PLACEHOLDER_SCRIPT))])
+
+
+def honest(kind: OwnKind = "p2tr", form: Form = "listing") -> Case:
+    """A listing that is right in every respect."""
+    template = _TEMPLATES[form]
+    listed = script_by(kind, VAULT)
+    made_by = former(listed)
+    own = Spend(txid_of(made_by), 1)
+    if kind == "p2tr":
+        own.fields = [
+            (b"\x01", output(POSTAGE, listed)),
+            (b"\x03", struct.pack("<I", template.sighash)),
+            (b"\x17", VAULT.get_public_key().xonly()),
+        ]
+    else:
+        own.fields = [
+            (b"\x00", made_by),
+            (b"\x01", output(POSTAGE, listed)),
+            (b"\x03", struct.pack("<I", template.sighash)),
+        ]
+    if kind == "p2sh-p2wpkh":
+        own.fields.append((b"\x04", script_by("p2wpkh", VAULT)))
+    spends = [foreign(n) for n in range(template.other_inputs)]
+    spends.insert(template.index, own)
+    pays = [
+        Pay(template.least_payout(PRICE, POSTAGE), PAYOUT_SCRIPT)
+        if isinstance(slot, Payout)
+        else Pay(PRICE * slot.max_ppm // 1_000_000, slot.script)
+        for slot in template.outputs
+    ]
+    outpoint = Outpoint(own.txid, own.vout)
+    scripts = frozenset({listed, PAYOUT_SCRIPT})
+    return Case(
+        kind,
+        form,
+        Draft(spends, pays),
+        ListingIntent(PLAY_VENUE, INSCRIPTION, outpoint, PRICE, 200_000, PAYOUT_ADDRESS),
+        OutpointFacts(outpoint, POSTAGE, listed, True, True, (INSCRIPTION,), (), TIP, TIP - 1),
+        template,
+        Owner(kind, VAULT.get_public_key().sec(), scripts, scripts | {script_by("p2tr", ORDINALS)}),
+    )

@@ -1,0 +1,121 @@
+"""Listing PSBTs changed at random: whatever is signed is judged by other code, and nothing wrong may have been signed.
+
+`PSBT_MUTANTS` and `PSBT_SEED` in the environment ask for more of them, and for others.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.wallet.listings import FORMS, KINDS, PAYOUT_SCRIPT, Case, honest
+from tests.wallet.psbt_mutants import mutant
+from tests.wallet.psbt_oracle import faults
+from wallet import psbt_check, psbt_sign
+from wallet.policy import Refused
+from wallet.sighash import SINGLE, segwit_digest, taproot_digest
+from wallet.transaction import TxOutput, decode_output
+
+pytestmark = pytest.mark.slow
+
+MUTANTS = int(os.environ.get("PSBT_MUTANTS", "20000"))
+SEED = int(os.environ.get("PSBT_SEED", "1"))
+SHARDS = 4
+
+EVERY_TAG = {
+    *("op-allowed", "psbt-strict", "list-min", "dest-allow", "inputs-reserved", "inputs-confirmed", "amount-proof"),
+    *("inputs-cardinal", "single-pair", "outputs-known", "outputs-order", "venue-fee", "payout", "sighash-allowed"),
+    *("tx-form", "key-path", "input-signed"),
+}
+
+
+def outcome(case: Case) -> tuple[str, list[str]]:
+    """The tag it was refused with, or `signed`; and what is wrong with that."""
+    try:
+        answer = case.sign()
+    except Refused as refused:
+        return refused.tag, []
+    return "signed", faults(case, case.draft.encode(), answer)
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_nothing_is_signed_wrongly(shard: int) -> None:
+    rng = random.Random(f"{SEED}-{shard}")
+    tags: Counter[str] = Counter()
+    for number in range(MUTANTS // SHARDS):
+        case = mutant(rng)
+        tag, wrong = outcome(case)
+        assert not wrong, f"mutant {number} of shard {shard}, seed {SEED}: {wrong}\n{case.draft.encode().hex()}"
+        tags[tag] += 1
+    print(f"shard {shard}, seed {SEED}: {dict(tags.most_common())}")
+    # Else the mutants were so wild that nothing was tried, or left rules alone.
+    assert tags["signed"] > MUTANTS // SHARDS // 50
+    assert tags.keys() >= EVERY_TAG
+
+
+def test_honest_listings_are_faultless() -> None:
+    for kind in KINDS:
+        for form in FORMS:
+            assert outcome(honest(kind, form)) == ("signed", [])
+
+
+def _first_payout(psbt: Any, template: Any, *rest: Any) -> int:
+    outputs = psbt.transaction.outputs
+    return outputs[template.index].value if template.index < len(outputs) else 0
+
+
+def _facts_alone(own: Any, facts: Any, owner: Any) -> TxOutput:
+    return TxOutput(facts.value_sats or 0, facts.script or b"")
+
+
+def _witness_utxo_alone(item: Any, outpoint: Any) -> list[TxOutput]:
+    return [decode_output(item[b"\x01"])] if b"\x01" in item else []
+
+
+def _segwit_covering_all(transaction: Any, index: int, key: bytes, value: int, sighash: int) -> bytes:
+    return segwit_digest(transaction, index, key, value, sighash & ~SINGLE | 1)
+
+
+def _taproot_as_embit(transaction: Any, index: int, spent: Any, sighash: int) -> bytes:
+    moved = [transaction.inputs[index]._replace(sequence=0xFFFFFFFF)]
+    return taproot_digest(replace(transaction, inputs=tuple(moved * len(transaction.inputs))), index, spent, sighash)
+
+
+# A rule that does nothing, or a step that does another thing, as a slip in the code would have it.
+PLANTED: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "op-allowed": (psbt_check, "_op_allowed", lambda template, intent: template),
+    "list-min": (psbt_check, "_list_min", lambda intent: 250_000),
+    "dest-allow": (psbt_check, "_dest_allow", lambda intent, owner: PAYOUT_SCRIPT),
+    "inputs-reserved": (psbt_check, "_inputs_reserved", lambda psbt, intent, template, owner: psbt.inputs[-1]),
+    "inputs-confirmed": (psbt_check, "_inputs_confirmed", lambda facts, intent: facts),
+    "amount-proof": (psbt_check, "_amount_proof", _facts_alone),
+    "amount-proof, former transaction": (psbt_check, "_claimed", _witness_utxo_alone),
+    "inputs-cardinal": (psbt_check, "_inputs_cardinal", lambda facts, intent: 900_000),
+    "outputs": (psbt_check, "_outputs", _first_payout),
+    "sighash-allowed": (psbt_check, "_sighash_allowed", lambda own, template: None),
+    "tx-form": (psbt_check, "_tx_form", lambda psbt, template, tip: None),
+    "key-path": (psbt_check, "_key_path", lambda own, owner: None),
+    "unknown fields are handed back": (psbt_sign, "without_unknown", lambda psbt: psbt),
+    "another digest, segwit": (psbt_sign, "segwit_digest", _segwit_covering_all),
+    "another digest, taproot": (psbt_sign, "taproot_digest", _taproot_as_embit),
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_planted_bug_is_caught(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, name, slip = PLANTED[planted]
+    monkeypatch.setattr(where, name, slip)
+    rng = random.Random(f"planted {SEED}")
+    for _ in range(10_000):
+        try:
+            if outcome(mutant(rng))[1]:
+                return
+        except (ValueError, AttributeError, IndexError, TypeError):
+            continue  # a slip that ends in an error instead of a signature does no harm
+    pytest.fail("the mutants and their judge do not notice")

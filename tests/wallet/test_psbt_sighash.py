@@ -1,0 +1,143 @@
+"""The digests that are signed: published vectors, and embit's where embit is right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from embit import script
+from embit.ec import PrivateKey
+from embit.transaction import Transaction as OtherTransaction
+from embit.util import secp256k1
+
+from wallet.psbt_script import own_script
+from wallet.psbt_sign import SigningError, sign_input
+from wallet.sighash import segwit_digest, taproot_digest
+from wallet.transaction import TxOutput, decode_network, decode_unsigned
+
+VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "bip341_wallet_vectors.json"
+beside = pytest.mark.skipif(not VECTORS.exists(), reason="the collected vectors are not beside the checkout")
+
+# BIP-143's example of a P2WPKH input, the second of two.
+BIP143 = bytes.fromhex(
+    "0100000002fff7f7881a8099afa6940d42d1e7f6362bec38171ea3edf433541db4e4ad969f0000000000eeffffffef51e1b804cc89d182d2"
+    "79655c3aa89e815b1b309fe287d9b2b55d57b90ec68a0100000000ffffffff02202cb206000000001976a9148280b37df378db99f66f85c9"
+    "5a783a76ac7a6d5988ac9093510d000000001976a9143bde42dbee7e4dbe6a21b2d50ce2f0167faa815988ac11000000"
+)
+BIP143_KEY = bytes.fromhex("025476c2e83188368da1ff3e292e7acafcdb3566bb0ad253f62fc70f07aeee6357")
+BIP143_DIGEST = "c37af31116d1b27caf68aae9e3ac82f1477929014d5b917657d0eb49478cb670"
+
+
+def load() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(VECTORS.read_text())
+    return found
+
+
+@beside
+def test_every_published_key_path_digest() -> None:
+    seen = set()
+    for vector in load()["keyPathSpending"]:
+        transaction = decode_unsigned(bytes.fromhex(vector["given"]["rawUnsignedTx"]))
+        spent = [TxOutput(u["amountSats"], bytes.fromhex(u["scriptPubKey"])) for u in vector["given"]["utxosSpent"]]
+        for item in vector["inputSpending"]:
+            given = item["given"]
+            digest = taproot_digest(transaction, given["txinIndex"], spent, given["hashType"])
+            assert digest.hex() == item["intermediary"]["sigHash"]
+            seen.add(given["hashType"])
+    assert seen == {0x00, 0x01, 0x02, 0x03, 0x81, 0x82, 0x83}
+
+
+@beside
+def test_every_published_signature_is_made_byte_for_byte_by_the_tweaked_key() -> None:
+    made = 0
+    for vector in load()["keyPathSpending"]:
+        transaction = decode_unsigned(bytes.fromhex(vector["given"]["rawUnsignedTx"]))
+        spent = [TxOutput(u["amountSats"], bytes.fromhex(u["scriptPubKey"])) for u in vector["given"]["utxosSpent"]]
+        for item in vector["inputSpending"]:
+            given = item["given"]
+            tweaked = PrivateKey(bytes.fromhex(given["internalPrivkey"])).taproot_tweak(
+                bytes.fromhex(given["merkleRoot"] or "")
+            )
+            sighash = given["hashType"]
+            digest = taproot_digest(transaction, given["txinIndex"], spent, sighash)
+            # Published with 32 zeros of extra randomness, which is not the same as with none.
+            signature = secp256k1.schnorrsig_sign(digest, tweaked.secret, None, bytes(32))
+            assert [(signature + bytes([sighash] if sighash else [])).hex()] == item["expected"]["witness"]
+            made += 1
+    assert made == 7
+
+
+@beside
+def test_published_inputs_of_another_key_or_sighash_are_not_signed() -> None:
+    """Those with a script tree have another output key than ours; the one without is to be signed with SINGLE."""
+    reasons = set()
+    for vector in load()["keyPathSpending"]:
+        transaction = decode_unsigned(bytes.fromhex(vector["given"]["rawUnsignedTx"]))
+        spent = [TxOutput(u["amountSats"], bytes.fromhex(u["scriptPubKey"])) for u in vector["given"]["utxosSpent"]]
+        for item in vector["inputSpending"]:
+            given, key = item["given"], PrivateKey(bytes.fromhex(item["given"]["internalPrivkey"]))
+            with pytest.raises(SigningError) as caught:
+                sign_input(transaction, given["txinIndex"], spent, given["hashType"], "p2tr", key)
+            reasons.add((given["merkleRoot"] is None, str(caught.value)))
+    assert (True, "sighash 0x3 is not signed for p2tr") in reasons
+    assert (False, "the key is not this input's") in reasons
+
+
+@beside
+def test_published_scripts_without_a_tree() -> None:
+    made = 0
+    for vector in load()["scriptPubKey"]:
+        if vector["given"]["scriptTree"] is None:
+            internal = bytes.fromhex(vector["given"]["internalPubkey"])
+            assert own_script("p2tr", b"\x02" + internal).hex() == vector["expected"]["scriptPubKey"]
+            assert own_script("p2tr", b"\x03" + internal).hex() == vector["expected"]["scriptPubKey"]
+            made += 1
+    assert made
+
+
+def test_the_published_segwit_digest() -> None:
+    assert segwit_digest(decode_unsigned(BIP143), 1, BIP143_KEY, 600_000_000, 1).hex() == BIP143_DIGEST
+
+
+@pytest.mark.parametrize("sighash", [0x01, 0x02, 0x03, 0x81, 0x82, 0x83])
+@pytest.mark.parametrize("index", [0, 1])
+def test_segwit_digests_are_those_of_embit(sighash: int, index: int) -> None:
+    code = script.p2pkh_from_p2wpkh(script.Script(own_script("p2wpkh", BIP143_KEY)))
+    other = OtherTransaction.parse(BIP143).sighash_segwit(index, code, 1234, sighash)
+    assert segwit_digest(decode_network(BIP143), index, BIP143_KEY, 1234, sighash) == other
+
+
+@pytest.mark.parametrize("sighash", [0x04, 0x40, 0x80, 0x84, 0xFF, 0x100, -1])
+def test_a_sighash_without_a_meaning_is_an_error(sighash: int) -> None:
+    transaction = decode_unsigned(BIP143)
+    with pytest.raises(ValueError, match="no meaning"):
+        taproot_digest(transaction, 0, [TxOutput(1, b"")] * 2, sighash)
+    with pytest.raises(ValueError, match="no meaning"):
+        segwit_digest(transaction, 0, BIP143_KEY, 1, sighash)
+
+
+def test_only_taproot_has_a_default() -> None:
+    with pytest.raises(ValueError, match="default"):
+        segwit_digest(decode_unsigned(BIP143), 0, BIP143_KEY, 1, 0)
+
+
+@pytest.mark.parametrize("sighash", [0x03, 0x83])
+def test_single_without_its_output_is_an_error(sighash: int) -> None:
+    transaction = decode_unsigned(BIP143)
+    shorter = type(transaction)(2, transaction.inputs, transaction.outputs[:1], 0)
+    with pytest.raises(ValueError, match="same index"):
+        taproot_digest(shorter, 1, [TxOutput(1, b"")] * 2, sighash)
+    with pytest.raises(ValueError, match="same index"):
+        segwit_digest(shorter, 1, BIP143_KEY, 1, sighash)
+
+
+def test_what_is_covered_must_be_known() -> None:
+    transaction, known = decode_unsigned(BIP143), TxOutput(1, b"\x51")
+    assert taproot_digest(transaction, 0, [known, None], 0x81) == taproot_digest(transaction, 0, [known, known], 0x81)
+    for spent in ([known, None], [None, known], [known], [known] * 3):
+        with pytest.raises(ValueError, match="not known"):
+            taproot_digest(transaction, 0, spent, 0x00)
+    with pytest.raises(ValueError, match="not known"):
+        taproot_digest(transaction, 0, [None, known], 0x83)
