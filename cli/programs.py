@@ -53,7 +53,7 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _signer(settings: Settings, options: argparse.Namespace) -> None:
-    from wallet.signer import run
+    from wallet.signer_process import run
 
     run(
         settings.signer_files,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from core.unix_http import NoAnswer, NotSent, UnixHttp
 from markets import codec
 from markets.base import (
     AskBook,
@@ -29,7 +30,6 @@ from markets.base import (
     WalletItem,
     from_wire,
 )
-from markets.unix_http import NoAnswer, NotSent, UnixHttp
 from strategy.book import Profile
 
 MAX_REQUEST = 64 * 1024  # bytes; the gateway closes the connection on more

@@ -226,10 +226,10 @@ def test_no_own_bids_no_placing(service: Installation, trader: Trader) -> None:
 
 
 def test_what_cannot_be_done_yet_is_refused_at_start(service: Installation, trader: Trader) -> None:
-    task = trader.task(slug="later", hardcapSats=100_000, outbidEnabled=True)
+    task = trader.task(slug="later", hardcapSats=100_000, quantity=2)
     answer = trader.call("POST", f"/api/tasks/{task}/start")
     assert answer.status_code == 400
-    assert any(detail.startswith("outbidEnabled: ") for detail in answer.json()["details"])
+    assert any(detail.startswith("quantity: ") for detail in answer.json()["details"])
     assert trader.get(task)["lastError"]
     assert trader.get(task)["isRunning"] is False
     assert service.workers(task) == []

@@ -38,7 +38,7 @@ PR_GET_DUMPABLE = 3
 PROGRAM = """
 import sys
 from pathlib import Path
-from wallet.signer import run
+from wallet.signer_process import run
 run(Path(sys.argv[1]) / "signer", Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
 """
 
@@ -180,7 +180,7 @@ def test_it_keeps_its_files_to_itself(start: Start, tmp_path: Path) -> None:
 
 def test_it_can_neither_be_dumped_nor_traced() -> None:
     code = (
-        "import ctypes, resource\nfrom wallet.signer import _harden\n_harden()\n"
+        "import ctypes, resource\nfrom wallet.signer_process import _harden\n_harden()\n"
         f"print(ctypes.CDLL(None).prctl({PR_GET_DUMPABLE}, 0, 0, 0, 0), *resource.getrlimit(resource.RLIMIT_CORE))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
