@@ -9,6 +9,7 @@ from setuptools import find_packages, setup
 TOP_LEVEL = ["cli", "core", "gateway", "markets", "models", "server", "simulator", "strategy", "wallet", "workers"]
 
 TEST = [
+    "btclib>=2026.10",  # judges every signature type we make, by a consensus engine of its own
     "hypothesis>=6.100",
     "pytest>=8,<10",
     "pytest-tornado==0.8.1",
@@ -46,6 +47,7 @@ setup(
         "supervisor>=4.3,<5",
         "pydantic>=2.11,<3",
         "embit==0.8.0",
+        "cryptography>=44",  # AES-GCM for the keystore; only the signer and `bidkeeper keys` import it
         "setproctitle>=1.3",
     ],
     extras_require={
