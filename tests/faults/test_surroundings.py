@@ -1,4 +1,4 @@
-"""What the machine may do to a running installation: a full disk, a locked database."""
+"""What the machine may do to a running installation: a full disk, a locked database, logs that are full."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import need
 from tests.e2e.installation import Installation, until
 from tests.faults.fleet import Fleet
+from workers.own_log import KEPT, MAX_BYTES
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
@@ -73,6 +74,36 @@ def test_a_full_disk_places_nothing_and_recovers_alone(service: Installation) ->
             service.process.wait()
         until(lambda: service.processes() == [], "the end of every process", 30)
         subprocess.run(["umount", str(service.data_dir)], check=True)
+
+
+def test_logs_are_rotated_while_tasks_write(service: Installation) -> None:
+    service.up()
+    fleet = Fleet(service, tasks=3)
+    logs = [service.data_dir / "logs" / f"task-{task}.log" for task in fleet.tasks]
+    _stuff(logs)
+    fleet.start()
+    until(lambda: fleet.placed() >= 6, "the ladders")
+    fleet.trader.next_cycle_of_all(fleet.tasks)
+    assert [log.with_name(f"{log.name}.1").stat().st_size > MAX_BYTES for log in logs] == [True] * 3
+    placed = [_lines(log).count(" of fleet-") for log in logs]
+    for _ in range(KEPT):
+        _stuff(logs)
+        fleet.trader.next_cycle_of_all(fleet.tasks, 2)
+    assert placed == [2, 2, 2], "a line of each bid"
+    assert [len(list(log.parent.glob(f"{log.name}*"))) for log in logs] == [KEPT] * 3
+    assert all(": placed 0, kept 2" in _lines(log) for log in logs), "it still writes"
+    fleet.check_quiet_after_stop()
+    print(f"{3 * (1 + KEPT)} rotations while 3 tasks ran, 0 lines lost, 0 disagreements")
+
+
+def _stuff(logs: list[Path]) -> None:
+    for log in logs:
+        with log.open("a") as file:
+            file.write("filled by the test\n" * (MAX_BYTES // 19 + 1))
+
+
+def _lines(log: Path) -> str:
+    return "".join(path.read_text() for path in sorted(log.parent.glob(f"{log.name}*"), reverse=True))
 
 
 def _fill(ballast: Path) -> None:

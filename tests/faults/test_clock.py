@@ -1,0 +1,102 @@
+"""The wall clock of every program jumps while tasks bid; the market's own does not."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.installation import Installation, until
+from tests.faults.fleet import TOTAL, Fleet
+
+pytestmark = pytest.mark.slow
+
+SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
+YEAR = 365 * 24 * HOUR
+FAR_MS = 24 * HOUR
+JUMPS = [SECOND, -SECOND, 5 * MINUTE, -5 * MINUTE, HOUR, -HOUR]
+# A session and a plan end within such a jump, so nobody may bid until the clock is back.
+FAR = [10 * FAR_MS, -YEAR, 10 * YEAR]
+# The times of a row are by a clock that jumped, so sums by them say nothing: `_watch` looks at sums as they are.
+_OF_ROWS = " in the ledger "
+
+Shift = Callable[[int], None]
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Path:
+    made = tmp_path / "clock"
+    made.write_bytes(struct.pack("<q", 0))
+    return made
+
+
+@pytest.fixture
+def shift(clock: Path) -> Shift:
+    def shift(shift_ms: int) -> None:
+        with clock.open("r+b") as file:
+            file.write(struct.pack("<q", shift_ms))
+
+    return shift
+
+
+@pytest.fixture
+def service(clock: Path) -> Iterator[Installation]:
+    shifted = str(Path(__file__).with_name("shifted"))
+    path = os.pathsep.join(filter(None, (shifted, os.environ.get("PYTHONPATH"))))
+    made = Installation(BIDKEEPER_TEST_CLOCK=str(clock), PYTHONPATH=path)
+    yield made
+    made.destroy()
+
+
+def jump(service: Installation, shift: Shift, jumps: list[int], tasks: int, seconds: float) -> None:
+    """After each jump and each return there are cycles, and what they did is checked at the end."""
+    service.up()
+    fleet = Fleet(service, tasks)
+    fleet.start()
+    until(lambda: fleet.placed() >= 2 * tasks, "the ladders")
+    for shift_ms in jumps:
+        for now_ms in (shift_ms, 0):
+            shift(now_ms)
+            _watch(fleet, seconds)
+            if abs(now_ms) < FAR_MS:
+                assert _are_cycling_at(fleet, time.time_ns() // 1_000_000 + now_ms, seconds)
+    until(service.ready_again, "every program, by the right time")
+    fleet.trader.sign_in()
+    fleet.start()
+    fleet.trader.next_cycle_of_all(fleet.tasks, 2)
+    fleet.stop()
+    until(lambda: all(bid.end_ms for bid in fleet.taken()), "the end of every bid", 120)
+    assert [line for line in fleet.disagreements() if _OF_ROWS not in line] == []
+    farthest = max(map(abs, jumps)) / HOUR
+    print(f"{2 * len(jumps)} jumps of up to {farthest:,.0f} h: {fleet.placed()} placed, 0 disagreements")
+
+
+def _watch(fleet: Fleet, seconds: float) -> None:
+    """For so long no task's open orders sum up to more than is allowed, whatever times are written on them."""
+    held = "SELECT task_id, sum(price_sats) FROM orders WHERE state <> 'closed' AND dry_run = 0 GROUP BY task_id"
+    until_s = time.monotonic() + seconds
+    with closing(sqlite3.connect(fleet.service.data_dir / "bidkeeper.db", timeout=30)) as database:
+        while time.monotonic() < until_s:
+            assert {task: sats for task, sats in database.execute(held) if sats > TOTAL} == {}
+            time.sleep(0.1)
+
+
+def _are_cycling_at(fleet: Fleet, now_ms: int, seconds: float) -> bool:
+    """Whether the last cycles are of about now, as the shifted clock says."""
+    times = [fleet.trader.get(task)["lastCycle"]["time"] for task in fleet.tasks]
+    return all(abs(cycle_s - now_ms / 1000) < seconds + 20 for cycle_s in times)
+
+
+def test_jumps_of_seconds_to_an_hour(service: Installation, shift: Shift) -> None:
+    jump(service, shift, [5 * MINUTE, -HOUR], tasks=3, seconds=6)
+
+
+@pytest.mark.faults
+def test_jumps_of_every_size(service: Installation, shift: Shift) -> None:
+    jump(service, shift, [*JUMPS, *FAR, *reversed(JUMPS)], tasks=5, seconds=8)
