@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from simulator.control_listings import Delist, Move, PutOutput, PutPoison, buy_listing, flag
 from simulator.control_scenes import PutCollection, PutRune, PutWallet, summary
 from simulator.handler import JsonHandler
 from simulator.limits import BURST, PER_MONTH, PER_SECOND
@@ -86,17 +87,24 @@ class GetState(JsonHandler):
 class Sell(JsonHandler):
     """`POST /sim/sell {slug|inscriptionId, bidId?, fillQuantity?}`: somebody sells into the best bid, or the given one.
 
+    `{inscriptionId, confirmed?}` of what a client has listed: somebody buys the listing instead, in a transaction that
+    waits for its block when `confirmed` is false; the answer has `txid`, `buyer` and the new `outpoint` too.
+
     Without `fillQuantity` one inscription, or all tokens that a rune bid asks for. Answers the bid with price and
     quantity of what was sold, `remaining` being what it still asks for.
     """
 
     def post(self) -> None:
         body = self.body()
-        only(body, frozenset({"slug", "inscriptionId", "bidId", "fillQuantity"}), "the body")
+        only(body, frozenset({"slug", "inscriptionId", "bidId", "fillQuantity", "confirmed"}), "the body")
         slug, inscription, bid_id = (
             text(body[name], name) if body.get(name) is not None else None
             for name in ("slug", "inscriptionId", "bidId")
         )
+        ask = self.world.engine.ask_of(inscription) if inscription and not slug and not bid_id else None
+        if ask is not None and ask.outpoint:
+            self.send(buy_listing(self.world, ask, confirmed=flag(body, "confirmed", default=True)))
+            return
         wanted = amount(body["fillQuantity"], "fillQuantity") if body.get("fillQuantity") is not None else None
         bid, sales = sell(self.world.engine, slug, inscription, bid_id, wanted)
         still_open = self.world.engine.order(bid.order_id) is not None
@@ -161,6 +169,10 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "/sim/requests": GetRequests,
         "/sim/state": GetState,
         "/sim/sell": Sell,
+        "/sim/move": Move,
+        "/sim/delist": Delist,
+        "/sim/poison": PutPoison,
+        "/sim/outputs/([^/]+)": PutOutput,
         "/healthz": Health,
     }
     return [(path, handler, {"world": world}) for path, handler in here.items()]

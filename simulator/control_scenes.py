@@ -6,6 +6,7 @@ from typing import Any
 
 from simulator import scripts
 from simulator.handler import JsonHandler
+from simulator.holdings import hold
 from simulator.orders import Market
 from simulator.wire import bad, only, text, whole
 from simulator.world import World
@@ -73,9 +74,7 @@ class PutWallet(JsonHandler):
         if balance is not None:
             wallets.set_balance(address, balance)
         if held is not None:
-            wallets.inscriptions.pop(address, None)
-            for item in held:
-                wallets.move(item, address)
+            hold(self.world.engine, address, held)
         self.world.engine.changes += 1
         kept = wallets.inscriptions.get(address, {})
         self.send({"address": address, "balance": wallets.balance(address), "inscriptions": len(kept)})

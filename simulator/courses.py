@@ -15,6 +15,8 @@ DRIFT_EVERY = (5, 9)
 SWEEP_EVERY = (240, 600)
 # Steps between two sales into a bid of a client: seldom enough that a client's money lasts an evening.
 SALE_EVERY = (150, 400)
+# Steps for which some listing of a client is cheap before one is bought.
+BUY_EVERY = (150, 400)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ DEMOS = (
 class Course:
     """Where a demo market's floor stands, and in how many steps it drifts, is swept, and sees a sale to a client.
 
-    `settle_at` is the level that the floor comes back to after a sweep, 0 when it need not.
+    `settle_at` is the level that the floor comes back to after a sweep, 0 when it need not. `to_buy` counts the steps
+    until a client's listing is bought, but only those in which one is cheap.
     """
 
     level: float
@@ -48,6 +51,7 @@ class Course:
     to_sweep: int = SWEEP_EVERY[0]
     to_sale: int = SALE_EVERY[0]
     settle_at: float = 0.0
+    to_buy: int = BUY_EVERY[0]
 
     def tick(self) -> None:
         """One step has passed."""
@@ -60,7 +64,11 @@ class Course:
 
 
 def load_course(row: list[Any]) -> Course:
-    """The course that `Course.dump` wrote, or an older one of two fields."""
+    """The course that `Course.dump` wrote, or an older one, which has fewer of the fields."""
     level, *steps = row
-    counts = [int(each) for each in steps[:3]]
-    return Course(float(level), *counts, *(float(each) for each in steps[3:]))
+    course = Course(float(level), *(int(each) for each in steps[:3]))
+    if len(steps) > 3:
+        course.settle_at = float(steps[3])
+    if len(steps) > 4:
+        course.to_buy = int(steps[4])
+    return course

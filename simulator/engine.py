@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
+from simulator.chain import Chain
 from simulator.history import Event, History
 from simulator.open_orders import OpenOrders
 from simulator.orders import (
@@ -38,6 +39,7 @@ class Engine:
         self._rng = rng
         self.markets: dict[MarketKey, Market] = {}
         self.wallets = Wallets()
+        self.chain = Chain(clock)
         self.history = History()
         self.sales = Sales()
         self._open = OpenOrders()
@@ -102,6 +104,17 @@ class Engine:
         self.expire()
         return self._open.ask_of(inscription)
 
+    def ask_on(self, outpoint: str, maker: str) -> Order | None:
+        """The open ask by which `maker` sells an output."""
+        self.expire()
+        asks = (order for order in self._open.of(maker) if order.side == "ask")
+        return next((ask for ask in asks if ask.outpoint == outpoint), None)
+
+    def listing_of(self, inscription: str) -> Order | None:
+        """The open ask for an inscription, as reads show it."""
+        ask = self.ask_of(inscription)
+        return ask if ask is not None and ask.visible_ms <= self.now_ms() else None
+
     def order(self, order_id: str) -> Order | None:
         self.expire()
         return self._open.get(order_id)
@@ -158,6 +171,12 @@ class Engine:
         self._enter(market, order)
         self.record("accepted", order)
         return order
+
+    def enter_ask(self, market: Market, order: Order) -> None:
+        """Puts the checked listing of a dialect into the book, giving it its id."""
+        order.order_id, order.sequence = self.new_id(), self._next()
+        self._enter(market, order)
+        self.record("accepted", order)
 
     def refuse(self, kind: Kind, terms: BidTerms, reason: str) -> None:
         """Notes a bid that is not taken."""
@@ -242,6 +261,7 @@ class Engine:
             "markets": [market.dump() for market in self.markets.values()],
             "wallets": self.wallets.dump(),
             "sales": self.sales.dump(),
+            "chain": self.chain.dump(),
         }
         return row | {"history": self.history.dump()} if with_history else row
 
@@ -256,5 +276,15 @@ class Engine:
         self.wallets.load(row["wallets"])
         # A state file of before sales were kept has none.
         self.sales.load(row.get("sales", []))
+        self._load_chain(row)
         if "history" in row:
             self.history.load(row["history"])
+
+    def _load_chain(self, row: dict[str, Any]) -> None:
+        if "chain" in row:
+            self.chain.load(row["chain"])
+            return
+        # A state file of before there was a chain.
+        for owner, held in self.wallets.inscriptions.items():
+            for inscription in held:
+                self.chain.place(inscription, owner)

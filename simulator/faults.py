@@ -9,11 +9,15 @@
 | bad_json | done; the answer is not JSON | the answer is not JSON |
 | slow | done after `delaySeconds`, even when nobody waits any more | answered after `delaySeconds` |
 | stale | done as ever | answered from the market as it was when the fault was set |
-| late | done and confirmed; a bid shows in reads (a cancel takes effect) after `delaySeconds` | as slow |
+| late | done and confirmed; a bid or listing shows in reads (a cancel takes effect) after `delaySeconds` | as slow |
 | accept_then_timeout | done; hangs `delaySeconds`, then the connection closes | hangs likewise |
 | accept_then_500 | done; 500 | 500 |
 | accept_twice | a bid stands twice; else done as ever | as ever |
 | cancel_lie | a cancel is confirmed and nothing is cancelled; else done as ever | as ever |
+
+`list` covers both steps of a listing, `/intent/sell` and `/list`; of its modes those that follow a deed strike `/list`
+only, as drafting does nothing. `draft` strikes `/intent/sell` alone. The chain is told of by `output`, `inscription`,
+`holdings` and `index` (ord) and `tx`, `outspend` and `tip` (mempool): `stale` on all of ord's makes its index lag.
 
 A fault comes after key and rate limit, so that a 429 of its own does not use it up.
 """
@@ -70,10 +74,10 @@ class Faults:
                 rule.then = then if rule.mode == "stale" else None
         self._rules = rules
 
-    def draw(self, operation: str) -> Fault | None:
-        """The fault that strikes this request, used up by one."""
+    def draw(self, operation: str, but: frozenset[str] = frozenset()) -> Fault | None:
+        """The fault that strikes this request, used up by one; those of the modes in `but` stay for another."""
         for rule in self._rules:
-            if rule.operation != operation or rule.left == 0:
+            if rule.operation != operation or rule.mode in but or rule.left == 0:
                 continue
             if rule.probability < 1 and self._rng.random() >= rule.probability:
                 continue

@@ -133,6 +133,10 @@ class DialectHandler(JsonHandler):
     def answer(self) -> Any:
         raise NotImplementedError
 
+    def draw_fault(self) -> Fault | None:
+        """The fault that strikes this request, if any."""
+        return self.world.faults.draw(self.operation)
+
     @property
     def engine(self) -> Engine:
         """The market, or for a read under a stale fault what it was."""
@@ -159,7 +163,7 @@ class DialectHandler(JsonHandler):
         self._gone = asyncio.Event()
         self.world.counts.count(self.operation, self.subject())
         self.admit()
-        self.fault = self.world.faults.draw(self.operation)
+        self.fault = self.draw_fault()
         if self.mode in ("timeout", "cut"):
             await self._hang(self.fault.delay_seconds if self.fault and self.mode == "timeout" else 0)
             return
@@ -174,7 +178,11 @@ class DialectHandler(JsonHandler):
         elif self.mode == "bad_json":
             self.finish('{"success": tru')
         else:
-            self.send(value)
+            self.deliver(value)
+
+    def deliver(self, value: Any) -> None:
+        """Sends an answer: JSON, unless the route has another form."""
+        self.send(value)
 
     def _refuse_by_fault(self) -> None:
         if self.mode == "error_500":

@@ -14,10 +14,18 @@ Operation = Literal[
     "place",
     "cancel",
     "list",
+    "draft",
     "wallet",
     "item",
     "collection",
     "fees",
+    "output",
+    "inscription",
+    "index",
+    "holdings",
+    "tx",
+    "outspend",
+    "tip",
 ]
 Mode = Literal[
     "timeout",

@@ -34,6 +34,7 @@ class Order:
 
     `maker` is the seller's address or the bidder's payment address, `receive` where what is bought goes.
     `expires_ms` None lives until it is cancelled. `visible_ms`: reads do not show the order before that time.
+    A signed listing has the `outpoint` that it sells and the PSBT (base64) that its seller signed for whoever buys.
     """
 
     order_id: str
@@ -54,6 +55,8 @@ class Order:
     origin: Origin = "scripted"
     message: str = ""
     signature: str = ""
+    outpoint: str = ""
+    psbt: str = ""
 
     @property
     def trait(self) -> Trait | None:

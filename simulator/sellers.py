@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from decimal import Decimal
 
-from simulator.courses import DRIFT_EVERY, HIGHEST, LOWEST, SWEEP_EVERY, Course, Demo
+from simulator.courses import BUY_EVERY, DRIFT_EVERY, HIGHEST, LOWEST, SWEEP_EVERY, Course, Demo
 from simulator.engine import Engine
 from simulator.orders import Market, Order, Trait
-from simulator.trades import buy
+from simulator.purchases import buy, buy_signed
+from simulator.rules import Refusal
+
+log = logging.getLogger(__name__)
 
 MAX_ASKS = 16
 MIN_ASKS = 6
@@ -18,6 +22,8 @@ SETTLE = (0.03, 0.08)
 # What a sweep lifts the floor by, and how many of the dearest listings it leaves.
 SWEEP = (1.25, 1.6)
 LEFT_BY_SWEEP = 3
+# Up to where a client's listing is cheap enough to be bought, as a share of the floor's level.
+WORTH_BUYING = 1.08
 HATS = ("Red", "Blue", "Gold", "None")
 
 
@@ -54,6 +60,22 @@ class Sellers:
         if len(asks) > MIN_ASKS:
             buy(self._engine, self._rng.choice(asks[1:]), self._engine.new_address())
 
+    def buy_from_client(self, market: Market, course: Course) -> None:
+        """Somebody buys the cheapest listing of a client, after some has been cheap for long enough."""
+        asks = _of_clients(market)
+        if not asks or float(asks[0].unit_price) > WORTH_BUYING * course.level:
+            return
+        course.to_buy -= 1
+        if course.to_buy <= 0:
+            self._buy_signed(asks[0])
+            course.to_buy = self._rng.randint(*BUY_EVERY)
+
+    def _buy_signed(self, ask: Order) -> None:
+        try:
+            buy_signed(self._engine, ask)
+        except Refusal as refusal:
+            log.warning("the listing %s could not be bought: %s", ask.order_id, refusal)
+
     def drift(self, demo: Demo, market: Market, course: Course) -> None:
         """Moves the floor by 1 to 6 % up or down; more likely back when it is far from its start."""
         if course.settle_at:
@@ -70,7 +92,10 @@ class Sellers:
             self._price(market, ask, float(ask.unit_price) * factor)
 
     def sweep(self, demo: Demo, market: Market, course: Course) -> None:
-        """Somebody buys all but the dearest listings, whose sellers then ask for more: the floor jumps."""
+        """Somebody buys all but the dearest listings, whose sellers then ask for more: the floor jumps.
+
+        Listings of clients go too where they are below what the floor becomes.
+        """
         course.to_sweep = self._rng.randint(*SWEEP_EVERY)
         lifted = min(course.level * self._rng.uniform(*SWEEP), HIGHEST * demo.start)
         asks = _asks(market)
@@ -79,6 +104,9 @@ class Sellers:
         buyer = self._engine.new_address()
         for ask in asks[:-LEFT_BY_SWEEP]:
             buy(self._engine, ask, buyer)
+        for ask in _of_clients(market):
+            if float(ask.unit_price) < lifted:
+                self._buy_signed(ask)
         left = asks[-LEFT_BY_SWEEP:]
         factor = lifted / float(left[0].unit_price)
         for ask in left:
@@ -97,6 +125,11 @@ class Sellers:
 def _asks(market: Market) -> list[Order]:
     """The traders' own asks, cheapest first."""
     return sorted((ask for ask in market.asks.values() if ask.origin == "trader"), key=Order.rank)
+
+
+def _of_clients(market: Market) -> list[Order]:
+    """The listings that clients signed, cheapest first."""
+    return sorted((ask for ask in market.asks.values() if ask.outpoint), key=Order.rank)
 
 
 def _total(unit: Decimal, tokens: Decimal) -> int:

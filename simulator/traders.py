@@ -49,6 +49,7 @@ class Traders:
             self._sellers.drift(demo, market, course)
         if course.to_sale <= 0:
             self._bidders.sell_to_client(market, course)
+        self._sellers.buy_from_client(market, course)
         chance = self._rng.random()
         if chance < 0.20 or self._sellers.wants_more(market):
             self._sellers.list(market, course)

@@ -1,4 +1,4 @@
-"""What changes hands when somebody sells into a bid or buys a listing: money, inscriptions, tokens, and the record."""
+"""What changes hands when somebody sells into a bid: money, inscriptions, tokens, and the record."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from decimal import Decimal
 from itertools import pairwise
 
 from simulator.engine import Engine
+from simulator.holdings import give
 from simulator.orders import Order, unit_price
 from simulator.sales import Sale
 from simulator.wallets import Item
@@ -34,26 +35,6 @@ def fill(engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[
     if bid.origin == "dialect":
         _settle(engine, bid, quantity, price, items)
     return sales
-
-
-def buy(engine: Engine, ask: Order, buyer: str) -> None:
-    """Somebody buys a listing at its price."""
-    engine.remove(ask)
-    engine.record("filled", ask)
-    engine.sales.record(
-        Sale(
-            sale_id=engine.new_id(),
-            kind=ask.kind,
-            slug=ask.slug,
-            price=ask.price,
-            quantity=ask.quantity,
-            sold_ms=engine.now_ms(),
-            buyer=buyer,
-            receive=buyer,
-            seller=ask.maker,
-            inscription=ask.inscription,
-        )
-    )
 
 
 def _sale(engine: Engine, bid: Order, quantity: Decimal, price: int, item: Item | None = None) -> Sale:
@@ -90,7 +71,7 @@ def _take(engine: Engine, bid: Order, quantity: Decimal, price: int) -> None:
 def _settle(engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[Item]) -> None:
     engine.wallets.debit(bid.maker, price)
     for item in items:
-        engine.wallets.move(item, bid.receive)
+        give(engine, item, bid.receive)
     if bid.kind == "runes":
         engine.wallets.credit_rune(bid.receive, bid.slug, quantity)
     balance = engine.wallets.balance(bid.maker)

@@ -54,6 +54,9 @@ class Wallets:
     def debit(self, address: str, sats: int) -> None:
         self.set_balance(address, max(0, self.balance(address) - sats))
 
+    def credit(self, address: str, sats: int) -> None:
+        self.set_balance(address, self.balance(address) + sats)
+
     def credit_rune(self, address: str, ticker: str, tokens: Decimal) -> None:
         held = self.runes.setdefault(address, {})
         held[ticker] = held.get(ticker, Decimal(0)) + tokens

@@ -12,6 +12,7 @@ from simulator.counts import Counts
 from simulator.engine import Engine
 from simulator.faults import Faults
 from simulator.limits import Limits
+from simulator.poison import Poison
 from simulator.traders import Traders
 
 VERSION = 1
@@ -25,8 +26,8 @@ def wall_clock_ms() -> int:
 class World:
     """One practice market. `clock` gives ms since the epoch, `monotonic` seconds for intervals.
 
-    After `reset` with the same seed and clock the same steps give the same market. Challenges, faults, request
-    counts and buckets are not part of the state file.
+    After `reset` with the same seed and clock the same steps give the same market. Challenges, faults, poison,
+    request counts and buckets are not part of the state file.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class World:
         self.limits = Limits(self._clock, self._monotonic)
         self.faults = Faults(random.Random(f"faults {seed}{salt}"))
         self.counts = Counts()
+        self.poison: Poison | None = None
         self.traders = Traders(self.engine, random.Random(f"traders {seed}{salt}"))
 
     @property

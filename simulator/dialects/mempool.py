@@ -1,41 +1,18 @@
-"""mempool.space's fees and addresses under `/mempool`, from mempool/mempool (backend/src/api)."""
+"""mempool.space's fees and addresses, of play money, under `/mempool`: from mempool/mempool (backend/src/api)."""
 
 from __future__ import annotations
 
 import hashlib
 from typing import Any
 
-from simulator.handler import DialectHandler
+from simulator.dialects import mempool_chain
+from simulator.dialects.mempool_base import MempoolHandler
 from simulator.operations import Operation
-from simulator.wire import ApiError
 from simulator.world import World
-from wallet import address as addresses
 
 FEES = {"fastestFee": 12, "halfHourFee": 8, "hourFee": 5, "economyFee": 3, "minimumFee": 1}
 PRECISE = {"fastestFee": 12.5, "halfHourFee": 7.75, "hourFee": 4.5, "economyFee": 2.5, "minimumFee": 1.0}
 BLOCK_HEIGHT = 900_000
-
-
-class MempoolHandler(DialectHandler):
-    """No key and no limit: the documentation publishes no numbers."""
-
-    def subject(self) -> str:
-        return self.path_args[0][:200] if self.path_args else ""
-
-    def address(self) -> str:
-        try:
-            found = addresses.parse(self.path_args[0])
-        except addresses.AddressError as error:
-            raise ApiError(400, f"invalid Bitcoin address: {error}") from None
-        if found.network != "mainnet":
-            raise ApiError(400, "invalid Bitcoin address: not of mainnet")
-        return found.text
-
-    async def get(self, *_: str) -> None:
-        await self._serve("GET")
-
-    async def post(self, *_: str) -> None:
-        await self._serve("POST")
 
 
 class RecommendedFees(MempoolHandler):
@@ -68,7 +45,7 @@ class AddressStats(MempoolHandler):
 
 
 class Utxos(MempoolHandler):
-    """`GET /api/address/:a/utxo`: the balance as one confirmed output."""
+    """`GET /api/address/:a/utxo`: the balance as one confirmed output, and every output that holds an inscription."""
 
     operation: Operation = "balance"
 
@@ -78,7 +55,17 @@ class Utxos(MempoolHandler):
         txid = hashlib.sha256(f"play money {address}".encode()).hexdigest()
         block = hashlib.sha256(b"play block").hexdigest()
         status = {"confirmed": True, "block_height": BLOCK_HEIGHT, "block_hash": block, "block_time": 1_750_000_000}
-        return [{"txid": txid, "vout": 0, "value": sats, "status": status}] if sats else []
+        money = [{"txid": txid, "vout": 0, "value": sats, "status": status}] if sats else []
+        coins = self.engine.chain.unspent(address)
+        return money + [
+            {
+                "txid": coin.txid,
+                "vout": int(coin.outpoint.split(":")[1]),
+                "value": coin.value,
+                "status": mempool_chain.status(self.engine, coin.txid),
+            }
+            for coin in coins
+        ]
 
 
 def _stats(sats: int) -> dict[str, int]:
@@ -99,4 +86,5 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         ("/mempool/api/v1/fees/precise", PreciseFees, {"world": world}),
         ("/mempool/api/address/([^/]+)", AddressStats, {"world": world}),
         ("/mempool/api/address/([^/]+)/utxo", Utxos, {"world": world}),
+        *mempool_chain.routes(world),
     ]

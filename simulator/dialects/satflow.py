@@ -6,6 +6,7 @@ from typing import Any
 
 from simulator.dialects.satflow_activity import Bids, Listings, SalesActivity
 from simulator.dialects.satflow_base import SatflowHandler
+from simulator.dialects.satflow_listings import IntentSell, List
 from simulator.dialects.satflow_market import Collection, CollectionStats, Floors, Item
 from simulator.dialects.satflow_orders import Cancel, PlaceBid
 from simulator.dialects.satflow_wallet import BiddingWallet, Challenge, OwnBids, VerifyChallenge, WalletContents
@@ -44,12 +45,14 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "address/bidding-wallet": BiddingWallet,
         "address/bids": OwnBids,
         "bid/place": PlaceBid,
+        "intent/sell": IntentSell,
+        "list": List,
         "cancel": Cancel,
     }
     absent: list[tuple[str, Operation, str]] = [
         ("intent/(?:bid|withdraw|accept-collection-bid)", "place", "POST"),
-        ("intent/(?:sell|bulk-sell|external-sell)", "list", "POST"),
-        ("list|list/external", "list", "POST"),
+        ("intent/(?:bulk-sell|external-sell)", "list", "POST"),
+        ("list/external", "list", "POST"),
         ("withdraw|bid/fill", "place", "POST"),
         ("orders/floor", "floors", "GET"),
         ("collection/inscription-ids", "collection", "GET"),

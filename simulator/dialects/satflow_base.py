@@ -6,7 +6,7 @@ from typing import Any
 
 from simulator.handler import DialectHandler
 from simulator.orders import Trait
-from simulator.wire import ApiError, bad, text
+from simulator.wire import ApiError, bad, load_object, text
 from wallet import address
 
 
@@ -44,3 +44,16 @@ def attribute(trait: Trait | None) -> dict[str, str] | None:
 
 def attributes(traits: tuple[Trait, ...]) -> list[dict[str, str]]:
     return [{"trait_type": key, "value": value} for key, value in traits]
+
+
+def peek(body: bytes, *names: str) -> str:
+    """A text field of the body for the counts, whatever else the body is; of a list its first row is looked into."""
+    try:
+        value: Any = load_object(body)
+    except ApiError:
+        return "(unreadable)"
+    for name in names:
+        if isinstance(value, list) and value:
+            value = value[0]
+        value = value.get(name, "") if isinstance(value, dict) else None
+    return value[:200] if isinstance(value, str) else "(unreadable)"

@@ -101,7 +101,7 @@ class Item(SatflowHandler):
         if self.get_query_argument("inscriptionNumber", ""):
             raise ApiError(501, "looking up by inscriptionNumber is not implemented here", "NOT_IMPLEMENTED")
         inscription = self.query("inscriptionId")
-        held, ask = self.engine.wallets.holder_of(inscription), self.engine.ask_of(inscription)
+        held, ask = self.engine.wallets.holder_of(inscription), self.engine.listing_of(inscription)
         if held is None and ask is None:
             raise _not_found("Item")
         owner = held[0] if held else ask.maker if ask else None
@@ -110,7 +110,9 @@ class Item(SatflowHandler):
         market = self.engine.market("ordinals", slug)
         bids = [bid for bid in self._bids(market) if bid.trait is None or bid.trait in traits]
         top = bids[0] if bids else None
-        txid = inscription.split("i")[0]
+        genesis = inscription.split("i")[0]
+        coin = self.engine.chain.coin_of(inscription)
+        output, value = (coin.outpoint, coin.value) if coin else (f"{genesis}:0", 546)
         name = held[1].name if held else f"{slug} {inscription[:8]}"
         return {
             "id": inscription,
@@ -118,11 +120,11 @@ class Item(SatflowHandler):
             "contentType": "image/png",
             "contentURI": f"/content/{inscription}",
             "contentPreviewURI": f"/preview/{inscription}",
-            "genesisTransaction": txid,
+            "genesisTransaction": genesis,
             "owner": owner,
-            "location": f"{txid}:0:0",
-            "output": f"{txid}:0",
-            "outputValue": 546,
+            "location": f"{output}:0",
+            "output": output,
+            "outputValue": value,
             "listed": ask is not None,
             "listing": {"price": ask.price, "sellerAddress": ask.maker} if ask else None,
             "hasBid": top is not None,

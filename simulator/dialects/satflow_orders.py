@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from simulator.dialects.satflow_base import SatflowHandler, sign_in_address
+from simulator.dialects.satflow_base import SatflowHandler, peek, sign_in_address
 from simulator.keys import belongs_to
 from simulator.operations import Operation
 from simulator.orders import Kind, Market, Side, Trait
 from simulator.rules import BidTerms, Refusal
-from simulator.wire import MAX_WHOLE, ApiError, amount, bad, items, load_object, text, whole
+from simulator.wire import MAX_WHOLE, ApiError, amount, bad, items, text, whole
 from wallet.bip322 import verify_ownership
 
 # How old, and how far ahead of our clock, the timestamp of a signed bid may be.
@@ -41,7 +41,7 @@ class PlaceBid(SatflowHandler):
     method = "POST"
 
     def subject(self) -> str:
-        return _peek(self.request.body, "collectionSlug")
+        return peek(self.request.body, "collectionSlug")
 
     def data(self) -> dict[str, Any]:
         body = self.body()
@@ -167,7 +167,7 @@ class Cancel(SatflowHandler):
     method = "POST"
 
     def subject(self) -> str:
-        return _peek(self.request.body, "makerAddress")
+        return peek(self.request.body, "makerAddress")
 
     def data(self) -> dict[str, Any]:
         body = self.body()
@@ -175,7 +175,7 @@ class Cancel(SatflowHandler):
         if body.get("orderType") not in ("bid", "ask"):
             raise bad("orderType must be bid or ask")
         side: Side = "bid" if body["orderType"] == "bid" else "ask"
-        ids, many = _order_ids(body)
+        ids, many = self._asked(body, maker) if side == "ask" else _order_ids(body)
         signature = text(body.get("signature"), "signature", 1000)
         if not self.world.challenges.answered(maker, signature):
             raise ApiError(403, "invalid signature", "FORBIDDEN")
@@ -187,6 +187,20 @@ class Cancel(SatflowHandler):
             "successCount": len(done) - failed,
             "failedCount": failed,
         }
+
+    def _asked(self, body: dict[str, Any], maker: str) -> tuple[list[str], bool]:
+        """Listings go by what they list, too: `inscriptionId` or `output`."""
+        if body.get("_id") is not None or body.get("_ids") is not None:
+            return _order_ids(body)
+        if body.get("inscriptionId") is not None:
+            wanted = text(body["inscriptionId"], "inscriptionId")
+            ask = self.world.engine.ask_of(wanted)
+        elif body.get("output") is not None:
+            wanted = text(body["output"], "output")
+            ask = self.world.engine.ask_on(wanted, maker)
+        else:
+            raise bad("_id, _ids, inscriptionId or output is required")
+        return [ask.order_id if ask else wanted], False
 
     def _cancel(self, order_id: str, maker: str, side: Side) -> bool:
         engine = self.world.engine
@@ -214,12 +228,3 @@ def _order_ids(body: dict[str, Any]) -> tuple[list[str], bool]:
     if len(found) > 1 and not many:
         raise bad("several _ids need multiple: true")
     return list(dict.fromkeys(found)), many
-
-
-def _peek(body: bytes, name: str) -> str:
-    """A text field of the body for the counts, whatever else the body is."""
-    try:
-        value = load_object(body).get(name, "")
-    except ApiError:
-        return "(unreadable)"
-    return value[:200] if isinstance(value, str) else "(unreadable)"

@@ -99,7 +99,7 @@ class WalletContents(SatflowHandler):
         return [row for row in rows if row["listing"] or not listed_only]
 
     def _ordinal(self, item: Item) -> dict[str, Any]:
-        ask = self.engine.ask_of(item.id)
+        ask = self.engine.listing_of(item.id)
         market = self.engine.market("ordinals", item.collection)
         return {
             "collection": {"id": item.collection, "name": market.name if market else item.collection},

@@ -200,10 +200,18 @@ def _requests(desk: Desk) -> dict[str, tuple[str, str, Any]]:
         "place": (post, f"{SATFLOW}/bid/place", ANN.bid(desk.clock.now_ms)),
         "cancel": (post, f"{SATFLOW}/cancel", {}),
         "list": (post, f"{SATFLOW}/list", {}),
+        "draft": (post, f"{SATFLOW}/intent/sell", {}),
         "wallet": (get, f"{SATFLOW}/address/wallet-contents?address={ANN.payment}", None),
         "item": (get, f"{SATFLOW}/item?inscriptionId=x", None),
         "collection": (get, f"{SATFLOW}/collection?collection_id={PUPPETS}", None),
         "fees": (get, "/mempool/api/v1/fees/recommended", None),
+        "output": (get, f"/ord/output/{'0' * 64}:0", None),
+        "inscription": (get, "/ord/inscription/x", None),
+        "index": (get, "/ord/status", None),
+        "holdings": (get, f"/ord/address/{ANN.ordinals}", None),
+        "tx": (get, f"/mempool/api/tx/{'0' * 64}", None),
+        "outspend": (get, f"/mempool/api/tx/{'0' * 64}/outspend/0", None),
+        "tip": (get, "/mempool/api/blocks/tip/height", None),
     }
 
 

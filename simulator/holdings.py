@@ -1,0 +1,42 @@
+"""Who holds which inscription, in the wallets and on the chain alike; a listing ends with the output that it sells."""
+
+from __future__ import annotations
+
+from simulator.engine import Engine
+from simulator.transactions import script_of
+from simulator.wallets import Item
+
+
+def hold(engine: Engine, address: str, items: list[Item]) -> None:
+    """Makes `items` all that the wallet of `address` holds; what it held besides is gone from the chain too."""
+    kept = {item.id for item in items}
+    for inscription in engine.wallets.inscriptions.pop(address, {}):
+        if inscription not in kept:
+            engine.chain.forget(inscription)
+            _end_listing(engine, inscription, "the inscription is gone")
+    for item in items:
+        give(engine, item, address)
+
+
+def give(engine: Engine, item: Item, to: str) -> None:
+    """Puts `item` into the wallet of `to`, on an output of its own; where it lies there already, it stays."""
+    coin = engine.chain.coin_of(item.id)
+    if coin is None or coin.output.script_pubkey != script_of(to):
+        send(engine, item, to)
+        return
+    engine.wallets.move(item, to)
+    engine.changes += 1
+
+
+def send(engine: Engine, item: Item, to: str, *, confirmed: bool = True) -> None:
+    """Puts `item` on a new output of `to`, be it the holder's own."""
+    engine.wallets.move(item, to)
+    engine.chain.place(item.id, to, confirmed=confirmed)
+    _end_listing(engine, item.id, "the inscription was moved")
+    engine.changes += 1
+
+
+def _end_listing(engine: Engine, inscription: str, reason: str) -> None:
+    ask = engine.ask_of(inscription)
+    if ask is not None and ask.outpoint:
+        engine.cancel(ask, reason)

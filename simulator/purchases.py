@@ -1,0 +1,58 @@
+"""Somebody buys a listing at its price: what changes hands, on the chain too when its seller signed it."""
+
+from __future__ import annotations
+
+from simulator.engine import Engine
+from simulator.listing_psbt import signed_sale
+from simulator.orders import Order
+from simulator.rules import Refusal
+from simulator.sale_transaction import INSCRIPTION_AT, Buyer, complete
+from simulator.sales import Sale
+
+
+def buy(engine: Engine, ask: Order, buyer: str) -> Sale:
+    """Somebody buys a listing of a script or a trader, which has no output: the record is all."""
+    return _record(engine, ask, buyer, buyer)
+
+
+def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[Sale, str]:
+    """Somebody buys the listing of a client: the sale and the txid of the transaction.
+
+    The payout, price and postage, goes to the balance of the seller's receive address, the inscription to the buyer.
+    When the sale cannot be made the listing is cancelled with that reason; Refusal is raised then.
+    """
+    assert ask.inscription is not None
+    coin, holder = engine.chain.coins[ask.outpoint], engine.wallets.holder_of(ask.inscription)
+    buyer = Buyer(ask.order_id)
+    try:
+        if holder is None:
+            raise Refusal("nobody holds the inscription")
+        sold = signed_sale(ask.psbt)
+        made = complete(engine.chain, coin, sold, buyer)
+    except Refusal as refusal:
+        engine.cancel(ask, str(refusal))
+        raise
+    txid = engine.chain.add(made, {INSCRIPTION_AT: coin.inscriptions}, confirmed=confirmed)
+    sale = _record(engine, ask, buyer.payment, buyer.ordinals)
+    engine.wallets.move(holder[1], buyer.ordinals)
+    engine.wallets.credit(ask.receive, sold.payout.value)
+    return sale, txid
+
+
+def _record(engine: Engine, ask: Order, buyer: str, receive: str) -> Sale:
+    engine.remove(ask)
+    engine.record("filled", ask)
+    sale = Sale(
+        sale_id=engine.new_id(),
+        kind=ask.kind,
+        slug=ask.slug,
+        price=ask.price,
+        quantity=ask.quantity,
+        sold_ms=engine.now_ms(),
+        buyer=buyer,
+        receive=receive,
+        seller=ask.maker,
+        inscription=ask.inscription,
+    )
+    engine.sales.record(sale)
+    return sale

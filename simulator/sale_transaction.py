@@ -1,0 +1,85 @@
+"""The transaction in which somebody buys a listing: the seller's signed half with a buyer's inputs and outputs.
+
+The buyer's two small inputs and their sum as output 0 come first, so that the inscription's sat lands on output 1 and
+the seller's input and payout stand at the same index, as SINGLE needs it (magiceden-oss/msigner, README).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from embit import script
+from embit.ec import PrivateKey
+from embit.script import Script, Witness
+from embit.transaction import SIGHASH, Transaction, TransactionOutput
+
+from simulator.chain import Chain, Coin
+from simulator.listing_psbt import SignedSale
+from simulator.rules import Refusal
+from simulator.taproot import SINGLE_ANYONECANPAY, is_signed
+from simulator.transactions import spend
+
+PADDING = 600
+FEE = 2_000
+SELLER_AT = 2
+INSCRIPTION_AT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Buyer:
+    """Somebody with a key and enough money; equal names are the same one."""
+
+    name: str
+
+    @property
+    def key(self) -> PrivateKey:
+        return PrivateKey(hashlib.sha256(f"practice buyer {self.name}".encode()).digest())
+
+    @property
+    def payment(self) -> str:
+        return str(script.p2wpkh(self.key.get_public_key()).address())
+
+    @property
+    def ordinals(self) -> str:
+        return str(script.p2tr(self.key.get_public_key()).address())
+
+
+def complete(chain: Chain, coin: Coin, sale: SignedSale, buyer: Buyer) -> Transaction:
+    """The whole signed transaction; the buyer's coins are made on `chain`.
+
+    Raises Refusal, and makes nothing, when the seller's output is spent or their signature does not hold in it.
+    """
+    if coin.spent_by is not None:
+        raise Refusal("the inscription's output is spent")
+    cost = sale.payout.value + 2 * PADDING + FEE
+    made = _unsigned(coin, sale, buyer, "0" * 64)
+    if not is_signed(made, SELLER_AT, coin.output, sale.signature, SINGLE_ANYONECANPAY):
+        raise Refusal("the seller's signature does not hold in the sale")
+    values = [PADDING, PADDING, cost]
+    funding = chain.mint(f"money of {buyer.name}", [(value, buyer.payment) for value in values], {})
+    made = _unsigned(coin, sale, buyer, funding)
+    made.vin[SELLER_AT].witness = Witness([sale.signature])
+    spends = script.p2pkh_from_p2wpkh(script.p2wpkh(buyer.key.get_public_key()))
+    for at, value in zip((0, 1, 3), values, strict=True):
+        made.vin[at].witness = _witness(made, at, spends, value, buyer.key)
+    return made
+
+
+def _unsigned(coin: Coin, sale: SignedSale, buyer: Buyer, funding: str) -> Transaction:
+    money, collection = (script.address_to_scriptpubkey(each) for each in (buyer.payment, buyer.ordinals))
+    inputs = [spend(f"{funding}:{at}") for at in range(3)]
+    inputs.insert(SELLER_AT, sale.source)
+    outputs = [
+        TransactionOutput(2 * PADDING, money),
+        TransactionOutput(coin.value, collection),
+        sale.payout,
+        TransactionOutput(PADDING, money),
+        TransactionOutput(PADDING, money),
+    ]
+    return Transaction(sale.version, inputs, outputs, sale.locktime)
+
+
+def _witness(made: Transaction, at: int, spends: Script, value: int, key: PrivateKey) -> Witness:
+    digest = made.sighash_segwit(at, spends, value, SIGHASH.ALL)
+    return Witness([key.sign(digest).serialize() + bytes([SIGHASH.ALL]), key.get_public_key().sec()])

@@ -1,0 +1,56 @@
+"""The transactions of the play chain: real ones that any library reads, though nobody mined them."""
+
+from __future__ import annotations
+
+import hashlib
+
+from embit.script import Script, Witness, address_to_scriptpubkey
+from embit.transaction import Transaction, TransactionInput, TransactionOutput
+
+from wallet import address
+
+REPLACEABLE = 0xFFFFFFFD
+_NO_OUTPUT = 0xFFFFFFFF
+
+
+def script_of(owner: str) -> Script:
+    """The script that pays an address; scripted owners with made-up names get one of their own."""
+    try:
+        parsed = address.parse(owner)
+    except address.AddressError:
+        return Script(b"\x00\x20" + hashlib.sha256(f"play owner {owner}".encode()).digest())
+    return address_to_scriptpubkey(parsed.text)
+
+
+def address_of(script: Script) -> str | None:
+    """The mainnet address of a script, None when it has none."""
+    return str(script.address()) if script.script_type() else None
+
+
+def minted(tag: str, outputs: list[TransactionOutput]) -> Transaction:
+    """A coinbase that makes `outputs` out of nothing; equal tags and outputs make equal transactions."""
+    mark = hashlib.sha256(tag.encode()).digest()
+    source = TransactionInput(bytes(32), _NO_OUTPUT, Script(bytes([len(mark)]) + mark))
+    return Transaction(2, [source], outputs)
+
+
+def moved(outpoint: str, output: TransactionOutput) -> Transaction:
+    """Spends `outpoint` to `output`. The owner's signature is zeros: this chain has no key of his."""
+    source = spend(outpoint)
+    source.witness = Witness([bytes(64)])
+    return Transaction(2, [source], [output])
+
+
+def spend(outpoint: str, sequence: int = REPLACEABLE) -> TransactionInput:
+    """The unsigned input that spends `txid:vout`."""
+    txid, vout = outpoint.split(":")
+    return TransactionInput(bytes.fromhex(txid), int(vout), sequence=sequence)
+
+
+def outpoint_of(source: TransactionInput) -> str:
+    return f"{source.txid.hex()}:{source.vout}"
+
+
+def parse(raw: str) -> Transaction:
+    """The transaction of hex digits that this chain wrote."""
+    return Transaction.parse(bytes.fromhex(raw))
