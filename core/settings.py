@@ -56,6 +56,7 @@ class Settings:
     simulator_background: bool = False
     satflow_url: str | None = None
     satflow_api_key: str | None = field(default=None, repr=False)
+    satflow_monthly_calls: int = 100_000
     unisat_url: str | None = None
     unisat_api_key: str | None = field(default=None, repr=False)
     mempool_url: str | None = None
@@ -66,6 +67,7 @@ class Settings:
     signer_clients: frozenset[int] = frozenset()
     gateway_run_dir: Path | None = None
     gateway_clients: frozenset[int] = frozenset()
+    facts_clients: frozenset[int] = frozenset()
     challenge_seconds: int = 300
     sign_in_per_minute: int = 600
     log_level: str = "INFO"
@@ -73,6 +75,8 @@ class Settings:
     tolerance: Decimal = Decimal("0.01")
     min_age_seconds: int = 60
     max_exposure_sats: int = 0
+    max_sats_per_hour: int = 0
+    min_listing_sats: int = 0
     plans: Mapping[str, Plan] = field(default_factory=lambda: dict(DEFAULT_PLANS))
 
     @property
@@ -92,6 +96,15 @@ class Settings:
         return (self.gateway_run_dir or self.run_dir) / "gateway.sock"
 
     @property
+    def facts_socket(self) -> Path:
+        return self.gateway_socket.with_name("facts.sock")
+
+    @property
+    def quota_file(self) -> Path:
+        """Where the gateway counts the month's calls: beside the data, or where it may write as a user of its own."""
+        return (self.gateway_run_dir or self.data_dir) / "quota.json"
+
+    @property
     def signer_socket(self) -> Path:
         return (self.signer_run_dir or self.run_dir) / "signer.sock"
 
@@ -109,9 +122,9 @@ class Settings:
         given: str | None = getattr(self, f"{venue}_url")
         if given:
             return given
-        if self.market != "simulator" or venue == "ord":
+        if self.market != "simulator":
             return None
-        return self.simulator_url + {"satflow": "/satflow/v1", "unisat": "/unisat", "mempool": "/mempool"}[venue]
+        return f"{self.simulator_url}/satflow/v1" if venue == "satflow" else f"{self.simulator_url}/{venue}"
 
     @property
     def sign_in_name(self) -> str:
@@ -221,16 +234,18 @@ OPTIONS = (
     Option("simulator_background", _flag, "whether seeded traders move the practice marketplace from the start"),
     Option("satflow_url", _url, "Satflow API, with /v1; needed when it is the market"),
     Option("satflow_api_key", _text, "Satflow API key (or name a file in BIDKEEPER_SATFLOW_API_KEY_FILE)"),
+    Option("satflow_monthly_calls", _whole(0, 10**9), "calls a calendar month that the Satflow key has; 0 = no quota"),
     Option("unisat_url", _url, "UniSat open API; runes need it"),
     Option("unisat_api_key", _text, "UniSat API key (or name a file in BIDKEEPER_UNISAT_API_KEY_FILE)"),
-    Option("mempool_url", _url, "mempool server without /api; fee rates and balances need it"),
-    Option("ord_url", _url, "ord server; not used yet"),
+    Option("mempool_url", _url, "mempool server without /api; fee rates, balances and listings need it"),
+    Option("ord_url", _url, "ord server; listings need it, or UniSat as their index"),
     Option("keystore_passphrase_file", Path, "file (mode 0600) with the keystore's passphrase; not used by play keys"),
     Option("signer_dir", Path, "the signer's keys and records; signer in the data directory when unset"),
     Option("signer_run_dir", Path, "directory of the signer's socket; run in the data directory when unset"),
     Option("signer_clients", _users, "users whose processes may ask the signer; its own user when unset"),
     Option("gateway_run_dir", Path, "directory of the gateway's socket; run in the data directory when unset"),
     Option("gateway_clients", _users, "users whose processes may ask the gateway; its own user when unset"),
+    Option("facts_clients", _users, "users whose processes may ask facts (the signer's); its own user when unset"),
     Option("challenge_seconds", _whole(1, 3600), "lifetime of a sign-in challenge"),
     Option("sign_in_per_minute", _whole(1, 1_000_000), "sign-in calls a minute from one client IP"),
     Option("log_level", _choice("DEBUG", "INFO", "WARNING", "ERROR"), "how much the programs log"),
@@ -238,6 +253,8 @@ OPTIONS = (
     Option("tolerance", _fraction, "part of its price by which a bid may be off its target before it is replaced"),
     Option("min_age_seconds", _whole(0, 86_400), "a bid younger than this is not replaced only to follow the market"),
     Option("max_exposure_sats", _whole(0, 2**53), "most that all users' open orders may sum up to; 0 = no such limit"),
+    Option("max_sats_per_hour", _whole(0, 2**53), "most that the signer signs bids for in an hour (docs/custody.md)"),
+    Option("min_listing_sats", _whole(0, 2**53), "least that the signer signs any listing for (docs/custody.md)"),
 )
 # A secret may stand in a file of its own instead, so that it is in no environment: NAME_FILE.
 SECRETS = ("satflow_api_key", "unisat_api_key")

@@ -15,14 +15,28 @@ from typing import Any, TypeVar
 
 from core.errors import BidkeeperError, PeerRefused, PeerUnavailable
 from core.local import ask
-from wallet.protocol import BidMessage, ControlState, Grant, Scope, SignedBid, SignerStatus, State, UserKeys
+from wallet.protocol import (
+    BidMessage,
+    ControlState,
+    Grant,
+    ListingToSign,
+    Scope,
+    SignedBid,
+    SignedListing,
+    SignerStatus,
+    SigningKey,
+    State,
+    UserKeys,
+)
 
 __all__ = [
     "BidMessage",
     "ControlState",
     "Controls",
     "Grant",
+    "ListingToSign",
     "SignedBid",
+    "SignedListing",
     "SignerClient",
     "SignerError",
     "SignerLocked",
@@ -35,6 +49,8 @@ __all__ = [
 _PEER = "signer"
 # Codes that say nothing about what was signed: the request failed half-way or was not understood at all.
 _NO_ANSWER = ("internal", "unreadable")
+# The signer may wait this long for the facts about an output before it looks at a listing.
+FACTS_S = 5.0
 
 T = TypeVar("T")
 
@@ -126,8 +142,23 @@ class SignerClient:
             bid=asdict(bid),
         )
 
-    def sign_challenge(self, task: int, token: int, secret: str, challenge: str) -> str:
-        """Signs a venue's challenge, as cancelling needs it; returns base64."""
+    def sign_listing(self, task: int, token: int, secret: str, listing: ListingToSign) -> SignedListing:
+        """Signs a listing's PSBTs with the user's vault; the same intent with the same fields gets the same answer.
+
+        The signer asks about the output on its own, so that this may take some seconds longer than `timeout_s`.
+        """
+        return self._ask(
+            lambda answer: SignedListing(_text(answer["psbt"]), tuple(_text(psbt) for psbt in answer["secure"])),
+            "sign_listing",
+            self._timeout_s + FACTS_S,
+            task=task,
+            token=token,
+            secret=secret,
+            listing=asdict(listing),
+        )
+
+    def sign_challenge(self, task: int, token: int, secret: str, challenge: str, key: SigningKey = "payment") -> str:
+        """Signs a venue's challenge, as cancelling needs it; returns base64. Only a grant to list takes the vault."""
         return self._ask(
             lambda answer: _text(answer["signature"]),
             "sign_challenge",
@@ -135,15 +166,26 @@ class SignerClient:
             token=token,
             secret=secret,
             challenge=challenge,
+            key=key,
         )
 
+    def lowest_listing(self, outpoint: str) -> int | None:
+        """The lowest price that a listing of this output was ever signed for, in sats; None when none was.
+
+        It can be had for that price until the output is spent, whatever the venue has forgotten since.
+        """
+        return self._ask(lambda answer: _sats_or_none(answer["price"]), "lowest_listing", outpoint=outpoint)
+
     def was_signed(self, intent: str) -> bool:
-        """Whether a bid was ever signed under this intent. False is final only once its right to place is gone."""
+        """Whether a bid (32 hex digits) or a listing (64) was ever signed under this intent.
+
+        False is final only once the right to place it is gone.
+        """
         return self._ask(lambda answer: answer["signed"] is True, "was_signed", intent=intent)
 
-    def _ask(self, read: Callable[[dict[str, Any]], T], op: str, **fields: Any) -> T:
+    def _ask(self, read: Callable[[dict[str, Any]], T], op: str, timeout_s: float | None = None, **fields: Any) -> T:
         try:
-            answer = ask(self._socket_path, _PEER, {"op": op, **fields}, timeout=self._timeout_s)
+            answer = ask(self._socket_path, _PEER, {"op": op, **fields}, timeout=timeout_s or self._timeout_s)
             return read(answer)
         except PeerUnavailable as error:
             raise SignerUnavailable(str(error)) from error
@@ -159,6 +201,12 @@ class SignerClient:
 
 def _nothing(answer: dict[str, Any]) -> None:
     return None
+
+
+def _sats_or_none(value: Any) -> int | None:
+    if value is not None and type(value) is not int:
+        raise TypeError("not an amount")
+    return value
 
 
 def _text(value: Any) -> str:

@@ -1,37 +1,29 @@
-"""The play keystore, and how each user's keys come from its one seed.
+"""How each user's keys come from the installation's one seed, and the open keystore that hands them out.
 
-The file unlocks itself and says that its money is play money; every market but the simulator refuses it. A user's
-number n is their place in the file's append-only list, never a database id: any wallet with the seed finds the keys
-at m/84'/0'/(2n)'/0/0 (payment, P2WPKH) and m/86'/0'/(2n+1)'/0/0 (vault, P2TR).
+A user's number n is their place in the keystore's append-only list, never a database id: any wallet with the seed
+finds the keys at m/84'/0'/(2n)'/0/0 (payment, P2WPKH) and m/86'/0'/(2n+1)'/0/0 (vault, P2TR). Keys that were imported
+for a user (wallet/keys_import.py) stand in for the derived ones.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from embit.bip32 import HDKey
 from embit.ec import PrivateKey
 
-from core.errors import BidkeeperError
-from wallet.address import AddressError, p2tr, p2wpkh, sign_in_address
-from wallet.audit import sync_directory
+from wallet import keystore_file
+from wallet.address import p2tr, p2wpkh
 from wallet.hash160 import hash160
+from wallet.keystore_file import Contents, Imported, KeystoreError
 from wallet.protocol import UserKeys
 
-VERSION = 1
-PLAY = "play"
+__all__ = ["Keystore", "KeystoreError", "UserSecrets", "derive_key", "derive_user", "secrets_in", "user_secrets"]
+
 _SEED_BYTES = 32
 _HARDENED = 1 << 31
-_WARNING = "PLAY MONEY: this seed is not encrypted. Never send bitcoin to its addresses."
-
-
-class KeystoreError(BidkeeperError):
-    """The keystore cannot be used; the message says why and repeats nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +43,11 @@ def derive_key(seed: bytes, purpose: int, account: int) -> PrivateKey:
 
 def derive_user(seed: bytes, n: int) -> UserSecrets:
     """The keys of the user with number `n`, from 0."""
-    payment, vault = derive_key(seed, 84, 2 * n), derive_key(seed, 86, 2 * n + 1)
+    return user_secrets(derive_key(seed, 84, 2 * n), derive_key(seed, 86, 2 * n + 1))
+
+
+def user_secrets(payment: PrivateKey, vault: PrivateKey) -> UserSecrets:
+    """These two keys with their addresses."""
     payment_public, vault_public = payment.get_public_key(), vault.get_public_key()
     return UserSecrets(
         payment,
@@ -65,34 +61,52 @@ def derive_user(seed: bytes, n: int) -> UserSecrets:
     )
 
 
-class Keystore:
-    """The open play keystore. One process at a time."""
+def secrets_in(contents: Contents, user: str, n: int) -> UserSecrets:
+    """The keys of a user with number `n`: the imported ones where there are any, else the derived ones."""
+    derived = derive_user(contents.seed, n)
+    imported = contents.imported.get(user)
+    if imported is None:
+        return derived
+    return user_secrets(
+        PrivateKey(imported.payment) if imported.payment else derived.payment,
+        PrivateKey(imported.vault) if imported.vault else derived.vault,
+    )
 
-    def __init__(self, path: Path, seed: bytes, users: list[str]) -> None:
-        self._path = path
-        self._seed = seed
-        self._users = {user: n for n, user in enumerate(users)}
+
+class Keystore:
+    """An open keystore. `write` puts contents on disk in one step; one process at a time has it open for writing.
+
+    `is_play`: the money of its keys is play money.
+    """
+
+    def __init__(self, contents: Contents, write: Callable[[Contents], None], *, is_play: bool) -> None:
+        self._contents = contents
+        self._write = write
+        self._numbers = {user: n for n, user in enumerate(contents.users)}
         self._secrets: dict[str, UserSecrets] = {}
+        self.is_play = is_play
 
     @classmethod
     def open_or_create_play(cls, path: Path, rng_bytes: Callable[[int], bytes]) -> Keystore:
         """The play keystore at `path`, made with a fresh seed when there is none. Raises KeystoreError."""
         if not path.exists():
-            _write(path, rng_bytes(_SEED_BYTES), [])
+            keystore_file.write(path, keystore_file.play(Contents(rng_bytes(_SEED_BYTES))))
         return cls.open(path)
 
     @classmethod
     def open(cls, path: Path) -> Keystore:
         """The play keystore at `path`. Raises KeystoreError when it is missing, unreadable or not for play money."""
-        try:
-            if path.stat().st_mode & 0o077:
-                raise KeystoreError(f"{path} can be read by others: chmod 600 it")
-            stored = json.loads(path.read_bytes())
-        except OSError as error:
-            raise KeystoreError(f"failed to read {path}: {error.strerror}") from error
-        except ValueError:
-            raise KeystoreError(f"{path} is no keystore: it is not JSON") from None
-        return cls(path, *_contents(path, stored))
+        contents = keystore_file.play_contents(path, keystore_file.read(path))
+        return cls(contents, lambda fresh: keystore_file.write(path, keystore_file.play(fresh)), is_play=True)
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """Users in order of their numbers, from 0."""
+        return self._contents.users
+
+    def is_imported(self, user: str) -> bool:
+        """Whether some key of this user was imported."""
+        return user in self._contents.imported
 
     def secrets_of(self, user: str) -> UserSecrets:
         """The keys of a user (normalised sign-in address), who gets the next number when new.
@@ -100,44 +114,38 @@ class Keystore:
         Raises OSError when a new user cannot be written to disk; no key is shown then.
         """
         if user not in self._secrets:
-            n = self._users.get(user, len(self._users))
-            secrets = derive_user(self._seed, n)
-            if user not in self._users:
-                _write(self._path, self._seed, [*self._users, user])
-                self._users[user] = n
+            n = self._numbers.get(user, len(self._numbers))
+            secrets = secrets_in(self._contents, user, n)
+            if user not in self._numbers:
+                self._store(replace(self._contents, users=(*self._contents.users, user)))
+                self._numbers[user] = n
             self._secrets[user] = secrets
         return self._secrets[user]
 
+    def put_imported(self, user: str, imported: Imported) -> UserSecrets:
+        """Gives a user these keys in place of what they had, and returns all their keys.
 
-def _contents(path: Path, stored: Any) -> tuple[bytes, list[str]]:
-    if not isinstance(stored, dict) or stored.get("version") != VERSION:
-        raise KeystoreError(f"{path} is no keystore of version {VERSION}")
-    if stored.get("network") != PLAY:
-        raise KeystoreError(f"{path} is not a play keystore; keystores for real money cannot be opened yet")
-    seed, users = stored.get("seed"), stored.get("users")
-    if not isinstance(seed, str) or not isinstance(users, list) or len(set(map(str, users))) != len(users):
-        raise KeystoreError(f"{path} is damaged: seed or users are not as written")
-    try:
-        if any(sign_in_address(str(user)) != user for user in users):
-            raise KeystoreError(f"{path} is damaged: a user's address is not in its normal form")
-        raw = bytes.fromhex(seed)
-    except (AddressError, ValueError):
-        raise KeystoreError(f"{path} is damaged: its seed or a user's address is unreadable") from None
-    if not 16 <= len(raw) <= 64:
-        raise KeystoreError(f"{path} is damaged: its seed has {len(raw)} bytes")
-    return raw, users
+        Raises KeystoreError when another user has one of the keys already or the keys are play money's, OSError as
+        `secrets_of` does.
+        """
+        if self.is_play:
+            raise KeystoreError("a play keystore takes no keys from elsewhere")
+        users = self.users if user in self._numbers else (*self.users, user)
+        wanted = replace(self._contents, users=users, imported={**self._contents.imported, user: imported})
+        mine = secrets_in(wanted, user, users.index(user))
+        for other in self.users:
+            if other != user:
+                theirs = self.secrets_of(other).public
+                if {mine.public.payment_pubkey[2:], mine.public.vault_pubkey} & {
+                    theirs.payment_pubkey[2:],
+                    theirs.vault_pubkey,
+                }:
+                    raise KeystoreError(f"{other} has one of these keys already: a key is one user's only")
+        self._store(wanted)
+        self._numbers = {known: n for n, known in enumerate(users)}
+        self._secrets[user] = mine
+        return mine
 
-
-def _write(path: Path, seed: bytes, users: list[str]) -> None:
-    """Replaces the file in one step: a crash leaves the old one or the new one."""
-    stored = {"version": VERSION, "network": PLAY, "warning": _WARNING, "seed": seed.hex(), "users": users}
-    fresh = path.with_name(path.name + ".new")
-    fresh.unlink(missing_ok=True)
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "w") as file:
-        json.dump(stored, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(handle)
-    fresh.replace(path)
-    sync_directory(path.parent)
+    def _store(self, contents: Contents) -> None:
+        self._write(contents)
+        self._contents = contents

@@ -1,4 +1,4 @@
-"""The signer's own file: grants, the highest token seen of each task, control states, and every bid it has signed.
+"""The signer's own file: grants, the highest token seen of each task, control states, and all that it has signed.
 
 Apart from the service's database on purpose: whoever holds that one can widen no limit here. SQLite in WAL with
 `synchronous=FULL`, so that what was answered survives a power cut.
@@ -10,12 +10,13 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from wallet.policy import HeldGrant
 from wallet.protocol import ControlState, Grant, Scope, State
+from wallet.signed import SCHEMA, SignedStore
 
 _BUSY_SECONDS = 5.0
 _SCHEMA = """
@@ -31,56 +32,28 @@ CREATE TABLE IF NOT EXISTS grants (
     withdrawn INTEGER NOT NULL DEFAULT 0,
     terms TEXT NOT NULL
 ) STRICT;
-CREATE TABLE IF NOT EXISTS signatures (
-    intent TEXT PRIMARY KEY,
-    task INTEGER NOT NULL,
-    token INTEGER NOT NULL,
-    user TEXT NOT NULL,
-    price INTEGER NOT NULL,
-    expires_ms INTEGER NOT NULL,
-    created_ms INTEGER NOT NULL,
-    message TEXT NOT NULL,
-    message_hash TEXT NOT NULL,
-    signature TEXT NOT NULL
-) STRICT;
 CREATE TABLE IF NOT EXISTS controls (
     scope TEXT NOT NULL,
     subject TEXT NOT NULL,
     state TEXT NOT NULL,
     PRIMARY KEY (scope, subject)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS signatures_expiry ON signatures (expires_ms, user, price);
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """One signed bid. Times are Unix milliseconds, `price` sats of the whole order, `message_hash` SHA-256 in hex."""
-
-    intent: str
-    task: int
-    token: int
-    user: str
-    price: int
-    expires_ms: int
-    created_ms: int
-    message: str
-    message_hash: str
-    signature: str
-
-
-_COLUMNS = tuple(field.name for field in fields(Signature))
-
-
 class Ledger:
-    """The open file. Writes belong inside `transaction()`; one process at a time (see wallet/audit.py's lock)."""
+    """The open file; `signed` is what was signed. Writes belong inside `transaction()`.
+
+    One process at a time (see the lock in wallet/audit.py).
+    """
 
     def __init__(self, path: Path) -> None:
         self._database = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
         path.chmod(0o600)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=FULL")
-        self._database.executescript(_SCHEMA)
+        self._database.executescript(_SCHEMA + SCHEMA)
+        self.signed = SignedStore(self._database)
 
     def close(self) -> None:
         self._database.close()
@@ -163,23 +136,3 @@ class Ledger:
             self._database.execute(
                 "INSERT OR REPLACE INTO controls VALUES (?, ?, ?)", (control.scope, control.subject, control.state)
             )
-
-    def signature_of(self, intent: str) -> Signature | None:
-        row = self._database.execute(
-            f"SELECT {', '.join(_COLUMNS)} FROM signatures WHERE intent = ?", (intent,)
-        ).fetchone()
-        return Signature(*row) if row else None
-
-    def put_signature(self, signature: Signature) -> None:
-        marks = ", ".join("?" * len(_COLUMNS))
-        values = [getattr(signature, column) for column in _COLUMNS]
-        self._database.execute(f"INSERT INTO signatures ({', '.join(_COLUMNS)}) VALUES ({marks})", values)
-
-    def outstanding(self, user: str | None, now_ms: int) -> int:
-        """Sats of the signed bids of `user` (None: of all users) whose signed expiry is later than `now_ms`."""
-        query = "SELECT coalesce(sum(price), 0) FROM signatures WHERE expires_ms > ?"
-        if user is None:
-            row = self._database.execute(query, (now_ms,)).fetchone()
-        else:
-            row = self._database.execute(f"{query} AND user = ?", (now_ms, user)).fetchone()
-        return int(row[0])

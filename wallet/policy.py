@@ -1,6 +1,7 @@
 """What the signer refuses: one small function a rule, named by its tag. What no rule lets through is not signed.
 
-Each raises Refused with its tag; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key.
+Each raises Refused with its tag; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key. The
+rules about listing PSBTs are in `psbt_check`, what the numbers below are bounded by in `ceilings`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from core.errors import BidkeeperError
+from wallet.ceilings import HOURLY_FACTOR, Ceilings, Rate
 from wallet.messages import MessageError, check_challenge, compose_bid
-from wallet.protocol import BidMessage, Grant, Operation, Scope, State, UserKeys
+from wallet.protocol import BidMessage, Grant, Operation, Scope, SigningKey, State, UserKeys
 
 PLAY_VENUE = "simulator"
 _SAID_BY = {"global": "the installation", "user": "the user", "task": "the task"}
@@ -35,6 +37,15 @@ class HeldGrant:
     secret_hash: str
     can_place: bool
     withdrawn: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What was signed of late for a task, a user or all: bids and listings by number, bids by their sats."""
+
+    in_a_minute: int
+    in_an_hour: int
+    sats_in_an_hour: int
 
 
 def secret_hash(secret: str) -> str:
@@ -63,17 +74,29 @@ def grant_live(held: HeldGrant | None, token: int, secret: str, now_ms: int) -> 
 def op_allowed(held: HeldGrant, operation: Operation) -> None:
     if operation not in held.grant.operations:
         raise Refused("op-allowed", f"the grant does not allow to {operation}")
-    if operation == "bid" and not held.can_place:
+    if operation != "cancel" and not held.can_place:
         raise Refused("op-allowed", "the right to place was taken back")
 
 
+def own_inscription(grant: Grant, inscription_id: str | None) -> None:
+    """A listing is of the grant's inscription; a grant without one lists nothing."""
+    if not grant.inscription_id or inscription_id != grant.inscription_id:
+        raise Refused("op-allowed", "the grant does not allow to list this inscription")
+
+
+def key_allowed(grant: Grant, key: SigningKey) -> None:
+    """The vault signs challenges only for whoever may list from it."""
+    if key == "vault" and not grant.inscription_id:
+        raise Refused("op-allowed", "the grant does not allow to sign with the vault")
+
+
 def control_state(states: Iterable[tuple[Scope, State]] | None) -> None:
-    """Bids are signed only while everything said of them (for all, their user, their task) is run."""
+    """Bids and listings are signed only while everything said of them (for all, their user, their task) is run."""
     if states is None:
-        raise Refused("control-state", "it is not known whether bids may be placed")
+        raise Refused("control-state", "it is not known whether bids and listings may be placed")
     for scope, state in states:
         if state != "run":
-            raise Refused("control-state", f"{_SAID_BY.get(scope, scope)} is on {state}: no bid is signed")
+            raise Refused("control-state", f"{_SAID_BY.get(scope, scope)} is on {state}: no bid or listing is signed")
 
 
 def market(grant: Grant, *, play: bool) -> None:
@@ -89,13 +112,15 @@ def max_bid(grant: Grant, price: int | None) -> None:
         raise Refused("max-bid", f"price {price} is not within the hard cap of {grant.hardcap_sats} sats")
 
 
-def outstanding_user(grant: Grant, outstanding: int | None, price: int) -> None:
+def most_outstanding(grant: Grant, ceilings: Ceilings) -> int:
+    """Sats that a user's signed bids may come to: by the grant, and never above the installation's own ceiling."""
+    return min(grant.outstanding_sats, ceilings.outstanding_user or grant.outstanding_sats)
+
+
+def outstanding_user(most: int | None, outstanding: int | None, price: int) -> None:
     """`outstanding`: sats of this user's signed bids whose signed expiry has not passed, this one not counted."""
-    if outstanding is None or outstanding + price > grant.outstanding_sats:
-        raise Refused(
-            "outstanding-user",
-            f"{outstanding} sats signed and not expired, with {price} more above {grant.outstanding_sats}",
-        )
+    if most is None or outstanding is None or outstanding + price > most:
+        raise Refused("outstanding-user", f"{outstanding} sats signed and not expired, with {price} more above {most}")
 
 
 def outstanding_host(ceiling: int | None, outstanding: int | None, price: int) -> None:
@@ -109,11 +134,54 @@ def outstanding_host(ceiling: int | None, outstanding: int | None, price: int) -
         )
 
 
-def expiry_max(grant: Grant, expires_ms: int | None, now_ms: int) -> None:
+def velocity_count(whose: str, rate: Rate, signed: Signed | None) -> None:
+    """One signature more for this task, user or installation is within what is signed in a minute and in an hour."""
+    if signed is None:
+        raise Refused("velocity", f"it is not known how much was signed for {whose}")
+    if signed.in_a_minute >= rate.a_minute:
+        raise Refused("velocity", f"{signed.in_a_minute} signatures in a minute for {whose}")
+    if signed.in_an_hour >= rate.an_hour:
+        raise Refused("velocity", f"{signed.in_an_hour} signatures in an hour for {whose}")
+
+
+def velocity_sats(whose: str, most: int | None, signed: Signed | None, price: int) -> None:
+    """With a bid of `price`, what is signed in an hour is at most `most` sats (0: no bound), expired or not."""
+    if most == 0:
+        return
+    if most is None or signed is None or signed.sats_in_an_hour + price > most:
+        raise Refused("velocity", f"with {price} sats more than {most} are signed in an hour for {whose}")
+
+
+def velocity_challenges(a_minute: int, signed: int | None) -> None:
+    """`signed`: the task's challenges of the last minute."""
+    if signed is None or signed >= a_minute:
+        raise Refused("velocity", f"{signed} challenges in a minute for the task")
+
+
+def hourly_user(most_outstanding: int) -> int:
+    """Sats a user's bids may come to in an hour; 0 outstanding stays refused by its own rule."""
+    return HOURLY_FACTOR * most_outstanding
+
+
+def expiry_max(grant: Grant, ceilings: Ceilings, expires_ms: int | None, now_ms: int) -> None:
+    most = min(grant.max_expiry_ms, ceilings.max_expiry_ms)
     if expires_ms is None or expires_ms <= now_ms:
         raise Refused("expiry-max", "the bid would have expired already")
-    if expires_ms - now_ms > grant.max_expiry_ms:
-        raise Refused("expiry-max", f"the bid would live longer than {grant.max_expiry_ms} ms")
+    if expires_ms - now_ms > most:
+        raise Refused("expiry-max", f"the bid would live longer than {most} ms")
+
+
+def list_lower(price: int | None, highest: int | None) -> None:
+    """`highest`: sats of the dearest listing of this output that was signed within the last hour, 0 when none was.
+
+    A listing's signature cannot be taken back, so a price falls by a tenth an hour at most: 100,000 may be followed by
+    90,000, not by 89,999.
+    """
+    if price is None or highest is None:
+        raise Refused("list-lower", "it is not known what the output was listed for")
+    least = -(-highest * 9 // 10)
+    if price < least:
+        raise Refused("list-lower", f"{price} is more than a tenth below {highest}, signed within the hour")
 
 
 def msg_template(grant: Grant, bid: BidMessage, keys: UserKeys) -> str:
@@ -133,7 +201,7 @@ def challenge_template(challenge: str) -> None:
         raise Refused("msg-template", str(error)) from None
 
 
-def intent_conflict(asked: tuple[int, str, str], signed: tuple[int, str, str]) -> None:
-    """An intent is asked for again as (task, user, message) it was signed with."""
+def intent_conflict(asked: tuple[object, ...], signed: tuple[object, ...]) -> None:
+    """An intent is asked for again with everything that it was signed with."""
     if asked != signed:
         raise Refused("intent-conflict", "this intent was signed with other fields")

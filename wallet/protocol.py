@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-Operation = Literal["bid", "cancel"]
+Operation = Literal["bid", "list", "cancel"]
+SigningKey = Literal["payment", "vault"]
 
 Scope = Literal["global", "user", "task"]
 State = Literal["run", "reduce", "halt"]
 
-OPERATIONS: tuple[Operation, ...] = ("bid", "cancel")
+OPERATIONS: tuple[Operation, ...] = ("bid", "list", "cancel")
+SIGNING_KEYS: tuple[SigningKey, ...] = ("payment", "vault")
 SCOPES: tuple[Scope, ...] = ("global", "user", "task")
 STATES: tuple[State, ...] = ("run", "reduce", "halt")  # each stricter than the one before
 MAX_SATS = 21_000_000 * 100_000_000
 MAX_MS = 1 << 53
 MAX_ID = (1 << 63) - 1
 MAX_TEXT = 256
+# 32 KiB, more than which no PSBT is read, in base64; and how many a venue may want signed beside the listing's own.
+MAX_PSBT_TEXT = 4 * -(-32 * 1024 // 3)
+MAX_SECURE = 4
+LISTING_INTENT_DIGITS = 64
+
+_INSCRIPTION = re.compile(r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})")
+_OUTPOINT = re.compile(r"[0-9a-f]{64}:(?:0|[1-9][0-9]{0,9})")
 
 
 class RequestError(ValueError):
@@ -30,6 +40,7 @@ class Grant:
 
     `user` is the sign-in address whose keys sign, `receive` where bought goods go. `hardcap_sats` bounds one bid,
     `outstanding_sats` the sum of this user's signed bids that have not expired, `max_expiry_ms` a bid's signed life.
+    `inscription_id` (empty: none) is what may be listed, for `min_price_sats` at least; `slug` may then be empty.
     A grant replaces the task's former one; its `token` must be higher than any seen for the task.
     """
 
@@ -44,6 +55,8 @@ class Grant:
     receive: str
     max_expiry_ms: int
     expires_ms: int
+    inscription_id: str = ""
+    min_price_sats: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,30 @@ class SignedBid:
 
 
 @dataclass(frozen=True, slots=True)
+class ListingToSign:
+    """One listing to be signed. `intent` is 64 hex digits and names it for ever; `outpoint` is `txid:vout`.
+
+    `price` in sats is the seller's before the venue's fees. `psbt` and each of `secure` are the venue's drafts in
+    base64: the plain form of its listing, and the forms that bind more of the sale.
+    """
+
+    intent: str
+    inscription_id: str
+    outpoint: str
+    price: int
+    psbt: str
+    secure: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SignedListing:
+    """The same PSBTs in base64 with the signatures of the user's vault, not final, in the order of the drafts."""
+
+    psbt: str
+    secure: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UserKeys:
     """A user's own addresses: payment (P2WPKH), vault (P2TR). Keys in hex: compressed, and x-only internal."""
 
@@ -81,9 +118,9 @@ class UserKeys:
 
 @dataclass(frozen=True, slots=True)
 class SignerStatus:
-    """`play` says that the keys are play money's; `reason` why it is locked (empty when it is ready)."""
+    """`play` says that the keys are play money's; `reason` why it is not ready (else empty)."""
 
-    state: Literal["ready", "locked"]
+    state: Literal["ready", "reconciling", "locked"]
     play: bool
     reason: str = ""
 
@@ -129,6 +166,11 @@ def text(name: str, value: Any) -> str:
     return value
 
 
+def text_or_nothing(name: str, value: Any) -> str:
+    """`text`, or "". Raises RequestError."""
+    return "" if value == "" else text(name, value)
+
+
 def hex_text(name: str, value: Any, digits: int) -> str:
     """`value` if it is that many lower-case hex digits. Raises RequestError."""
     if type(value) is not str or len(value) != digits or not set(value) <= set("0123456789abcdef"):
@@ -156,12 +198,14 @@ def read_grant(value: Any) -> Grant:
         token=token,
         venue=text("venue", fresh["venue"]),
         operations=tuple(operation for operation in OPERATIONS if operation in operations),
-        slug=text("slug", fresh["slug"]),
+        slug=text_or_nothing("slug", fresh["slug"]),
         hardcap_sats=whole("hardcap_sats", fresh["hardcap_sats"], 0, MAX_SATS),
         outstanding_sats=whole("outstanding_sats", fresh["outstanding_sats"], 0, MAX_SATS),
         receive=text("receive", fresh["receive"]),
         max_expiry_ms=whole("max_expiry_ms", fresh["max_expiry_ms"], 0, MAX_MS),
         expires_ms=whole("expires_ms", fresh["expires_ms"], 0, MAX_MS),
+        inscription_id=_inscription_or_nothing(fresh["inscription_id"]),
+        min_price_sats=whole("min_price_sats", fresh["min_price_sats"], 0, MAX_SATS),
     )
 
 
@@ -180,6 +224,39 @@ def read_bid(value: Any) -> BidMessage:
     )
 
 
+def read_listing(value: Any) -> ListingToSign:
+    """A listing as it came over the socket; its PSBTs are read by the checks. Raises RequestError."""
+    if not isinstance(value, dict):
+        raise RequestError("listing must be an object")
+    fresh = dict(zip(_names(ListingToSign), take(value, *_names(ListingToSign)), strict=True))
+    secure = fresh["secure"]
+    if not isinstance(secure, list) or len(secure) > MAX_SECURE:
+        raise RequestError(f"secure must be a list of at most {MAX_SECURE} PSBTs")
+    return ListingToSign(
+        intent=hex_text("intent", fresh["intent"], LISTING_INTENT_DIGITS),
+        inscription_id=_shaped("inscription_id", fresh["inscription_id"], _INSCRIPTION),
+        outpoint=read_outpoint(fresh["outpoint"]),
+        price=whole("price", fresh["price"], 1, MAX_SATS),
+        psbt=_psbt_text("psbt", fresh["psbt"]),
+        secure=tuple(_psbt_text("secure", psbt) for psbt in secure),
+    )
+
+
+def read_outpoint(value: Any) -> str:
+    """`txid:vout` as explorers write it, in its one way of writing. Raises RequestError."""
+    outpoint = _shaped("outpoint", value, _OUTPOINT)
+    whole("outpoint", int(outpoint.partition(":")[2]), 0, 0xFFFFFFFF)
+    return outpoint
+
+
+def read_signing_key(value: Any) -> SigningKey:
+    """Which of a user's keys is to sign. Raises RequestError."""
+    if value not in SIGNING_KEYS:
+        raise RequestError(f"key must be {' or '.join(SIGNING_KEYS)}")
+    key: SigningKey = value
+    return key
+
+
 def read_control(scope: Any, subject: Any, state: Any) -> ControlState:
     """A control as it came over the socket. A user's address is checked by the signer. Raises RequestError."""
     if scope not in SCOPES or state not in STATES:
@@ -194,5 +271,21 @@ def read_control(scope: Any, subject: Any, state: Any) -> ControlState:
     return ControlState(scope, subject if scope != "user" else text("subject", subject), state)
 
 
-def _names(kind: type[Grant] | type[BidMessage]) -> list[str]:
+def _inscription_or_nothing(value: Any) -> str:
+    return "" if value == "" else _shaped("inscription_id", value, _INSCRIPTION)
+
+
+def _shaped(name: str, value: Any, shape: re.Pattern[str]) -> str:
+    if type(value) is not str or not shape.fullmatch(value):
+        raise RequestError(f"{name} is not written as one")
+    return value
+
+
+def _psbt_text(name: str, value: Any) -> str:
+    if type(value) is not str or not 0 < len(value) <= MAX_PSBT_TEXT or not value.isascii():
+        raise RequestError(f"{name} must be base64 of at most {MAX_PSBT_TEXT} characters")
+    return value
+
+
+def _names(kind: type[Grant] | type[BidMessage] | type[ListingToSign]) -> list[str]:
     return [field.name for field in fields(kind)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
 from wallet.audit import AuditLog
+from wallet.ceilings import Ceilings
 from wallet.keys import Keystore
 from wallet.ledger import Ledger
 from wallet.protocol import BidMessage, Grant
@@ -53,7 +55,7 @@ class Bench:
     """One signer that can be closed and opened again as a restart would; `now_ms` is its clock."""
 
     directory: Path
-    ceiling: int = 0
+    ceilings: Ceilings = field(default_factory=Ceilings)
     now_ms: int = START_MS
     has_halt_file: bool = False
     signer: Signer = field(init=False)
@@ -70,7 +72,7 @@ class Bench:
             self.ledger,
             self.audit,
             Keystore.open_or_create_play(self.keystore_path, lambda count: bytes(range(count))),
-            outstanding_ceiling=self.ceiling,
+            ceilings=self.ceilings,
             clock=lambda: self.now_ms,
             has_halt_file=lambda: self.has_halt_file,
         )
@@ -104,8 +106,17 @@ class Bench:
     def sign_bid(self, secret: str, *, task: int = 17, token: int = 5, **changes: Any) -> dict[str, Any]:
         return self.ask("sign_bid", task=task, token=token, secret=secret, bid=asdict(BID) | changes)
 
-    def sign_challenge(self, secret: str, challenge: str = "challenge 1f2e", *, token: int = 5) -> str:
-        return str(self.ask("sign_challenge", task=17, token=token, secret=secret, challenge=challenge)["signature"])
+    def sign_challenge(self, secret: str, challenge: str = "challenge 1f2e", *, token: int = 5, **more: Any) -> str:
+        arguments = {"task": 17, "token": token, "secret": secret, "challenge": challenge} | more
+        return str(self.ask("sign_challenge", **arguments)["signature"])
+
+
+@pytest.fixture
+def unlogged() -> Iterator[None]:
+    """Ten thousand refusals are not kept for a report."""
+    logging.disable(logging.WARNING)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture

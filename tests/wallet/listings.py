@@ -6,6 +6,7 @@ Written out with `struct` alone and without any check, so that whatever a liar m
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import struct
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ VAULT, PAYMENT, ORDINALS, STRANGER, VENUE = (
 )
 
 
+@functools.cache
 def script_by(kind: OwnKind, private_key: PrivateKey) -> bytes:
     """By embit, not by the code under test."""
     public_key = private_key.get_public_key()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,9 +48,9 @@ _PUBLIC = [key.get_public_key().sec() for key in (VAULT, PAYMENT, STRANGER)]
 _FORMERS = [former(script, value) for script in (*_OWN_SCRIPTS, STRANGER_SCRIPT) for value in (POSTAGE, POSTAGE + 1)]
 
 
-def mutant(rng: Rng) -> Case:
-    """An honest listing of any kind and form with one to three changes."""
-    case = _HONEST[rng.choice(KINDS), rng.choice(FORMS)].copy()
+def mutant(rng: Rng, kinds: Sequence[OwnKind] = KINDS, forms: Sequence[Form] = FORMS) -> Case:
+    """An honest listing of any of these kinds and forms with one to three changes."""
+    case = _HONEST[rng.choice(kinds), rng.choice(forms)].copy()
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         rng.choice(_CHANGES)(case, rng)
     if rng.random() < 0.3:

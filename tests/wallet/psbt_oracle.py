@@ -183,7 +183,7 @@ def _about_intent(case: Case) -> list[str]:
     known += [facts.inscriptions == (intent.inscription_id,), facts.outpoint == intent.outpoint]
     known += [facts.script == script_by(case.kind, case.key), intent.price_sats == 250_000]
     known += [isinstance(intent.min_price_sats, int) and 0 < intent.min_price_sats <= 250_000]
-    known += [facts.tip_height is not None and facts.index_height in range(facts.tip_height - 1, 2_000_000)]
+    known += [facts.tip_height is not None and facts.index_height in range(facts.tip_height - 1, 1_000_000_000)]
     known += [intent.payout_address == "bc1q5k0g7ha32jspn49vhs80a5p0kam8x3f4y77g30"]
     return [] if all(known) else [f"signed against facts or intent: {known}"]
 

@@ -16,6 +16,7 @@ from wallet.address import p2tr, p2wpkh
 from wallet.bip322 import verify_ownership
 from wallet.hash160 import hash160
 from wallet.keys import Keystore, KeystoreError, derive_key, derive_user
+from wallet.keystore_file import Imported
 
 # The published mnemonic of BIP-84 and BIP-86.
 PUBLISHED = bip39.mnemonic_to_seed("abandon " * 11 + "about")
@@ -67,6 +68,15 @@ def test_a_new_keystore_is_private_marked_and_opens_itself(tmp_path: Path) -> No
     assert [file.name for file in tmp_path.iterdir()] == ["keystore.json"]
 
 
+def test_a_play_keystore_says_so_and_takes_no_keys_from_elsewhere(tmp_path: Path) -> None:
+    keystore = Keystore.open_or_create_play(tmp_path / "keystore.json", os.urandom)
+    assert keystore.is_play
+    before = keystore.secrets_of(USER).public
+    with pytest.raises(KeystoreError, match="play keystore"):
+        keystore.put_imported(USER, Imported(payment=bytes([7] * 32)))
+    assert keystore.secrets_of(USER).public == before
+
+
 def test_users_keep_their_numbers_in_order_of_arrival(tmp_path: Path) -> None:
     path = tmp_path / "keystore.json"
     keystore = Keystore.open_or_create_play(path, lambda count: PUBLISHED[:count])
@@ -96,7 +106,7 @@ GOOD = {"version": 1, "network": "play", "seed": "00" * 32, "users": []}
         (GOOD | {"network": "mainnet"}, "not a play keystore"),
         (GOOD | {"network": None}, "not a play keystore"),
         (GOOD | {"version": 2}, "version 1"),
-        ([], "version 1"),
+        ([], "no keystore"),
         (GOOD | {"seed": "zz"}, "unreadable"),
         (GOOD | {"seed": "00"}, "1 bytes"),
         (GOOD | {"seed": 7}, "damaged"),

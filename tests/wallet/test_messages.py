@@ -32,6 +32,18 @@ def test_a_bid_reads_as_the_venue_wants_it() -> None:
     )
 
 
+def test_a_bid_of_no_slug_or_no_quantity_is_not_composed() -> None:
+    for change in ({"slug": "a:b"}, {"quantity": "1:1"}, {"price": 0}, {"expires_ms": 0}, {"timestamp_ms": 0}):
+        with pytest.raises(MessageError):
+            compose_bid(replace(BID, **change), KEYS, GRANT.receive)
+
+
+def test_a_quantity_has_at_most_sixty_characters() -> None:
+    check_quantity("1" * 60)
+    with pytest.raises(MessageError):
+        check_quantity("1" * 61)
+
+
 @pytest.mark.parametrize("slug", ["frogs", "a", "OMB_3.1", "bitcoin-frogs", "UNCOMMON•GOODS", "x" * 200])
 def test_slugs_of_collections_and_runes_are_taken(slug: str) -> None:
     check_slug(slug)

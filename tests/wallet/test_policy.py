@@ -9,12 +9,18 @@ import pytest
 
 from tests.wallet.conftest import BID, GRANT, START_MS
 from wallet import policy
-from wallet.policy import HeldGrant, Refused
+from wallet.ceilings import Ceilings, Rate
+from wallet.policy import HeldGrant, Refused, Signed
 from wallet.protocol import SCOPES, UserKeys
 
 SECRET = "ab" * 32
 HELD = HeldGrant(GRANT, policy.secret_hash(SECRET), can_place=True, withdrawn=False)
 KEYS = UserKeys("bc1qpayment", "02" * 33, "bc1pvault", "03" * 32)
+
+
+def test_a_refusal_says_its_tag_and_why() -> None:
+    refused = Refused("max-bid", "too much")
+    assert (str(refused), refused.tag, refused.message) == ("max-bid: too much", "max-bid", "too much")
 
 
 def test_stale_token() -> None:
@@ -49,12 +55,17 @@ def test_grant_live_refuses_all_but_the_very_grant(held: HeldGrant | None, token
 
 
 def test_op_allowed() -> None:
+    lister = replace(HELD, grant=replace(GRANT, operations=("list", "cancel")))
     reduced = replace(HELD, can_place=False)
     policy.op_allowed(HELD, "bid")
     policy.op_allowed(HELD, "cancel")
+    policy.op_allowed(lister, "list")
     policy.op_allowed(reduced, "cancel")
     for held, operation in (
         (reduced, "bid"),
+        (replace(lister, can_place=False), "list"),
+        (lister, "bid"),
+        (HELD, "list"),
         (replace(HELD, grant=replace(GRANT, operations=("cancel",))), "bid"),
         (replace(HELD, grant=replace(GRANT, operations=("bid",))), "cancel"),
     ):
@@ -92,13 +103,16 @@ def test_max_bid() -> None:
         policy.max_bid(replace(GRANT, hardcap_sats=0), 1)
 
 
+def test_most_outstanding_is_the_grants_and_never_above_the_installations() -> None:
+    for ceiling, most in ((0, 200_000), (200_001, 200_000), (199_999, 199_999), (1, 1)):
+        assert policy.most_outstanding(GRANT, Ceilings(outstanding_user=ceiling)) == most
+
+
 def test_outstanding_user() -> None:
-    policy.outstanding_user(GRANT, 160_000, 40_000)
-    for outstanding in (160_001, None):
+    policy.outstanding_user(200_000, 160_000, 40_000)
+    for most, outstanding in ((200_000, 160_001), (200_000, None), (None, 0), (0, 0)):
         with pytest.raises(Refused, match="outstanding-user"):
-            policy.outstanding_user(GRANT, outstanding, 40_000)
-    with pytest.raises(Refused, match="outstanding-user"):
-        policy.outstanding_user(replace(GRANT, outstanding_sats=0), 0, 1)
+            policy.outstanding_user(most, outstanding, 40_000)
 
 
 def test_outstanding_host() -> None:
@@ -110,11 +124,78 @@ def test_outstanding_host() -> None:
 
 
 def test_expiry_max() -> None:
-    policy.expiry_max(GRANT, START_MS + 1, START_MS)
-    policy.expiry_max(GRANT, START_MS + GRANT.max_expiry_ms, START_MS)
+    policy.expiry_max(GRANT, Ceilings(), START_MS + 1, START_MS)
+    policy.expiry_max(GRANT, Ceilings(), START_MS + GRANT.max_expiry_ms, START_MS)
     for expires_ms in (START_MS, START_MS - 1, START_MS + GRANT.max_expiry_ms + 1, None):
         with pytest.raises(Refused, match="expiry-max"):
-            policy.expiry_max(GRANT, expires_ms, START_MS)
+            policy.expiry_max(GRANT, Ceilings(), expires_ms, START_MS)
+
+
+def test_expiry_max_is_the_installations_where_the_grant_says_more() -> None:
+    policy.expiry_max(GRANT, Ceilings(max_expiry_ms=1000), START_MS + 1000, START_MS)
+    with pytest.raises(Refused, match="expiry-max"):
+        policy.expiry_max(GRANT, Ceilings(max_expiry_ms=1000), START_MS + 1001, START_MS)
+
+
+RATE = Rate(a_minute=3, an_hour=10)
+
+
+def test_velocity_count() -> None:
+    policy.velocity_count("the task", RATE, Signed(2, 9, 0))
+    for signed in (Signed(3, 9, 0), Signed(2, 10, 0), Signed(4, 11, 0), None):
+        with pytest.raises(Refused, match="velocity"):
+            policy.velocity_count("the task", RATE, signed)
+
+
+def test_velocity_sats() -> None:
+    policy.velocity_sats("the user", 100_000, Signed(0, 0, 60_000), 40_000)
+    policy.velocity_sats("the user", 0, None, 40_000)
+    for most, signed in ((100_000, Signed(0, 0, 60_001)), (100_000, None), (None, Signed(0, 0, 0))):
+        with pytest.raises(Refused, match="velocity"):
+            policy.velocity_sats("the user", most, signed, 40_000)
+
+
+def test_velocity_challenges() -> None:
+    policy.velocity_challenges(3, 2)
+    for signed in (3, 4, None):
+        with pytest.raises(Refused, match="velocity"):
+            policy.velocity_challenges(3, signed)
+
+
+def test_hourly_user_is_what_bids_of_a_quarter_of_an_hour_can_come_to() -> None:
+    assert policy.hourly_user(50_000) == 200_000
+
+
+@pytest.mark.parametrize(
+    ("highest", "least"), [(100_000, 90_000), (0, 0), (1, 1), (10, 9), (11, 10), (100_001, 90_001), (19, 18)]
+)
+def test_list_lower_lets_a_price_fall_by_a_tenth_rounded_up(highest: int, least: int) -> None:
+    policy.list_lower(least, highest)
+    policy.list_lower(highest + 1, highest)
+    with pytest.raises(Refused, match="list-lower"):
+        policy.list_lower(least - 1, highest)
+
+
+def test_list_lower_refuses_what_is_not_known() -> None:
+    for price, highest in ((None, 0), (1, None), (None, None)):
+        with pytest.raises(Refused, match="list-lower"):
+            policy.list_lower(price, highest)
+
+
+def test_own_inscription() -> None:
+    grant = replace(GRANT, inscription_id="a")
+    policy.own_inscription(grant, "a")
+    for held, asked in ((grant, "b"), (grant, ""), (grant, None), (GRANT, ""), (GRANT, "a"), (GRANT, None)):
+        with pytest.raises(Refused, match="op-allowed"):
+            policy.own_inscription(held, asked)
+
+
+def test_key_allowed() -> None:
+    policy.key_allowed(GRANT, "payment")
+    policy.key_allowed(replace(GRANT, inscription_id="a"), "payment")
+    policy.key_allowed(replace(GRANT, inscription_id="a"), "vault")
+    with pytest.raises(Refused, match="op-allowed"):
+        policy.key_allowed(GRANT, "vault")
 
 
 def test_msg_template() -> None:

@@ -99,6 +99,10 @@ AT_THE_LIMIT: dict[str, Callable[[Case], object]] = {
     "an index that is ahead of the chain": lambda case: put_facts(case, index_height=TIP + 1),
     "transaction version 1": lambda case: setattr(case.draft, "version", 1),
     "a locktime at the tip": lambda case: setattr(case.draft, "locktime", TIP),
+    "the highest locktime that is a height, in its time": lambda case: (
+        put_facts(case, tip_height=499_999_999, index_height=499_999_999),
+        setattr(case.draft, "locktime", 499_999_999),
+    ),
     "the final sequence": lambda case: setattr(case.own, "sequence", 0xFFFFFFFF),
     "the sequence before it": lambda case: setattr(case.own, "sequence", 0xFFFFFFFE),
     "PSBT version 0 in words": lambda case: case.draft.fields.append((b"\xfb", b"\0\0\0\0")),

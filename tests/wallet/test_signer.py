@@ -14,6 +14,7 @@ from core.errors import PeerRefused
 from tests.wallet.conftest import BID, GRANT, HOUR_MS, OTHER_USER, START_MS, USER, Bench, intent
 from wallet.audit import verify_chain
 from wallet.bip322 import verify_ownership
+from wallet.ceilings import Ceilings
 from wallet.keys import Keystore
 from wallet.policy import Refused
 from wallet.signer import Signer
@@ -154,7 +155,7 @@ def test_a_new_grant_does_not_forget_what_is_outstanding(bench: Bench) -> None:
 
 
 def test_the_installations_ceiling_counts_all_users(bench: Bench) -> None:
-    bench.ceiling = 60_000
+    bench.ceilings = Ceilings(outstanding_host=60_000)
     bench.restart()
     first, second = bench.grant(), bench.grant(task=18, user=OTHER_USER)
     bench.sign_bid(first, price=40_000)
@@ -249,7 +250,7 @@ def test_without_an_audit_line_there_is_no_signature(bench: Bench, monkeypatch: 
 def test_a_signature_that_does_not_verify_is_not_handed_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = bench.grant()
     with monkeypatch.context() as faulty:
-        faulty.setattr("wallet.signer.sign_message", lambda *arguments: "AA==")
+        faulty.setattr("wallet.sign_messages.sign_message", lambda *arguments: "AA==")
         with pytest.raises(RuntimeError, match="does not verify"):
             bench.sign_bid(secret)
     assert bench.ask("was_signed", intent=BID.intent) == {"signed": False}
@@ -258,7 +259,7 @@ def test_a_signature_that_does_not_verify_is_not_handed_out(bench: Bench, monkey
 def test_a_locked_signer_signs_nothing_but_takes_rights_away(bench: Bench) -> None:
     secret = bench.grant()
     locked = Signer(
-        bench.ledger, bench.audit, None, outstanding_ceiling=0, clock=lambda: START_MS, locked_reason="no keys"
+        bench.ledger, bench.audit, None, ceilings=Ceilings(), clock=lambda: START_MS, locked_reason="no keys"
     )
     assert locked.handle({"op": "status"}) == {"state": "locked", "play": False, "reason": "no keys"}
     assert bench.ask("status") == {"state": "ready", "play": True, "reason": ""}
@@ -358,7 +359,7 @@ def test_a_grant_or_bid_that_is_no_object_is_refused(value: Any, bench: Bench) -
 def test_grants_take_addresses_in_any_case_and_keep_them_in_one(bench: Bench) -> None:
     secret = bench.grant(user=USER.upper(), receive=GRANT.receive.upper())
     assert GRANT.receive in bench.sign_bid(secret)["message"]
-    assert bench.ledger.outstanding(USER, START_MS) == 40_000
+    assert bench.ledger.signed.outstanding(USER, START_MS) == 40_000
 
 
 def test_a_failed_transaction_leaves_the_ledger_usable(tmp_path: Path, bench: Bench) -> None:

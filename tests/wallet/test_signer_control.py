@@ -11,6 +11,7 @@ import pytest
 from core.errors import PeerRefused
 from tests.wallet.conftest import BID, OTHER_USER, USER, Bench, intent
 from wallet.audit import verify_chain
+from wallet.ceilings import Ceilings
 from wallet.signer import Signer
 
 EVERY_SCOPE = [("global", ""), ("user", USER), ("task", "17")]
@@ -77,7 +78,7 @@ def test_a_state_that_the_signer_does_not_know_signs_nothing(bench: Bench) -> No
 
 def test_a_locked_signer_takes_control_states_and_tells_them(bench: Bench) -> None:
     secret = bench.grant()
-    locked = Signer(bench.ledger, bench.audit, None, outstanding_ceiling=0, clock=lambda: bench.now_ms)
+    locked = Signer(bench.ledger, bench.audit, None, ceilings=Ceilings(), clock=lambda: bench.now_ms)
     locked.handle({"op": "control", "scope": "global", "subject": "", "state": "halt"})
     assert locked.handle({"op": "controls"}) == {
         "controls": [{"scope": "global", "subject": "", "state": "halt"}],

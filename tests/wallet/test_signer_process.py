@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,13 @@ import pytest
 
 from core.errors import PeerRefused
 from core.local import ask
-from tests.wallet.conftest import BID, GRANT, HOUR_MS, USER, intent
+from tests.wallet.conftest import USER, intent
+from tests.wallet.processes import DEADLINE_S, SignerProcess, Start, live_bid, live_grant, started_in
 from wallet.audit import verify_chain
 from wallet.bip322 import verify_ownership
 from wallet.client import (
-    BidMessage,
     Controls,
     ControlState,
-    Grant,
     SignerClient,
     SignerError,
     SignerLocked,
@@ -33,73 +31,12 @@ from wallet.client import (
     SignerUnavailable,
 )
 
-DEADLINE_S = 20.0
 PR_GET_DUMPABLE = 3
-PROGRAM = """
-import sys
-from pathlib import Path
-from wallet.signer_process import run
-run(Path(sys.argv[1]) / "signer", Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
-"""
-
-Start = Callable[..., "SignerProcess"]
-
-
-class SignerProcess:
-    def __init__(self, data_dir: Path, market: str, ceiling: int = 0) -> None:
-        self.client = SignerClient(data_dir / "signer.sock")
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, data_dir, data_dir / "signer.sock", market, str(ceiling)],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def wait_until_it_answers(self) -> None:
-        end = time.monotonic() + DEADLINE_S
-        while True:
-            try:
-                self.client.status()
-                return
-            except SignerUnavailable:
-                assert self.process.poll() is None, self.process.stderr and self.process.stderr.read()
-                assert time.monotonic() < end
-                time.sleep(0.01)
-
-    def end(self, number: signal.Signals) -> tuple[int, str]:
-        """Exit code, and what it said."""
-        self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=DEADLINE_S)
-        return self.process.returncode, said
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    started: list[SignerProcess] = []
-
-    def start_one(market: str = "simulator") -> SignerProcess:
-        signer = SignerProcess(tmp_path, market)
-        started.append(signer)
-        signer.wait_until_it_answers()
-        return signer
-
-    yield start_one
-    for signer in started:
-        if signer.process.poll() is None:
-            signer.end(signal.SIGKILL)
-        assert signer.process.stderr
-        signer.process.stderr.close()
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def live_grant(token: int = 5) -> Grant:
-    return replace(GRANT, token=token, expires_ms=now_ms() + HOUR_MS)
-
-
-def live_bid(number: int = 1) -> BidMessage:
-    return replace(BID, intent=intent(number), expires_ms=now_ms() + HOUR_MS // 2, timestamp_ms=now_ms())
+    yield from started_in(tmp_path)
 
 
 @pytest.mark.slow
@@ -180,7 +117,7 @@ def test_it_keeps_its_files_to_itself(start: Start, tmp_path: Path) -> None:
 
 def test_it_can_neither_be_dumped_nor_traced() -> None:
     code = (
-        "import ctypes, resource\nfrom wallet.signer_process import _harden\n_harden()\n"
+        "import ctypes, resource\nfrom wallet.keystore_memory import harden\nharden()\n"
         f"print(ctypes.CDLL(None).prctl({PR_GET_DUMPABLE}, 0, 0, 0, 0), *resource.getrlimit(resource.RLIMIT_CORE))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

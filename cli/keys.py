@@ -1,0 +1,185 @@
+"""`bidkeeper keys init|import|list|backup|change-passphrase|unlock`: the keystore of real money, for its operator.
+
+Secrets are asked for (cli/keys_prompt.py) and never taken from arguments or the environment, which others can see.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli import keys_prompt
+from core.errors import BidkeeperError, PeerError, PeerRefused
+from core.local import ask
+from core.settings import Settings
+from wallet.address import AddressError, sign_in_address
+
+if TYPE_CHECKING:
+    from wallet.keystore_file import Imported
+
+PASSPHRASE = "Passphrase of the keystore"
+# scrypt takes half a second, reading a long audit log some more.
+_UNLOCK_S = 120.0
+_SHOWN_ONCE = """
+These words alone bring the keys back when file or passphrase are lost. They are not shown again: write them on paper,
+and keep it as you keep money.
+"""
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """init [--words] [--user ADDRESS ...] | import --user ADDRESS | list | backup FILE | change-passphrase | unlock"""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    init = actions.add_parser("init", help="make a keystore for real money; its 24 words are shown once")
+    init.add_argument("--words", action="store_true", help="from the words of an earlier one, which are asked for")
+    init.add_argument(
+        "--user",
+        type=_address,
+        metavar="ADDRESS",
+        action="append",
+        default=[],
+        help="with --words: who had keys there, in the order of `keys list`; may be given many times",
+    )
+    imported = actions.add_parser("import", help="make a wallet's own keys those of a user; they are asked for")
+    imported.add_argument(
+        "--user", type=_address, metavar="ADDRESS", required=True, help="the address that the user signs in with"
+    )
+    imported.add_argument("--replace", action="store_true", help="in place of keys imported before")
+    actions.add_parser("list", help="users with their numbers and addresses")
+    backup = actions.add_parser("backup", help="copy the keystore, encrypted as it is")
+    backup.add_argument("file", type=Path, help="a file that is not there yet")
+    actions.add_parser("change-passphrase", help="seal the keystore under another passphrase")
+    actions.add_parser("unlock", help="give the running signer the passphrase")
+
+
+def _address(text: str) -> str:
+    try:
+        return sign_in_address(text)
+    except AddressError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Does one of them. Raises BidkeeperError with the reason when it cannot."""
+    # Here and not above: only this verb and the signer load what opens keystores.
+    from wallet import keystore_memory
+    from wallet.signer_process import KEYSTORE
+
+    keystore_memory.harden()
+    path = settings.signer_files / KEYSTORE
+    try:
+        if options.action == "init":
+            _init(path, options)
+        elif options.action == "import":
+            _import(path, options.user, may_replace=options.replace)
+        elif options.action == "list":
+            _list(path)
+        elif options.action == "backup":
+            _backup(path, options.file)
+        elif options.action == "change-passphrase":
+            _change_passphrase(path)
+        else:
+            _unlock(settings.signer_socket)
+    except OSError as error:
+        raise BidkeeperError(f"{error.filename or path}: {error.strerror}") from error
+    return 0
+
+
+def _init(path: Path, options: argparse.Namespace) -> None:
+    from wallet import keys_import, keystore
+    from wallet.keystore_file import Contents
+
+    keystore.require_absent(path)
+    if options.user and not options.words:
+        raise BidkeeperError("--user goes with --words: a new keystore has no users yet")
+    if len(set(options.user)) != len(options.user):
+        raise BidkeeperError("a user is named twice")
+    if options.words:
+        words = keys_prompt.secret("Words of the earlier keystore")
+    else:
+        words = keys_import.words_of(os.urandom(32))
+    seed = keys_import.seed_of(words)
+    keystore.create(path, keys_prompt.twice("New passphrase"), Contents(seed, tuple(options.user)))
+    print(f"made {path}")
+    if not options.words:
+        print(_SHOWN_ONCE)
+        for at, word in enumerate(words.split(), 1):
+            print(f"{at:>3} {word}")
+    print(
+        "\nNext: bidkeeper keys unlock, while the service runs; bidkeeper keys backup FILE once users have signed in."
+    )
+
+
+def _import(path: Path, user: str, *, may_replace: bool) -> None:
+    from wallet import keystore
+
+    keystore.require_sealed(path)
+    with keystore.locked(path):
+        opened = keystore.unlock(path, keys_prompt.secret(PASSPHRASE))
+        if opened.is_imported(user) and not may_replace:
+            raise BidkeeperError(f"{user} has imported keys already: --replace puts others in their place")
+        public = opened.put_imported(user, _asked_keys()).public
+    print(f"{user} now has\npayment {public.payment}\nvault   {public.vault}")
+    print("Compare them with the wallet. If they are not its addresses, import again with --replace.")
+
+
+def _asked_keys() -> Imported:
+    from wallet import keys_import
+    from wallet.keystore_file import Imported
+
+    given = keys_prompt.secret("BIP-39 words, or the WIF of the payment address (empty: keep the present one)")
+    if len(given.split()) > 1:
+        return keys_import.from_words(given, keys_prompt.secret("BIP-39 passphrase (empty: there is none)"))
+    vault = keys_prompt.secret("WIF of the vault, a taproot address (empty: keep the present one)")
+    if not given.strip() and not vault.strip():
+        raise BidkeeperError("no key was given")
+    return Imported(
+        keys_import.from_wif(given) if given.strip() else None,
+        keys_import.from_wif(vault) if vault.strip() else None,
+    )
+
+
+def _list(path: Path) -> None:
+    from wallet import keystore, keystore_file
+    from wallet.keys import Keystore
+
+    if keystore_file.is_play(keystore_file.read(path)):
+        print("PLAY MONEY: never send bitcoin to these addresses")
+        opened = Keystore.open(path)
+    else:
+        opened = keystore.unlock(path, keys_prompt.secret(PASSPHRASE))
+    for n, user in enumerate(opened.users):
+        public = opened.secrets_of(user).public
+        origin = " (imported)" if opened.is_imported(user) else ""
+        print(f"{n} {user}\n  payment {public.payment}\n  vault   {public.vault}{origin}")
+    if not opened.users:
+        print("no user has keys yet: they get them when they sign in")
+
+
+def _backup(path: Path, target: Path) -> None:
+    from wallet import keystore
+
+    keystore.backup(path, target)
+    print(f"{target} opens with the passphrase of now; put it back as {path}")
+
+
+def _change_passphrase(path: Path) -> None:
+    from wallet import keystore
+
+    keystore.require_sealed(path)
+    with keystore.locked(path):
+        old = keys_prompt.secret("Present passphrase")
+        keystore.change_passphrase(path, old, keys_prompt.twice("New passphrase"))
+    print("changed. Backups made before still open with the former one: make a new one and destroy them")
+
+
+def _unlock(socket: Path) -> None:
+    passphrase = keys_prompt.secret(PASSPHRASE)
+    try:
+        ask(socket, "signer", {"op": "unlock", "passphrase": passphrase}, timeout=_UNLOCK_S)
+    except PeerRefused as refused:
+        raise BidkeeperError(refused.message) from None
+    except PeerError as error:
+        raise BidkeeperError(str(error)) from None
+    print("the signer is ready")

@@ -1,0 +1,31 @@
+"""Asking for secrets: without echo at a terminal, else a line each from standard input. Never from arguments."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+
+from core.errors import BidkeeperError
+
+
+def secret(question: str) -> str:
+    """One line, without its end. Raises BidkeeperError when there is no more input."""
+    try:
+        if sys.stdin.isatty():
+            return getpass.getpass(f"{question}: ")
+        line = sys.stdin.readline()
+    except EOFError:
+        line = ""
+    except UnicodeDecodeError:
+        raise BidkeeperError(f"what was given is no text: {question}") from None
+    if not line:
+        raise BidkeeperError(f"nothing was given for: {question}")
+    return line.rstrip("\r\n")
+
+
+def twice(question: str) -> str:
+    """The same line two times over. Raises BidkeeperError when they differ."""
+    first = secret(question)
+    if secret(f"{question}, again") != first:
+        raise BidkeeperError("the two are not the same")
+    return first

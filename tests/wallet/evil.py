@@ -1,0 +1,140 @@
+"""Who judges what a signer let out to an attacker: by other code than the signer's own, and by its own arithmetic."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import bip322
+
+from tests.wallet.conftest import USER
+from tests.wallet.fixed_keys import fixed_keys
+from tests.wallet.listings import Case, honest
+from tests.wallet.psbt_oracle import faults
+from wallet.ceilings import Ceilings
+from wallet.protocol import Grant
+
+HOUR_MS = 3_600_000
+_QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?")
+
+SIGN_IN = (
+    "Sign in to Bidkeeper at 127.0.0.1:8888\nAddress: {address}\nExpires: 2027-01-01T00:00:00Z\nNonce: " + "0f" * 16
+)
+
+
+@dataclass
+class Out:
+    """One signed bid that got out."""
+
+    user: str
+    price: int
+    expires_ms: int
+    made_ms: int
+
+
+@dataclass
+class Judge:
+    """Looks at every answer. `grants` are all that were ever given, by task and token."""
+
+    ceilings: Ceilings
+    grants: dict[tuple[int, int], Grant] = field(default_factory=dict)
+    bids: dict[str, Out] = field(default_factory=dict)
+    answers: dict[str, Any] = field(default_factory=dict)
+    challenges: int = 0
+    listings: int = 0
+
+    def granted(self, grant: Grant) -> None:
+        self.grants[grant.task, grant.token] = grant
+
+    def bid(self, request: dict[str, Any], answer: dict[str, Any], now_ms: int) -> None:
+        asked, grant = request["bid"], self.grants[request["task"], request["token"]]
+        keys = fixed_keys(USER).secrets_of(grant.user).public
+        payment, public_key, receive, price, quantity, expires, slug, stamp = answer["message"].split(":")
+        assert (payment, public_key, receive) == (keys.payment, keys.payment_pubkey, grant.receive)
+        assert (price, quantity, slug) == (str(asked["price"]), asked["quantity"], grant.slug)
+        assert (expires, stamp) == (str(asked["expires_ms"]), str(asked["timestamp_ms"]))
+        assert _QUANTITY.fullmatch(quantity)
+        assert "bid" in grant.operations
+        assert 0 < int(price) <= grant.hardcap_sats
+        assert is_signed_by(payment, answer["message"], answer["signature"])
+        first = self.answers.setdefault(asked["intent"], answer)
+        assert first == answer, "one intent, two signatures"
+        if asked["intent"] not in self.bids:
+            self.bids[asked["intent"]] = Out(grant.user, int(price), int(expires), now_ms)
+            self._within_ceilings(grant, int(expires), now_ms)
+
+    def _within_ceilings(self, grant: Grant, expires_ms: int, now_ms: int) -> None:
+        most, out = self.ceilings, list(self.bids.values())
+        assert 0 < expires_ms - now_ms <= min(grant.max_expiry_ms, most.max_expiry_ms)
+        live = [bid for bid in out if bid.expires_ms > now_ms]
+        late = [bid for bid in out if bid.made_ms > now_ms - HOUR_MS]
+        of_user = sum(bid.price for bid in live if bid.user == grant.user)
+        assert of_user <= min(grant.outstanding_sats, most.outstanding_user)
+        assert sum(bid.price for bid in live) <= most.outstanding_host
+        assert sum(bid.price for bid in late) <= most.sats_hour_host
+        assert sum(bid.price for bid in late if bid.user == grant.user) <= 4 * most.outstanding_user
+        assert len(late) <= most.host.an_hour
+
+    def challenge(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
+        """A line that nobody could take for a bid or for our sign-in text, whoever reads it."""
+        text, grant = request["challenge"], self.grants[request["task"], request["token"]]
+        assert 0 < len(text) <= 200 and all(32 <= ord(letter) < 127 for letter in text)
+        assert text.count(":") <= 1
+        assert "bidkeeper" not in re.sub(r"[^a-z0-9]", "", text.lower())
+        assert "cancel" in grant.operations
+        keys = fixed_keys(USER).secrets_of(grant.user).public
+        if request.get("key", "payment") == "vault":
+            assert grant.inscription_id
+            assert is_signed_by(keys.vault, text, answer["signature"])
+        else:
+            assert is_signed_by(keys.payment, text, answer["signature"])
+        self.challenges += 1
+
+    def listing(self, request: dict[str, Any], answer: dict[str, Any], case: Case | None = None) -> None:
+        """`case` is what the drafts were made from; an honest one unless it is given."""
+        asked, grant = request["listing"], self.grants[request["task"], request["token"]]
+        assert "list" in grant.operations and asked["inscription_id"] == grant.inscription_id
+        assert asked["price"] >= max(1, grant.min_price_sats)
+        assert len(answer["secure"]) == len(asked["secure"])
+        for form, drafts, signed in (
+            ("listing", [asked["psbt"]], [answer["psbt"]]),
+            ("secure", asked["secure"], answer["secure"]),
+        ):
+            for draft, given in zip(drafts, signed, strict=True):
+                judged = case if case is not None and case.form == form else honest("p2tr", form)  # type: ignore[arg-type]
+                raw = base64.b64decode(given)
+                assert faults(judged, base64.b64decode(draft), raw) == []
+                assert consensus_agrees(judged, base64.b64decode(draft), raw)
+        first = self.answers.setdefault(asked["intent"], answer)
+        assert first == answer, "one intent, two answers"
+        self.listings += 1
+
+
+def is_signed_by(address: str, message: str, signature: str) -> bool:
+    try:
+        bip322.verify_simple_encoded(address, message, signature)
+    except Exception:
+        return False
+    return True
+
+
+def consensus_agrees(case: Case, draft: bytes, signed: bytes) -> bool:
+    """Whether btclib's consensus engine takes the signature in `signed`; True where btclib is not installed."""
+    try:
+        from btclib.script import engine
+    except ImportError:
+        return True
+    from tests.wallet.psbt_oracle import parse
+    from tests.wallet.test_psbt_sign import is_valid, network
+    from wallet.psbt import decode
+    from wallet.transaction import TxOutput
+
+    assert case.template is not None
+    index = case.template.index
+    fields = dict(parse(signed).maps[1 + index])
+    asked = decode(draft)
+    own = TxOutput(10_000, asked.inputs[index][b"\x01"][9:])
+    raw = network(asked.transaction, index, "p2tr", fields[b"\x13"])
+    return is_valid(engine, raw, index, [own] * len(asked.transaction.inputs))

@@ -1,0 +1,32 @@
+"""A keystore whose user has the keys of `listings.py`, so that what is made there can be signed by a signer."""
+
+from __future__ import annotations
+
+import functools
+from typing import cast
+
+from tests.wallet import listings
+from wallet.keys import Keystore, UserSecrets, user_secrets
+
+
+class FixedKeys:
+    """USER's payment key and vault are those of `listings.py`; everybody else has keys of their own."""
+
+    is_play = True
+
+    def __init__(self, user: str) -> None:
+        self._user = user
+
+    def secrets_of(self, user: str) -> UserSecrets:
+        return _secrets(user, user == self._user)
+
+
+@functools.cache
+def _secrets(user: str, is_known: bool) -> UserSecrets:
+    if is_known:
+        return user_secrets(listings.PAYMENT, listings.VAULT)
+    return user_secrets(listings.key(f"payment of {user}"), listings.key(f"vault of {user}"))
+
+
+def fixed_keys(user: str) -> Keystore:
+    return cast(Keystore, FixedKeys(user))

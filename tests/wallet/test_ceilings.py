@@ -1,0 +1,168 @@
+"""The installation's own bounds come from its settings, and hold whatever a grant says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core.errors import PeerRefused
+from core.plans import Plan
+from core.settings import Settings
+from tests.wallet.conftest import OTHER_USER, START_MS, Bench, intent
+from wallet.ceilings import Ceilings, Rate, ceilings_of
+from wallet.signed import HOUR_MS, MINUTE_MS
+
+
+def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
+    with pytest.raises(PeerRefused) as refused:
+        call(*arguments, **named)
+    return refused.value.code
+
+
+def plan(most: int) -> Plan:
+    return replace(next(iter(Settings().plans.values())), max_exposure=most)
+
+
+def test_ceilings_come_from_the_largest_plan_and_the_installations_limits() -> None:
+    plans = {"small": plan(1_000), "large": plan(5_000)}
+    found = ceilings_of(Settings(plans=plans, max_exposure_sats=7_000))
+    assert (found.outstanding_user, found.outstanding_host, found.sats_hour_host) == (20_000, 28_000, 112_000)
+    assert ceilings_of(Settings(plans=plans, max_exposure_sats=7_000, max_sats_per_hour=5)).sats_hour_host == 5
+
+
+def test_without_limits_set_only_the_plans_bound() -> None:
+    found = ceilings_of(Settings())
+    assert (found.outstanding_user, found.outstanding_host, found.sats_hour_host) == (200_000_000, 0, 0)
+    assert ceilings_of(Settings(plans={})).outstanding_user == 0
+    assert (found.least_listing, ceilings_of(Settings(min_listing_sats=7)).least_listing) == (0, 7)
+
+
+def test_what_holds_without_any_setting() -> None:
+    """Above what 5 requests a second can place; whoever changes one of these means it."""
+    assert Ceilings() == Ceilings(
+        outstanding_user=0,
+        outstanding_host=0,
+        sats_hour_host=0,
+        least_listing=0,
+        max_expiry_ms=691_200_000,
+        task=Rate(a_minute=300, an_hour=6_000),
+        user=Rate(a_minute=600, an_hour=12_000),
+        host=Rate(a_minute=3_000, an_hour=36_000),
+        challenges_a_minute=240,
+    )
+
+
+def opened(bench: Bench, **ceilings: Any) -> str:
+    bench.ceilings = Ceilings(**ceilings)
+    bench.restart()
+    return bench.grant(outstanding_sats=2**50, hardcap_sats=2**50, max_expiry_ms=2**52)
+
+
+def test_a_grant_above_the_users_ceiling_gets_no_more_than_that(bench: Bench) -> None:
+    secret = opened(bench, outstanding_user=100_000)
+    bench.sign_bid(secret, price=100_000)
+    assert tag_of(bench.sign_bid, secret, intent=intent(2), price=1) == "outstanding-user"
+
+
+def test_a_grant_above_the_longest_life_gets_no_more_than_that(bench: Bench) -> None:
+    secret = opened(bench, max_expiry_ms=HOUR_MS)
+    assert tag_of(bench.sign_bid, secret, expires_ms=START_MS + HOUR_MS + 1) == "expiry-max"
+    assert bench.sign_bid(secret, expires_ms=START_MS + HOUR_MS)
+
+
+def short_bid(bench: Bench, secret: str, number: int, price: int = 50_000, task: int = 17) -> None:
+    """One that has expired a millisecond later, so that nothing but the rate bounds it."""
+    bench.sign_bid(secret, task=task, intent=intent(number), price=price, expires_ms=bench.now_ms + 1)
+    bench.now_ms += 1
+
+
+def test_bids_that_expire_at_once_come_to_four_times_the_users_ceiling_an_hour(bench: Bench) -> None:
+    secret = opened(bench, outstanding_user=50_000)
+    for number in range(4):
+        short_bid(bench, secret, number)
+    assert tag_of(short_bid, bench, secret, 5, price=1) == "velocity"
+    bench.now_ms = START_MS + HOUR_MS - 1
+    assert tag_of(short_bid, bench, secret, 5, price=1) == "velocity"
+    bench.now_ms = START_MS + HOUR_MS
+    bench.sign_bid(secret, intent=intent(6), price=49_999, expires_ms=bench.now_ms + 1)
+    assert tag_of(bench.sign_bid, secret, intent=intent(7), price=2, expires_ms=bench.now_ms + 1) == "outstanding-user"
+    bench.now_ms += 1
+    short_bid(bench, secret, 8, price=50_000)
+
+
+def test_the_installation_bounds_what_all_sign_in_an_hour(bench: Bench) -> None:
+    secret = opened(bench, sats_hour_host=100_000)
+    other = bench.grant(task=18, user=OTHER_USER)
+    short_bid(bench, secret, 1)
+    short_bid(bench, other, 2, price=49_999, task=18)
+    assert tag_of(short_bid, bench, secret, 3, price=2) == "velocity"
+    short_bid(bench, secret, 4, price=1)
+
+
+def test_a_clock_that_is_set_back_refills_nothing(bench: Bench) -> None:
+    secret = opened(bench, sats_hour_host=100_000)
+    short_bid(bench, secret, 1)
+    short_bid(bench, secret, 2)
+    for back in (1, MINUTE_MS, HOUR_MS, 24 * HOUR_MS):
+        bench.now_ms = START_MS - back
+        assert tag_of(short_bid, bench, secret, 3, price=1) == "velocity"
+    bench.now_ms = START_MS + HOUR_MS + 2
+    short_bid(bench, secret, 4)
+
+
+def test_a_restart_refills_nothing(bench: Bench) -> None:
+    secret = opened(bench, task=Rate(2, 10))
+    short_bid(bench, secret, 1)
+    short_bid(bench, secret, 2)
+    bench.restart()
+    assert tag_of(short_bid, bench, secret, 3) == "velocity"
+
+
+@pytest.mark.parametrize(
+    ("whose", "others"),
+    [("task", {"task": 18}), ("user", {"task": 18, "user": OTHER_USER}), ("host", None)],
+)
+def test_signatures_are_counted_for_task_user_and_installation(
+    whose: str, others: dict[str, Any] | None, bench: Bench
+) -> None:
+    secret = opened(bench, **{whose: Rate(2, 3)})
+    same_user = bench.grant(task=20)
+    short_bid(bench, secret, 1)
+    if whose == "task":
+        short_bid(bench, secret, 2)
+    else:
+        short_bid(bench, same_user, 2, task=20)
+    assert tag_of(short_bid, bench, secret, 3) == "velocity"
+    bench.now_ms += MINUTE_MS
+    short_bid(bench, secret, 3)
+    bench.now_ms += MINUTE_MS
+    assert tag_of(short_bid, bench, secret, 4) == "velocity", "three in the hour"
+    if others:
+        short_bid(bench, bench.grant(**others), 5, task=18)
+    bench.now_ms = START_MS + HOUR_MS
+    short_bid(bench, secret, 6)
+
+
+def test_the_same_intent_again_is_no_second_signature(bench: Bench) -> None:
+    secret = opened(bench, host=Rate(1, 1))
+    first = bench.sign_bid(secret)
+    assert bench.sign_bid(secret) == first
+
+
+def test_challenges_are_counted_for_each_task_and_not_among_bids(bench: Bench) -> None:
+    secret = opened(bench, challenges_a_minute=2, task=Rate(1, 1))
+    bench.sign_bid(secret)
+    for _ in range(2):
+        assert bench.sign_challenge(secret)
+    bench.now_ms -= 10 * MINUTE_MS
+    assert tag_of(bench.sign_challenge, secret) == "velocity"
+    bench.now_ms += 10 * MINUTE_MS
+    bench.restart()
+    assert tag_of(bench.sign_challenge, secret) == "velocity"
+    other = bench.grant(task=18)
+    assert bench.sign_challenge(other, task=18)
+    bench.now_ms += MINUTE_MS
+    assert bench.sign_challenge(secret)
+    assert bench.ledger.signed.challenges(17, bench.now_ms) == 1

@@ -1,0 +1,120 @@
+"""A marketplace that lies in its PSBTs, ten thousand times: each draft goes through the signer whole.
+
+`EVIL_REQUESTS` and `EVIL_SEED` in the environment ask for more of them, and for others.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.errors import PeerRefused
+from tests.wallet.evil import Judge
+from tests.wallet.listing_desk import LIST_GRANT, TASK, Desk, desk, listing_of
+from tests.wallet.listings import PAYOUT_ADDRESS, VAULT, Case, Form, honest
+from tests.wallet.psbt_attacks import ATTACKS
+from tests.wallet.psbt_mutants import mutant
+from wallet.audit import verify_chain
+from wallet.ceilings import Ceilings, Rate
+from wallet.policy import PLAY_VENUE
+from wallet.protocol import MAX_PSBT_TEXT
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
+
+REQUESTS = int(os.environ.get("EVIL_REQUESTS", "10000"))
+SEED = int(os.environ.get("EVIL_SEED", "1"))
+PLAIN: tuple[Form, ...] = ("listing", "secure")
+ANY = Rate(10**9, 10**9)
+
+
+@pytest.fixture
+def open_desk(tmp_path: Path) -> Iterator[Desk]:
+    with desk(tmp_path, Ceilings(task=ANY, user=ANY, host=ANY)) as opened:
+        yield opened
+
+
+def sent(case: Case) -> Case:
+    """The case as it is once only what a venue can change is changed: the rest is the signer's own."""
+    fixed = replace(case.intent, venue=PLAY_VENUE, min_price_sats=200_000, payout_address=PAYOUT_ADDRESS)
+    return replace(case, intent=fixed, template=honest("p2tr", case.form).template)
+
+
+def by_name() -> list[tuple[str, Case]]:
+    """Every named attack that a venue can send: on our kind of key, and not on what it never sees."""
+    found = []
+    for attack in ATTACKS:
+        for case in attack.cases():
+            own, right = case.owner, honest(case.kind, case.form)
+            if case.kind != "p2tr" or case.form not in PLAIN or own != right.owner or case.key != VAULT:
+                continue
+            fixed = sent(case)
+            if fixed.intent == case.intent and case.template == fixed.template:
+                found.append((attack.name, case))
+    return found
+
+
+def refusal(opened: Desk, judge: Judge, case: Case, number: int) -> str:
+    """The tag that the case was refused with, or `signed` when the judge agrees that it is right."""
+    opened.facts = case.facts
+    request = {"task": TASK, "token": 5, "secret": opened.secret, "listing": listing_of(case, number)}
+    try:
+        answer = opened.ask("sign_listing", **request)
+    except PeerRefused as refused:
+        return refused.code
+    judge.listing(request, answer, sent(case))
+    return "signed"
+
+
+def test_every_attack_by_name_is_refused_by_the_signer(open_desk: Desk) -> None:
+    judge = Judge(Ceilings())
+    judge.granted(LIST_GRANT)
+    attacks = by_name()
+    assert len(attacks) > 150
+    for number, (name, case) in enumerate(attacks):
+        assert refusal(open_desk, judge, case, number) != "signed", name
+    assert verify_chain(open_desk.audit_path) == 0
+
+
+def test_ten_thousand_lies_of_a_venue(open_desk: Desk) -> None:
+    rng = random.Random(f"venue {SEED}")
+    judge, tags = Judge(Ceilings()), Counter[str]()
+    judge.granted(LIST_GRANT)
+    attacks = [case for _, case in by_name()]
+    for number in range(REQUESTS):
+        case = rng.choice(attacks) if rng.random() < 0.2 else mutant(rng, ("p2tr",), PLAIN)
+        open_desk.now_ms += rng.randrange(60_000)
+        tags[refusal(open_desk, judge, case, number)] += 1
+    print(f"seed {SEED}: {dict(tags.most_common())}")
+    assert tags["signed"] == judge.listings == verify_chain(open_desk.audit_path)
+    assert tags["signed"] > REQUESTS // 50, "the lies were so wild that nothing was tried"
+    assert len(tags) > 12, "the lies left rules alone"
+
+
+def test_the_judge_is_not_blind(open_desk: Desk) -> None:
+    """What the judge must refuse to see signed: another payout than the listing's."""
+    judge = Judge(Ceilings())
+    judge.granted(LIST_GRANT)
+    right = honest()
+    request = {"task": TASK, "token": 5, "listing": listing_of(right, 1)}
+    answer = open_desk.sign(request["listing"])
+    judge.listing(request, answer, right)
+    wrong = right.copy()
+    wrong.payout.value -= 1
+    lied = {**request, "listing": listing_of(wrong, 1)}
+    with pytest.raises(AssertionError):
+        judge.listing(lied, answer, wrong)
+    flipped = bytearray(base64.b64decode(answer["psbt"]))
+    flipped[-40] ^= 1
+    with pytest.raises(AssertionError):
+        judge.listing(request, {"psbt": base64.b64encode(flipped).decode(), "secure": []}, right)
+
+
+def test_a_draft_of_the_largest_size_still_fits_through_the_socket() -> None:
+    assert len(base64.b64encode(b"\0" * 32 * 1024)) == MAX_PSBT_TEXT

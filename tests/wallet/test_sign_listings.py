@@ -1,0 +1,362 @@
+"""Listings as the signer answers them: what it signs, once, for whom, at which prices, and what it keeps of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import PeerRefused
+from tests.wallet.conftest import BID, OTHER_USER, START_MS
+from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, Desk, desk, draft_at, listing, listing_intent, text
+from tests.wallet.listings import INSCRIPTION, PRICE, honest
+from tests.wallet.psbt_oracle import faults
+from wallet.address import parse
+from wallet.audit import verify_chain
+from wallet.bip322 import verify_ownership
+from wallet.ceilings import Ceilings, Rate
+from wallet.keystore_file import KeystoreError
+from wallet.psbt_script import script_of
+from wallet.reconcile import require_agreement
+
+HOUR_MS = 3_600_000
+OTHER_INSCRIPTION = "ab" * 32 + "i7"
+
+
+@pytest.fixture
+def open_desk(tmp_path: Path) -> Iterator[Desk]:
+    with desk(tmp_path) as opened:
+        yield opened
+
+
+def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
+    with pytest.raises(PeerRefused) as refused:
+        call(*arguments, **named)
+    return refused.value.code
+
+
+def test_both_forms_are_signed_by_the_vault_and_faultless(open_desk: Desk) -> None:
+    answer = open_desk.sign(listing())
+    assert answer.keys() == {"psbt", "secure"}
+    assert len(answer["secure"]) == 1
+    for form, signed in (("listing", answer["psbt"]), ("secure", answer["secure"][0])):
+        case = honest("p2tr", form)  # type: ignore[arg-type]
+        assert faults(case, case.draft.encode(), base64.b64decode(signed)) == []
+
+
+def test_a_listing_needs_no_secure_form(open_desk: Desk) -> None:
+    assert open_desk.sign(listing(secure=[]))["secure"] == []
+
+
+def test_the_same_intent_gets_the_same_answer_without_facts_and_counts_once(open_desk: Desk) -> None:
+    first = open_desk.sign(listing())
+    open_desk.facts = None
+    open_desk.now_ms += 100 * HOUR_MS
+    assert open_desk.sign(listing()) == first
+    assert verify_chain(open_desk.audit_path) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"price": PRICE + 1, "psbt": draft_at(PRICE + 1), "secure": []},
+        {"secure": []},
+        {"psbt": draft_at(PRICE + 1)},
+        {"outpoint": "ab" * 32 + ":0"},
+    ],
+)
+def test_a_signed_intent_with_other_fields_is_refused(change: dict[str, Any], open_desk: Desk) -> None:
+    open_desk.sign(listing())
+    assert tag_of(open_desk.sign, listing(**change)) == "intent-conflict"
+    assert verify_chain(open_desk.audit_path) == 1
+
+
+def test_a_signed_intent_is_not_given_to_another_task(open_desk: Desk) -> None:
+    open_desk.sign(listing())
+    secret = open_desk.grant(task=TASK + 1)
+    assert tag_of(open_desk.sign, listing(), secret, TASK + 1) == "intent-conflict"
+
+
+def test_a_bids_intent_is_no_listings(open_desk: Desk) -> None:
+    for intent in (BID.intent, "A" * 64, "", 1, None):
+        assert tag_of(open_desk.sign, listing(intent=intent)) == "bad-request"
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_one_draft_that_is_wrong_leaves_all_unsigned(secure: bool, open_desk: Desk) -> None:
+    wrong = (
+        {"secure": [draft_at(PRICE, "secure"), draft_at(PRICE - 1, "secure")]}
+        if secure
+        else {"psbt": draft_at(PRICE - 1)}
+    )
+    assert tag_of(open_desk.sign, listing(**wrong)) == "payout"
+    assert open_desk.ask("was_signed", intent=listing_intent(1)) == {"signed": False}
+    assert verify_chain(open_desk.audit_path) == 0
+
+
+def test_the_forms_cannot_be_swapped(open_desk: Desk) -> None:
+    assert tag_of(open_desk.sign, listing(psbt=draft_at(PRICE, "secure"))) == "sighash-allowed"
+    assert tag_of(open_desk.sign, listing(secure=[draft_at(PRICE)])) == "sighash-allowed"
+
+
+def test_the_minimum_is_the_grants(open_desk: Desk) -> None:
+    assert tag_of(open_desk.sign, listing(price=199_999)) == "list-min"
+    assert open_desk.sign(listing(price=200_000))
+
+
+def test_the_installations_least_price_holds_whatever_the_grant_says(tmp_path: Path) -> None:
+    with desk(tmp_path, Ceilings(least_listing=300_000)) as opened:
+        secret = opened.grant(token=6, min_price_sats=1)
+        assert tag_of(opened.sign, listing(price=299_999), secret, token=6) == "list-min"
+        assert opened.sign(listing(price=300_000), secret, token=6)
+
+
+def test_without_a_minimum_a_listing_still_asks_for_a_sat(open_desk: Desk) -> None:
+    secret = open_desk.grant(token=6, min_price_sats=0)
+    assert tag_of(open_desk.sign, listing(price=0), secret, token=6) == "bad-request"
+    assert open_desk.sign(listing(price=1), secret, token=6)
+
+
+@pytest.mark.parametrize("facts", [None, replace(FACTS, is_unspent=None)])
+def test_doubt_about_the_output_is_a_refusal(facts: Any, open_desk: Desk) -> None:
+    open_desk.facts = facts
+    assert tag_of(open_desk.sign, listing()) == "inputs-confirmed"
+
+
+def test_an_output_of_another_user_is_not_listed(open_desk: Desk) -> None:
+    secret = open_desk.grant(task=9, user=OTHER_USER)
+    paid_to_them = honest().draft
+    paid_to_them.pays[0].script = script_of(parse(open_desk.ask("addresses", user=OTHER_USER)["payment"])) or b""
+    asked = listing(psbt=text(paid_to_them.encode()), secure=[])
+    assert tag_of(open_desk.sign, asked, secret, 9) == "amount-proof"
+
+
+@pytest.mark.parametrize("inscription", [OTHER_INSCRIPTION, INSCRIPTION[:-1] + "1"])
+def test_another_inscription_is_not_listed(inscription: str, open_desk: Desk) -> None:
+    assert tag_of(open_desk.sign, listing(inscription_id=inscription)) == "op-allowed"
+
+
+def test_only_a_grant_to_list_lists(open_desk: Desk) -> None:
+    cancel_only = open_desk.grant(task=9, operations=("cancel",))
+    assert tag_of(open_desk.sign, listing(), cancel_only, 9) == "op-allowed"
+    assert open_desk.ask("sign_challenge", task=9, token=5, secret=cancel_only, challenge="x", key="vault")
+    bidder = open_desk.grant(task=10, operations=("bid", "cancel"), slug="frogs", inscription_id="")
+    assert tag_of(open_desk.sign, listing(), bidder, 10) == "op-allowed"
+
+
+def test_a_lister_places_no_bids(open_desk: Desk) -> None:
+    bid = {
+        "task": TASK,
+        "token": 5,
+        "secret": open_desk.secret,
+        "bid": dict(zip(BID.__slots__, (getattr(BID, name) for name in BID.__slots__), strict=True)),
+    }
+    assert tag_of(open_desk.ask, "sign_bid", **bid) == "op-allowed"
+
+
+def test_after_revoke_place_nothing_is_listed_and_the_vault_still_cancels(open_desk: Desk) -> None:
+    open_desk.sign(listing())
+    open_desk.ask("revoke_place", task=TASK, token=5)
+    for number in (1, 2):
+        assert tag_of(open_desk.sign, listing(number)) == "op-allowed"
+    challenge = {"task": TASK, "token": 5, "secret": open_desk.secret, "challenge": "a venue's", "key": "vault"}
+    signature = open_desk.ask("sign_challenge", **challenge)["signature"]
+    assert verify_ownership(open_desk.ask("addresses", user=LIST_GRANT.user)["vault"], "a venue's", signature)
+    open_desk.ask("withdraw", task=TASK, token=5)
+    assert tag_of(open_desk.ask, "sign_challenge", **challenge) == "grant-live"
+
+
+@pytest.mark.parametrize("state", ["reduce", "halt"])
+@pytest.mark.parametrize(("scope", "subject"), [("global", ""), ("user", LIST_GRANT.user), ("task", str(TASK))])
+def test_nothing_is_listed_under_reduce_or_halt(scope: str, subject: str, state: str, open_desk: Desk) -> None:
+    open_desk.ask("control", scope=scope, subject=subject, state=state)
+    assert tag_of(open_desk.sign, listing()) == "control-state"
+    open_desk.ask("control", scope=scope, subject=subject, state="run")
+    assert open_desk.sign(listing())
+
+
+def test_the_halt_file_stops_listings(open_desk: Desk) -> None:
+    open_desk.has_halt_file = True
+    assert tag_of(open_desk.sign, listing()) == "control-state"
+
+
+def test_a_price_falls_by_a_tenth_an_hour(open_desk: Desk) -> None:
+    open_desk.sign(listing(1, 400_000))
+    assert tag_of(open_desk.sign, listing(2, 359_999)) == "list-lower"
+    open_desk.sign(listing(3, 360_000))
+    assert tag_of(open_desk.sign, listing(4, 324_000)) == "list-lower"
+    open_desk.now_ms += HOUR_MS
+    open_desk.sign(listing(5, 324_000))
+    assert tag_of(open_desk.sign, listing(6, 291_599)) == "list-lower"
+    open_desk.now_ms -= 24 * HOUR_MS
+    assert tag_of(open_desk.sign, listing(7, 324_000)) == "list-lower", "a clock set back refills nothing"
+    assert open_desk.ask("lowest_listing", outpoint=listing()["outpoint"]) == {"price": 324_000}
+
+
+def test_the_fall_is_of_the_output_whatever_the_task(open_desk: Desk) -> None:
+    open_desk.sign(listing(1, 400_000))
+    secret = open_desk.grant(task=9)
+    assert tag_of(open_desk.sign, listing(2, 300_000), secret, 9) == "list-lower"
+
+
+def test_the_lowest_listing_is_of_one_output(open_desk: Desk) -> None:
+    outpoint = listing()["outpoint"]
+    assert open_desk.ask("lowest_listing", outpoint=outpoint) == {"price": None}
+    open_desk.sign(listing(1, 300_000))
+    open_desk.sign(listing(2, 500_000))
+    assert open_desk.ask("lowest_listing", outpoint=outpoint) == {"price": 300_000}
+    assert open_desk.ask("lowest_listing", outpoint="ab" * 32 + ":0") == {"price": None}
+
+
+def test_listings_are_counted_by_the_minute_and_the_hour(tmp_path: Path) -> None:
+    with desk(tmp_path, Ceilings(task=Rate(2, 3))) as opened:
+        for number in (1, 2):
+            opened.sign(listing(number))
+        assert tag_of(opened.sign, listing(3)) == "velocity"
+        opened.now_ms += 60_000
+        opened.sign(listing(3))
+        opened.now_ms += 60_000
+        assert tag_of(opened.sign, listing(4)) == "velocity"
+        opened.now_ms = START_MS + HOUR_MS
+        opened.sign(listing(4))
+
+
+def test_the_log_tells_what_was_listed_and_holds_no_psbt(open_desk: Desk) -> None:
+    answer = open_desk.sign(listing())
+    assert verify_chain(open_desk.audit_path) == 1
+    written = open_desk.audit_path.read_text()
+    line = json.loads(written)
+    assert (line["operation"], line["inscription_id"], line["price"]) == ("list", INSCRIPTION, PRICE)
+    assert line["outpoint"] == listing()["outpoint"]
+    assert line["payouts"] == [PRICE + 10_000] * 2
+    unsigned = honest().draft.unsigned()
+    txid = hashlib.sha256(hashlib.sha256(unsigned).digest()).digest()[::-1].hex()
+    assert line["unsigned_txids"] == [txid] * 2, "the two forms differ in their sighash only"
+    drafts = "\n".join((listing()["psbt"], *listing()["secure"]))
+    assert line["drafts_sha256"] == hashlib.sha256(drafts.encode()).hexdigest()
+    assert (line["task"], line["token"], line["user"]) == (TASK, 5, LIST_GRANT.user)
+    assert (line["intent"], line["time_ms"]) == (listing_intent(1), START_MS)
+    for hidden in (answer["psbt"], open_desk.secret, listing()["psbt"]):
+        assert hidden not in written
+
+
+def test_log_and_file_agree_on_what_was_listed(open_desk: Desk) -> None:
+    """As the signer asks itself before it signs again after a start."""
+    for number in (1, 2):
+        open_desk.sign(listing(number))
+    files = open_desk.audit_path, open_desk.audit_path.with_name("signer.db")
+    require_agreement(*files, open_desk.now_ms)
+    open_desk.ledger._database.execute("UPDATE listings SET drafts_hash = 'ff' WHERE rowid = 2")
+    with pytest.raises(KeystoreError, match="audit log does not have"):
+        require_agreement(*files, open_desk.now_ms)
+
+
+def test_without_an_audit_line_there_is_no_listing(open_desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", no_space)
+        with pytest.raises(OSError, match="No space"):
+            open_desk.sign(listing())
+    assert open_desk.ask("was_signed", intent=listing_intent(1)) == {"signed": False}
+    assert open_desk.ask("lowest_listing", outpoint=listing()["outpoint"]) == {"price": None}
+    assert open_desk.sign(listing())
+    assert open_desk.ask("was_signed", intent=listing_intent(1)) == {"signed": True}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"price": True},
+        {"price": 1.0},
+        {"price": -1},
+        {"price": 2**63},
+        {"inscription_id": ""},
+        {"inscription_id": "ab" * 32},
+        {"inscription_id": "AB" * 32 + "i0"},
+        {"inscription_id": "ab" * 32 + "i01"},
+        {"outpoint": ""},
+        {"outpoint": "ab" * 32},
+        {"outpoint": "ab" * 32 + ":01"},
+        {"outpoint": "ab" * 32 + ":4294967296"},
+        {"outpoint": "ab" * 32 + ":²"},
+        {"psbt": ""},
+        {"psbt": "é"},
+        {"psbt": None},
+        {"psbt": "A" * 50_000},
+        {"secure": None},
+        {"secure": "AAAA"},
+        {"secure": [None]},
+        {"secure": ["AAAA"] * 5},
+        {"more": 1},
+    ],
+)
+def test_a_misshapen_listing_is_refused(change: dict[str, Any], open_desk: Desk) -> None:
+    assert tag_of(open_desk.sign, listing() | change) == "bad-request"
+
+
+@pytest.mark.parametrize("psbt", ["AAAA", "AAA", "not base64", "cHNidP8="])
+def test_a_draft_that_is_no_psbt_is_refused(psbt: str, open_desk: Desk) -> None:
+    assert tag_of(open_desk.sign, listing(psbt=psbt)) == "psbt-strict"
+
+
+@pytest.mark.parametrize("value", [None, [], "text", 1])
+def test_a_listing_that_is_no_object_is_refused(value: Any, open_desk: Desk) -> None:
+    assert tag_of(open_desk.sign, value) == "bad-request"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"inscription_id": ""},
+        {"inscription_id": "x"},
+        {"inscription_id": None},
+        {"min_price_sats": -1},
+        {"min_price_sats": None},
+        {"slug": "a:b"},
+        {"slug": None},
+    ],
+)
+def test_a_misshapen_grant_to_list_is_refused(change: dict[str, Any], open_desk: Desk) -> None:
+    assert tag_of(open_desk.grant, token=6, **change) == "bad-request"
+
+
+def test_a_grant_without_an_inscription_needs_its_slug(open_desk: Desk) -> None:
+    assert tag_of(open_desk.grant, task=9, operations=("bid",), inscription_id="") == "bad-request"
+
+
+def test_a_challenge_is_signed_by_the_payment_key_unless_the_vault_is_asked_for(open_desk: Desk) -> None:
+    keys = open_desk.ask("addresses", user=LIST_GRANT.user)
+    asked = {"task": TASK, "token": 5, "secret": open_desk.secret, "challenge": "c"}
+    for more, address in (({}, "payment"), ({"key": "payment"}, "payment"), ({"key": "vault"}, "vault")):
+        signature = open_desk.ask("sign_challenge", **asked, **more)["signature"]
+        assert verify_ownership(keys[address], "c", signature)
+    assert tag_of(open_desk.ask, "sign_challenge", **asked, key="seed") == "bad-request"
+
+
+def test_the_vault_signs_no_challenge_for_a_bidder(open_desk: Desk) -> None:
+    secret = open_desk.grant(task=9, operations=("bid", "cancel"), slug="frogs", inscription_id="")
+    asked = {"task": 9, "token": 5, "secret": secret, "challenge": "c"}
+    assert open_desk.ask("sign_challenge", **asked)
+    assert tag_of(open_desk.ask, "sign_challenge", **asked, key="vault") == "op-allowed"
+
+
+def test_what_is_looked_up_is_the_listings_output_and_only_for_whoever_may_list(open_desk: Desk) -> None:
+    request = {"op": "sign_listing", "task": TASK, "token": 5, "secret": open_desk.secret, "listing": listing()}
+    look_up = open_desk.signer.outpoint_to_look_up
+    assert look_up(request) == listing()["outpoint"]
+    assert look_up({"op": "status"}) is None
+    assert look_up({"op": "sign_bid"}) is None
+    assert tag_of(look_up, request | {"secret": "ab"}) == "grant-live"
+    assert tag_of(look_up, request | {"listing": listing(inscription_id=OTHER_INSCRIPTION)}) == "op-allowed"
+    open_desk.sign(listing())
+    assert look_up(request) is None
+    assert tag_of(look_up, request | {"listing": listing(price=PRICE + 1)}) == "intent-conflict"

@@ -1,0 +1,81 @@
+"""What every signature hangs on: keys that are at hand, a live grant, and nothing that forbids it.
+
+With it the things that those who sign share: the signer's file, its audit log, its clock and its ceilings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from core.errors import PeerRefused
+from wallet import policy, protocol
+from wallet.audit import AuditLog
+from wallet.ceilings import Ceilings
+from wallet.keys import Keystore
+from wallet.ledger import Ledger
+from wallet.policy import HeldGrant, Refused
+from wallet.protocol import Grant, Operation, Scope
+
+PEER = "signer"
+LOCKED = "locked"
+
+Answer = dict[str, Any]
+
+
+class Authority:
+    """`keystore` None means locked, for the reason given; `clock` gives Unix milliseconds."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        audit: AuditLog,
+        keystore: Keystore | None,
+        *,
+        ceilings: Ceilings,
+        clock: Callable[[], int],
+        locked_reason: str,
+        has_halt_file: Callable[[], bool],
+    ) -> None:
+        self.ledger = ledger
+        self.audit = audit
+        self.keystore = keystore
+        self.ceilings = ceilings
+        self.clock = clock
+        self.locked_reason = locked_reason
+        self.has_halt_file = has_halt_file
+
+    def unlocked(self) -> Keystore:
+        """The keys. Raises PeerRefused with the code `locked`."""
+        if self.keystore is None:
+            raise PeerRefused(PEER, LOCKED, self.locked_reason)
+        return self.keystore
+
+    def live(self, task: Any, token: Any, secret: Any, operation: Operation) -> HeldGrant:
+        """The grant that allows `operation`. Raises RequestError, Refused, or PeerRefused when there are no keys."""
+        task, token = protocol.task_and_token(task, token)
+        secret = protocol.text("secret", secret)
+        keystore = self.unlocked()
+        held = policy.grant_live(self.ledger.grant_of(task), token, secret, self.clock())
+        policy.op_allowed(held, operation)
+        if operation != "cancel":
+            self._may_place(held.grant)
+        policy.market(held.grant, play=keystore.is_play)
+        return held
+
+    def rates(self, grant: Grant, now_ms: int, bid_sats: int = 0) -> None:
+        """Refuses a bid or listing (0 sats) that would make it too much in too little time."""
+        late, most = self.ledger.signed.of_late(grant.task, grant.user, now_ms), self.ceilings
+        policy.velocity_count("the task", most.task, late["task"])
+        policy.velocity_count("the user", most.user, late["user"])
+        policy.velocity_count("the installation", most.host, late["host"])
+        if bid_sats:
+            hourly = policy.hourly_user(policy.most_outstanding(grant, most))
+            policy.velocity_sats("the user", hourly, late["user"], bid_sats)
+            policy.velocity_sats("the installation", most.sats_hour_host, late["host"], bid_sats)
+
+    def _may_place(self, grant: Grant) -> None:
+        if self.has_halt_file():
+            raise Refused("control-state", "the halt file is there: no bid or listing is signed")
+        about: tuple[tuple[Scope, str], ...] = ("global", ""), ("user", grant.user), ("task", str(grant.task))
+        policy.control_state([(scope, self.ledger.control_of(scope, subject)) for scope, subject in about])

@@ -1,0 +1,95 @@
+"""Facts of an output, asked of a process that no marketplace and no worker has a hand in. Doubt is no fact.
+
+HTTP on a Unix socket, as the gateway's: `{"verb": "outpoint", "args": {"outpoint": "txid:vout"}, "max_age_s": n}` is
+answered with an object whose null means not known.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from core.errors import BidkeeperError
+from core.unix_http import NoAnswer, NotSent, UnixHttp
+from wallet.psbt_listing import OutpointFacts
+from wallet.transaction import Outpoint
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S = 5.0
+MAX_AGE_S = 10
+
+Facts = Callable[[str], OutpointFacts]
+
+
+class FactsError(BidkeeperError):
+    """Nothing could be learned of an output; the message says why."""
+
+
+def ask_facts(socket_path: Path, outpoint: str, timeout_s: float = TIMEOUT_S) -> OutpointFacts:
+    """What is known of `outpoint` (txid:vout) after at most `timeout_s` seconds. Raises FactsError.
+
+    A connection for each question, so that any thread may ask.
+    """
+    http = UnixHttp(socket_path, timeout_s)
+    asked = {"verb": "outpoint", "args": {"outpoint": outpoint}, "max_age_s": MAX_AGE_S}
+    try:
+        answer = json.loads(http.post(json.dumps(asked).encode(), repeatable=False))
+    except (NotSent, NoAnswer) as error:
+        raise FactsError(f"failed to ask for facts: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FactsError("failed to read the facts: not JSON") from error
+    finally:
+        http.close()
+    found = answer.get("ok") if isinstance(answer, dict) else None
+    if not isinstance(found, dict):
+        raise FactsError(f"there are no facts of {outpoint}: {_reason(answer)}")
+    return read_facts(outpoint, found)
+
+
+def read_facts(outpoint: str, found: dict[str, Any]) -> OutpointFacts:
+    """The facts as they came over the socket; one that is not as agreed is not known. Raises FactsError when they are
+    of another output.
+    """
+    if found.get("outpoint") != outpoint:
+        raise FactsError(f"asked for facts of {outpoint}, told those of another output")
+    return OutpointFacts(
+        outpoint=Outpoint.parse(outpoint),
+        value_sats=_whole(found.get("value")),
+        script=_bytes(found.get("script")),
+        is_unspent=_flag(found.get("is_unspent")),
+        is_confirmed=_flag(found.get("is_confirmed")),
+        inscriptions=_texts(found.get("inscriptions")),
+        runes=_texts(found.get("runes")),
+        tip_height=_whole(found.get("tip_height")),
+        index_height=_whole(found.get("index_height")),
+    )
+
+
+def _reason(answer: Any) -> str:
+    error = answer.get("error") if isinstance(answer, dict) else None
+    message = error.get("message") if isinstance(error, dict) else None
+    return message[:200] if isinstance(message, str) else "the answer is not as agreed"
+
+
+def _whole(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value < 1 << 63 else None
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _bytes(value: Any) -> bytes | None:
+    if not isinstance(value, str) or len(value) % 2 or not set(value) <= set("0123456789abcdef"):
+        return None
+    return bytes.fromhex(value)
+
+
+def _texts(value: Any) -> tuple[str, ...] | None:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        return None
+    return tuple(value)

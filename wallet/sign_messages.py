@@ -1,0 +1,63 @@
+"""Texts signed by a user's own key, and challenges: one harmless line that a venue wants signed before a cancel."""
+
+from __future__ import annotations
+
+import hashlib
+
+from wallet import policy, protocol
+from wallet.authority import Answer, Authority
+from wallet.bip322 import verify_ownership
+from wallet.keys import UserSecrets
+from wallet.protocol import SigningKey
+from wallet.signing import sign_message
+
+
+class ChallengeSigner:
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def sign_challenge(self, request: Answer) -> Answer:
+        """`key` may be left out and is the payment key's then."""
+        named = {"key": "payment", **request}
+        task, token, secret, challenge, key = protocol.take(named, "task", "token", "secret", "challenge", "key")
+        challenge, key = protocol.text("challenge", challenge), protocol.read_signing_key(key)
+        authority = self._authority
+        with authority.ledger.transaction():
+            grant = authority.live(task, token, secret, "cancel").grant
+            policy.key_allowed(grant, key)
+            policy.challenge_template(challenge)
+            now, store = authority.clock(), authority.ledger.signed
+            policy.velocity_challenges(authority.ceilings.challenges_a_minute, store.challenges(grant.task, now))
+            secrets = authority.unlocked().secrets_of(grant.user)
+            signature = signed_by(secrets, key, challenge)
+            store.put_challenge(grant.task, now)
+            authority.audit.append(
+                now,
+                {
+                    "operation": "challenge",
+                    "task": grant.task,
+                    "token": grant.token,
+                    "user": grant.user,
+                    "address": _address(secrets, key),
+                    "message_sha256": hashlib.sha256(challenge.encode()).hexdigest(),
+                },
+            )
+        return {"signature": signature}
+
+
+def signed_by(secrets: UserSecrets, key: SigningKey, message: str) -> str:
+    """The base64 BIP-322 signature of `message`, verified: one made wrong could give the key away.
+
+    Raises RuntimeError when it does not verify.
+    """
+    if key == "vault":
+        signature = sign_message(secrets.vault, "p2tr", message)
+    else:
+        signature = sign_message(secrets.payment, "p2wpkh", message)
+    if not verify_ownership(_address(secrets, key), message, signature):
+        raise RuntimeError("the signature just made does not verify: nothing is handed out")
+    return signature
+
+
+def _address(secrets: UserSecrets, key: SigningKey) -> str:
+    return secrets.public.vault if key == "vault" else secrets.public.payment

@@ -1,0 +1,166 @@
+"""What the signer has signed, kept in its own file: bids, listings, and how many challenges of late.
+
+Sums over time look at when a signature was made by the signer's clock, later ones than now included: a clock that is
+set back makes more count, never less.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from wallet.policy import Signed
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS signatures (
+    intent TEXT PRIMARY KEY,
+    task INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    user TEXT NOT NULL,
+    price INTEGER NOT NULL,
+    expires_ms INTEGER NOT NULL,
+    created_ms INTEGER NOT NULL,
+    message TEXT NOT NULL,
+    message_hash TEXT NOT NULL,
+    signature TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS signatures_expiry ON signatures (expires_ms, user, price);
+CREATE INDEX IF NOT EXISTS signatures_created ON signatures (created_ms, task, user, price);
+CREATE TABLE IF NOT EXISTS listings (
+    intent TEXT PRIMARY KEY,
+    task INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    user TEXT NOT NULL,
+    inscription_id TEXT NOT NULL,
+    outpoint TEXT NOT NULL,
+    price INTEGER NOT NULL,
+    created_ms INTEGER NOT NULL,
+    drafts_hash TEXT NOT NULL,
+    answer TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS listings_outpoint ON listings (outpoint, created_ms, price);
+CREATE INDEX IF NOT EXISTS listings_created ON listings (created_ms, task, user);
+CREATE TABLE IF NOT EXISTS challenges (
+    created_ms INTEGER NOT NULL,
+    task INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS challenges_created ON challenges (created_ms, task);
+"""
+_OF_LATE = """
+SELECT task, user, price, created_ms FROM signatures WHERE created_ms > :an_hour_ago
+UNION ALL
+SELECT task, user, 0, created_ms FROM listings WHERE created_ms > :an_hour_ago
+"""
+_ABOUT = {"task": "task = :task", "user": "user = :user", "host": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One signed bid. Times are Unix milliseconds, `price` sats of the whole order, `message_hash` SHA-256 in hex."""
+
+    intent: str
+    task: int
+    token: int
+    user: str
+    price: int
+    expires_ms: int
+    created_ms: int
+    message: str
+    message_hash: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One signed listing. `drafts_hash` is SHA-256 (hex) of what the venue sent, `answer` what went back: PSBTs."""
+
+    intent: str
+    task: int
+    token: int
+    user: str
+    inscription_id: str
+    outpoint: str
+    price: int
+    created_ms: int
+    drafts_hash: str
+    answer: tuple[str, ...]
+
+
+class SignedStore:
+    """The tables of what was signed. Writes belong inside the ledger's transaction."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def bid(self, intent: str) -> Signature | None:
+        row = self._row(Signature, "signatures", intent)
+        return Signature(**row) if row else None
+
+    def put_bid(self, bid: Signature) -> None:
+        self._put("signatures", {field.name: getattr(bid, field.name) for field in fields(Signature)})
+
+    def listing(self, intent: str) -> Listing | None:
+        row = self._row(Listing, "listings", intent)
+        return Listing(**row | {"answer": tuple(json.loads(row["answer"]))}) if row else None
+
+    def put_listing(self, listing: Listing) -> None:
+        values = {field.name: getattr(listing, field.name) for field in fields(Listing)}
+        self._put("listings", values | {"answer": json.dumps(listing.answer)})
+
+    def put_challenge(self, task: int, now_ms: int) -> None:
+        """Counts one; what is long too old to count is forgotten."""
+        self._database.execute("DELETE FROM challenges WHERE created_ms <= ?", (now_ms - HOUR_MS,))
+        self._put("challenges", {"created_ms": now_ms, "task": task})
+
+    def outstanding(self, user: str | None, now_ms: int) -> int:
+        """Sats of the signed bids of `user` (None: of all users) whose signed expiry is later than `now_ms`."""
+        query = "SELECT coalesce(sum(price), 0) FROM signatures WHERE expires_ms > ?"
+        if user is None:
+            return self._number(query, (now_ms,))
+        return self._number(f"{query} AND user = ?", (now_ms, user))
+
+    def of_late(self, task: int, user: str, now_ms: int) -> dict[str, Signed]:
+        """What was signed since an hour before `now_ms`, for this `task`, this `user` and the whole `host`."""
+        sums = ", ".join(
+            f"coalesce(sum({about} AND created_ms > :a_minute_ago), 0), coalesce(sum({about}), 0),"
+            f" coalesce(sum(price * ({about})), 0)"
+            for about in _ABOUT.values()
+        )
+        since = {"an_hour_ago": now_ms - HOUR_MS, "a_minute_ago": now_ms - MINUTE_MS}
+        row = self._database.execute(
+            f"SELECT {sums} FROM ({_OF_LATE})", since | {"task": task, "user": user}
+        ).fetchone()
+        return {name: Signed(*row[3 * at : 3 * at + 3]) for at, name in enumerate(_ABOUT)}
+
+    def challenges(self, task: int, now_ms: int) -> int:
+        """How many of the task's challenges were signed since a minute before `now_ms`."""
+        query = "SELECT count(*) FROM challenges WHERE created_ms > ? AND task = ?"
+        return self._number(query, (now_ms - MINUTE_MS, task))
+
+    def highest_listing(self, outpoint: str, now_ms: int) -> int:
+        """Sats of the dearest listing of `outpoint` signed since an hour before `now_ms`; 0 when none was."""
+        query = "SELECT coalesce(max(price), 0) FROM listings WHERE outpoint = ? AND created_ms > ?"
+        return self._number(query, (outpoint, now_ms - HOUR_MS))
+
+    def lowest_listing(self, outpoint: str) -> int | None:
+        """Sats of the cheapest listing of `outpoint` ever signed."""
+        row = self._database.execute("SELECT min(price) FROM listings WHERE outpoint = ?", (outpoint,)).fetchone()
+        return None if row[0] is None else int(row[0])
+
+    def _row(self, kind: type[Signature] | type[Listing], table: str, intent: str) -> dict[str, Any] | None:
+        columns = [field.name for field in fields(kind)]
+        query = f"SELECT {', '.join(columns)} FROM {table} WHERE intent = ?"
+        row = self._database.execute(query, (intent,)).fetchone()
+        return dict(zip(columns, row, strict=True)) if row else None
+
+    def _put(self, table: str, values: Mapping[str, Any]) -> None:
+        marks = ", ".join("?" * len(values))
+        self._database.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", list(values.values()))
+
+    def _number(self, query: str, values: tuple[Any, ...]) -> int:
+        return int(self._database.execute(query, values).fetchone()[0])
