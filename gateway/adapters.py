@@ -8,8 +8,10 @@ from typing import TypeVar
 from gateway.venue import Venue
 from markets.base import NotSupported
 from markets.mempool import Mempool
+from markets.ord import Ord
 from markets.satflow import Satflow
 from markets.unisat import Unisat
+from markets.unisat_index import UnisatIndex
 
 Adapter = TypeVar("Adapter")
 
@@ -18,9 +20,11 @@ Adapter = TypeVar("Adapter")
 class Adapters:
     """The venues of this installation; None = it is not set."""
 
-    satflow: Satflow | None
-    unisat: Unisat | None
-    mempool: Mempool | None
+    satflow: Satflow | None = None
+    unisat: Unisat | None = None
+    unisat_index: UnisatIndex | None = None
+    mempool: Mempool | None = None
+    ord: Ord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,10 @@ class Venues:
     satflow: Venue
     unisat: Venue
     mempool: Venue
+    ord: Venue
+
+    def all(self) -> tuple[Venue, ...]:
+        return self.satflow, self.unisat, self.mempool, self.ord
 
 
 def needed(adapter: Adapter | None, setting: str) -> Adapter:

@@ -12,6 +12,7 @@ from gateway.writes import Fencing
 from markets import codec
 from markets.base import BidOrder, Kind, Refused
 
+MOST_SLUG = 200  # characters of one
 MOST_SLUGS = 100
 MOST_IDS = 100
 LONGEST_TRAIT = 200  # characters of its type and of its value
@@ -29,17 +30,17 @@ def bad(text: str) -> Refused:
 
 def word(value: Any, name: str) -> str:
     """An address or a key in hex."""
-    return _matching(_WORD, value, name)
+    return matching(_WORD, value, name)
 
 
 def identifier(value: Any, name: str) -> str:
     """An order's or inscription's id."""
-    return _matching(_ID, value, name)
+    return matching(_ID, value, name)
 
 
 def slug(value: Any, name: str = "slug") -> str:
     """A collection's slug or a rune's ticker; no comma, since many are asked for at once with commas between."""
-    if not isinstance(value, str) or not 1 <= len(value) <= 100 or "," in value or not value.isprintable():
+    if not isinstance(value, str) or not 1 <= len(value) <= MOST_SLUG or "," in value or not value.isprintable():
         raise bad(f"{name} is not a slug")
     return value
 
@@ -49,14 +50,14 @@ def slugs(value: Any) -> list[str]:
     return [slug(each) for each in _some(value, "slugs", MOST_SLUGS)]
 
 
-def identifiers(value: Any) -> list[str]:
+def identifiers(value: Any, name: str = "venue_ids") -> list[str]:
     """Up to 100 ids of orders."""
-    return [identifier(each, "venue_ids") for each in _some(value, "venue_ids", MOST_IDS)]
+    return [identifier(each, name) for each in _some(value, name, MOST_IDS)]
 
 
 def signature(value: Any) -> str:
     """A signature in base64."""
-    return _matching(_BASE64, value, "signature")
+    return matching(_BASE64, value, "signature")
 
 
 def kind(value: Any) -> Kind:
@@ -98,8 +99,9 @@ def whole(request: Mapping[str, Any], name: str) -> int:
 
 
 def fencing(request: Mapping[str, Any]) -> Fencing:
-    """Task, token and deadline of a write."""
-    return Fencing(whole(request, "task"), whole(request, "token"), whole(request, "deadline_ms"))
+    """Task, token and deadline of a write, and the rung if it has one."""
+    rung = whole(request, "rung") if "rung" in request else 0
+    return Fencing(whole(request, "task"), whole(request, "token"), whole(request, "deadline_ms"), rung)
 
 
 def order(value: Any) -> BidOrder:
@@ -120,11 +122,12 @@ def order(value: Any) -> BidOrder:
     for name in ("payment", "payment_pubkey", "receive"):
         word(getattr(given, name), name)
     signature(given.signature)
-    _matching(_FEE_RATE, given.fee_rate, "fee_rate")
+    matching(_FEE_RATE, given.fee_rate, "fee_rate")
     return given
 
 
-def _matching(pattern: re.Pattern[str], value: Any, name: str) -> str:
+def matching(pattern: re.Pattern[str], value: Any, name: str) -> str:
+    """Text that is one `pattern` as a whole."""
     if not isinstance(value, str) or not pattern.fullmatch(value):
         raise bad(f"{name} is not as agreed")
     return value

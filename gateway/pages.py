@@ -24,6 +24,7 @@ class Pages(Generic[Entry]):
     read: Callable[[int], Page[Entry]]
     first: int
     most: int
+    priority: Priority = Priority.REST
 
     async def fetch(
         self, flight: Flight, enough: Callable[[list[Entry]], bool] = lambda found: False
@@ -42,4 +43,4 @@ class Pages(Generic[Entry]):
         return found, at
 
     def _page(self, flight: Flight, at: int) -> Awaitable[Page[Any]]:
-        return self.venue.read(self.verb, self.operation, Priority.REST, lambda: self.read(at), flight.begin)
+        return self.venue.read(self.verb, self.operation, self.priority, lambda: self.read(at), flight.begin)

@@ -7,13 +7,16 @@ import json
 from gateway.adapters import Adapters, Venues, needed
 from gateway.books import Books
 from gateway.budget import Priority
+from gateway.chain_facts import ChainFacts
 from gateway.floors import Floors
+from gateway.listing_reads import ListingReads, own_listings_key
 from gateway.packed import text
 from gateway.pages import Pages
 from gateway.sales import SalesReads
 from gateway.snapshots import Flight, Snapshots
 from gateway.tickers import Tickers
 from markets.base import Balance, Floor, Kind, NotFound, OwnBids
+from markets.listings import ListingAsk
 from markets.satflow import Satflow
 
 WALLET_PAGES = 5
@@ -30,7 +33,9 @@ class Reads:
         self._snapshots = snapshots
         self._floors = Floors(adapters.satflow, venues.satflow, snapshots) if adapters.satflow else None
         self._sales = SalesReads(adapters.satflow, venues.satflow, snapshots) if adapters.satflow else None
+        self._listings = ListingReads(adapters.satflow, venues.satflow, snapshots) if adapters.satflow else None
         self._tickers = Tickers(adapters.unisat, venues.unisat, snapshots)
+        self.facts = ChainFacts(adapters, venues, snapshots)
         self.books = Books(adapters, venues, snapshots, self._tickers)
 
     async def floors(self, slugs: list[str], kind: Kind, max_age_s: float) -> str:
@@ -122,6 +127,12 @@ class Reads:
 
         return await self._snapshots.get(("item", inscription_id), max_age_s, fetch)
 
+    async def own_listings(self, wallet: str, max_age_s: float) -> str:
+        return await needed(self._listings, "SATFLOW_URL").own(wallet, max_age_s)
+
+    async def draft_listing(self, ask: ListingAsk) -> str:
+        return await needed(self._listings, "SATFLOW_URL").draft(ask)
+
     async def challenge(self, wallet: str) -> str:
         """Never shared: it goes with a cancel, and a venue may take each only once."""
         satflow = self.satflow()
@@ -137,6 +148,11 @@ class Reads:
     def forget_own_bids(self, wallet: str) -> None:
         """Something was written for `wallet`."""
         self._snapshots.forget(own_bids_key(wallet))
+
+    def forget_own_listings(self, wallet: str) -> None:
+        """Something was listed or delisted for `wallet`."""
+        self._snapshots.forget(own_listings_key(wallet))
+        self._snapshots.forget(("wallet_contents", wallet))
 
     async def _spelt(self, ticker: str) -> str | None:
         """As venues spell it; None = there is no such rune, which must not hide the floors of others."""

@@ -51,6 +51,10 @@ class Snapshots:
         self._most = most
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
+    def beside(self, most: int) -> Snapshots:
+        """Another store on the same clocks, so that many small answers do not push out few great ones."""
+        return Snapshots(self._clock, self._now_ms, most)
+
     async def get(self, key: Hashable, max_age_s: float, fetch: Fetch[Value]) -> Value:
         """What `fetch` answers, not older than `max_age_s`; raises what it raises. Errors are not kept."""
         entry = self._entry(key)

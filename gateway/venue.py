@@ -1,9 +1,8 @@
-"""Calls to one venue: its turn in the budget, a thread to run in, one log line and the counts."""
+"""Calls to one venue: whether it is asked at all, a turn in the budget, a thread to run in, a log line, the counts."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections import Counter
@@ -11,20 +10,29 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
+from gateway import call_log
+from gateway.breaker import Breaker
 from gateway.budget import Budget, Priority
-from markets.base import RateLimited, Unavailable, VenueError
+from gateway.quota import Quota
+from markets.base import RateLimited, Refused, Unavailable, Unknown, VenueError
 
 log = logging.getLogger(__name__)
 READ_WAIT_S = 20.0  # the longest that a read waits for its turn
 Value = TypeVar("Value")
 
 
-class Venue:
-    """One venue's budget and counts. `threads` run the adapter's calls, each of which is one HTTP request."""
+class Withdrawn(Unavailable):
+    """We did not want the call any more, and nothing was sent: this says nothing of the venue."""
 
-    def __init__(self, name: str, budget: Budget, threads: Executor) -> None:
+
+class Venue:
+    """One venue's budget, quota and counts. `threads` run the adapter's calls, each of which is one HTTP request."""
+
+    def __init__(self, name: str, budget: Budget, threads: Executor, quota: Quota | None = None) -> None:
         self.name = name
         self.budget = budget
+        self.quota = quota
+        self.breaker = Breaker(time.monotonic)
         self._threads = threads
         self._calls: dict[str, Counter[str]] = {}
         self.running: set[asyncio.Task[Any]] = set()
@@ -33,9 +41,28 @@ class Venue:
         self, verb: str, operation: str, priority: Priority, call: Callable[[], Value], begin: Callable[[], None]
     ) -> Value:
         """Waits for its turn, says so by `begin`, and runs one reading `call`. Raises VenueError leaves."""
-        await self.budget.take(priority, time.monotonic() + READ_WAIT_S)
+        await self.turn(priority, READ_WAIT_S)
         begin()
         return await self.run(verb, operation, call, Unavailable)
+
+    async def turn(self, priority: Priority, wait_s: float) -> None:
+        """Waits up to `wait_s` for the turn of one call; follow it by `run`.
+
+        Raises RateLimited when the month or the key has no call for it now, Unavailable when the venue is not asked
+        since it has not answered, or when the turn did not come.
+        """
+        if self.quota is not None:
+            self.quota.permit(priority)
+        # A bid whose fate would be unknown is no probe.
+        if (wait := self.breaker.wait_s(may_probe=priority is not Priority.PLACE)) is not None:
+            text = f"{self.name} has not answered several times in a row; it is asked again in {wait:.0f} s"
+            raise Unavailable(f"{text}; nothing was sent")
+        await self.budget.take(priority, time.monotonic() + wait_s)
+
+    def permit_place(self, rung: int) -> None:
+        """Raises Refused('quota') when the month's quota is too short for a bid at this rung (0 is the top)."""
+        if self.quota is not None:
+            self.quota.permit_place(rung)
 
     async def run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
         """Runs `call`, whose turn it is; a fault of ours becomes `lost`.
@@ -48,26 +75,32 @@ class Venue:
         return await asyncio.shield(task)
 
     def status(self) -> dict[str, Any]:
-        """Calls by operation and outcome, and the budget as it stands."""
-        return {
+        """Calls by operation and outcome, and the budget and the month's quota, if it has one, as they stand."""
+        status = {
             "calls": {operation: dict(counts) for operation, counts in self._calls.items()},
             "budget_left": round(self.budget.left(), 2),
             "paused_s": round(self.budget.paused_s(), 3),
             "waiting": self.budget.waiting(),
             "running": len(self.running),
+            "is_cut_off": self.breaker.is_open,
         }
+        return status if self.quota is None else status | {"quota": self.quota.status()}
+
+    def close(self) -> None:
+        """Puts on disk what must outlive the process."""
+        if self.quota is not None:
+            self.quota.close()
 
     async def _run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
         started = time.monotonic()
         outcome = "failed"
         try:
-            value = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            value = await asyncio.get_running_loop().run_in_executor(self._threads, self._counted(call))
             outcome = "ok"
             return value
         except VenueError as error:
             outcome = error.kind
-            if isinstance(error, RateLimited):
-                self.budget.pause(error.retry_after_s)
+            self._learn(error)
             raise
         except Exception as error:
             log.exception("failed to carry out %s at %s", operation, self.name)
@@ -75,17 +108,28 @@ class Venue:
         finally:
             if outcome == "ok":
                 self.budget.answered()
+                self.breaker.answered()
             self.budget.done()
-            self._count(verb, operation, outcome, time.monotonic() - started)
+            self._calls.setdefault(operation, Counter())[outcome] += 1
+            call_log.write(self.name, verb, operation, time.monotonic() - started, outcome)
 
-    def _count(self, verb: str, operation: str, outcome: str, seconds: float) -> None:
-        self._calls.setdefault(operation, Counter())[outcome] += 1
-        line = {
-            "venue": self.name,
-            "verb": verb,
-            "operation": operation,
-            "ms": round(seconds * 1000),
-            "outcome": outcome,
-            "cost": 1,
-        }
-        log.info("call %s", json.dumps(line))
+    def _counted(self, call: Callable[[], Value]) -> Callable[[], Value]:
+        """`call`, counted first: what was sent and not counted would be missing after a crash."""
+        quota = self.quota
+        if quota is None:
+            return call
+        quota.note()
+
+        def counted() -> Value:
+            quota.count()
+            return call()
+
+        return counted
+
+    def _learn(self, error: VenueError) -> None:
+        if isinstance(error, RateLimited):
+            self.budget.pause(error.retry_after_s)
+        if isinstance(error, RateLimited | Refused):
+            self.breaker.answered()
+        elif isinstance(error, Unavailable | Unknown) and not isinstance(error, Withdrawn):
+            self.breaker.failed()

@@ -3,33 +3,79 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from gateway import arguments as read
+from gateway import listing_arguments as listing
 from gateway.adapters import Venues
+from gateway.chain_facts import ChainFacts
 from gateway.fence import Fences
 from gateway.reads import Reads
+from gateway.scarcity import Scarcity
+from gateway.venue import Venue
 from gateway.writes import Asker, Writes
 from markets.base import Unavailable
 from markets.codec import pack
 from markets.satflow import Market, profile
 
 Verb = Callable[[Mapping[str, Any], Mapping[str, Any], Asker], Awaitable[str]]
-WRITES = frozenset({"place", "cancel"})
+WRITES = frozenset({"place", "cancel", "list_item", "delist"})
 
 
-class Verbs:
+class VerbTable:
     """Answers requests `{"verb", "args", "max_age_s"?, "task"?, "token"?, "deadline_ms"?}`."""
 
-    def __init__(self, market: Market, reads: Reads, writes: Writes, fences: Fences, venues: Venues) -> None:
+    def __init__(self, table: Mapping[str, Verb]) -> None:
         self.stopping = False
+        self._table = table
+
+    async def answer(self, request: Mapping[str, Any], asker: Asker) -> str:
+        """The answer as JSON text. Raises VenueError leaves; Refused('bad_request') for what is not as agreed."""
+        if self.stopping:
+            raise Unavailable("the gateway is stopping; nothing was sent")
+        verb = self._table.get(str(request.get("verb")))
+        args = request.get("args")
+        if verb is None or not isinstance(args, dict):
+            raise read.bad("no such verb, or its args are not an object")
+        return await verb(request, args, asker)
+
+    def remark(self) -> str:
+        """What every answer says besides, as further members of its JSON object: ',"quota":{...}' or nothing."""
+        return ""
+
+
+class FactsVerbs(VerbTable):
+    """What the facts process can be asked."""
+
+    def __init__(self, market: Market, facts: ChainFacts, venues: Sequence[Venue]) -> None:
         self._market = market
+        self._facts = facts
+        self._venues = venues
+        super().__init__({"outpoint": self._outpoint, "whereabouts": self._whereabouts, "status": self._status})
+
+    async def _outpoint(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._facts.outpoint(listing.outpoint(args.get("outpoint")), read.max_age_s(request))
+
+    async def _whereabouts(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        inscription = read.identifier(args.get("inscription_id"), "inscription_id")
+        return await self._facts.whereabouts(inscription, read.max_age_s(request))
+
+    async def _status(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return json.dumps({"market": self._market, "venues": {venue.name: venue.status() for venue in self._venues}})
+
+
+class Verbs(FactsVerbs):
+    """What the gateway can be asked."""
+
+    def __init__(self, market: Market, reads: Reads, writes: Writes, fences: Fences, venues: Venues) -> None:
+        super().__init__(market, reads.facts, venues.all())
         self._reads = reads
         self._writes = writes
         self._fences = fences
-        self._venues = venues
-        self._table: dict[str, Verb] = {
+        self._scarcity = Scarcity(venues.satflow.quota)
+        self._table = {
+            **self._table,
             "profile": self._profile,
             "floors": self._floors,
             "asks": self._asks,
@@ -44,21 +90,20 @@ class Verbs:
             "wallet_contents": self._wallet_contents,
             "item": self._item,
             "challenge": self._challenge,
+            "own_listings": self._own_listings,
+            "draft_listing": self._draft_listing,
             "place": self._place,
             "cancel": self._cancel,
+            "list_item": self._list_item,
+            "delist": self._delist,
             "fence": self._fence,
-            "status": self._status,
         }
 
     async def answer(self, request: Mapping[str, Any], asker: Asker) -> str:
-        """The answer as JSON text. Raises VenueError leaves; Refused('bad_request') for what is not as agreed."""
-        if self.stopping:
-            raise Unavailable("the gateway is stopping; nothing was sent")
-        verb = self._table.get(str(request.get("verb")))
-        args = request.get("args")
-        if verb is None or not isinstance(args, dict):
-            raise read.bad("no such verb, or its args are not an object")
-        return await verb(request, args, asker)
+        return await super().answer(self._scarcity.stretched(request), asker)
+
+    def remark(self) -> str:
+        return self._scarcity.remark()
 
     async def _profile(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         return json.dumps(pack(profile(self._market, read.kind(args.get("kind")))))
@@ -118,16 +163,25 @@ class Verbs:
         signature = read.signature(args.get("signature"))
         return json.dumps(await self._writes.cancel(wallet, ids, signature, read.fencing(request), asker))
 
+    async def _own_listings(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._reads.own_listings(read.word(args.get("wallet"), "wallet"), read.max_age_s(request))
+
+    async def _draft_listing(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._reads.draft_listing(listing.ask(args.get("ask")))
+
+    async def _list_item(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        await self._writes.list_item(listing.listing_order(args.get("order")), read.fencing(request), asker)
+        return "null"
+
+    async def _delist(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        wallet, ids = read.word(args.get("wallet"), "wallet"), listing.inscriptions(args.get("inscription_ids"))
+        signature = read.signature(args.get("signature"))
+        return json.dumps(await self._writes.delist(wallet, ids, signature, read.fencing(request), asker))
+
     async def _fence(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         await self._fences.raise_to(read.whole(request, "task"), read.whole(request, "token"))
         return "null"
 
     async def _status(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        venues = (self._venues.satflow, self._venues.unisat, self._venues.mempool)
-        return json.dumps(
-            {
-                "market": self._market,
-                "writes_under_way": len(self._fences),
-                "venues": {venue.name: venue.status() for venue in venues},
-            }
-        )
+        status = json.loads(await super()._status(request, args, asker))
+        return json.dumps(status | {"writes_under_way": len(self._fences)})

@@ -1,10 +1,9 @@
-"""Places and cancels: each carries its task, token and deadline, and all three hold until the first byte is out."""
+"""Whatever changes a venue: each write has its task, token and deadline, which hold until the first byte is out."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -12,9 +11,10 @@ from typing import TypeVar
 from gateway.budget import Priority
 from gateway.fence import Fences, Ticket
 from gateway.reads import Reads
-from gateway.venue import Venue
-from markets.base import BidOrder, Refused, Unavailable, Unknown
+from gateway.venue import Venue, Withdrawn
+from markets.base import BidOrder, Refused, Unknown
 from markets.http import Permit
+from markets.listings import ListingOrder
 
 LONGEST_WAIT_MS = 10_000
 Value = TypeVar("Value")
@@ -49,11 +49,15 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Fencing:
-    """Under which right a write goes out: `deadline_ms` is epoch milliseconds."""
+    """Under which right a write goes out: `deadline_ms` is epoch milliseconds.
+
+    `rung` is a bid's place in its ladder: where the month's quota runs short, the lowest (0 is the top) wait first.
+    """
 
     task: int
     token: int
     deadline_ms: int
+    rung: int = 0
 
 
 class Writes:
@@ -66,13 +70,14 @@ class Writes:
         self._now_ms = now_ms
 
     async def place(self, order: BidOrder, fencing: Fencing, asker: Asker) -> None:
-        """Submits a signed bid."""
+        """Submits a signed bid. Raises Refused('quota') where the month's quota is too short for its rung."""
         satflow = self._reads.satflow()
+        self._venue.permit_place(fencing.rung)
 
         def call(permit: Permit) -> None:
             satflow.place(order, permit)
 
-        await self._write("place", Priority.PLACE, order.payment, call, fencing, asker)
+        await self._write("place", Priority.PLACE, call, self._bids_of(order.payment), fencing, asker)
 
     async def cancel(self, wallet: str, venue_ids: list[str], signature: str, fencing: Fencing, asker: Asker) -> bool:
         """Cancels bids; False when the venue reports a failure."""
@@ -81,14 +86,44 @@ class Writes:
         def call(permit: Permit) -> bool:
             return satflow.cancel(wallet, venue_ids, signature, permit)
 
-        return await self._write("cancel", Priority.CANCEL, wallet, call, fencing, asker)
+        return await self._write("cancel", Priority.CANCEL, call, self._bids_of(wallet), fencing, asker)
+
+    async def list_item(self, order: ListingOrder, fencing: Fencing, asker: Asker) -> None:
+        """Submits a signed listing."""
+        satflow = self._reads.satflow()
+
+        def call(permit: Permit) -> None:
+            satflow.list_item(order, permit)
+
+        await self._write("list_item", Priority.PLACE, call, self._listings_of(order.ask.owner), fencing, asker)
+
+    async def delist(
+        self, wallet: str, inscriptions: list[str], signature: str, fencing: Fencing, asker: Asker
+    ) -> bool:
+        """Cancels listings one by one; False when the venue reports a failure of any. An error ends it early."""
+        satflow = self._reads.satflow()
+        all_gone = True
+        for inscription in inscriptions:
+
+            def call(permit: Permit, inscription: str = inscription) -> bool:
+                return satflow.delist(wallet, inscription, signature, permit)
+
+            gone = await self._write("delist", Priority.CANCEL, call, self._listings_of(wallet), fencing, asker)
+            all_gone = all_gone and gone
+        return all_gone
+
+    def _bids_of(self, wallet: str) -> Callable[[], None]:
+        return lambda: self._reads.forget_own_bids(wallet)
+
+    def _listings_of(self, wallet: str) -> Callable[[], None]:
+        return lambda: self._reads.forget_own_listings(wallet)
 
     async def _write(
         self,
         verb: str,
         priority: Priority,
-        wallet: str,
         call: Callable[[Permit], Value],
+        forget: Callable[[], None],
         fencing: Fencing,
         asker: Asker,
     ) -> Value:
@@ -97,9 +132,9 @@ class Writes:
         def permit() -> None:
             self._fences.permit(fencing.task, fencing.token)
             if self._now_ms() >= deadline_ms:
-                raise Unavailable("its deadline passed; nothing was sent")
+                raise Withdrawn("its deadline passed; nothing was sent")
             if asker.is_gone():
-                raise Unavailable("its asker is gone; nothing was sent")
+                raise Withdrawn("its asker is gone; nothing was sent")
 
         work = asyncio.current_task()
         assert work is not None
@@ -109,11 +144,11 @@ class Writes:
             try:
                 return await self._venue.run(verb, verb, lambda: call(permit), Unknown)
             finally:
-                self._reads.forget_own_bids(wallet)
+                forget()
 
     async def _turn(self, priority: Priority, ticket: Ticket, asker: Asker, wait_s: float) -> None:
         try:
-            await self._venue.budget.take(priority, time.monotonic() + wait_s)
+            await self._venue.turn(priority, wait_s)
         except asyncio.CancelledError:
             if ticket.stale:
                 raise Refused("stale_token", "a newer worker has taken over; nothing was sent") from None

@@ -5,13 +5,11 @@ Imports no TLS, no HTTP library and no event loop, so that it costs a worker nex
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-from core.unix_http import NoAnswer, NotSent, UnixHttp
 from markets import codec
+from markets.asking import Asking
 from markets.base import (
     AskBook,
     Balance,
@@ -21,22 +19,16 @@ from markets.base import (
     Floor,
     Kind,
     OwnBids,
-    Refused,
     Rune,
     Sales,
-    Unavailable,
-    Unknown,
-    VenueError,
     WalletItem,
-    from_wire,
 )
+from markets.facts import OutpointFacts, Whereabouts
+from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListings
 from strategy.book import Profile
 
-MAX_REQUEST = 64 * 1024  # bytes; the gateway closes the connection on more
-Value = TypeVar("Value")
 
-
-class MarketClient:
+class MarketClient(Asking):
     """One asker of the gateway at `socket_path`. Not for use by several threads at once.
 
     Every method raises VenueError leaves (`markets/base.py`). When the gateway itself cannot be asked, reads raise
@@ -46,19 +38,6 @@ class MarketClient:
     Reads take tickers without their bullets, too, where a provider that spells them is set up; `place` does not, for
     the name is part of what was signed (`rune` tells it).
     """
-
-    def __init__(self, socket_path: Path, timeout_s: float = 30.0) -> None:
-        self._http = UnixHttp(socket_path, timeout_s)
-
-    def close(self) -> None:
-        """Closes the kept connection; the next call opens one."""
-        self._http.close()
-
-    def __enter__(self) -> MarketClient:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def profile(self, kind: Kind = "ordinals") -> Profile:
         """What the market asks of bids."""
@@ -132,12 +111,13 @@ class MarketClient:
         """A text that `wallet` must sign before it may cancel."""
         return self._read("challenge", {"wallet": wallet}, None, str)
 
-    def place(self, order: BidOrder, *, task: int, token: int, deadline_ms: int) -> None:
+    def place(self, order: BidOrder, *, task: int, token: int, deadline_ms: int, rung: int = 0) -> None:
         """Submits a signed bid before `deadline_ms` (epoch; the gateway takes 10 s from now at most), or not at all.
 
-        Raises Refused('stale_token') when the task's fence has passed `token`.
+        Raises Refused('stale_token') when the task's fence has passed `token`, Refused('quota') when the month's quota
+        of calls is too short for bids at this `rung` (0 is the top of the ladder).
         """
-        fencing = {"task": task, "token": token, "deadline_ms": deadline_ms}
+        fencing = {"task": task, "token": token, "deadline_ms": deadline_ms, "rung": rung}
         self._ask({"verb": "place", "args": {"order": codec.pack(order)}, **fencing}, _nothing, write=True)
 
     def cancel(
@@ -148,6 +128,39 @@ class MarketClient:
         args = {"wallet": wallet, "venue_ids": list(venue_ids), "signature": signature}
         return self._ask({"verb": "cancel", "args": args, **fencing}, _flag, write=True)
 
+    def own_listings(self, wallet: str, max_age_s: float) -> OwnListings:
+        """All live listings of a vault address."""
+        return self._read("own_listings", {"wallet": wallet}, max_age_s, codec.own_listings)
+
+    def draft_listing(self, ask: ListingAsk) -> ListingDraft:
+        """What the venue wants signed for a listing. Changes nothing there, is never shared, fails as reads do."""
+        return self._read("draft_listing", {"ask": codec.pack(ask)}, None, codec.listing_draft)
+
+    def list_item(self, order: ListingOrder, *, task: int, token: int, deadline_ms: int) -> None:
+        """Submits a signed listing as `place` does a bid; one of the same inscription replaces the former."""
+        fencing = {"task": task, "token": token, "deadline_ms": deadline_ms}
+        self._ask({"verb": "list_item", "args": {"order": codec.pack(order)}, **fencing}, _nothing, write=True)
+
+    def delist(
+        self, wallet: str, inscription_ids: Sequence[str], signature: str, *, task: int, token: int, deadline_ms: int
+    ) -> bool:
+        """Cancels the listings of inscriptions at `wallet` (a vault address), as `cancel` does bids.
+
+        One venue call for each. `signature` is the vault's under a challenge.
+        """
+        fencing = {"task": task, "token": token, "deadline_ms": deadline_ms}
+        args = {"wallet": wallet, "inscription_ids": list(inscription_ids), "signature": signature}
+        return self._ask({"verb": "delist", "args": args, **fencing}, _flag, write=True)
+
+    def whereabouts(self, inscription_id: str, max_age_s: float) -> Whereabouts:
+        """Where an inscription is, by an index of confirmed blocks; NotSupported when no index is set."""
+        args = {"inscription_id": inscription_id}
+        return self._read("whereabouts", args, max_age_s, codec.whereabouts)
+
+    def outpoint(self, outpoint: str, max_age_s: float) -> OutpointFacts:
+        """What is known of an output (txid:vout). What a source does not tell is None; NotSupported without sources."""
+        return self._read("outpoint", {"outpoint": outpoint}, max_age_s, codec.outpoint)
+
     def fence(self, task: int, token: int) -> None:
         """From now on writes of `task` under a lower token are refused; returns when none of them is on the wire."""
         self._ask({"verb": "fence", "args": {}, "task": task, "token": token}, _nothing, write=False)
@@ -155,32 +168,6 @@ class MarketClient:
     def status(self) -> dict[str, Any]:
         """Calls by outcome, budget left and pauses of each venue."""
         return self._read("status", {}, None, dict)
-
-    def _read(self, verb: str, args: dict[str, Any], max_age_s: float | None, unpack: Callable[[Any], Value]) -> Value:
-        request: dict[str, Any] = {"verb": verb, "args": args}
-        if max_age_s is not None:
-            request["max_age_s"] = max_age_s
-        return self._ask(request, unpack, write=False)
-
-    def _ask(self, request: dict[str, Any], unpack: Callable[[Any], Value], *, write: bool) -> Value:
-        lost: type[VenueError] = Unknown if write else Unavailable
-        asked = json.dumps(request).encode()
-        if len(asked) > MAX_REQUEST:
-            raise Refused("bad_request", "too much is asked at once")
-        try:
-            body = self._http.post(asked, repeatable=not write)
-        except NotSent as error:
-            raise Unavailable(f"failed to ask the gateway: {error}") from error
-        except NoAnswer as error:
-            raise lost(f"failed to hear from the gateway: {error}") from error
-        try:
-            answer = json.loads(body)
-            if "ok" in answer:
-                return unpack(answer["ok"])
-            refused = from_wire(answer["error"])
-        except codec.MALFORMED as error:
-            raise lost(f"failed to understand the gateway: {error}") from error
-        raise refused
 
 
 def _trait(trait: tuple[str, str] | None) -> dict[str, Any]:

@@ -24,6 +24,8 @@ from markets.base import (
     Sales,
     WalletItem,
 )
+from markets.facts import OutpointFacts, Whereabouts
+from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, OwnListings, SecureDraft
 from strategy.book import Ask, Bid, Profile
 
 
@@ -120,6 +122,41 @@ def order(row: Any) -> BidOrder:
         fee_rate,
         _pair(trait),
     )
+
+
+def own_listings(packed: Any) -> OwnListings:
+    return OwnListings(tuple(OwnListing(*row) for row in packed[0]), int(packed[1]))
+
+
+def listing_ask(row: Any) -> ListingAsk:
+    return ListingAsk(*row)
+
+
+def listing_draft(packed: Any) -> ListingDraft:
+    secure = (SecureDraft(str(psbt), tuple(map(int, indices))) for psbt, indices in packed[1])
+    return ListingDraft(str(packed[0]), tuple(secure))
+
+
+def listing_order(row: Any) -> ListingOrder:
+    ask, signed, unsigned, secure, payment, pubkey = row
+    return ListingOrder(listing_ask(ask), signed, unsigned, tuple(secure), payment, pubkey)
+
+
+def named(value: Any) -> dict[str, Any]:
+    """A dataclass as an object with the names of its fields, for readers that do not share this file."""
+    return {field.name: pack(getattr(value, field.name)) for field in fields(value)}
+
+
+def whereabouts(found: Any) -> Whereabouts:
+    return Whereabouts(**found)
+
+
+def outpoint(found: Any) -> OutpointFacts:
+    return OutpointFacts(**found | {name: _texts(found[name]) for name in ("inscriptions", "runes")})
+
+
+def _texts(value: Any) -> tuple[str, ...] | None:
+    return None if value is None else tuple(map(str, value))
 
 
 def _decimal(text: str | None) -> Decimal | None:

@@ -19,7 +19,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError, NewConnectionError
 
 from core.settings import is_loopback
-from markets.base import Unavailable, Unknown, VenueError
+from markets.base import NotFound, Unavailable, Unknown, VenueError
 from markets.replies import Reply, read_fault, write_fault
 from markets.wire import Unreadable, parse
 
@@ -102,22 +102,34 @@ class Http:
         self._session.mount("https://", _Adapter(max_retries=0, pool_maxsize=8))
         self._session.mount("http://", _Adapter(max_retries=0, pool_maxsize=8))
 
-    def read(self, path: str, params: Mapping[str, str] | None = None, *, post: Any = None) -> Any:
+    def read(
+        self, path: str, params: Mapping[str, str] | None = None, *, post: Any = None, missing: str | None = None
+    ) -> Any:
         """The JSON that a read answers. Raises Unavailable, RateLimited or a Refused leaf.
 
-        `post` makes it a POST with that JSON body, for venues whose reads are POSTs.
+        `post` makes it a POST with that JSON body, for venues whose reads are POSTs. `missing` is the whole text of a
+        404 that means NotFound, for servers that say so in plain text.
         """
+        body = self.body(path, params, post=post, missing=missing)
+        try:
+            return parse(body)
+        except Unreadable as error:
+            raise Unavailable(f"failed to read {path}: {error}") from error
+
+    def body(
+        self, path: str, params: Mapping[str, str] | None = None, *, post: Any = None, missing: str | None = None
+    ) -> bytes:
+        """As `read`, for answers that are no JSON."""
         method = "GET" if post is None else "POST"
         try:
             reply = self._exchange(_Exchange(None), method, path, params=dict(params or {}), json=post)
         except _FAULTS as error:
             raise Unavailable(f"failed to read {path}: {_reason(error)}") from error
+        if missing is not None and reply.status == 404 and reply.body.strip() == missing.encode():
+            raise NotFound(missing)
         if reply.status != 200:
             raise read_fault(reply, path)
-        try:
-            return parse(reply.body)
-        except Unreadable as error:
-            raise Unavailable(f"failed to read {path}: {error}") from error
+        return reply.body
 
     def write(self, path: str, body: bytes, permit: Permit | None) -> Any:
         """Sends one JSON `body` by POST and returns the answer's JSON.

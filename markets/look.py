@@ -175,6 +175,11 @@ def kind_of(config: BidConfig) -> Kind:
     return "runes" if config.is_rune else "ordinals"
 
 
+def kind_of_slug(slug: str) -> Kind:
+    """Tickers are stored in upper case and collections in lower: an order outlives a change of its task's type."""
+    return "runes" if slug == slug.upper() and slug != slug.lower() else "ordinals"
+
+
 def trait_of(config: BidConfig) -> tuple[str, str] | None:
     """The trait (type, value) that is bid on, None for a whole collection or rune."""
     return (config.trait_type, config.trait_value) if config.bid_type == "trait" else None

@@ -1,4 +1,4 @@
-"""A mempool server: fee rates and what an address holds. Each method is exactly one HTTP request."""
+"""A mempool or esplora server: fee rates, addresses, transactions. Each method is exactly one HTTP request."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from markets.base import Fees, Unavailable
+from markets.facts import Spending
 from markets.http import Http, segment
-from markets.wire import Unreadable, amount, sats, table, whole
+from markets.wire import Unreadable, amount, flag, height, sats, table, txid, whole
+
+_NO_TRANSACTION = "Transaction not found"  # what both kinds of server say, in plain text
 
 
 class Mempool:
@@ -39,6 +42,46 @@ class Mempool:
             return sats(_held(stats, "chain_stats") + _held(stats, "mempool_stats"), "balance")
         except Unreadable as error:
             raise Unavailable(f"failed to understand the balance: {error}") from error
+
+    def transaction(self, wanted: str) -> bytes:
+        """The bytes of a transaction, as the server gives them: whether they are it, its txid tells. Raises as `fees`.
+
+        One of more than 1 MB, such as the reveal of a very large inscription, is Unavailable.
+        """
+        answer = self._http.body(f"/api/tx/{segment(wanted)}/hex", missing=_NO_TRANSACTION).strip()
+        try:
+            return bytes.fromhex(answer.decode("ascii"))
+        except ValueError as error:
+            raise Unavailable("failed to understand a transaction: it is not hex") from error
+
+    def is_confirmed(self, wanted: str) -> bool:
+        """Whether a transaction is in a block. Raises as `fees`."""
+        answer = self._http.read(f"/api/tx/{segment(wanted)}/status", missing=_NO_TRANSACTION)
+        try:
+            return flag(table(answer, "status").get("confirmed"), "confirmed")
+        except Unreadable as error:
+            raise Unavailable(f"failed to understand a transaction: {error}") from error
+
+    def spending(self, outpoint: str) -> Spending:
+        """What spends an output (txid:vout); one that nobody knows is not spent either. Raises as `fees`."""
+        made_by, _, vout = outpoint.partition(":")
+        answer = self._http.read(f"/api/tx/{segment(made_by)}/outspend/{segment(vout)}")
+        try:
+            found = table(answer, "outspend")
+            is_spent, spender = flag(found.get("spent"), "spent"), found.get("txid")
+            if not is_spent and spender is not None:
+                raise Unreadable("not spent, and a spending transaction is named")
+            return Spending(is_spent, txid(spender, "spending transaction") if is_spent else None)
+        except Unreadable as error:
+            raise Unavailable(f"failed to understand what spends an output: {error}") from error
+
+    def tip_height(self) -> int:
+        """The height of the newest block. Raises as `fees`."""
+        answer = self._http.read("/api/blocks/tip/height")
+        try:
+            return height(answer, "tip")
+        except Unreadable as error:
+            raise Unavailable(f"failed to understand the height of the tip: {error}") from error
 
 
 def _held(stats: Mapping[str, Any], name: str) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from markets import satflow_books, satflow_sales, satflow_traits, satflow_wire
+from markets import satflow_books, satflow_listings, satflow_sales, satflow_traits, satflow_wire
 from markets.base import BidOrder as Order
 from markets.base import Floor, Kind, NotFound, NotSupported, OwnBid, Sale, Unavailable, Unknown, WalletItem
 from markets.http import Http, Permit
+from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.replies import error_text, refusal
 from markets.satflow_books import Listing, Offer
 from markets.wire import Page, Unreadable
@@ -90,6 +91,17 @@ class Satflow:
         answer = self._http.read("/address/wallet-contents", params)
         return _read(lambda: satflow_wire.wallet_items(answer))
 
+    def own_listings(self, owner: str, cursor: int) -> Page[OwnListing]:
+        """One page (cursor from 0) of what is listed of an address."""
+        params = {"address": owner, "itemType": "inscription", "listedOnly": "true", "cursor": str(cursor)}
+        answer = self._http.read("/address/wallet-contents", params | {"limit": "100"})
+        return _read(lambda: satflow_listings.own_listings(answer, owner))
+
+    def draft_listing(self, ask: ListingAsk) -> ListingDraft:
+        """The PSBTs that the venue wants signed for a listing. Changes nothing there."""
+        answer = self._http.read("/intent/sell", post=satflow_listings.ask_body(ask))
+        return _read(lambda: satflow_listings.draft(answer))
+
     def item(self, inscription_id: str) -> Mapping[str, Any]:
         """Details of one inscription, as the venue gives them (A2.2: id, owner, location, listing, topBid, ...)."""
         params = {"inscriptionId": inscription_id, "metadata": "true", "bid": "true", "listing": "true"}
@@ -111,10 +123,19 @@ class Satflow:
         """Cancels bids by their ids; False when the venue reports that it failed for any of them."""
         answer = self._http.write("/cancel", satflow_wire.cancel_body(wallet, venue_ids, signature), permit)
         _accepted(answer)
-        try:
-            return satflow_wire.cancelled(answer, len(venue_ids))
-        except Unreadable as error:
-            raise Unknown(f"sent, but the answer is not understood: {error}") from error
+        return _sent(lambda: satflow_wire.cancelled(answer, len(venue_ids)))
+
+    def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
+        """Submits a signed listing; a former one of the same inscription is replaced."""
+        answer = self._http.write("/list", satflow_listings.order_body(order), permit)
+        _accepted(answer)
+        _sent(lambda: satflow_listings.check_listed(answer, order.ask))
+
+    def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
+        """Cancels the listing of one inscription; False when the venue reports that it failed."""
+        answer = self._http.write("/cancel", satflow_listings.delist_body(owner, inscription_id, signature), permit)
+        _accepted(answer)
+        return _sent(lambda: satflow_wire.cancelled(answer, 1))
 
 
 def _book(slug: str, page: int, direction: str) -> dict[str, str]:
@@ -147,3 +168,10 @@ def _read(understand: Callable[[], Value]) -> Value:
         return understand()
     except Unreadable as error:
         raise Unavailable(f"failed to understand the venue: {error}") from error
+
+
+def _sent(understand: Callable[[], Value]) -> Value:
+    try:
+        return understand()
+    except Unreadable as error:
+        raise Unknown(f"sent, but the answer is not understood: {error}") from error

@@ -6,9 +6,9 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from markets.base import AuthFailed, NotFound, Refused, Unavailable
+from markets.base import NotFound, Unavailable
 from markets.http import Http
-from markets.replies import error_text
+from markets.unisat_wire import content
 from markets.wire import Page, Unreadable, address, amount, identifier, rows, same, sats, table, text, whole
 from strategy.book import Ask
 
@@ -32,7 +32,7 @@ class Unisat:
         params = {"rune": ticker, "start": "0", "limit": str(MOST_RUNES)}
         answer = self._http.read("/v1/indexer/runes/info-list", params)
         try:
-            return _rune(_payload(answer), ticker)
+            return _rune(table(content(answer), "data"), ticker)
         except Unreadable as error:
             raise Unavailable(f"failed to understand UniSat: {error}") from error
 
@@ -49,27 +49,9 @@ class Unisat:
         }
         answer = self._http.read("/v3/market/runes/auction/list", post=body)
         try:
-            return _lots(_payload(answer), ticker, start)
+            return _lots(table(content(answer), "data"), ticker, start)
         except Unreadable as error:
             raise Unavailable(f"failed to understand UniSat: {error}") from error
-
-
-def _payload(answer: Any) -> Any:
-    envelope = table(answer, "answer")
-    code = envelope.get("code")
-    if isinstance(code, bool) or not isinstance(code, int):
-        raise Unreadable("the answer has no code")
-    if code == 0:
-        return table(envelope.get("data"), "data")
-    said = error_text({"error": envelope.get("msg")}) or f"code {code}"
-    # -106 maintenance, -116 read-only, -153 busy, -154 indexer time-out: theirs to mend, not ours.
-    if code in (-106, -116, -153, -154) or code > 0:
-        raise Unavailable(f"UniSat: {said}")
-    if code == -100:
-        raise NotFound(said)
-    if "api key" in said.lower() or "unauthorized" in said.lower():
-        raise AuthFailed(said)
-    raise Refused("refused", f"UniSat: {said}")
 
 
 def _rune(data: Any, ticker: str) -> tuple[str, int]:

@@ -17,9 +17,13 @@ MAX_SATS = 21_000_000 * 100_000_000
 _MAX_DIGITS = 40  # a rune amount is a u128: 39 digits
 _DIGITS = re.compile(r"[0-9]{1,39}", re.ASCII)
 _DECIMAL = re.compile(r"[0-9]{1,39}(\.[0-9]{1,39})?", re.ASCII)
+_TXID = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_VOUT = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
+_SCRIPT = re.compile(r"([0-9a-f]{2}){0,10000}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
 # From 2001 to 2286: a time in seconds is never taken for one in milliseconds.
 _FIRST_MS, _LAST_MS = 10**12, 10**13
+_MOST_HEIGHT = 10**8  # indexers write the greatest number they can for what is in no block yet
 
 Entry = TypeVar("Entry")
 
@@ -147,6 +151,43 @@ def identifier(value: Any, what: str) -> str:
     if not isinstance(value, str) or not _ID.fullmatch(value):
         raise Unreadable(f"{what}: {_shown(value)} is not an id")
     return value
+
+
+def flag(value: Any, what: str) -> bool:
+    """A yes or no."""
+    if not isinstance(value, bool):
+        raise Unreadable(f"{what}: {_shown(value)} is not a yes or no")
+    return value
+
+
+def txid(value: Any, what: str) -> str:
+    """A transaction's id as it is shown: 64 lower-case hex digits."""
+    if not isinstance(value, str) or not _TXID.fullmatch(value):
+        raise Unreadable(f"{what}: {_shown(value)} is not a txid")
+    return value
+
+
+def outpoint(value: Any, what: str) -> str:
+    """An output as `txid:vout`, in the one way to write it."""
+    found, _, vout = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if not _VOUT.fullmatch(vout) or int(vout) >= 2**32:
+        raise Unreadable(f"{what}: {_shown(value)} is not an outpoint")
+    return f"{txid(found, what)}:{vout}"
+
+
+def script(value: Any, what: str) -> str:
+    """A script in lower-case hex."""
+    if not isinstance(value, str) or not _SCRIPT.fullmatch(value):
+        raise Unreadable(f"{what}: {_shown(value)} is not a script in hex")
+    return value
+
+
+def height(value: Any, what: str) -> int:
+    """A block's height."""
+    number = whole(value, what)
+    if number >= _MOST_HEIGHT:
+        raise Unreadable(f"{what}: {number} is no height")
+    return number
 
 
 def table(value: Any, what: str) -> Mapping[str, Any]:

@@ -28,6 +28,7 @@ GATEWAY, SIGNER, STRANGER = 61101, 61102, 61109
 PROGRAMS = {
     "simulator": (REST, 0o027),
     "signer": (SIGNER, 0o077),
+    "facts": (GATEWAY, 0o077),
     "gateway": (GATEWAY, 0o077),
     "manager": (REST, 0o027),
     "server": (REST, 0o027),
@@ -150,6 +151,7 @@ def house() -> House:
         text,
         **{
             "#BIDKEEPER_SATFLOW_API_KEY_FILE": "BIDKEEPER_SATFLOW_API_KEY_FILE",
+            "CLIENTS=bidkeeper-signer": f"CLIENTS={SIGNER}",
             "CLIENTS=bidkeeper": f"CLIENTS={REST}",
             "=/": f"={root}/",
             "WHITELIST=": "WHITELIST=*",

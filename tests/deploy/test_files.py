@@ -36,7 +36,7 @@ def test_the_service_runs_the_programs_of_up_in_the_same_way() -> None:
 def test_signer_and_gateway_have_users_of_their_own() -> None:
     users = {name: options["user"] for name, options in programs(DEPLOY / "supervisord.conf").items()}
     assert users.pop("program:signer") == "bidkeeper-signer"
-    assert users.pop("program:gateway") == "bidkeeper-gateway"
+    assert users.pop("program:gateway") == users.pop("program:facts") == "bidkeeper-gateway"
     assert set(users.values()) == {"bidkeeper"}
 
 

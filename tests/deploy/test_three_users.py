@@ -73,6 +73,7 @@ def test_tasks_trade_with_three_users(running: House) -> None:
 
 SIGNER_SOCKET = "/var/lib/bidkeeper-signer/run/signer.sock"
 GATEWAY_SOCKET = "/var/lib/bidkeeper-gateway/run/gateway.sock"
+FACTS_SOCKET = "/var/lib/bidkeeper-gateway/run/facts.sock"
 
 
 def test_the_signer_answers_the_rest_only(running: House) -> None:
@@ -89,8 +90,15 @@ def test_the_gateway_answers_the_rest_only(running: House) -> None:
     assert "Permission denied" in ask(STRANGER, ASK_GATEWAY, running, GATEWAY_SOCKET, groups=[])
 
 
+def test_facts_answer_the_signer_only(running: House) -> None:
+    assert ask(SIGNER, ASK_GATEWAY, running, FACTS_SOCKET) == "ready"
+    for user in (REST, STRANGER):
+        assert_closed(ask(user, ASK_GATEWAY, running, FACTS_SOCKET))
+    assert "Permission denied" in ask(STRANGER, ASK_GATEWAY, running, FACTS_SOCKET, groups=[])
+
+
 def test_sockets_are_open_to_the_group_and_nobody_else(running: House) -> None:
-    for socket in (SIGNER_SOCKET, GATEWAY_SOCKET):
+    for socket in (SIGNER_SOCKET, GATEWAY_SOCKET, FACTS_SOCKET):
         assert stat.S_IMODE(running.path(socket).stat().st_mode) == 0o660
         assert running.path(socket).stat().st_gid == GROUP
     assert stat.S_IMODE(running.path("/var/lib/bidkeeper/run/manager.sock").stat().st_mode) == 0o600
@@ -112,7 +120,9 @@ def test_nobody_puts_another_directory_in_the_place_of_the_keys(running: House, 
     assert attempt(user, "make", running, "/var/lib/bidkeeper-signer") == "denied"
 
 
-@pytest.mark.parametrize(("user", "socket"), [(REST, SIGNER_SOCKET), (GATEWAY, SIGNER_SOCKET), (REST, GATEWAY_SOCKET)])
+@pytest.mark.parametrize(
+    ("user", "socket"), [(REST, SIGNER_SOCKET), (GATEWAY, SIGNER_SOCKET), (REST, GATEWAY_SOCKET), (REST, FACTS_SOCKET)]
+)
 def test_nobody_puts_a_socket_in_the_place_of_anothers(running: House, user: int, socket: str) -> None:
     assert attempt(user, "move", running, socket) == "denied"
 

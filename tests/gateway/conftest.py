@@ -17,6 +17,7 @@ import pytest
 from core.local_server import bind
 from core.settings import Settings
 from gateway.app import Gateway
+from gateway.process import Program
 from markets.base import BidOrder
 from markets.client import MarketClient
 from tests.gateway.fake_venue import FakeVenue
@@ -54,9 +55,15 @@ class Bench:
         self._server = self.venue.start()
         base = f"http://127.0.0.1:{self.venue.port}"
         settings = Settings(data_dir=self._directory, satflow_url=base, unisat_url=base, mempool_url=base)
+        if self._changed.pop("with_ord", False):
+            settings = dataclasses.replace(settings, ord_url=base)
         self.settings = dataclasses.replace(settings, **self._changed)
-        self.gateway = Gateway(self.settings, lambda task: self.least.get(task, 0))
+        self.gateway = self.make()
         self._gateway_server = self.gateway.listen(bind(self.settings.gateway_socket, self.gateway.allowed_uids))
+
+    def make(self) -> Program:
+        """The program that is tested."""
+        return Gateway(self.settings, lambda task: self.least.get(task, 0))
 
     def run(self, work: Callable[..., Any], *args: Any) -> Any:
         """Runs `work` on the gateway's loop and returns what it returns."""
@@ -108,8 +115,8 @@ def make_bench() -> Iterator[Callable[..., Bench]]:
     made: list[Bench] = []
     with tempfile.TemporaryDirectory(prefix="gw") as directory:
 
-        def make(**settings: Any) -> Bench:
-            made.append(Bench(Path(directory), **settings))
+        def make(kind: type[Bench] = Bench, **settings: Any) -> Bench:
+            made.append(kind(Path(directory), **settings))
             return made[-1]
 
         yield make

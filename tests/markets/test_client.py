@@ -31,6 +31,7 @@ from markets.base import (
     to_wire,
 )
 from markets.client import MarketClient
+from markets.listings import ListingAsk, ListingOrder
 
 ORDER = BidOrder(5, Decimal("1.50"), "s", "runes", "p", "k", "r", 7, 8, "c2ln", "2", None)
 
@@ -90,6 +91,15 @@ def _place(client: MarketClient) -> None:
     client.place(ORDER, task=1, token=2, deadline_ms=3)
 
 
+def _list(client: MarketClient) -> None:
+    ask = ListingAsk(5, "i0", "v", "r", "ab" * 32, None)
+    client.list_item(ListingOrder(ask, "p", "u", ("s",), "a", "k"), task=1, token=2, deadline_ms=3)
+
+
+def _delist(client: MarketClient) -> bool:
+    return client.delist("v", ["i0"], "c2ln", task=1, token=2, deadline_ms=3)
+
+
 def test_one_connection_serves_many_questions(scripted: Any) -> None:
     client, peer = scripted([_ok("a"), _ok("b")])
     assert (client.challenge("w"), client.challenge("w")) == ("a", "b")
@@ -102,6 +112,35 @@ def test_a_place_carries_its_right_and_its_decimals_as_text(scripted: Any) -> No
     (request,) = peer.requests
     assert (request["task"], request["token"], request["deadline_ms"]) == (1, 2, 3)
     assert request["args"]["order"][1] == "1.50"
+
+
+def test_a_listing_and_its_end_carry_their_right(scripted: Any) -> None:
+    client, peer = scripted([_ok(None), _ok(True)])
+    _list(client)
+    assert _delist(client) is True
+    listed, delisted = peer.requests
+    assert listed["args"]["order"] == [[5, "i0", "v", "r", "ab" * 32, None], "p", "u", ["s"], "a", "k"]
+    assert delisted["args"] == {"wallet": "v", "inscription_ids": ["i0"], "signature": "c2ln"}
+    for request in peer.requests:
+        assert (request["task"], request["token"], request["deadline_ms"]) == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("ask", "strange"),
+    [
+        (lambda client: client.outpoint("a:0", 0), {"outpoint": "a:0"}),
+        (lambda client: client.outpoint("a:0", 0), []),
+        (lambda client: client.whereabouts("i0", 0), {"inscription_id": "i0", "more": 1}),
+        (lambda client: client.own_listings("v", 0), [[["too", "short"]], 1]),
+        (lambda client: client.draft_listing(ListingAsk(5, "i0", "v", "r", "k", None)), ["p"]),
+    ],
+)
+def test_a_strange_answer_about_listings_is_none(
+    scripted: Any, ask: Callable[[MarketClient], object], strange: Any
+) -> None:
+    client, _ = scripted([_ok(strange)])
+    with pytest.raises(Unavailable):
+        ask(client)
 
 
 def test_a_connection_closed_meanwhile_is_opened_anew(scripted: Any) -> None:
@@ -145,13 +184,16 @@ def test_a_place_that_was_handed_over_is_never_sent_again(scripted: Any) -> None
         b"X" * 20_000,
     ],
 )
-def test_an_answer_that_is_none_fails_a_read_and_leaves_a_place_unknown(scripted: Any, answer: bytes) -> None:
+@pytest.mark.parametrize("write", [_place, _list, _delist])
+def test_an_answer_that_is_none_fails_a_read_and_leaves_a_write_unknown(
+    scripted: Any, answer: bytes, write: Callable[[MarketClient], object]
+) -> None:
     client, _ = scripted([answer], [answer])
     with pytest.raises(Unavailable):
         client.fees(0)
     client.close()
     with pytest.raises(Unknown):
-        _place(client)
+        write(client)
 
 
 def test_without_a_gateway_nothing_was_sent(tmp_path: Path) -> None:
@@ -174,7 +216,7 @@ def test_a_silent_gateway_is_given_up(tmp_path: Path) -> None:
 
 def test_what_the_gateway_would_not_take_is_not_sent(tmp_path: Path) -> None:
     with pytest.raises(Refused):
-        MarketClient(tmp_path / "nobody.sock").floors(["x" * 70_000], "ordinals", 0)
+        MarketClient(tmp_path / "nobody.sock").floors(["x" * 300_000], "ordinals", 0)
 
 
 @pytest.mark.parametrize(

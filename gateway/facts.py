@@ -1,0 +1,51 @@
+"""The gateway once more, without any marketplace: what the signer asks about outputs before it signs a listing.
+
+It is a process of its own so that the signer's word on what it signs depends on nothing that talks to a marketplace.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from core.settings import Settings
+from gateway.adapters import Adapters
+from gateway.chain_facts import ChainFacts
+from gateway.process import Program, now_ms, serve
+from gateway.snapshots import Snapshots
+from gateway.verbs import FactsVerbs
+from markets.mempool import Mempool
+from markets.ord import Ord
+from markets.satflow import Market
+from markets.unisat_index import UnisatIndex
+
+
+class Facts(Program):
+    """The parts of one facts process, wired together."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings, settings.facts_clients)
+        facts = ChainFacts(sources(settings), self.venues, Snapshots(time.monotonic, now_ms))
+        self.verbs = FactsVerbs(market(settings), facts, (self.venues.mempool, self.venues.ord, self.venues.unisat))
+
+
+def sources(settings: Settings) -> Adapters:
+    """The sources of facts that `settings` name."""
+    mempool, ord_url = settings.venue_url("mempool"), settings.venue_url("ord")
+    # The practice market speaks UniSat's market, not its index: only one that was named is asked for facts.
+    unisat = settings.unisat_url
+    return Adapters(
+        mempool=Mempool(mempool) if mempool else None,
+        ord=Ord(ord_url) if ord_url else None,
+        unisat_index=UnisatIndex(unisat, settings.unisat_api_key) if unisat else None,
+    )
+
+
+def market(settings: Settings) -> Market:
+    """The market's name, as adapters know it."""
+    return "simulator" if settings.market == "simulator" else "satflow"
+
+
+def run(settings: Settings, *, ready: Callable[[], object] = lambda: None) -> None:
+    """Serves until SIGTERM or SIGINT, then ends within a second. Call it in the main thread."""
+    serve(lambda: Facts(settings), settings.facts_socket, ready=ready)

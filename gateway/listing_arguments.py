@@ -1,0 +1,68 @@
+"""Reads what a request says of listings and outputs, as `gateway/arguments.py` does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gateway.arguments import bad, identifier, identifiers, matching, slug, word
+from markets import codec
+from markets.listings import LONGEST_PSBT, MOST_SECURE, ListingAsk, ListingOrder
+from markets.wire import MAX_SATS, Unreadable
+from markets.wire import outpoint as read_outpoint
+
+_KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_PSBT = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}", re.ASCII)
+
+
+def outpoint(value: Any) -> str:
+    """An output as `txid:vout`."""
+    try:
+        return read_outpoint(value, "outpoint")
+    except Unreadable as error:
+        raise bad(str(error)) from error
+
+
+def inscriptions(value: Any) -> list[str]:
+    """Up to 100 ids of inscriptions."""
+    return identifiers(value, "inscription_ids")
+
+
+def ask(value: Any) -> ListingAsk:
+    """What is to be listed, each of whose fields is what its name says."""
+    try:
+        given = codec.listing_ask(value)
+    except codec.MALFORMED as error:
+        raise bad("ask is not a listing's") from error
+    return _checked(given)
+
+
+def listing_order(value: Any) -> ListingOrder:
+    """A signed listing."""
+    try:
+        given = codec.listing_order(value)
+    except codec.MALFORMED as error:
+        raise bad("order is not a listing order") from error
+    _checked(given.ask)
+    if len(given.signed_secure) > MOST_SECURE:
+        raise bad("order: too many PSBTs")
+    for psbt in (given.signed_psbt, given.unsigned_psbt, *given.signed_secure):
+        matching(_PSBT, psbt, "PSBT")
+        if len(psbt) > LONGEST_PSBT:
+            raise bad(f"a PSBT is longer than {LONGEST_PSBT} characters")
+    word(given.payment, "payment")
+    word(given.payment_pubkey, "payment_pubkey")
+    return given
+
+
+def _checked(given: ListingAsk) -> ListingAsk:
+    price = given.price
+    if isinstance(price, bool) or not isinstance(price, int) or not 0 < price <= MAX_SATS:
+        raise bad("ask: price must be a whole number of sats above 0")
+    identifier(given.inscription_id, "inscription_id")
+    word(given.owner, "owner")
+    word(given.receive, "receive")
+    matching(_KEY, given.tap_internal_key, "tap_internal_key")
+    if given.slug is not None:
+        slug(given.slug)
+    return given

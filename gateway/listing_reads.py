@@ -1,0 +1,56 @@
+"""What the gateway reads of listings: what a vault has listed, and what a venue wants signed for a new one."""
+
+from __future__ import annotations
+
+from gateway.budget import Priority
+from gateway.packed import text
+from gateway.pages import Pages
+from gateway.snapshots import Flight, Snapshots
+from gateway.venue import Venue
+from markets.base import Unavailable
+from markets.listings import ListingAsk, OwnListings
+from markets.satflow import Satflow
+
+MOST_PAGES = 20
+
+
+class ListingReads:
+    """Each returns JSON text and raises VenueError leaves."""
+
+    def __init__(self, satflow: Satflow, venue: Venue, snapshots: Snapshots) -> None:
+        self._satflow = satflow
+        self._venue = venue
+        self._snapshots = snapshots
+
+    async def own(self, wallet: str, max_age_s: float) -> str:
+        """All of them or none: a part of them would look as if the others were gone."""
+
+        async def fetch(flight: Flight) -> str:
+            source = Pages(
+                self._venue,
+                "own_listings",
+                "own_listings",
+                lambda cursor: self._satflow.own_listings(wallet, cursor),
+                0,
+                MOST_PAGES,
+                Priority.OWN_BIDS,
+            )
+            listings, following = await source.fetch(flight)
+            if following is not None:
+                raise Unavailable(f"more listings than {MOST_PAGES} pages hold")
+            found = {listing.inscription_id: listing for listing in listings}
+            return text(OwnListings(tuple(found.values()), flight.taken_ms))
+
+        return await self._snapshots.get(own_listings_key(wallet), max_age_s, fetch)
+
+    async def draft(self, ask: ListingAsk) -> str:
+        """Never shared: it is for this one listing. It goes with a write, so it has a write's priority."""
+        return text(
+            await self._venue.read(
+                "draft_listing", "draft_listing", Priority.PLACE, lambda: self._satflow.draft_listing(ask), lambda: None
+            )
+        )
+
+
+def own_listings_key(wallet: str) -> tuple[str, str]:
+    return ("own_listings", wallet)

@@ -1,0 +1,92 @@
+"""How many calls of one key a month has had, in a small file: a crash makes the count too high, never too low.
+
+The file is ahead of the truth: it says what will have been used before the next writing of it. A clean end writes the
+exact number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from core.errors import BidkeeperError
+from gateway.quota_pace import Use, end_of, month_of
+
+log = logging.getLogger(__name__)
+BLOCK = 20  # calls for one writing of the file: as many too many are counted after a crash, at most
+
+
+class QuotaCount:
+    """The count of one venue's key, of which the file keeps a hash: another key begins anew. Safe in any thread."""
+
+    def __init__(self, path: Path, venue: str, key: str, now_ms: Callable[[], int], block: int = BLOCK) -> None:
+        """Raises BidkeeperError when the file is there and cannot be read."""
+        self._path = path
+        self._of = f"{venue} {hashlib.sha256(key.encode()).hexdigest()[:16]}"
+        self._now_ms = now_ms
+        self._block = block
+        self._lock = threading.Lock()
+        self._month, self._since_ms, self._used = month_of(now_ms()), now_ms(), 0
+        self._written = 0
+        self._load()
+
+    def count(self) -> None:
+        """One call is about to be sent. When the file cannot be written, that is logged and the call goes out."""
+        with self._lock:
+            self._turn_month()
+            self._used += 1
+            if self._used > self._written:
+                self._written = self._used + self._block - 1
+                self._write(self._written)
+
+    def use(self, limit: int) -> Use:
+        """The month so far."""
+        with self._lock:
+            self._turn_month()
+            return Use(limit, self._used, self._since_ms, end_of(self._month))
+
+    def close(self) -> None:
+        """Writes the exact number, if there is one to write."""
+        with self._lock:
+            if self._written > self._used:
+                self._written = self._used
+                self._write(self._used)
+
+    def _turn_month(self) -> None:
+        now_ms = self._now_ms()
+        month = month_of(now_ms)
+        # A clock that was set back does not bring back last month's quota.
+        if month > self._month:
+            self._month, self._since_ms, self._used, self._written = month, now_ms, 0, 0
+
+    def _load(self) -> None:
+        try:
+            kept = json.loads(self._path.read_text())
+            if kept["of"] == self._of and kept["month"] >= self._month:
+                self._month, self._since_ms, self._used = str(kept["month"]), int(kept["since_ms"]), int(kept["used"])
+                end_of(self._month)
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, TypeError, LookupError) as error:
+            raise BidkeeperError(
+                f"{self._path} cannot be read ({type(error).__name__}); without it the month's count begins anew"
+            ) from error
+        self._written = self._used
+
+    def _write(self, used: int) -> None:
+        kept = {"of": self._of, "month": self._month, "since_ms": self._since_ms, "used": used}
+        beside = self._path.with_suffix(".new")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with beside.open("w") as file:
+                json.dump(kept, file)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self._path)
+        except OSError as error:
+            log.error("failed to write %s (%s): a crash now would forget calls", self._path, error.strerror)

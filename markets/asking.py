@@ -1,0 +1,76 @@
+"""One request to the gateway and its answer, and what it means when there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from core.unix_http import NoAnswer, NotSent, UnixHttp
+from markets import codec
+from markets.base import Refused, Unavailable, Unknown, VenueError, from_wire
+
+MAX_REQUEST = 256 * 1024  # bytes; the gateway closes the connection on more
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Scarcity:
+    """What is done so that the month's quota lasts: reads may be `stretch_s` old, and of a ladder only the top `rungs`
+    get new bids (None = all).
+    """
+
+    stretch_s: int = 0
+    rungs: int | None = None
+
+
+AMPLE = Scarcity()
+
+
+class Asking:
+    """Asks the gateway at `socket_path`; a subclass has the verbs. `scarcity` is what the last good answer said."""
+
+    scarcity = AMPLE
+
+    def __init__(self, socket_path: Path, timeout_s: float = 30.0) -> None:
+        self._http = UnixHttp(socket_path, timeout_s)
+
+    def close(self) -> None:
+        """Closes the kept connection; the next call opens one."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self, verb: str, args: dict[str, Any], max_age_s: float | None, unpack: Callable[[Any], Value]) -> Value:
+        request: dict[str, Any] = {"verb": verb, "args": args}
+        if max_age_s is not None:
+            request["max_age_s"] = max_age_s
+        return self._ask(request, unpack, write=False)
+
+    def _ask(self, request: dict[str, Any], unpack: Callable[[Any], Value], *, write: bool) -> Value:
+        lost: type[VenueError] = Unknown if write else Unavailable
+        asked = json.dumps(request).encode()
+        if len(asked) > MAX_REQUEST:
+            raise Refused("bad_request", "too much is asked at once")
+        try:
+            body = self._http.post(asked, repeatable=not write)
+        except NotSent as error:
+            raise Unavailable(f"failed to ask the gateway: {error}") from error
+        except NoAnswer as error:
+            raise lost(f"failed to hear from the gateway: {error}") from error
+        try:
+            answer = json.loads(body)
+            if "ok" in answer:
+                value = unpack(answer["ok"])
+                self.scarcity = Scarcity(**answer["quota"]) if "quota" in answer else AMPLE
+                return value
+            refused = from_wire(answer["error"])
+        except codec.MALFORMED as error:
+            raise lost(f"failed to understand the gateway: {error}") from error
+        raise refused

@@ -1,0 +1,65 @@
+"""Facts of the chain and its indexes, told by sources that no marketplace has a hand in.
+
+They cross a socket as JSON objects with the names of these fields, so that a reader needs none of our code. In
+OutpointFacts None means not known, or doubtful because two sources differ; it never means no.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where an inscription is by the newest block that the index has seen; `value` in sats of the whole output.
+
+    `outpoint` (txid:vout) is None for one that is on no output (unbound or lost), `address` None for a script
+    without an address.
+    """
+
+    inscription_id: str
+    outpoint: str | None
+    address: str | None
+    value: int | None
+    taken_ms: int
+
+
+class Spending(NamedTuple):
+    """Whether an output is spent, in a block or not, and by which transaction."""
+
+    is_spent: bool
+    txid: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What one index says of an output; None is what it does not say. `height` is the last block it has taken in."""
+
+    value: int | None
+    script: str | None
+    is_confirmed: bool | None
+    is_spent: bool | None
+    inscriptions: tuple[str, ...] | None
+    runes: tuple[str, ...] | None
+    height: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutpointFacts:
+    """What is known of one output. `value` in sats, `script` (hex); `spent_by` is the txid of what spends it.
+
+    `inscriptions` are ids, `runes` spaced names, all that it holds. `tip_height` is the chain's, `index_height` the
+    last block that `inscriptions` and `runes` take into account; a spend is seen in the mempool already.
+    """
+
+    outpoint: str
+    value: int | None
+    script: str | None
+    is_unspent: bool | None
+    is_confirmed: bool | None
+    inscriptions: tuple[str, ...] | None
+    runes: tuple[str, ...] | None
+    tip_height: int | None
+    index_height: int | None
+    spent_by: str | None

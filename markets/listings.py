@@ -1,0 +1,79 @@
+"""Listings as they cross the gateway's socket: what stands at the venue, what is to be signed, what is submitted.
+
+Prices are sats, PSBTs base64. The errors that come with them are in `markets/base.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LONGEST_PSBT = 64 * 1024  # characters of one PSBT in base64
+MOST_SECURE = 8  # PSBTs beside the plain one
+
+
+@dataclass(frozen=True, slots=True)
+class OwnListing:
+    """One live listing of a vault: `listing_id` is the inscription's id where the venue tells none.
+
+    `owner` is the address that holds the inscription; `slug` None where the venue knows no collection of it.
+    """
+
+    listing_id: str
+    inscription_id: str
+    slug: str | None
+    price: int
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnListings:
+    """All live listings of an address, complete, as of `taken_ms` (epoch milliseconds, when the read began)."""
+
+    listings: tuple[OwnListing, ...]
+    taken_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListingAsk:
+    """What a listing is to be: `owner` (a taproot address) holds the inscription, `receive` is paid.
+
+    `tap_internal_key` is the owner's x-only internal key, 64 hex digits.
+    """
+
+    price: int
+    inscription_id: str
+    owner: str
+    receive: str
+    tap_internal_key: str
+    slug: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SecureDraft:
+    """A PSBT whose inputs at `indices` the venue wants signed with ALL|ANYONECANPAY."""
+
+    psbt: str
+    indices: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListingDraft:
+    """What the venue wants signed: `psbt` at its input 0 with SINGLE|ANYONECANPAY, and each of `secure`.
+
+    Written by the venue: nothing in it is true until it was checked against the intent.
+    """
+
+    psbt: str
+    secure: tuple[SecureDraft, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListingOrder:
+    """One signed listing, ready to be submitted; `payment` (address, public key in hex) is the user's paying pair."""
+
+    ask: ListingAsk
+    signed_psbt: str
+    unsigned_psbt: str
+    signed_secure: tuple[str, ...]
+    payment: str
+    payment_pubkey: str

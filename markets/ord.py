@@ -1,0 +1,138 @@
+"""An `ord` server's JSON API: what lies on which output, by its index. Each method is exactly one HTTP request.
+
+Shapes are those of ord 0.21 to 0.27 (`src/api.rs`); what older ones answer is unreadable or not trusted. The index
+knows confirmed blocks only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from markets.base import Unavailable
+from markets.facts import Indexed, Whereabouts
+from markets.http import Http, segment
+from markets.wire import (
+    Unreadable,
+    address,
+    flag,
+    height,
+    identifier,
+    outpoint,
+    rows,
+    sats,
+    script,
+    table,
+    text,
+    whole,
+)
+
+_NOWHERE = "0" * 64  # the txid that stands for no output
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """What the index holds, and the last block it has taken in; None = it has none yet, or cannot be trusted."""
+
+    height: int | None
+    has_inscriptions: bool
+    has_runes: bool
+
+
+class Ord:
+    """The server's operations; `base` is the origin before `/output/...`. Reads only.
+
+    Raise Unavailable, RateLimited and Refused leaves.
+    """
+
+    def __init__(self, base: str) -> None:
+        self._http = Http(base, {})
+
+    def status(self) -> IndexState:
+        """What the index holds."""
+        answer = self._http.read("/status")
+        return _read(lambda: _state(table(answer, "status")))
+
+    def output(self, wanted: str, state: IndexState) -> Indexed:
+        """What lies on an output (txid:vout). Ask for `state` first: the answer takes at least its block into account.
+
+        An empty list says nothing when the index does not hold such things, or not this output.
+        """
+        answer = self._http.read(f"/output/{wanted}", missing=f"output {wanted} not found")
+        return _read(lambda: _output(table(answer, "output"), wanted, state))
+
+    def inscription(self, inscription_id: str, taken_ms: int) -> Whereabouts:
+        """Where an inscription is. NotFound for one that the index does not know (yet)."""
+        missing = f"inscription {inscription_id} not found"
+        answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=missing)
+        return _read(lambda: _inscription(table(answer, "inscription"), inscription_id, taken_ms))
+
+
+def _state(status: Mapping[str, Any]) -> IndexState:
+    if (chain := status.get("chain", "mainnet")) != "mainnet":
+        raise Unreadable(f"the index is of another chain: {str(chain)[:20]!r}")
+    known = status.get("height")
+    has_inscriptions = flag(status.get("inscription_index", False), "inscription_index")
+    has_runes = flag(status.get("rune_index", False), "rune_index")
+    is_broken = flag(status.get("unrecoverably_reorged", False), "unrecoverably_reorged")
+    return IndexState(None if known is None or is_broken else height(known, "height"), has_inscriptions, has_runes)
+
+
+def _output(found: Mapping[str, Any], wanted: str, state: IndexState) -> Indexed:
+    if found.get("outpoint") != wanted:
+        raise Unreadable("the answer is about another output")
+    is_indexed = flag(found.get("indexed"), "indexed") and state.height is not None
+    inscriptions, runes = found.get("inscriptions"), found.get("runes")
+    return Indexed(
+        value=sats(found.get("value"), "value"),
+        script=_script(found.get("script_pubkey")),
+        is_confirmed=whole(found.get("confirmations"), "confirmations") > 0,
+        is_spent=flag(found.get("spent"), "spent"),
+        inscriptions=_ids(inscriptions) if is_indexed and state.has_inscriptions and inscriptions is not None else None,
+        runes=_runes(runes) if is_indexed and state.has_runes and runes is not None else None,
+        height=state.height,
+    )
+
+
+def _script(value: Any) -> str | None:
+    # Its docs show opcodes in words, its source writes hex; words are no second opinion on the bytes.
+    told = text(value, "script_pubkey", longest=20_000)
+    return None if told.startswith("OP_") else script(told, "script_pubkey")
+
+
+def _ids(value: Any) -> tuple[str, ...]:
+    return tuple(sorted(identifier(each, "inscription on an output") for each in rows(value, "inscriptions")))
+
+
+def _runes(value: Any) -> tuple[str, ...]:
+    piles = table(value, "runes")
+    for pile in piles.values():
+        whole(table(pile, "pile").get("amount"), "amount")
+    return tuple(sorted(text(name, "rune") for name in piles))
+
+
+def _inscription(found: Mapping[str, Any], wanted: str, taken_ms: int) -> Whereabouts:
+    if found.get("id") != wanted:
+        raise Unreadable("the answer is about another inscription")
+    output, _, offset = text(found.get("satpoint"), "satpoint").rpartition(":")
+    whole(offset, "offset")
+    place = outpoint(output, "satpoint")
+    if place.startswith(_NOWHERE):
+        return Whereabouts(wanted, None, None, None, taken_ms)
+    holder, value = found.get("address"), found.get("value")
+    return Whereabouts(
+        inscription_id=wanted,
+        outpoint=place,
+        address=None if holder is None else address(holder, "address"),
+        value=None if value is None else sats(value, "value"),
+        taken_ms=taken_ms,
+    )
+
+
+def _read(understand: Callable[[], Value]) -> Value:
+    try:
+        return understand()
+    except Unreadable as error:
+        raise Unavailable(f"failed to understand ord: {error}") from error

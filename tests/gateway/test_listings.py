@@ -1,0 +1,279 @@
+"""Listings through the socket: what is shared, what is fenced, and in which order things are sent."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from markets.base import NotSupported, Refused, Unavailable, Unknown, VenueError
+from markets.listings import LONGEST_PSBT, ListingOrder, OwnListing, SecureDraft
+from tests.gateway.conftest import Bench, eventually, soon
+from tests.gateway.fake_venue import CUT, Call
+from tests.gateway.listing_examples import ASK, INSCRIPTION, ORDER, PSBT, VAULT
+
+CONTENTS, INTENT, LIST, CANCEL = "/address/wallet-contents", "/intent/sell", "/list", "/cancel"
+TAKEN = {"success": True, "data": {"listings": [{"price": 900_000, "inscriptionId": INSCRIPTION, "status": "active"}]}}
+GONE = {"success": True, "data": {"success": True, "successCount": 1, "failedCount": 0}}
+
+
+def _entry(inscription: str = INSCRIPTION) -> dict[str, Any]:
+    return {
+        "collection": {"id": "goosinals"},
+        "token": {"inscription_id": inscription},
+        "listing": {"price": 900_000, "secureListing": True},
+    }
+
+
+def _page(entries: list[Any], following: int | None = None) -> dict[str, Any]:
+    return {"success": True, "data": {"results": {"ordinals": entries}, "nextCursor": following}}
+
+
+@pytest.fixture
+def venue(bench: Bench) -> Bench:
+    bench.venue.answers |= {
+        CONTENTS: _page([_entry()]),
+        INTENT: {
+            "data": {
+                "seller": {
+                    "unsignedListingPSBTBase64": PSBT,
+                    "secureListingPSBTs": [{"base64": PSBT, "indicesToSign": [0]}],
+                }
+            }
+        },
+        LIST: TAKEN,
+        CANCEL: GONE,
+    }
+    return bench
+
+
+def _list(bench: Bench, order: ListingOrder = ORDER, *, task: int = 1, token: int = 1, within_s: float = 10) -> None:
+    bench.client().list_item(order, task=task, token=token, deadline_ms=soon(within_s))
+
+
+def _delist(bench: Bench, *ids: str, task: int = 1, token: int = 1) -> bool:
+    return bench.client().delist(VAULT, ids or [INSCRIPTION], "AkcwRA==", task=task, token=token, deadline_ms=soon())
+
+
+def _draft(bench: Bench) -> None:
+    bench.client().draft_listing(ASK)
+
+
+def test_own_listings_are_read_once_for_all_who_ask(venue: Bench) -> None:
+    first = venue.client().own_listings(VAULT, 30)
+    assert first.listings == (OwnListing(INSCRIPTION, INSCRIPTION, "goosinals", 900_000, VAULT),)
+    assert venue.client().own_listings(VAULT, 30) == first
+    assert len(venue.venue.of(CONTENTS)) == 1
+
+
+def test_own_listings_asked_at_the_same_time_are_one_call(venue: Bench) -> None:
+    venue.venue.closed_gates.add(CONTENTS)
+    with ThreadPoolExecutor(3) as threads:
+        asked = [threads.submit(venue.client().own_listings, VAULT, 30) for _ in range(3)]
+        eventually(lambda: bool(venue.venue.of(CONTENTS)))
+        venue.venue.closed_gates.clear()
+        assert len({each.result(10) for each in asked}) == 1
+    assert len(venue.venue.of(CONTENTS)) == 1
+
+
+def test_own_listings_are_all_pages_or_none(venue: Bench) -> None:
+    def page(call: Call) -> Any:
+        at = int(call.query["cursor"])
+        return _page([_entry(f"{at:064x}i0")], at + 100 if at < 200 else None)
+
+    venue.venue.answers[CONTENTS] = page
+    assert len(venue.client().own_listings(VAULT, 0).listings) == 3
+    venue.venue.answers[CONTENTS] = lambda call: CUT if call.query["cursor"] == "200" else page(call)
+    with pytest.raises(Unavailable):
+        venue.client().own_listings(VAULT, 0)
+
+
+def test_pages_without_end_are_no_answer(venue: Bench) -> None:
+    venue.run(setattr, venue.gateway.venues.satflow.budget, "_tokens", 100.0)
+    venue.run(setattr, venue.gateway.venues.satflow.budget, "_burst", 100)
+    venue.venue.answers[CONTENTS] = lambda call: _page([_entry()], int(call.query["cursor"]) + 100)
+    with pytest.raises(Unavailable, match="more listings"):
+        venue.client().own_listings(VAULT, 0)
+
+
+@pytest.mark.parametrize("write", [_list, _delist])
+def test_after_a_write_nothing_older_is_told(venue: Bench, write: Callable[[Bench], Any]) -> None:
+    client = venue.client()
+    client.own_listings(VAULT, 30)
+    client.wallet_contents(VAULT, 30)
+    write(venue)
+    client.own_listings(VAULT, 30)
+    client.wallet_contents(VAULT, 30)
+    assert len(venue.venue.of(CONTENTS)) == 4
+
+
+def test_a_draft_is_never_shared_and_changes_nothing(venue: Bench) -> None:
+    for _ in range(2):
+        draft = venue.client().draft_listing(ASK)
+        assert (draft.psbt, draft.secure) == (PSBT, (SecureDraft(PSBT, (0,)),))
+    assert len(venue.venue.of(INTENT)) == 2
+    venue.venue.answers[INTENT] = CUT
+    with pytest.raises(Unavailable):
+        venue.client().draft_listing(ASK)
+
+
+def test_a_listing_is_sent_once(venue: Bench) -> None:
+    _list(venue)
+    (call,) = venue.venue.calls
+    assert (call.path, call.key) == (LIST, "simulator")
+    assert call.body["listings"][0]["price"] == 900_000
+    assert (call.body["signedListingPSBT"], call.body["signedSecureListingPSBTs"]) == (PSBT, [PSBT])
+
+
+def test_the_largest_listing_fits_through_the_socket(venue: Bench) -> None:
+    psbt = "A" * LONGEST_PSBT
+    _list(venue, dataclasses.replace(ORDER, signed_psbt=psbt, unsigned_psbt=psbt, signed_secure=(psbt,)))
+    assert venue.venue.calls[0].body["signedSecureListingPSBTs"] == [psbt]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        dataclasses.replace(ORDER, signed_psbt="A" * (LONGEST_PSBT + 4)),
+        dataclasses.replace(ORDER, unsigned_psbt=""),
+        dataclasses.replace(ORDER, signed_secure=(PSBT,) * 9),
+        dataclasses.replace(ORDER, signed_secure=("no base64",)),
+        dataclasses.replace(ORDER, signed_secure=("A" * LONGEST_PSBT,) * 5),
+        dataclasses.replace(ORDER, payment="bc1q/../"),
+        dataclasses.replace(ORDER, payment_pubkey=""),
+        *(
+            dataclasses.replace(ORDER, ask=dataclasses.replace(ASK, **changed))
+            for changed in (
+                {"price": 0},
+                {"price": -1},
+                {"price": True},
+                {"price": 9e5},
+                {"price": "900000"},
+                {"price": 22 * 10**14},
+                {"inscription_id": "a b"},
+                {"owner": ""},
+                {"receive": None},
+                {"tap_internal_key": "cd" * 33},
+                {"tap_internal_key": "CD" * 32},
+                {"slug": "a,b"},
+            )
+        ),
+    ],
+)
+def test_a_listing_that_is_not_as_agreed_is_not_sent(venue: Bench, order: ListingOrder) -> None:
+    with pytest.raises(Refused) as raised:
+        _list(venue, order)
+    assert raised.value.code == "bad_request"
+    assert venue.venue.calls == []
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "error"),
+    [
+        (400, {"error": "invalid psbt"}, Refused),
+        (200, {"success": True, "data": {"listings": []}}, Unknown),
+        (200, b"not json", Unknown),
+        (500, {"error": "no"}, Unknown),
+        (200, CUT, Unknown),
+    ],
+)
+def test_what_an_answer_to_a_list_means(venue: Bench, status: int, answer: Any, error: type[VenueError]) -> None:
+    venue.venue.statuses[LIST], venue.venue.answers[LIST] = status, answer
+    with pytest.raises(VenueError) as raised:
+        _list(venue)
+    assert type(raised.value) is error
+    assert len(venue.venue.calls) == 1
+
+
+@pytest.mark.parametrize("write", [_list, _delist])
+def test_a_write_below_the_fence_is_not_sent(venue: Bench, write: Callable[..., Any]) -> None:
+    venue.client().fence(1, 2)
+    with pytest.raises(Refused) as raised:
+        write(venue, token=1)
+    assert raised.value.code == "stale_token"
+    write(venue, token=2)
+    assert len(venue.venue.calls) == 1
+
+
+def test_a_queued_listing_is_dropped_by_a_fence(venue: Bench) -> None:
+    venue.pause(5)
+    with ThreadPoolExecutor(1) as threads:
+        listing = threads.submit(_list, venue)
+        eventually(lambda: venue.waiting() == 1)
+        venue.client().fence(1, 2)
+        with pytest.raises(Refused, match="newer worker"):
+            listing.result(10)
+    assert venue.venue.calls == []
+
+
+def test_a_listing_past_its_deadline_is_not_sent(venue: Bench) -> None:
+    with pytest.raises(Unavailable):
+        _list(venue, within_s=-1)
+    assert venue.venue.calls == []
+
+
+def test_a_delist_goes_before_a_read_of_own_listings_before_a_list(venue: Bench) -> None:
+    venue.pause(0.5)
+    with ThreadPoolExecutor(4) as threads:
+        for ask in (
+            lambda: venue.client().wallet_contents("bc1pother", 0),
+            lambda: _list(venue),
+            lambda: venue.client().own_listings(VAULT, 0),
+            lambda: _delist(venue),
+        ):
+            waiting = venue.waiting()
+            threads.submit(ask)
+            eventually(lambda waiting=waiting: venue.waiting() == waiting + 1)
+    paths = [(call.path, call.query.get("listedOnly")) for call in venue.venue.calls]
+    assert paths == [(CANCEL, None), (CONTENTS, "true"), (LIST, None), (CONTENTS, None)]
+
+
+def test_each_delisting_is_a_call_and_all_must_go(venue: Bench) -> None:
+    other = "cd" * 32 + "i1"
+    assert _delist(venue, INSCRIPTION, other) is True
+    assert [call.body["inscriptionId"] for call in venue.venue.of(CANCEL)] == [INSCRIPTION, other]
+    failed = {"success": True, "data": {"success": True, "successCount": 0, "failedCount": 1}}
+    venue.venue.answers[CANCEL] = lambda call: failed if call.body["inscriptionId"] == INSCRIPTION else GONE
+    assert _delist(venue, INSCRIPTION, other) is False
+    assert len(venue.venue.of(CANCEL)) == 4
+
+
+def test_a_delisting_whose_answer_is_lost_is_unknown_and_ends_it(venue: Bench) -> None:
+    venue.venue.answers[CANCEL] = CUT
+    with pytest.raises(Unknown):
+        _delist(venue, INSCRIPTION, "cd" * 32 + "i1")
+    assert len(venue.venue.calls) == 1
+
+
+@pytest.mark.parametrize(("write", "error"), [(_list, Unknown), (_delist, Unknown), (_draft, Unavailable)])
+def test_after_a_fault_of_ours_nobody_knows_whether_a_write_was_sent(
+    venue: Bench, monkeypatch: pytest.MonkeyPatch, write: Callable[[Bench], Any], error: type[VenueError]
+) -> None:
+    async def fails(*_: object) -> None:
+        raise RuntimeError("ours")
+
+    for name in ("_list_item", "_delist", "_draft_listing"):
+        monkeypatch.setitem(venue.gateway.verbs._table, name.removeprefix("_"), fails)
+    with pytest.raises(VenueError) as raised:
+        write(venue)
+    assert type(raised.value) is error
+
+
+def test_without_a_market_there_are_no_listings(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(market="satflow", satflow_url=None)
+    for ask in (lambda: bench.client().own_listings(VAULT, 0), lambda: bench.client().draft_listing(ASK)):
+        with pytest.raises(NotSupported):
+            ask()
+
+
+def test_a_listing_is_in_no_log(venue: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    _list(venue)
+    _delist(venue)
+    assert PSBT not in caplog.text
+    assert "AkcwRA==" not in caplog.text
+    assert json.loads(next(r.message for r in caplog.records if r.name == "gateway.calls"))["operation"] == "list_item"

@@ -1,0 +1,223 @@
+"""A month's calls: counted on disk, made to last, and what that means for reads, bids and cancels."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from core.errors import BidkeeperError
+from gateway.budget import Priority
+from gateway.quota import Quota
+from gateway.quota_count import BLOCK, QuotaCount
+from gateway.quota_pace import LONGEST_STRETCH_S, Use, end_of, month_of, pressure, rungs, stretch_s
+from gateway.scarcity import Scarcity
+from markets.base import RateLimited, Refused
+
+DAY_MS = 86_400_000
+NOVEMBER = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp()) * 1000
+DECEMBER = int(datetime(2026, 12, 1, tzinfo=UTC).timestamp()) * 1000
+
+
+@dataclass
+class Clock:
+    ms: int = NOVEMBER
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "quota.json"
+
+
+def counted(path: Path, clock: Clock, *, key: str = "key", calls: int = 0) -> QuotaCount:
+    count = QuotaCount(path, "satflow", key, clock)
+    for _ in range(calls):
+        count.count()
+    return count
+
+
+def used(count: QuotaCount) -> int:
+    return count.use(1_000).used
+
+
+def quota(path: Path, clock: Clock, used: int, limit: int = 1_000) -> Quota:
+    return Quota(limit, counted(path, clock, calls=used), clock)
+
+
+class TestTheCount:
+    def test_survives_a_clean_end_exactly(self, path: Path, clock: Clock) -> None:
+        counted(path, clock, calls=37).close()
+        assert used(counted(path, clock)) == 37
+
+    def test_is_never_too_low_after_a_crash(self, path: Path, clock: Clock) -> None:
+        for calls in (1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7):
+            path.unlink(missing_ok=True)
+            counted(path, clock, calls=calls)
+            assert calls <= used(counted(path, clock)) < calls + BLOCK
+
+    def test_crash_after_crash_it_counts_on(self, path: Path, clock: Clock) -> None:
+        before = 0
+        for _ in range(5):
+            now = used(counted(path, clock, calls=3))
+            assert now >= before + 3
+            before = now
+
+    def test_begins_anew_with_the_month_in_utc(self, path: Path, clock: Clock) -> None:
+        clock.ms = DECEMBER - 1
+        count = counted(path, clock, calls=5)
+        assert used(count) == 5
+        clock.ms = DECEMBER
+        assert used(count) == 0
+        count.count()
+        count.close()
+        assert used(counted(path, clock)) == 1
+        assert count.use(1_000).end_ms == end_of("2026-12")
+
+    def test_a_month_that_ended_while_nobody_counted_is_over(self, path: Path, clock: Clock) -> None:
+        counted(path, clock, calls=5).close()
+        clock.ms = DECEMBER + DAY_MS
+        assert used(counted(path, clock)) == 0
+
+    def test_a_clock_that_is_set_back_gives_no_second_quota(self, path: Path, clock: Clock) -> None:
+        clock.ms = DECEMBER
+        count = counted(path, clock, calls=5)
+        clock.ms = NOVEMBER
+        assert used(count) == 5
+        count.close()
+        assert used(counted(path, clock)) == 5
+
+    def test_belongs_to_one_key_and_does_not_hold_it(self, path: Path, clock: Clock) -> None:
+        counted(path, clock, key="very-secret", calls=5).close()
+        assert "very-secret" not in path.read_text()
+        assert used(counted(path, clock, key="another")) == 0
+        assert used(counted(path, clock, key="very-secret")) == 5
+
+    @pytest.mark.parametrize("text", ["", "[]", "{", '{"of": "x"'])
+    def test_a_file_that_cannot_be_read_is_no_empty_one(self, path: Path, clock: Clock, text: str) -> None:
+        path.write_text(text)
+        with pytest.raises(BidkeeperError, match="begins anew"):
+            counted(path, clock)
+
+    def test_a_file_that_cannot_be_written_stops_no_call(
+        self, path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        path.with_suffix(".new").mkdir()
+        assert used(counted(path, clock, calls=3)) == 3
+        assert "a crash now would forget calls" in caplog.text
+
+
+class TestThePace:
+    @pytest.mark.parametrize(
+        ("month", "end"), [("2026-11", DECEMBER), ("2026-12", DECEMBER + 31 * DAY_MS), ("2026-10", NOVEMBER)]
+    )
+    def test_months_end_where_the_next_one_begins(self, month: str, end: int) -> None:
+        assert end_of(month) == end
+        assert (month_of(end - 1), month_of(end) > month) == (month, True)
+
+    def test_what_is_done_grows_with_what_use_is_ahead(self) -> None:
+        halfway = NOVEMBER + 15 * DAY_MS
+        table = [
+            (pressure(Use(100_000, used, NOVEMBER, DECEMBER), halfway), used)
+            for used in (0, 42_500, 47_400, 48_000, 50_000, 50_600, 51_500, 52_400, 52_600, 100_000)
+        ]
+        done = [(round(stretch_s(at)), rungs(at)) for at, _ in table]
+        assert done == [
+            (0, None),
+            (0, None),
+            (0, None),
+            (11, None),
+            (270, None),
+            (600, 26),
+            (600, 5),
+            (600, 1),
+            (600, 0),
+            (600, 0),
+        ]
+
+    def test_the_pace_counts_from_the_first_call(self) -> None:
+        begun = DECEMBER - DAY_MS
+        assert pressure(Use(100_000, 4_000, begun, DECEMBER), begun) < 0
+        assert pressure(Use(100_000, 50_000, begun, DECEMBER), begun + DAY_MS // 2) > 0
+        assert pressure(Use(100_000, 50_000, NOVEMBER, DECEMBER), DECEMBER) < 0
+
+
+class TestWhatIsRefused:
+    def test_cancels_never(self, path: Path, clock: Clock) -> None:
+        spent = quota(path, clock, 1_000)
+        spent.permit(Priority.CANCEL)
+        for priority in (Priority.OWN_BIDS, Priority.PLACE, Priority.REST):
+            with pytest.raises(RateLimited, match="used up"):
+                spent.permit(priority)
+
+    def test_other_reads_before_own_bids(self, path: Path, clock: Clock) -> None:
+        nearly = quota(path, clock, 985)
+        nearly.permit(Priority.OWN_BIDS)
+        with pytest.raises(RateLimited):
+            nearly.permit(Priority.REST)
+
+    def test_the_lowest_rungs_first(self, path: Path, clock: Clock) -> None:
+        allowed = []
+        for ahead in range(80, 102, 2):
+            path.unlink(missing_ok=True)
+            short = quota(path, clock, ahead)
+            allowed.append(0)
+            for rung in range(40):
+                try:
+                    short.permit_place(rung)
+                except Refused as error:
+                    assert error.code == "quota"
+                    break
+                allowed[-1] += 1
+        assert allowed == sorted(allowed, reverse=True)
+        assert (allowed[0], allowed[-1]) == (32, 0) and 1 in allowed
+
+    def test_nothing_on_a_busy_first_day(self, path: Path, clock: Clock) -> None:
+        early = quota(path, clock, 50)
+        early.permit_place(99)
+        assert (early.stretch_s(), Scarcity(early).remark()) == (0, "")
+
+
+class TestReads:
+    def test_get_older_but_not_where_age_matters(self, path: Path, clock: Clock) -> None:
+        short = Scarcity(quota(path, clock, 100))
+
+        def age(verb: str, max_age_s: float) -> object:
+            return short.stretched({"verb": verb, "args": {}, "max_age_s": max_age_s})["max_age_s"]
+
+        assert (age("asks", 15), age("own_bids", 15), age("floors", 10)) == (600, 600, 600)
+        assert age("traits", 3_600) == 3_600
+        assert age("own_bids", 0) == 0  # what was just written is looked for
+        assert age("own_bids", 2) == 600
+        assert (age("asks", 3), age("bids", 3)) == (8, 8)  # a bid is signed on it
+        assert (age("fees", 60), age("balance", 60), age("rune_asks", 15)) == (60, 60, 15)  # not of this key
+
+    def test_what_is_not_as_agreed_is_refused_as_ever(self, path: Path, clock: Clock) -> None:
+        with pytest.raises(Refused):
+            Scarcity(quota(path, clock, 100)).stretched({"verb": "asks", "args": {}, "max_age_s": "old"})
+
+    def test_every_answer_says_so(self, path: Path, clock: Clock) -> None:
+        remark = Scarcity(quota(path, clock, 94)).remark()
+        assert json.loads('{"ok":1' + remark + "}") == {"ok": 1, "quota": {"stretch_s": LONGEST_STRETCH_S, "rungs": 2}}
+
+
+def test_the_status_projects_the_month(path: Path, clock: Clock) -> None:
+    count = quota(path, clock, 0, 100_000)
+    clock.ms += 60 * 60_000  # an hour in
+    for _ in range(60):
+        count.count()
+        count.note()
+        clock.ms += 60_000
+    status = count.status()
+    assert (status["limit"], status["used"], status["left"]) == (100_000, 60, 99_940)
+    assert 42_000 < status["projected"] < 44_500  # one a minute makes 43,200 in thirty days

@@ -1,0 +1,170 @@
+"""A whole month of a hundred tasks on a clock that the test moves: the quota is never passed, and what gives way when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gateway.budget import Priority
+from gateway.quota import Quota
+from gateway.quota_count import QuotaCount
+from gateway.quota_pace import LONGEST_STRETCH_S, end_of
+from gateway.scarcity import Scarcity
+from markets.base import Refused, VenueError
+
+LIMIT = 100_000
+BEGIN = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp()) * 1000
+END = end_of("2026-11")
+LOOP_S = 30
+BID_S = 16 * 60 - 90  # how long a bid of the default expiry stands until it is renewed
+SLUGS = 5
+
+
+@dataclass
+class Month:
+    """What tasks ask of the gateway, cycle after cycle; `ladders` are the rungs of the tasks that bid."""
+
+    quota: Quota
+    ladders: list[int]
+    now_ms: int = BEGIN
+    read_at: dict[str, float] = field(default_factory=dict)
+    due_at: dict[tuple[int, int], float] = field(default_factory=dict)
+    used: int = 0
+    first: dict[str, int] = field(default_factory=dict)  # when something happened first
+    placed: dict[int, int] = field(default_factory=dict)
+    cancelled: int = 0
+    refused: set[int] = field(default_factory=set)
+
+    def cycle(self) -> None:
+        for slug in range(SLUGS):
+            self._read("asks", f"asks {slug}", LOOP_S / 2)
+            self._read("bids", f"bids {slug}", LOOP_S / 2)
+        self._read("own_bids", "own_bids", LOOP_S / 2)
+        for task, rungs in enumerate(self.ladders):
+            self._renew(task, rungs)
+
+    def _renew(self, task: int, rungs: int) -> None:
+        """As a worker: what may not be placed is not cancelled; the others go together, and are placed on a new book."""
+        allowed = self.quota.rungs()
+        due = [
+            rung
+            for rung in range(rungs)
+            if self.due_at.get((task, rung), 0) <= self.now_ms and (allowed is None or rung < allowed)
+        ]
+        if allowed is not None and allowed < rungs:
+            self.first.setdefault("refused", self.now_ms)
+            self.refused.update(range(allowed, rungs))
+        if not due:
+            return
+        slug = task % SLUGS
+        self._call(Priority.CANCEL, 2)
+        self.cancelled += 1
+        self._read("own_bids", "own_bids", 0)
+        self._read("asks", f"asks {slug}", 3)
+        self._read("bids", f"bids {slug}", 3)
+        for rung in due:
+            try:
+                self.quota.permit_place(rung)
+                self._call(Priority.PLACE)
+            except Refused:
+                self.refused.add(rung)
+                return
+            self.placed[rung] = self.placed.get(rung, 0) + 1
+            self.due_at[task, rung] = self.now_ms + BID_S * 1000
+            self.read_at.pop("own_bids", None)
+
+    def _read(self, verb: str, key: str, max_age_s: float) -> None:
+        age_s = Scarcity(self.quota).stretched({"verb": verb, "max_age_s": max_age_s})["max_age_s"]
+        if age_s > LOOP_S and max_age_s >= LOOP_S / 2:
+            self.first.setdefault("stretched", self.now_ms)
+        if age_s >= LONGEST_STRETCH_S:
+            self.first.setdefault("stretched fully", self.now_ms)
+        if key in self.read_at and self.now_ms - self.read_at[key] < age_s * 1000:
+            return
+        try:
+            self._call(Priority.OWN_BIDS if verb == "own_bids" else Priority.REST)
+        except VenueError:
+            return
+        self.read_at[key] = self.now_ms
+
+    def _call(self, priority: Priority, calls: int = 1) -> None:
+        for _ in range(calls):
+            self.quota.permit(priority)
+            self.quota.count()
+            self.used += 1
+            assert self.used <= LIMIT, self.now_ms
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Month]:
+    month = Month.__new__(Month)
+    count = QuotaCount(tmp_path / "quota.json", "satflow", "key", lambda: getattr(month, "now_ms", BEGIN), 1_000)
+    month.__init__(Quota(LIMIT, count, lambda: month.now_ms), [])  # type: ignore[misc]
+    yield month
+    count.close()
+
+
+def play(month: Month, until_ms: int = END) -> Month:
+    while month.now_ms < until_ms:
+        month.cycle()
+        month.now_ms += LOOP_S * 1000
+    return month
+
+
+def test_a_hundred_tasks_of_which_thirty_bid_once(begin: Month) -> None:
+    begin.ladders = [1] * 30 + [0] * 70
+
+    month = play(begin)
+
+    assert 85_000 < month.used <= LIMIT
+    assert month.cancelled > 0
+    assert BEGIN < month.first["stretched"] < month.first["stretched fully"] <= month.first["refused"]
+    assert month.refused == {0}
+
+
+def test_thirty_bids_in_ladders_lose_the_lowest_rungs_first(begin: Month) -> None:
+    begin.ladders = [10] * 3 + [0] * 97
+
+    month = play(begin)
+
+    assert 85_000 < month.used <= LIMIT
+    assert BEGIN < month.first["stretched"] < month.first["stretched fully"] <= month.first["refused"]
+    placed = [month.placed.get(rung, 0) for rung in range(10)]
+    assert placed == sorted(placed, reverse=True)
+    assert 0 in [rung for rung in range(10) if rung not in month.refused]  # the top ones never wait ...
+    assert placed[0] >= 3 * (END - BEGIN) // 1000 // (BID_S + LOOP_S)
+    assert 9 in month.refused and placed[9] < placed[0] / 2  # ... and the lowest do
+
+
+def test_reads_alone_are_stretched_and_refuse_nobody(begin: Month) -> None:
+    begin.ladders = [1] * 3 + [0] * 97
+
+    month = play(begin)
+
+    assert "stretched" in month.first and "refused" not in month.first
+    assert 85_000 < month.used <= LIMIT
+
+
+def test_what_fits_is_left_alone(begin: Month) -> None:
+    begin.ladders = [2]
+    quiet = play(begin, BEGIN + 3_600_000)
+
+    assert quiet.first == {}
+    assert quiet.placed == {0: 5, 1: 5}
+
+
+def test_a_storm_of_cancels_at_the_end_passes(begin: Month) -> None:
+    begin.ladders = [10] * 10
+    month = play(begin)
+    left = LIMIT - month.used
+    month.now_ms = END - 1_000
+
+    for _ in range(left):
+        month._call(Priority.CANCEL)
+
+    assert left >= 3_000
+    month.quota.permit(Priority.CANCEL)

@@ -1,0 +1,227 @@
+"""Transactions from mempool and esplora servers, and UniSat's index: documented shapes and hostile ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import responses
+
+from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable, VenueError
+from markets.facts import Spending
+from markets.mempool import Mempool
+from markets.unisat_index import UnisatIndex
+
+MEMPOOL, UNISAT = "https://mempool.example", "https://open-api.unisat.io"
+TXID, SPENDER = "ab" * 32, "cd" * 32
+OUTPOINT = f"{TXID}:3"
+INSCRIPTION = "ef" * 32 + "i0"
+TX = f"{MEMPOOL}/api/tx/{TXID}"
+UTXO = {
+    "txid": TXID,
+    "vout": 3,
+    "satoshi": 546,
+    "scriptType": "5120",
+    "scriptPk": "5120" + "11" * 32,
+    "codeType": 9,
+    "address": "bc1pvault",
+    "height": 864_000,
+    "idx": 1,
+    "inscriptions": [
+        {"inscriptionId": INSCRIPTION, "inscriptionNumber": 7, "isBRC20": False, "moved": True, "offset": 0}
+    ],
+    "isOpInRBF": False,
+    "isSpent": False,
+}
+RUNE = {"amount": "10000", "runeid": "840000:1", "rune": "AB", "spacedRune": "A•B", "symbol": "G", "divisibility": 0}
+
+
+@responses.activate
+def test_the_bytes_of_a_transaction() -> None:
+    responses.get(f"{TX}/hex", body="0200ff\n")
+    assert Mempool(MEMPOOL).transaction(TXID) == b"\x02\x00\xff"
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, "02zz"),
+        (200, "020"),
+        (200, "<html>"),
+        (200, "é"),
+        (200, "00" * 1_000_001),
+        (404, "<html>"),
+        (500, ""),
+    ],
+)
+def test_what_is_no_transaction(status: int, body: str) -> None:
+    responses.get(f"{TX}/hex", body=body, status=status)
+    with pytest.raises(Unavailable):
+        Mempool(MEMPOOL).transaction(TXID)
+
+
+@responses.activate
+@pytest.mark.parametrize("read", [Mempool.transaction, Mempool.is_confirmed])
+def test_an_unknown_transaction(read: Callable[[Mempool, str], object]) -> None:
+    for path in ("hex", "status"):
+        responses.get(f"{TX}/{path}", body="Transaction not found", status=404)
+    with pytest.raises(NotFound):
+        read(Mempool(MEMPOOL), TXID)
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("answer", "confirmed"),
+    [
+        ({"confirmed": False}, False),
+        ({"confirmed": True, "block_height": 864_000, "block_hash": "00" * 32, "block_time": 1_700_000_000}, True),
+    ],
+)
+def test_whether_a_transaction_is_confirmed(answer: Any, confirmed: bool) -> None:
+    responses.get(f"{TX}/status", json=answer)
+    assert Mempool(MEMPOOL).is_confirmed(TXID) is confirmed
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("answer", "spending"),
+    [
+        ({"spent": False}, Spending(False, None)),
+        ({"spent": False, "txid": None}, Spending(False, None)),
+        ({"spent": True, "txid": SPENDER, "vin": 0, "status": {"confirmed": False}}, Spending(True, SPENDER)),
+    ],
+)
+def test_what_spends_an_output(answer: Any, spending: Spending) -> None:
+    responses.get(f"{TX}/outspend/3", json=answer)
+    assert Mempool(MEMPOOL).spending(OUTPOINT) == spending
+
+
+@responses.activate
+def test_the_height_of_the_tip() -> None:
+    responses.get(f"{MEMPOOL}/api/blocks/tip/height", body="864351")
+    assert Mempool(MEMPOOL).tip_height() == 864_351
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("path", "read", "answer"),
+    [
+        (f"tx/{TXID}/status", lambda mempool: mempool.is_confirmed(TXID), {}),
+        (f"tx/{TXID}/status", lambda mempool: mempool.is_confirmed(TXID), {"confirmed": "true"}),
+        (f"tx/{TXID}/status", lambda mempool: mempool.is_confirmed(TXID), {"confirmed": 1}),
+        (f"tx/{TXID}/status", lambda mempool: mempool.is_confirmed(TXID), []),
+        (f"tx/{TXID}/outspend/3", lambda mempool: mempool.spending(OUTPOINT), {}),
+        (f"tx/{TXID}/outspend/3", lambda mempool: mempool.spending(OUTPOINT), {"spent": None}),
+        (f"tx/{TXID}/outspend/3", lambda mempool: mempool.spending(OUTPOINT), {"spent": 0}),
+        (f"tx/{TXID}/outspend/3", lambda mempool: mempool.spending(OUTPOINT), {"spent": True}),
+        (f"tx/{TXID}/outspend/3", lambda mempool: mempool.spending(OUTPOINT), {"spent": True, "txid": "ab"}),
+        (f"tx/{TXID}/outspend/3", lambda mempool: mempool.spending(OUTPOINT), {"spent": False, "txid": SPENDER}),
+        (f"tx/{TXID}/outspend/3", lambda mempool: mempool.spending(OUTPOINT), [{"spent": False}]),
+        ("blocks/tip/height", Mempool.tip_height, {"height": 5}),
+        ("blocks/tip/height", Mempool.tip_height, -1),
+        ("blocks/tip/height", Mempool.tip_height, 1.5),
+        ("blocks/tip/height", Mempool.tip_height, 10**9),
+        ("blocks/tip/height", Mempool.tip_height, True),
+    ],
+)
+def test_a_strange_answer_is_none(path: str, read: Callable[[Mempool], object], answer: Any) -> None:
+    responses.get(f"{MEMPOOL}/api/{path}", json=answer)
+    with pytest.raises(Unavailable):
+        read(Mempool(MEMPOOL))
+
+
+def _unisat(path: str, data: Any, code: int = 0, msg: str = "OK") -> None:
+    responses.get(f"{UNISAT}/v1/indexer/{path}", json={"code": code, "msg": msg, "data": data})
+
+
+@responses.activate
+def test_unisats_heights() -> None:
+    _unisat("blockchain/info", {"chain": "main", "blocks": 864_351, "headers": 864_351})
+    _unisat("runes/status", {"bestHeight": 864_350, "runes": 100})
+    unisat = UnisatIndex(UNISAT, "key")
+    assert (unisat.chain_height(), unisat.runes_height()) == (864_351, 864_350)
+    assert responses.calls[0].request.headers["Authorization"] == "Bearer key"
+
+
+@responses.activate
+def test_unisats_output_and_its_runes() -> None:
+    _unisat(f"utxo/{TXID}/3", UTXO)
+    _unisat(f"runes/utxo/{TXID}/3/balance", [RUNE])
+    unisat = UnisatIndex(UNISAT, None)
+    found = unisat.output(OUTPOINT)
+    assert (found.value, found.script, found.is_spent) == (546, "5120" + "11" * 32, False)
+    assert (found.inscriptions, found.runes, found.height) == ((INSCRIPTION,), None, None)
+    assert unisat.runes(OUTPOINT) == ("A•B",)
+
+
+@responses.activate
+@pytest.mark.parametrize("without", [{"inscriptions": None}, {}])
+def test_an_output_without_a_list_says_nothing_of_inscriptions(without: Any) -> None:
+    _unisat(f"utxo/{TXID}/3", {key: value for key, value in UTXO.items() if key != "inscriptions"} | without)
+    assert UnisatIndex(UNISAT, None).output(OUTPOINT).inscriptions is None
+
+
+@responses.activate
+def test_where_an_inscription_is_by_unisat() -> None:
+    _unisat(f"inscription/info/{INSCRIPTION}", {"inscriptionId": INSCRIPTION, "address": "bc1pvault", "utxo": UTXO})
+    found = UnisatIndex(UNISAT, None).inscription(INSCRIPTION, 7)
+    assert (found.outpoint, found.address, found.value, found.taken_ms) == (OUTPOINT, "bc1pvault", 546, 7)
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"txid": SPENDER},
+        {"vout": 4},
+        {"vout": "three"},
+        {"satoshi": -1},
+        {"satoshi": 1.5},
+        {"satoshi": 10**16},
+        {"scriptPk": "zz"},
+        {"isSpent": 0},
+        {"isSpent": None},
+        {"inscriptions": {}},
+        {"inscriptions": ["a"]},
+        {"inscriptions": [{"inscriptionId": None}]},
+    ],
+)
+def test_a_strange_output_of_unisat_is_none(changed: Any) -> None:
+    _unisat(f"utxo/{TXID}/3", UTXO | changed)
+    with pytest.raises(Unavailable):
+        UnisatIndex(UNISAT, None).output(OUTPOINT)
+
+
+@responses.activate
+@pytest.mark.parametrize("data", [None, {}, [7], [{**RUNE, "spacedRune": None}], [{**RUNE, "amount": "-1"}], "A"])
+def test_strange_runes_of_unisat_are_none(data: Any) -> None:
+    _unisat(f"runes/utxo/{TXID}/3/balance", data)
+    with pytest.raises(Unavailable):
+        UnisatIndex(UNISAT, None).runes(OUTPOINT)
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("code", "msg", "error"),
+    [
+        (-109, "inscription not found", NotFound),
+        (-154, "indexer timeout", Unavailable),
+        (-1, "Unauthorized", AuthFailed),
+        (-1, "no", Refused),
+    ],
+)
+def test_what_unisat_refuses(code: int, msg: str, error: type[VenueError]) -> None:
+    _unisat(f"inscription/info/{INSCRIPTION}", None, code, msg)
+    with pytest.raises(VenueError) as raised:
+        UnisatIndex(UNISAT, None).inscription(INSCRIPTION, 7)
+    assert type(raised.value) is error
+
+
+@responses.activate
+def test_unisats_limit() -> None:
+    responses.get(f"{UNISAT}/v1/indexer/blockchain/info", status=429, headers={"Retry-After": "3"})
+    with pytest.raises(RateLimited) as raised:
+        UnisatIndex(UNISAT, None).chain_height()
+    assert raised.value.retry_after_s == 3

@@ -1,0 +1,333 @@
+"""Satflow's listings: what a vault has listed, drafts, lists and cancels; documented, drifted and hostile shapes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+import responses
+
+from markets.base import AuthFailed, NotFound, PriceGrid, RateLimited, Refused, Unavailable, Unknown, VenueError
+from markets.listings import ListingAsk, ListingOrder, OwnListing, SecureDraft
+from markets.satflow import Satflow
+
+BASE = "https://api.satflow.com/v1"
+CONTENTS, INTENT, LIST, CANCEL = (
+    BASE + path for path in ("/address/wallet-contents", "/intent/sell", "/list", "/cancel")
+)
+OID = "65f0c0ffee65f0c0ffee65f0"
+INSCRIPTION = "ab" * 32 + "i0"
+VAULT, PAYOUT = "bc1pvault", "bc1qpayout"
+PSBT = "cHNidP8BAAoCAAAAAAAAAAAAAA=="
+ASK = ListingAsk(900_000, INSCRIPTION, VAULT, PAYOUT, "cd" * 32, "goosinals")
+ORDER = ListingOrder(ASK, PSBT, PSBT, (PSBT,), PAYOUT, "02" + "ef" * 32)
+LISTED = {
+    "collection": {"id": "goosinals", "name": "Goosinals"},
+    "token": {"name": "Goose 7", "inscription_id": INSCRIPTION, "inscription_number": 7, "content_type": "image/png"},
+    "listing": {"price": 900_000, "secureListing": True},
+    "market": None,
+}
+DRAFT = {
+    "unsignedListingPSBTBase64": PSBT,
+    "secureListingPSBTs": [{"base64": PSBT, "indicesToSign": [0, 2]}],
+}
+MADE = {"_id": OID, "price": 900_000, "inscriptionId": INSCRIPTION, "status": "active"}
+GONE = {"success": True, "summary": {"id": OID, "success": True}, "successCount": 1, "failedCount": 0}
+
+
+@pytest.fixture
+def satflow() -> Satflow:
+    return Satflow(BASE, "key", "satflow")
+
+
+def _contents(*entries: Any, **more: Any) -> None:
+    body = {"success": True, "data": {"results": {"ordinals": list(entries), "runes": []}, "nextCursor": None, **more}}
+    responses.get(CONTENTS, json=body)
+
+
+@responses.activate
+def test_own_listings_are_asked_and_read_as_documented(satflow: Satflow) -> None:
+    _contents(LISTED, nextCursor=100)
+    page = satflow.own_listings(VAULT, 0)
+    assert page.entries == (OwnListing(INSCRIPTION, INSCRIPTION, "goosinals", 900_000, VAULT),)
+    assert page.following == 100
+    assert responses.calls[0].request.params == {
+        "address": VAULT,
+        "itemType": "inscription",
+        "listedOnly": "true",
+        "cursor": "0",
+        "limit": "100",
+    }
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (
+            {"listing": {"price": "900000", "_id": {"$oid": OID}}},
+            OwnListing(OID, INSCRIPTION, "goosinals", 900_000, VAULT),
+        ),
+        (
+            {"listing": {"price": 1, "id": OID, "sellerOrdAddress": VAULT}},
+            OwnListing(OID, INSCRIPTION, "goosinals", 1, VAULT),
+        ),
+        ({"collection": None}, OwnListing(INSCRIPTION, INSCRIPTION, None, 900_000, VAULT)),
+    ],
+)
+def test_own_listings_in_other_shapes(satflow: Satflow, changed: Any, expected: OwnListing) -> None:
+    _contents({**LISTED, **changed})
+    assert satflow.own_listings(VAULT, 0).entries == (expected,)
+
+
+@responses.activate
+def test_what_is_not_listed_is_no_listing(satflow: Satflow) -> None:
+    _contents({**LISTED, "listing": None}, LISTED)
+    assert len(satflow.own_listings(VAULT, 0).entries) == 1
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"listing": {}},
+        {"listing": []},
+        {"listing": "yes"},
+        {"listing": {"price": 0}},
+        {"listing": {"price": 1.5}},
+        {"listing": {"price": True}},
+        {"listing": {"price": "9e5"}},
+        {"listing": {"price": -900_000}},
+        {"listing": {"price": 10**17}},
+        {"listing": {"price": 900_000, "sellerOrdAddress": "bc1panother"}},
+        {"listing": {"price": 900_000, "_id": 7}},
+        {"token": None},
+        {"token": {"inscription_id": "a b"}},
+        {"collection": {"id": "x" * 300}},
+    ],
+)
+def test_one_strange_listing_makes_all_unknown(satflow: Satflow, changed: Any) -> None:
+    _contents(LISTED, {**LISTED, **changed})
+    with pytest.raises(Unavailable):
+        satflow.own_listings(VAULT, 0)
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"success": False, "error": "no"},
+        {"success": True, "data": {}},
+        {"success": True, "data": {"results": {"runes": []}}},
+        {"success": True, "data": {"results": {"ordinals": {}}}},
+        {"success": True, "data": {"results": {"ordinals": []}, "nextCursor": "next"}},
+        [],
+    ],
+)
+def test_an_answer_without_a_list_is_not_an_empty_one(satflow: Satflow, body: Any) -> None:
+    responses.get(CONTENTS, json=body)
+    with pytest.raises(Unavailable):
+        satflow.own_listings(VAULT, 0)
+
+
+@responses.activate
+def test_a_body_of_two_megabytes_is_not_read_to_its_end(satflow: Satflow) -> None:
+    _contents(*[LISTED] * 10_000)
+    with pytest.raises(Unavailable, match="more than 2000000 bytes"):
+        satflow.own_listings(VAULT, 0)
+
+
+@responses.activate
+def test_a_draft_is_asked_and_read_as_documented(satflow: Satflow) -> None:
+    responses.post(INTENT, json={"success": True, "data": {"seller": DRAFT}})
+    draft = satflow.draft_listing(ASK)
+    assert (draft.psbt, draft.secure) == (PSBT, (SecureDraft(PSBT, (0, 2)),))
+    body = json.loads(responses.calls[0].request.body or "")
+    assert body == {
+        "price": 900_000,
+        "inscriptionId": INSCRIPTION,
+        "sellerOrdAddress": VAULT,
+        "sellerReceiveAddress": PAYOUT,
+        "tapInternalKey": "cd" * 32,
+        "collectionSlug": "goosinals",
+    }
+
+
+@responses.activate
+@pytest.mark.parametrize("secure", [None, []])
+def test_a_draft_may_have_no_secure_form(satflow: Satflow, secure: Any) -> None:
+    responses.post(INTENT, json={"data": {"seller": {**DRAFT, "secureListingPSBTs": secure}}})
+    assert satflow.draft_listing(dataclasses.replace(ASK, slug=None)).secure == ()
+    assert "collectionSlug" not in json.loads(responses.calls[0].request.body or "")
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"unsignedListingPSBTBase64": None},
+        {"unsignedListingPSBTBase64": ""},
+        {"unsignedListingPSBTBase64": "70736274ff"[:3]},
+        {"unsignedListingPSBTBase64": "not base64!"},
+        {"unsignedListingPSBTBase64": PSBT + "\n"},
+        {"unsignedListingPSBTBase64": "A" * (64 * 1024 + 4)},
+        {"unsignedListingPSBTBase64": [PSBT]},
+        {"secureListingPSBTs": PSBT},
+        {"secureListingPSBTs": {"base64": PSBT, "indicesToSign": [0]}},
+        {"secureListingPSBTs": [PSBT]},
+        {"secureListingPSBTs": [{"base64": PSBT}]},
+        {"secureListingPSBTs": [{"base64": PSBT, "indicesToSign": [-1]}]},
+        {"secureListingPSBTs": [{"base64": PSBT, "indicesToSign": [True]}]},
+        {"secureListingPSBTs": [{"base64": PSBT, "indicesToSign": [0.5]}]},
+        {"secureListingPSBTs": [{"base64": PSBT, "indicesToSign": 0}]},
+        {"secureListingPSBTs": [{"base64": PSBT, "indicesToSign": list(range(1001))}]},
+        {"secureListingPSBTs": [{"base64": PSBT, "indicesToSign": [0]}] * 9},
+    ],
+)
+def test_a_strange_draft_is_none(satflow: Satflow, changed: Any) -> None:
+    responses.post(INTENT, json={"success": True, "data": {"seller": {**DRAFT, **changed}}})
+    with pytest.raises(Unavailable):
+        satflow.draft_listing(ASK)
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "answer", ['{"data": {"seller": NaN}}', "[]", '"a"', "{}", '{"data": []}', "<html>", "{" * 5000]
+)
+def test_an_answer_that_is_no_draft_is_none(satflow: Satflow, answer: str) -> None:
+    responses.post(INTENT, body=answer)
+    with pytest.raises(Unavailable):
+        satflow.draft_listing(ASK)
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("status", "answer", "error"),
+    [
+        (400, {"error": "Price must be a multiple of 1000 sats"}, PriceGrid),
+        (400, {"error": "inscription is not yours"}, Refused),
+        (404, {"error": "no such inscription"}, NotFound),
+        (404, {}, Unavailable),
+        (401, {"error": "bad key"}, AuthFailed),
+        (429, {"error": "slow down"}, RateLimited),
+        (500, {"error": "no"}, Unavailable),
+        (302, {}, Unavailable),
+    ],
+)
+def test_a_refused_draft_says_why_and_is_never_unknown(
+    satflow: Satflow, status: int, answer: Any, error: type[VenueError]
+) -> None:
+    responses.post(INTENT, json=answer, status=status)
+    with pytest.raises(VenueError) as raised:
+        satflow.draft_listing(ASK)
+    assert type(raised.value) is error
+
+
+@responses.activate
+def test_a_listing_is_sent_as_documented(satflow: Satflow) -> None:
+    responses.post(LIST, json={"success": True, "data": {"listings": [MADE]}})
+    satflow.list_item(ORDER)
+    assert json.loads(responses.calls[0].request.body or "") == {
+        "listings": [
+            {
+                "price": 900_000,
+                "inscriptionId": INSCRIPTION,
+                "sellerOrdAddress": VAULT,
+                "sellerReceiveAddress": PAYOUT,
+                "tapInternalKey": "cd" * 32,
+                "sellerPaymentAddress": PAYOUT,
+                "sellerPaymentPublicKey": "02" + "ef" * 32,
+            }
+        ],
+        "signedListingPSBT": PSBT,
+        "unsignedListingPSBT": PSBT,
+        "signedSecureListingPSBTs": [PSBT],
+    }
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "data", [{}, {"txid": "ab"}, {"listings": None}, {"listings": [{"inscriptionId": "other"}, MADE]}]
+)
+def test_a_listing_is_taken_when_the_venue_says_so(satflow: Satflow, data: Any) -> None:
+    responses.post(LIST, json={"success": True, "data": data})
+    satflow.list_item(ORDER)
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"success": True, "data": {"listings": []}},
+        {"success": True, "data": {"listings": [{**MADE, "inscriptionId": "other"}]}},
+        {"success": True, "data": {"listings": [{**MADE, "price": 90_000}]}},
+        {"success": True, "data": {"listings": [{**MADE, "price": None}]}},
+        {"success": True, "data": {"listings": MADE}},
+        {"success": True, "data": {"listings": [7]}},
+        {"success": True, "data": 7},
+        {"success": True, "error": "but"},
+        {"success": 1},
+        {},
+        [],
+        7,
+    ],
+)
+def test_whether_a_listing_was_taken_is_unknown_when_the_answer_is_not_clear(satflow: Satflow, answer: Any) -> None:
+    responses.post(LIST, json=answer)
+    with pytest.raises(Unknown):
+        satflow.list_item(ORDER)
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("status", "answer", "error"),
+    [
+        (200, {"success": False, "error": "utxo is spent"}, Refused),
+        (400, {"error": "invalid psbt"}, Refused),
+        (422, {"error": "no"}, Refused),
+        (403, {"error": "bad signature"}, Refused),
+        (404, {"error": "no such inscription"}, NotFound),
+        (429, {"error": "slow down"}, RateLimited),
+        (500, {"error": "no"}, Unknown),
+        (502, {}, Unknown),
+        (307, {}, Unknown),
+        (204, {}, Unknown),
+    ],
+)
+def test_what_an_answer_to_a_list_means(satflow: Satflow, status: int, answer: Any, error: type[VenueError]) -> None:
+    responses.post(LIST, json=answer, status=status)
+    with pytest.raises(VenueError) as raised:
+        satflow.list_item(ORDER)
+    assert type(raised.value) is error
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("data", "gone"),
+    [
+        (GONE, True),
+        ({**GONE, "failedCount": 1}, False),
+        ({**GONE, "successCount": 0}, False),
+        ({**GONE, "success": False}, False),
+        ({"success": True}, True),
+    ],
+)
+def test_a_delist_goes_by_inscription_and_says_whether_it_went(satflow: Satflow, data: Any, gone: bool) -> None:
+    responses.post(CANCEL, json={"success": True, "data": data})
+    assert satflow.delist(VAULT, INSCRIPTION, "AkcwRA==") is gone
+    assert json.loads(responses.calls[0].request.body or "") == {
+        "makerAddress": VAULT,
+        "orderType": "ask",
+        "signature": "AkcwRA==",
+        "inscriptionId": INSCRIPTION,
+    }
+
+
+@responses.activate
+@pytest.mark.parametrize("data", [{}, {"failedCount": "none"}, [], {"successCount": True}])
+def test_a_delist_that_says_nothing_clear_is_unknown(satflow: Satflow, data: Any) -> None:
+    responses.post(CANCEL, json={"success": True, "data": data})
+    with pytest.raises(Unknown):
+        satflow.delist(VAULT, INSCRIPTION, "AkcwRA==")
