@@ -1,6 +1,6 @@
 """Whether bids may be placed at all: run, reduce (cancels only) or halt (cancel everything).
 
-Set for the installation, a user or a bidding task; the strictest holds. A row for each that was ever set, with who set
+Set for the installation, a user or a task; the strictest holds. A row for each that was ever set, with who set
 its state and when.
 """
 
@@ -12,7 +12,7 @@ from peewee import EXCLUDED, SQL, BigIntegerField, CharField, CompositeKey, Inte
 
 from models.base import Row, transaction
 from models.prepared import Prepared
-from models.tasks import BiddingTask
+from models.tasks import autolist_tasks, bidding_tasks
 
 RUN = "run"
 REDUCE = "reduce"
@@ -28,7 +28,7 @@ EVERYBODY = 0  # the subject of the global scope
 
 
 class Control(Row):
-    """One scope's state. `subject_id`: EVERYBODY, a user's or a bidding task's id; `by_user`: the id of who set it."""
+    """One scope's state. `subject_id`: EVERYBODY, a user's id or a task's number; `by_user`: the id of who set it."""
 
     scope = CharField(max_length=6)
     subject_id = IntegerField()
@@ -59,7 +59,7 @@ _ABOUT = Prepared(
 
 
 def effective(user_id: int, task_id: int) -> Effective:
-    """What holds for this bidding task of this user."""
+    """What holds for the task of this number, which is this user's."""
     found = [Effective(state, scope) for scope, state in _ABOUT.rows(user_id, task_id)]
     return max(found, key=_strictness, default=Effective(RUN, GLOBAL))
 
@@ -86,8 +86,8 @@ def put(scope: str, subject_id: int, state: str, by_user: int | None, now_ms: in
 
 
 def all_of(user_id: int) -> list[Control]:
-    """Every state that was set for all, for the user or for one of the user's bidding tasks, widest scope first."""
-    own_tasks = BiddingTask.select(BiddingTask.id).where(BiddingTask.user == user_id, BiddingTask.deleted_ms.is_null())
+    """Every state that was set for all, for the user or for one of the user's tasks, widest scope first."""
+    own_tasks = [task.number for task in (*bidding_tasks(user_id), *autolist_tasks(user_id))]
     about = (
         (Control.scope == GLOBAL)
         | ((Control.scope == USER) & (Control.subject_id == user_id))

@@ -6,13 +6,14 @@ from peewee import SQL, BigIntegerField, IntegerField, TextField
 
 from models.base import Row, primary_key, transaction
 from models.prepared import Prepared
-from models.tasks import BiddingTask
+from models.task_numbers import row_id
+from models.task_statements import statements
 
 KEPT = 200  # newest cycles of each task
 
 
 class Cycle(Row):
-    """One finished cycle; `detail` is JSON."""
+    """One finished cycle of the task with number `task_id`; `detail` is JSON."""
 
     id = primary_key()
     task_id = IntegerField(index=True)
@@ -26,17 +27,6 @@ class Cycle(Row):
 
 
 # Run at every cycle of every task.
-_SHOW = Prepared(
-    lambda: BiddingTask.update(
-        {
-            BiddingTask.cycles: SQL("cycles + 1"),
-            BiddingTask.memory: "",
-            BiddingTask.last_cycle_ms: 0,
-            BiddingTask.last_cycle_action: "",
-            BiddingTask.last_error: "",
-        }
-    ).where(BiddingTask.id == 0, BiddingTask.token == 0)
-)
 _WRITTEN = ("task_id", "time_ms", "action", "error", "detail")
 _INSERT = Prepared(lambda: Cycle.insert({getattr(Cycle, name): 0 for name in _WRITTEN}))
 _OLDEST_KEPT = Prepared(
@@ -48,9 +38,10 @@ _FORGET = Prepared(lambda: Cycle.delete().where(Cycle.task_id == 0, Cycle.id < 0
 def record_cycle(
     task_id: int, token: int, *, time_ms: int, action: str, error: str | None, detail: str, memory: str
 ) -> None:
-    """Writes the cycle and what the task shows of it. Nothing is written when another worker has taken over."""
+    """Writes the cycle and what the task of this number shows of it; nothing when another worker has taken over."""
     with transaction():
-        if _SHOW.run(memory, time_ms, action, error, task_id, token).rowcount != 1:
+        shown = statements(task_id).show_cycle.run(memory, time_ms, action, error, row_id(task_id), token)
+        if shown.rowcount != 1:
             return
         _INSERT.run(task_id, time_ms, action, error, detail)
         oldest_kept = _OLDEST_KEPT.row(task_id, KEPT - 1)

@@ -11,18 +11,14 @@ from peewee import SQL, fn
 
 from models.order_table import IS_FILLED, IS_OPEN, IS_REAL, Order
 from models.prepared import Prepared
-from models.tasks import BiddingTask
+from models.task_statements import BIDDING
 
 NEWEST = 10  # fills whose times are told
 
 WRITTEN = tuple(name for name in Order._meta.sorted_field_names if name != "id")
 _EARLIER, _NEXT = Order.alias(), Order.alias()
 
-TASK_ROW = Prepared(
-    lambda: BiddingTask.select(BiddingTask.desired, BiddingTask.deleted_ms, BiddingTask.token).where(
-        BiddingTask.id == 0
-    )
-)
+TASK_ROW = BIDDING.standing
 _TOTALS = fn.COALESCE(fn.SUM(Order.price_sats), SQL("0")), fn.COUNT(SQL("1"))
 OPEN_OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(Order.task_id == 0, Order.dry_run == 0, IS_OPEN))
 OPEN_OF_USER = Prepared(lambda: Order.select(*_TOTALS).where(Order.user_id == 0, Order.dry_run == 0, IS_OPEN))

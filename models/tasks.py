@@ -1,29 +1,60 @@
-"""Tasks: what a user wants kept right (`desired`, written by the API) and what runs (`observed`, by the manager)."""
+"""Tasks: what a user wants kept right (`desired`, written by the API) and what runs (`observed`, by the manager).
+
+Whoever runs tasks knows one of either kind by its number (models/task_numbers.py); the API knows it by its id.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from peewee import SQL, BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField, fn
+from peewee import SQL, fn
 
-from models.base import Row, primary_key, transaction
+from models.base import transaction
 from models.prepared import Prepared, instance
+from models.task_numbers import AUTOLIST_BASE, is_autolist, row_id
+from models.task_statements import AUTOLIST, BIDDING, BOTH, TaskStatements, statements
+from models.task_tables import MOVES, RUNNING, STOPPED, AutolistTask, BiddingTask, Task, is_running
 from models.users import User
 
-RUNNING = "running"
-STOPPED = "stopped"
-
-# Every legal move of `observed`; a move that is not here is an error of ours.
-MOVES = {
-    "stopped": {"starting"},
-    "starting": {"running", "stopping", "backoff", "crashed", "stopped"},
-    "running": {"stopping", "backoff", "crashed", "stopped"},
-    "stopping": {"stopped", "starting"},
-    "backoff": {"starting", "stopped", "crashed"},
-    "crashed": {"starting", "stopped"},
-}
+__all__ = [
+    "AUTOLIST_BASE",
+    "MOVES",
+    "RUNNING",
+    "STOPPED",
+    "AutolistTask",
+    "BiddingTask",
+    "Glance",
+    "Task",
+    "TaskExists",
+    "TaskLimitReached",
+    "autolist_task",
+    "autolist_tasks",
+    "bidding_task",
+    "bidding_tasks",
+    "change_autolist_task",
+    "change_bidding_task",
+    "count_bidding_tasks",
+    "count_by_observed",
+    "create_autolist_task",
+    "create_bidding_task",
+    "forget_workers",
+    "glances",
+    "is_running",
+    "least_token",
+    "mark_deleted",
+    "observe",
+    "raise_token",
+    "remove_tombstone",
+    "report_error",
+    "rows_of_interest",
+    "set_desired",
+    "set_error",
+    "stop_wanting",
+    "subject_of",
+    "under_token",
+    "with_owner",
+]
 
 
 class TaskExists(Exception):
@@ -38,84 +69,7 @@ class TaskLimitReached(Exception):
         self.max_tasks = max_tasks
 
 
-def is_running(desired: str, observed: str) -> bool:
-    """Wanted to run, and not given up on."""
-    return desired == RUNNING and observed != "crashed"
-
-
-class _Task(Row):
-    """What bidding and auto-list tasks have in common. `token` only grows: the newest worker has the highest."""
-
-    id = primary_key()
-    user = ForeignKeyField(User, on_delete="CASCADE")
-    user_id: int  # as peewee names the column itself, which asks nothing of the database
-    config = TextField()
-    revision = IntegerField(default=1)
-    desired = CharField(max_length=10, default=STOPPED)
-    observed = CharField(max_length=10, default=STOPPED)
-    token = BigIntegerField(default=0)
-    pid = IntegerField(null=True)
-    started_ms = BigIntegerField(null=True)
-    exit_status = CharField(max_length=100, null=True)
-    restarts = IntegerField(default=0)
-    cycles = BigIntegerField(default=0)
-    memory = TextField(default="{}")
-    last_cycle_ms = BigIntegerField(null=True)
-    last_cycle_action = TextField(null=True)
-    last_error = TextField(null=True)
-    created_ms = BigIntegerField()
-    deleted_ms = BigIntegerField(null=True)
-
-    @property
-    def is_running(self) -> bool:
-        """What the API says."""
-        return is_running(self.desired, self.observed)
-
-
-class BiddingTask(_Task):
-    """A ladder of bids on one collection or rune. A deleted one stays hidden until its orders are closed."""
-
-    type = CharField(max_length=10)
-    slug = CharField(max_length=200)
-    slug_key = CharField(max_length=200)
-
-    class Meta:
-        table_name = "bidding_tasks"
-
-
-BiddingTask.add_index(
-    BiddingTask.index(
-        BiddingTask.user,
-        BiddingTask.slug_key,
-        unique=True,
-        where=BiddingTask.deleted_ms.is_null(),
-        name="bidding_tasks_user_slug",
-    )
-)
-
-
-class AutolistTask(_Task):
-    """A listing of one inscription, kept at the configured price."""
-
-    inscription_id = CharField(max_length=80)
-    collection_id = CharField(max_length=200, null=True)
-
-    class Meta:
-        table_name = "autolist_tasks"
-
-
-AutolistTask.add_index(
-    AutolistTask.index(
-        AutolistTask.user,
-        AutolistTask.inscription_id,
-        unique=True,
-        where=AutolistTask.deleted_ms.is_null(),
-        name="autolist_tasks_user_inscription",
-    )
-)
-
-
-def _listed(model: type[_Task], user_id: int) -> list[Any]:
+def _listed(model: type[Task], user_id: int) -> list[Any]:
     query = model.select().where(model.user == user_id, model.deleted_ms.is_null())
     return list(query.order_by(model.id))
 
@@ -228,14 +182,15 @@ def create_autolist_task(
         )
 
 
-def change_autolist_task(task: AutolistTask, *, collection_id: str | None, config: str) -> None:
-    """Writes a new config."""
-    AutolistTask.update(collection_id=collection_id, config=config, revision=AutolistTask.revision + 1).where(
-        AutolistTask.id == task.id
-    ).execute()
+def change_autolist_task(task: AutolistTask, *, collection_id: str | None, config: str) -> int:
+    """Writes a new config and returns its revision."""
+    changed = AutolistTask.update(collection_id=collection_id, config=config, revision=AutolistTask.revision + 1)
+    with transaction():
+        changed.where(AutolistTask.id == task.id).execute()
+        return int(AutolistTask.select(AutolistTask.revision).where(AutolistTask.id == task.id).scalar())
 
 
-def set_desired(task: _Task, desired: str) -> None:
+def set_desired(task: Task, desired: str) -> None:
     """What the user wants; asking for a start also clears what the last worker left as an error."""
     changes: dict[str, object] = {"desired": desired}
     if desired == RUNNING:
@@ -244,154 +199,137 @@ def set_desired(task: _Task, desired: str) -> None:
     model.update(**changes).where(model.id == task.id).execute()
 
 
-def set_error(task: _Task, text: str | None) -> None:
+def set_error(task: Task, text: str | None) -> None:
     """What keeps the task from doing its job, in words for its owner; None when nothing does."""
     model = type(task)
     model.update(last_error=text).where(model.id == task.id).execute()
 
 
-def mark_deleted(task: _Task, now_ms: int) -> None:
+def mark_deleted(task: Task, now_ms: int) -> None:
     """Hides the task and stops wanting it; its row goes once its orders are closed (`remove_tombstone`)."""
     model = type(task)
     model.update(deleted_ms=now_ms, desired=STOPPED).where(model.id == task.id).execute()
 
 
-def remove_tombstone(task_id: int) -> None:
-    """Removes a deleted bidding task for good."""
-    BiddingTask.delete().where(BiddingTask.id == task_id, BiddingTask.deleted_ms.is_null(False)).execute()
+def remove_tombstone(number: int) -> None:
+    """Removes a deleted task for good."""
+    table = statements(number).table
+    table.delete().where(table.id == row_id(number), table.deleted_ms.is_null(False)).execute()
 
 
-def remove_autolist_task(task_id: int) -> None:
-    """Removes an auto-list task for good; no worker runs one yet, so nothing is owed."""
-    AutolistTask.delete().where(AutolistTask.id == task_id).execute()
-
-
-_TOKEN = Prepared(lambda: BiddingTask.select(BiddingTask.token).where(BiddingTask.id == 0))
-_RAISE_TOKEN = Prepared(lambda: BiddingTask.update({BiddingTask.token: SQL("token + 1")}).where(BiddingTask.id == 0))
-
-
-def raise_token(task_id: int) -> int:
+def raise_token(number: int) -> int:
     """The task's next token; whoever holds an older one has lost the right to act."""
+    of_table = statements(number)
     with transaction(durable=True):
-        _RAISE_TOKEN.run(task_id)
-        return int(_TOKEN.rows(task_id)[0][0])
+        of_table.raise_token.run(row_id(number))
+        return int(of_table.token.rows(row_id(number))[0][0])
 
 
-def least_token(task_id: int) -> int:
+def least_token(number: int) -> int:
     """The token below which nobody may act for the task; beyond all tokens when there is no such task."""
-    found = _TOKEN.row(task_id)
+    found = statements(number).token.row(row_id(number))
     return 2**62 if found is None else int(found[0])
 
 
-_SLUG = Prepared(lambda: BiddingTask.select(BiddingTask.slug).where(BiddingTask.id == 0))
-
-
-def slug_of(task_id: int) -> str | None:
-    """What the task is about; None when there is no such task."""
-    found = _SLUG.row(task_id)
+def subject_of(number: int) -> str | None:
+    """What the task is about (a slug or an inscription's id); None when there is no such task."""
+    found = statements(number).subject.row(row_id(number))
     return None if found is None else str(found[0])
 
 
-_WITH_OWNER = Prepared(lambda: _and_owner().where(BiddingTask.id == 0))
-_UNDER_TOKEN = Prepared(lambda: _and_owner().where(BiddingTask.id == 0, BiddingTask.token == 0))
-
-
-def _and_owner() -> Any:
-    return BiddingTask.select(BiddingTask, User).join(User)
-
-
-def _as_task(found: tuple[Any, ...] | None) -> BiddingTask | None:
-    """One row of `_and_owner`."""
-    if found is None:
-        return None
-    of_task = len(BiddingTask._meta.sorted_field_names)
-    task = instance(BiddingTask, found[:of_task])
-    task.user = instance(User, found[of_task:])
-    return task
-
-
-def under_token(task_id: int, token: int) -> BiddingTask | None:
+def under_token(number: int, token: int) -> Task | None:
     """The task with its user, as the worker with `token` may see it; None once it is gone or another's to act for."""
-    return _as_task(_UNDER_TOKEN.row(task_id, token))
+    of_table = statements(number)
+    return of_table.as_task(of_table.under_token.row(row_id(number), token))
 
 
-_OBSERVED = Prepared(lambda: BiddingTask.select(BiddingTask.observed).where(BiddingTask.id == 0))
-
-
-def observe(task_id: int, observed: str, **facts: object) -> None:
+def observe(number: int, observed: str, **facts: object) -> None:
     """Writes what the manager sees (`facts`: pid, started_ms, exit_status, restarts, last_error).
 
     Raises ValueError for a move that is not in MOVES.
     """
-    found = _OBSERVED.row(task_id)
+    of_table, task_id = statements(number), row_id(number)
+    found = of_table.observed.row(task_id)
     if found is None:
         return
     if observed != found[0] and observed not in MOVES[found[0]]:
-        raise ValueError(f"task {task_id} cannot go from {found[0]} to {observed}")
-    _observing(tuple(facts)).run(observed, *facts.values(), task_id)
-
-
-@cache
-def _observing(facts: tuple[str, ...]) -> Prepared:
-    columns = [getattr(BiddingTask, name) for name in ("observed", *facts)]
-    return Prepared(lambda: BiddingTask.update(dict.fromkeys(columns, "")).where(BiddingTask.id == 0))
+        raise ValueError(f"task {number} cannot go from {found[0]} to {observed}")
+    of_table.observing(tuple(facts)).run(observed, *facts.values(), task_id)
 
 
 def forget_workers() -> None:
     """At the manager's start: whatever ran under the last one has ended with it (or is ended before its successor)."""
-    BiddingTask.update(observed=STOPPED, pid=None).where(BiddingTask.observed != "crashed").execute()
+    for table in (each.table for each in BOTH):
+        table.update(observed=STOPPED, pid=None).where(table.observed != "crashed").execute()
 
 
-def report_error(task_id: int, token: int, text: str) -> None:
+def report_error(number: int, token: int, text: str) -> None:
     """A worker's own `set_error`: nothing is written when another worker has taken over."""
-    BiddingTask.update(last_error=text).where(BiddingTask.id == task_id, BiddingTask.token == token).execute()
+    table = statements(number).table
+    table.update(last_error=text).where(table.id == row_id(number), table.token == token).execute()
 
 
-def stop_wanting(task_id: int, reason: str) -> None:
-    """The service, not the user, wants the task stopped; `reason` is for its owner."""
-    BiddingTask.update(desired=STOPPED, last_error=reason).where(
-        BiddingTask.id == task_id, BiddingTask.desired == RUNNING
+def stop_wanting(number: int, reason: str | None) -> None:
+    """The service, not the user, wants the task stopped; `reason` is for its owner, None when nothing is wrong."""
+    table = statements(number).table
+    table.update(desired=STOPPED, last_error=reason).where(
+        table.id == row_id(number), table.desired == RUNNING
     ).execute()
 
 
-def with_owner(task_id: int) -> BiddingTask | None:
-    """The bidding task of this id, deleted or not, with its user; for the manager only."""
-    return _as_task(_WITH_OWNER.row(task_id))
+def with_owner(number: int) -> Task | None:
+    """The task of this number, deleted or not, with its user; for the manager only. None when there is none."""
+    of_table = statements(number)
+    return of_table.as_task(of_table.with_owner.row(row_id(number)))
 
 
 def count_by_observed() -> dict[str, int]:
-    """How many bidding tasks are observed in which state."""
-    rows: Any = BiddingTask.select(BiddingTask.observed, fn.COUNT(BiddingTask.id)).group_by(BiddingTask.observed)
-    return dict(rows.tuples())
+    """How many tasks of both kinds are observed in which state."""
+    found: dict[str, int] = {}
+    for table in (each.table for each in BOTH):
+        rows: Any = table.select(table.observed, fn.COUNT(table.id)).group_by(table.observed)
+        for observed, count in rows.tuples():
+            found[observed] = found.get(observed, 0) + count
+    return found
 
 
 class Glance(NamedTuple):
     """The little of a row by which a manager sees whether anything is to be done."""
 
-    id: int
+    number: int
     desired: str
     observed: str
     revision: int
     deleted_ms: int | None
 
 
-def _of_interest(with_open_orders: Sequence[int]) -> Any:
-    return (
-        (BiddingTask.desired == RUNNING)
-        | (BiddingTask.observed != STOPPED)
-        | BiddingTask.deleted_ms.is_null(False)
-        | BiddingTask.id.in_(list(with_open_orders))
-    )
-
-
-def glances(with_open_orders: Sequence[int]) -> list[Glance]:
+def glances(owing: Iterable[int]) -> list[Glance]:
     """The rows of `rows_of_interest`, but cheap: this is asked every second."""
-    columns = [getattr(BiddingTask, name) for name in Glance._fields]
-    rows: Any = BiddingTask.select(*columns).where(_of_interest(with_open_orders)).order_by(SQL("1")).tuples()
-    return [Glance._make(row) for row in rows]
+    found = []
+    for of_table, base, ids in _by_table(owing):
+        table = of_table.table
+        columns = table.id, table.desired, table.observed, table.revision, table.deleted_ms
+        rows: Any = table.select(*columns).where(of_table.of_interest(ids)).order_by(SQL("1")).tuples()
+        found += [Glance(base + row[0], *row[1:]) for row in rows]
+    return found
 
 
-def rows_of_interest(with_open_orders: Sequence[int]) -> list[BiddingTask]:
-    """The rows a manager must look at: wanted, observed as something else than stopped, deleted, or owing orders."""
-    wanted = _of_interest(with_open_orders)
-    return list(BiddingTask.select(BiddingTask, User).join(User).where(wanted).order_by(SQL("1")))
+def rows_of_interest(owing: Iterable[int]) -> list[Task]:
+    """The rows a manager must look at, with their users: wanted, observed as something else than stopped, deleted, or
+    `owing` (numbers), which are those with orders that are to be closed.
+    """
+    found: list[Task] = []
+    for of_table, _, ids in _by_table(owing):
+        wanted = of_table.of_interest(ids)
+        # Not `+=`, by which peewee would make one query of both.
+        found.extend(of_table.table.select(of_table.table, User).join(User).where(wanted).order_by(SQL("1")))
+    return found
+
+
+def _by_table(owing: Iterable[int]) -> list[tuple[TaskStatements, int, list[int]]]:
+    """Each table's statements, what its ids differ from numbers by, and which of its ids are owing."""
+    listing: list[int] = []
+    bidding: list[int] = []
+    for number in owing:
+        (listing if is_autolist(number) else bidding).append(row_id(number))
+    return [(BIDDING, 0, bidding), (AUTOLIST, AUTOLIST_BASE, listing)]

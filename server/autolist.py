@@ -1,42 +1,21 @@
-"""Auto-list tasks: list, create, read, change, delete, start, stop. Listings cannot be signed yet, so none starts."""
+"""Auto-list tasks: list, create, read, change, delete."""
 
 from __future__ import annotations
 
-from models import inscriptions, tasks
-from models.tasks import STOPPED, AutolistTask, TaskExists
-from server import json_out
-from server.base import SignedIn
+from models import inscriptions, listings, tasks
+from models.tasks import AutolistTask, TaskExists
 from server.errors import ApiError, invalid, not_found
-from server.json_out import Raw
+from server.listing_checks import startable_collection
+from server.listing_json import as_json
 from server.schemas import listing_config
-from server.schemas.listing_config import ListingChange, dumps_config, loads_config
+from server.schemas.listing_config import ListingChange
+from server.task_handler import TaskHandler
+from strategy.listing_config import ListingConfig, dumps_config, loads_config, warnings
 
-_NOT_YET = "start: listings cannot be signed yet"
-
-
-def as_json(task: AutolistTask) -> Raw:
-    """The task as callers see it."""
-    cycle = None
-    if task.last_cycle_ms is not None:
-        cycle = {"time": json_out.seconds(task.last_cycle_ms), "action": task.last_cycle_action or ""}
-    return Raw(
-        json_out.dumps(
-            {
-                "id": task.id,
-                "inscriptionId": task.inscription_id,
-                "collectionId": task.collection_id,
-                "isRunning": task.is_running,
-                "config": listing_config.rendered(task.config),
-                "listing": None,
-                "lastCycle": cycle,
-                "lastError": task.last_error,
-                "createdAt": json_out.iso(task.created_ms),
-            }
-        )
-    )
+_STILL_LISTED = "The marketplace has not cancelled the listing yet; this is tried again until it is gone."
 
 
-class AutolistTaskHandler(SignedIn):
+class AutolistTaskHandler(TaskHandler):
     """What operations on one auto-list task share."""
 
     def task(self, text: str) -> AutolistTask:
@@ -47,7 +26,7 @@ class AutolistTaskHandler(SignedIn):
         return task
 
 
-class AutolistTasksHandler(SignedIn):
+class AutolistTasksHandler(AutolistTaskHandler):
     """GET and POST /api/autolist"""
 
     def get(self) -> None:
@@ -61,18 +40,19 @@ class AutolistTasksHandler(SignedIn):
             raise invalid(["inscriptionId: is required", *others], "inscriptionId is required")
         if change.details or change.inscription_id is None:
             raise invalid(change.details)
+        collection_id = change.collection_id or inscriptions.collection_of(change.inscription_id)
         try:
             task = tasks.create_autolist_task(
                 self.user.id,
                 inscription_id=change.inscription_id,
-                collection_id=change.collection_id or inscriptions.collection_of(change.inscription_id),
+                collection_id=collection_id,
                 config=dumps_config(change.config),
                 now_ms=self.now_ms,
             )
         except TaskExists:
             raise ApiError(409, "Task already exists for this inscription") from None
         self.set_header("Location", f"/api/autolist/{task.id}")
-        self.answer(as_json(task), 201)
+        self.answer(as_json(task, **_warned(change.config)), 201)
 
 
 class OneAutolistTaskHandler(AutolistTaskHandler):
@@ -81,19 +61,50 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
     def get(self, task_id: str) -> None:
         self.answer(as_json(self.task(task_id)))
 
-    def put(self, task_id: str) -> None:
+    async def put(self, task_id: str) -> None:
+        async with self.services.locks.of(self.task(task_id).number):
+            task = self.task(task_id)
+            change = self._change(task)
+            config, collection_id = dumps_config(change.config), _collection(task, change)
+            if (config, collection_id) != (task.config, task.collection_id):
+                if task.is_running:
+                    collection_id = await startable_collection(self, task, change.config, collection_id)
+                    await self.services.manager.ready()
+                    await self._restart(self.task(task_id), collection_id, config)
+                else:
+                    tasks.change_autolist_task(task, collection_id=collection_id, config=config)
         task = self.task(task_id)
+        self.answer(as_json(task, **_warned(loads_config(task.config))))
+
+    def _change(self, task: AutolistTask) -> ListingChange:
         change = listing_config.merged(self.json_object(), loads_config(task.config))
         details = [*change.details, *_moved(task, change)]
         if details:
             raise invalid(details)
-        collection_id = change.collection_id if change.names_collection else task.collection_id
-        tasks.change_autolist_task(task, collection_id=collection_id, config=dumps_config(change.config))
-        self.answer(as_json(self.task(task_id)))
+        return change
 
-    def delete(self, task_id: str) -> None:
-        tasks.remove_autolist_task(self.task(task_id).id)
-        self.answer({"success": True, "listingCancelled": False})
+    async def _restart(self, task: AutolistTask, collection_id: str | None, config: str) -> None:
+        def write(row: AutolistTask, collection_id: str | None, config: str) -> int:
+            return tasks.change_autolist_task(row, collection_id=collection_id, config=config)
+
+        before = task.collection_id, task.config
+        await self.restart_worker(task, lambda: write(task, collection_id, config), lambda now: write(now, *before))
+
+    async def delete(self, task_id: str) -> None:
+        number = self.task(task_id).number
+        async with self.services.locks.of(number):
+            task = self.task(task_id)
+            before = listings.newest(number)
+            still_listed = await self.delete_task(task)
+        after = listings.newest(number)
+        was_closed = before is not None and not before.is_open and after is not None and after.id == before.id
+        is_cancelled = after is not None and after.close_reason == listings.CANCELLED and not was_closed
+        answer = {"success": True, "listingCancelled": is_cancelled}
+        self.answer(answer | ({"message": _STILL_LISTED} if still_listed else {}))
+
+
+def _collection(task: AutolistTask, change: ListingChange) -> str | None:
+    return change.collection_id if change.names_collection else task.collection_id
 
 
 def _moved(task: AutolistTask, change: ListingChange) -> list[str]:
@@ -102,17 +113,6 @@ def _moved(task: AutolistTask, change: ListingChange) -> list[str]:
     return ["inscriptionId: cannot be changed; delete this task and create another"]
 
 
-class StartHandler(AutolistTaskHandler):
-    """POST /api/autolist/:id/start"""
-
-    def post(self, task_id: str) -> None:
-        tasks.set_error(self.task(task_id), _NOT_YET)
-        raise invalid([_NOT_YET], "This cannot be started yet")
-
-
-class StopHandler(AutolistTaskHandler):
-    """POST /api/autolist/:id/stop; the listing stays."""
-
-    def post(self, task_id: str) -> None:
-        tasks.set_desired(self.task(task_id), STOPPED)
-        self.answer(as_json(self.task(task_id)))
+def _warned(config: ListingConfig) -> dict[str, object]:
+    found = warnings(config)
+    return {"warnings": found} if found else {}

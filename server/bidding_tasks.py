@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from core.errors import PeerError
-from models import orders, tasks, users
+from models import tasks, users
 from models.task_list import ListedTask, bidding_task_list
-from models.tasks import RUNNING, STOPPED, BiddingTask, TaskExists, TaskLimitReached
-from server import json_out, manager
+from models.tasks import BiddingTask, TaskExists, TaskLimitReached
+from server import json_out
 from server.base import SignedIn
 from server.errors import ApiError, invalid, not_found
 from server.json_out import Raw, text
 from server.schemas import bid_config
+from server.task_handler import TaskHandler
 from server.tickers import is_unspelled, spelled
 from server.traits import refuse_unknown_trait
 from strategy.config import BidConfig, dumps, loads, normal_slug, unsupported
@@ -48,7 +48,7 @@ def exists_already() -> ApiError:
     return ApiError(409, "Task already exists for this slug")
 
 
-class BiddingTaskHandler(SignedIn):
+class BiddingTaskHandler(TaskHandler):
     """What operations on one bidding task share."""
 
     def task(self, text: str) -> BiddingTask:
@@ -123,7 +123,7 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
                 if task.is_running:
                     self.refuse_unsupported(config)
                     await self.services.manager.ready()
-                    await self._restart_with(self.task(task_id), row)
+                    await self._restart(self.task(task_id), row)
                 else:
                     self._write(task, row)
         task = self.task(task_id)
@@ -141,51 +141,11 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
         except TaskExists:
             raise exists_already() from None
 
-    async def _restart_with(self, task: BiddingTask, row: dict[str, str]) -> None:
-        """Writes the config's columns and has the worker restarted; takes the config back when that fails."""
-        revision = self._write(task, row)
-        try:
-            await self.services.manager.settle(task.id)
-        except PeerError as error:
-            now = self.task(str(task.id))
-            if now.revision == revision:
-                self._write(now, {name: getattr(task, name) for name in ("type", "slug", "slug_key", "config")})
-            raise manager.answer_to(error) from error
+    async def _restart(self, task: BiddingTask, row: dict[str, str]) -> None:
+        before = {name: getattr(task, name) for name in ("type", "slug", "slug_key", "config")}
+        await self.restart_worker(task, lambda: self._write(task, row), lambda now: self._write(now, before))
 
     async def delete(self, task_id: str) -> None:
-        self.task(task_id)
-        async with self.services.locks.of(int(task_id)):
-            task = self.task(task_id)
-            is_idle = task.desired == STOPPED and task.observed in (STOPPED, "crashed")
-            if is_idle and not orders.count_open(task.id):
-                tasks.mark_deleted(task, self.now_ms)
-                tasks.remove_tombstone(task.id)
-                open_bids = 0
-            else:
-                await self.services.manager.ready()
-                open_bids = await self._wind_down(self.task(task_id))
+        async with self.services.locks.of(self.task(task_id).number):
+            open_bids = await self.delete_task(self.task(task_id))
         self.answer({"success": True, "openBids": open_bids})
-
-    async def _wind_down(self, task: BiddingTask) -> int:
-        """Deletes a task whose worker or bids are still there, the worker first: while it runs its slug is taken.
-
-        Once the row is hidden nothing is taken back: the manager closes what is open, however long that takes, and
-        removes the row with the last order.
-        """
-        if task.desired == RUNNING or task.observed not in (STOPPED, "crashed"):
-            await self._end_worker(task)
-        tasks.mark_deleted(task, self.now_ms)
-        try:
-            return (await self.services.manager.settle(task.id)).open_orders
-        except PeerError:
-            return orders.count_open(task.id)
-
-    async def _end_worker(self, task: BiddingTask) -> None:
-        """Raises ApiError when that fails; then what was wanted is wanted again."""
-        tasks.set_desired(task, STOPPED)
-        try:
-            await self.services.manager.settle(task.id, drain_s=0)
-        except PeerError as error:
-            tasks.set_desired(task, task.desired)
-            tasks.set_error(task, task.last_error)
-            raise manager.answer_to(error) from error

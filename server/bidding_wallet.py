@@ -5,8 +5,10 @@ from __future__ import annotations
 from markets.base import NotFound, VenueError
 from models import orders
 from server.base import SignedIn
+from server.errors import invalid
 
 _MAX_AGE_S = 10.0
+_NO_WITHDRAWAL = "withdraw: sats cannot be sent from here yet"
 
 
 class WalletHandler(SignedIn):
@@ -15,14 +17,15 @@ class WalletHandler(SignedIn):
     async def get(self) -> None:
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
         receive = self.user.ordinals_address
-        wallet, trouble = None, None
+        wallet, worst_loss, trouble = None, None, None
         try:
             balance = await self.services.market(
                 lambda market: market.balance(keys.payment, receive, keys.payment_pubkey, _MAX_AGE_S)
             )
-            wallet = {"address": balance.address, "balanceSats": balance.sats}
+            wallet, worst_loss = {"address": balance.address, "balanceSats": balance.sats}, balance.sats
         except NotFound:
             trouble = "the marketplace has no bidding wallet for these addresses yet"
+            worst_loss = 0
         except VenueError as error:
             trouble = error.message
         answer = {
@@ -31,5 +34,13 @@ class WalletHandler(SignedIn):
             "ordinalsAddress": receive,
             "biddingWallet": wallet,
             "exposure": orders.exposure(self.user.id),
+            "worstLoss": worst_loss,
         }
         self.answer(answer | ({"balanceError": trouble} if trouble else {}))
+
+
+class WithdrawHandler(SignedIn):
+    """POST /api/wallet/withdraw"""
+
+    def post(self) -> None:
+        raise invalid([_NO_WITHDRAWAL], "This cannot be done yet")

@@ -42,6 +42,7 @@ async def _missing(services: Services) -> dict[str, str]:
         "database": _database(),
         "manager": _manager(services),
         "gateway": _gateway(services),
+        "facts": _facts(services),
         "signer": _signer(services),
     }
     if services.settings.market == "simulator":
@@ -72,6 +73,13 @@ async def _manager(services: Services) -> str:
 
 async def _gateway(services: Services) -> str:
     await services.market(lambda market: market.status())
+    return ""
+
+
+async def _facts(services: Services) -> str:
+    # It answers the signer only: that it listens is all that can be seen from here.
+    _, writer = await asyncio.open_unix_connection(services.settings.facts_socket)
+    writer.close()
     return ""
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
-from markets.base import WalletItem
+from markets.base import VenueError, WalletItem
+from markets.satflow_traits import listed_traits
 from models import inscriptions
-from server import json_out
+from server import blocking, json_out
 from server.base import SignedIn
 from server.errors import not_found
 from server.json_out import Raw
@@ -20,6 +21,7 @@ KEPT_MS = 300_000
 _MAX_AGE_S = 30.0
 _MOST_ITEMS = 500
 _MOST_TEXT = 500
+_MOST_TRAITS = 100
 
 
 class Cached(SignedIn):
@@ -75,12 +77,23 @@ class InscriptionHandler(Cached):
         if not is_inscription_id(inscription_id):
             raise not_found()
         kept = inscriptions.cached_inscription(inscription_id, self.newer_than_ms())
-        if kept is None:
-            said = await self.ask_market(lambda market: market.item(inscription_id, self.max_age_s()))
-            detail = _detail(inscription_id, said)
-            kept = json_out.dumps(detail)
-            inscriptions.store_inscription(inscription_id, kept, detail["collectionId"], self.now_ms)
-        self.answer(Raw(kept))
+        if kept is not None:
+            self.answer(Raw(kept))
+            return
+        try:
+            self.answer(await look_up(self, inscription_id, self.max_age_s()))
+        except VenueError as error:
+            raise blocking.answer_to(error) from error
+
+
+async def look_up(handler: SignedIn, inscription_id: str, max_age_s: float) -> dict[str, Any]:
+    """What the marketplace says of an inscription, kept for later. Raises VenueError."""
+    detail = _detail(
+        inscription_id, await handler.services.market(lambda market: market.item(inscription_id, max_age_s))
+    )
+    kept = json_out.dumps(detail)
+    inscriptions.store_inscription(inscription_id, kept, detail["collectionId"], handler.now_ms)
+    return detail
 
 
 def _detail(inscription_id: str, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,7 +119,16 @@ def _detail(inscription_id: str, said: Mapping[str, Any]) -> dict[str, Any]:
         "listingPrice": _whole(listing.get("price")),
         "seller": _text(listing.get("sellerAddress")),
         "topBid": _whole(top.get("price")),
+        "traits": _traits(said),
     }
+
+
+def _traits(said: Mapping[str, Any]) -> list[dict[str, str]] | None:
+    found = listed_traits(said)
+    if found is None:
+        return None
+    texts = [(_text(kind), _text(value)) for kind, value in sorted(found)]
+    return [{"type": kind, "value": value} for kind, value in texts if kind and value][:_MOST_TRAITS]
 
 
 def _table(value: Any) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from core.errors import BidkeeperError
 from markets.base import OwnBids, VenueError
 from markets.client import MarketClient
-from markets.look import KNOWN_SLUG_S, Looker, Seen, Wallet, history_key, kind_of
+from markets.look import KNOWN_SLUG_S, Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
 from models import controls, orders, references, tasks, users
 from models.limits import limits_of
 from models.orders import Order
@@ -169,7 +169,7 @@ def _own_orders(task: BiddingTask, config: BidConfig) -> Iterable[OwnOrder]:
     for order in orders.open_orders(task.id):
         if order.dry_run == config.dry_run:
             # A bid on another slug holds no rung of this one, but counts as long as it is there.
-            is_elsewhere = normal_slug(config.type, order.slug) != slug
+            is_elsewhere = kind_of_slug(order.slug) != kind_of(config) or normal_slug(config.type, order.slug) != slug
             yield OwnOrder(
                 id=order.id,
                 state="cancelling" if is_elsewhere else order.state,

@@ -11,6 +11,8 @@ from pydantic.alias_generators import to_camel
 
 from core.log import mask
 from models.cycles import KEPT, Cycle, cycles_of
+from models.task_numbers import file_stem
+from models.tasks import Task
 from server import json_out
 from server.base import SignedIn
 from server.bidding_tasks import BiddingTaskHandler
@@ -32,24 +34,32 @@ class LogHandler(BiddingTaskHandler):
     """GET /api/tasks/:id/log"""
 
     def get(self, task_id: str) -> None:
-        task = self.task(task_id)
-        most = count_in(self, "lines", DEFAULT_LINES, MOST_LINES)
-        path = self.services.settings.log_dir / f"task-{task.id}.log"
-        try:
-            lines = end_of(path, most)
-        except OSError as error:
-            log.error("failed to read %s: %s", path.name, error.strerror)
-            raise ApiError(503, "The log cannot be read") from error
-        self.answer({"lines": lines})
+        send_log(self, self.task(task_id))
 
 
 class CyclesHandler(BiddingTaskHandler):
     """GET /api/tasks/:id/cycles"""
 
     def get(self, task_id: str) -> None:
-        task = self.task(task_id)
-        most = count_in(self, "limit", DEFAULT_CYCLES, KEPT)
-        self.answer([_as_json(cycle) for cycle in cycles_of(task.id, most)])
+        send_cycles(self, self.task(task_id))
+
+
+def send_log(handler: SignedIn, task: Task) -> None:
+    """Answers the end of the task's log. Raises ApiError: 400, or 503 when it cannot be read."""
+    most = count_in(handler, "lines", DEFAULT_LINES, MOST_LINES)
+    path = handler.services.settings.log_dir / f"{file_stem(task.number)}.log"
+    try:
+        lines = end_of(path, most)
+    except OSError as error:
+        log.error("failed to read %s: %s", path.name, error.strerror)
+        raise ApiError(503, "The log cannot be read") from error
+    handler.answer({"lines": lines})
+
+
+def send_cycles(handler: SignedIn, task: Task) -> None:
+    """Answers the task's newest cycles. Raises ApiError (400)."""
+    most = count_in(handler, "limit", DEFAULT_CYCLES, KEPT)
+    handler.answer([_as_json(cycle) for cycle in cycles_of(task.number, most)])
 
 
 def count_in(handler: SignedIn, name: str, default: int, most: int) -> int:

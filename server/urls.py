@@ -5,6 +5,7 @@ from __future__ import annotations
 from server import (
     auth,
     autolist,
+    autolist_running,
     bidding_tasks,
     bidding_wallet,
     bids,
@@ -47,8 +48,11 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
     (r"/api/autolist/item/([^/]+)", inscriptions.InscriptionHandler),
     (rf"/api/autolist/{_ID}", autolist.OneAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/start", autolist.StartHandler),
-    (rf"/api/autolist/{_ID}/stop", autolist.StopHandler),
+    (rf"/api/autolist/{_ID}/start", autolist_running.StartHandler),
+    (rf"/api/autolist/{_ID}/stop", autolist_running.StopHandler),
+    (rf"/api/autolist/{_ID}/cycles", autolist_running.CyclesHandler),
+    (rf"/api/autolist/{_ID}/log", autolist_running.LogHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
+    (r"/api/wallet/withdraw", bidding_wallet.WithdrawHandler),
     (r"/api/control", control.ControlHandler),
 ]

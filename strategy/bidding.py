@@ -35,7 +35,9 @@ __all__ = [
     "RungNote",
     "halted",
     "measure",
+    "memory_without_raise",
     "plan_bids",
+    "raise_rung",
     "without_places",
 ]
 
@@ -78,13 +80,16 @@ def plan_bids(
     plan = decision.plan()
     if limits.hold is Reason.FILL_BURST:
         return without_places(plan, Reason.FILL_BURST, soft_cancels=True)
+    if limits.rungs is not None:
+        return without_places(plan, Reason.QUOTA, soft_cancels=True, from_rung=limits.rungs)
     return plan
 
 
 def measure(config: BidConfig) -> str:
     """What the reference of this config measures: tasks of one slug with the same measure share its history."""
     if config.bid_type == "trait":
-        return f"trait:{config.trait_type}={config.trait_value}"
+        kind = config.trait_type.replace("\\", "\\\\").replace("=", "\\=")  # "A=B" of "c" is not "A" of "B=c"
+        return f"trait:{kind}={config.trait_value}"
     return f"vwap:{config.depth_sats}" if config.is_rune and config.use_vwap else "floor"
 
 
@@ -107,23 +112,39 @@ def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> Plan:
     )
 
 
-def without_places(plan: Plan, reason: Reason, *, soft_cancels: bool) -> Plan:
-    """The same plan with nothing placed, renewed or raised, for cycles that may only cancel.
+def without_places(plan: Plan, reason: Reason, *, soft_cancels: bool, from_rung: int = 0) -> Plan:
+    """The same plan with nothing placed, renewed or raised at the rungs from `from_rung` on.
 
     `soft_cancels` False leaves the hard cancels only: our own bids could not be read (`own_bids_unknown`). True is
     what control level reduce asks for. Rungs and bids that lose their action get `reason`.
     """
-    replaced = (Reason.RENEW, Reason.OUTBID)
-    left = tuple(c for c in plan.to_cancel if c.hard or (soft_cancels and c.reason not in replaced))
+    undone = [note for note in plan.rungs if note.rung >= from_rung and note.reason in (Reason.PLACE, Reason.RENEW)]
+    rungs = {note.rung for note in undone}
+    kept = {note.order_id for note in undone if note.reason is Reason.RENEW}
+    is_unraised = from_rung == 0 or raise_rung(plan) in rungs
+    left = tuple(
+        c
+        for c in plan.to_cancel
+        if c.hard or (soft_cancels and c.order_id not in kept and not (is_unraised and c.reason is Reason.OUTBID))
+    )
     spared = {c.order_id for c in plan.to_cancel} - {c.order_id for c in left}
-    undone = (Reason.PLACE, Reason.RENEW)
-    was_raise = any(note.detail == RAISE for note in plan.rungs)
-    memory = replace(plan.memory, raises_ms=plan.memory.raises_ms[:-1]) if was_raise else plan.memory
     return replace(
         plan,
         to_cancel=left,
-        to_place=(),
-        rungs=tuple(replace(note, reason=reason, detail="") if note.reason in undone else note for note in plan.rungs),
+        to_place=tuple(intent for intent in plan.to_place if intent.rung not in rungs),
+        rungs=tuple(replace(note, reason=reason, detail="") if note in undone else note for note in plan.rungs),
         bids=tuple(replace(note, reason=reason) if note.order_id in spared else note for note in plan.bids),
-        memory=memory,
+        memory=memory_without_raise(plan) if is_unraised else plan.memory,
     )
+
+
+def raise_rung(plan: Plan) -> int | None:
+    """The rung at which the plan raises to outbid; None when it raises nothing."""
+    return next((note.rung for note in plan.rungs if note.detail == RAISE), None)
+
+
+def memory_without_raise(plan: Plan) -> Memory:
+    """What to keep in mind of a plan whose raise, if it has one, was not made after all."""
+    if raise_rung(plan) is None:
+        return plan.memory
+    return replace(plan.memory, raises_ms=plan.memory.raises_ms[:-1])

@@ -1,4 +1,4 @@
-"""Why a rung or a bid is treated as it is: every code that a plan, a summary or a cycle record uses."""
+"""Why a rung, a bid or a listing is treated as it is: every code that a plan, a summary or a cycle record uses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Reason(StrEnum):
     INSUFFICIENT_BALANCE = "insufficient_balance"  # the balance does not cover price and fee reserve
     FEE_UNKNOWN = "fee_unknown"  # no usable fee rate: nothing is placed
     BALANCE_UNKNOWN = "balance_unknown"  # the balance could not be read: nothing is placed
-    NO_REFERENCE = "no_reference"  # percent mode without a usable lowest ask: nothing is placed
+    NO_REFERENCE = "no_reference"  # no usable price to start from: nothing is placed, no listing is made or changed
     MIN_AGE = "min_age"  # a bid too young to be replaced holds the slot
     SLOT_TAKEN = "slot_taken"  # a bid that is left alone holds the slot
     OWN_BIDS_UNKNOWN = "own_bids_unknown"  # our own bids could not be read: nothing is placed
@@ -38,6 +38,7 @@ class Reason(StrEnum):
     SPEND_CAP = "spend_cap"  # would pass spendCapSats
     FILL_PAUSE = "fill_pause"  # a bid was just filled: the next ones wait a moment
     FILL_BURST = "fill_burst"  # several bids were filled in a short time: nothing more is placed for now
+    QUOTA = "quota"  # the month's quota of calls runs short: a ladder's lowest rungs wait first
     REDUCE = "reduce"  # control says cancels only
 
     # Why a live bid is cancelled or left alone.
@@ -64,3 +65,24 @@ class Reason(StrEnum):
     TRAIT_FLOOR_MISSING = "trait_floor_missing"  # no ask is known to have the trait: the collection's floor stands in
     THIN_BOOK = "thin_book"  # the asks hold less than half of depthSats: no VWAP
     NO_REFERENCE_FIXED = "no_reference_fixed"  # fixed mode goes on without the ask cap
+
+    # Listings: what is done.
+    LIST = "list"  # nothing is listed yet
+    RELIST = "relist"  # the marketplace dropped the listing while the inscription is still here
+    MOVED = "moved"  # the inscription lies on another output: the old signature is worth nothing
+    LOWERED = "lowered"  # the wanted price fell
+    RAISED = "raised"  # the wanted price rose, or the listing is below its least price
+    AT_MIN = "at_min"  # the least price holds: minPriceSats, or what the cost asks for
+    UNCHANGED = "unchanged"  # the listing is close enough to the wanted price
+
+    # Listings: why nothing is signed.
+    LISTING_YOUNG = "listing_young"  # too young to be lowered
+    LOWER_LIMITED = "lower_limited"  # lowered as far as is allowed within an hour
+    SMALL_RAISE = "small_raise"  # too little to raise: the cheaper signature would stay spendable
+    OWN_LISTINGS_UNKNOWN = "own_listings_unknown"  # our own listings could not be read
+    HOLDING_UNKNOWN = "holding_unknown"  # where the inscription is could not be read
+    SPEND_PENDING = "spend_pending"  # an unconfirmed transaction moves the inscription
+    SPENT = "spent"  # the inscription is not here any more: sold, or sent away
+    RELIST_CONFIRMING = "relist_confirming"  # one read does not show the listing: a second one has to say so, too
+    DELISTED_OFTEN = "delisted_often"  # the marketplace dropped the listing again and again: it is not listed for now
+    IMPOSSIBLE_PRICE = "impossible_price"  # more than every bitcoin there can be

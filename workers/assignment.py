@@ -43,6 +43,7 @@ def read_assignment(context: Context) -> Assignment | None:
     task = tasks.under_token(context.task_id, context.token)
     if task is None or task.desired != RUNNING or task.deleted_ms is not None:
         return None
+    assert isinstance(task, BiddingTask)
     config = _config(task)
     user, settings = task.user, context.settings
     control = controls.effective(user.id, task.id)

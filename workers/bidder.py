@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 from markets.base import VenueError
 from markets.look import Looker, kind_of
+from models import orders
 from models.controls import Effective
+from models.orders import CANCELLING
 from strategy.book import Profile
 from strategy.config import BidConfig
 from wallet.client import SignerError, UserKeys
@@ -118,6 +120,8 @@ class Bidder:
         if is_late:
             return SHORTEST_PAUSE_S
         pause_s = max(self._until_next(assignment, began), SHORTEST_PAUSE_S)
+        if any(order.state == CANCELLING for order in orders.open_orders(self._context.task_id)):
+            pause_s = min(pause_s, LONGEST_REST_S)  # a cancel that did not work is not left alone for a long loop
         if pause_s > LONGEST_REST_S:
             self._due = self._monotonic() + pause_s
         return min(pause_s, LONGEST_REST_S)

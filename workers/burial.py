@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from models import orders, tasks
-from models.tasks import RUNNING, BiddingTask
+from models import owing, tasks
+from models.task_numbers import label
+from models.tasks import RUNNING, Task
 from workers.child import Child
 from workers.exits import STOPPED as EXIT_STOPPED
 from workers.exits import Sequel, judge
@@ -29,19 +30,19 @@ def bury(child: Child, restarts: Restarts, task_id: int, now: float) -> None:
         # Not `stopped` yet: what it left on the wire is waited for first (Step.SETTLE).
         tasks.observe(task_id, row.observed, pid=None, exit_status=judge(child.exit_status).text)
     else:
-        _bury_bidder(row, child, child.exit_status, restarts, now)
+        _bury_worker(row, child, child.exit_status, restarts, now)
 
 
 def _bury_drain(status: int, restarts: Restarts, task_id: int, now: float) -> None:
     """One that is through is over; any other is started again as long as orders are open, and never given up on."""
-    if status == EXIT_STOPPED and not orders.count_open(task_id):
+    if status == EXIT_STOPPED and not owing.count_open(task_id):
         restarts.forgive()
         return
     delay = restarts.rest(now)
-    log.warning("task %d: drain worker %s; again in %.1f s", task_id, judge(status).text, delay)
+    log.warning("%s: drain worker %s; again in %.1f s", label(task_id), judge(status).text, delay)
 
 
-def _bury_bidder(row: BiddingTask, child: Child, status: int, restarts: Restarts, now: float) -> None:
+def _bury_worker(row: Task, child: Child, status: int, restarts: Restarts, now: float) -> None:
     end = judge(status)
     facts: dict[str, object] = {"pid": None, "exit_status": end.text, "restarts": row.restarts + 1}
     if child.was_hung:
@@ -58,10 +59,10 @@ def _bury_bidder(row: BiddingTask, child: Child, status: int, restarts: Restarts
         return
     else:
         facts["last_error"] = f"the worker {end.text}; it is started again"
-    tasks.observe(row.id, "backoff", **facts)
-    log.warning("task %d: the worker %s; again in %.1f s", row.id, end.text, restarts.not_before - now)
+    tasks.observe(row.number, "backoff", **facts)
+    log.warning("%s: the worker %s; again in %.1f s", label(row.number), end.text, restarts.not_before - now)
 
 
-def _give_up(row: BiddingTask, facts: dict[str, object]) -> None:
-    tasks.observe(row.id, "crashed", **facts)
-    log.error("task %d: crashed: %s", row.id, facts["last_error"])
+def _give_up(row: Task, facts: dict[str, object]) -> None:
+    tasks.observe(row.number, "crashed", **facts)
+    log.error("%s: crashed: %s", label(row.number), facts["last_error"])

@@ -45,14 +45,16 @@ class Canceller:
     def cancel(self, doomed: Iterable[Order], strays: Iterable[str] = ()) -> None:
         """Sends a cancel for each order, then for each bid of `strays` (venue ids), in this order, one by one.
 
-        A cancel that fails or whose answer is lost leaves its order `cancelling`; the others go on. When the venue
-        asks for a pause or gives nothing to sign, the rest is left as it is: `is_stuck`.
+        An order that is `cancelling` already is asked for again: what is gone cannot be cancelled twice. A cancel that
+        fails or whose answer is lost leaves its order `cancelling`; the others go on. When the venue asks for a pause
+        or gives nothing to sign, the rest is left as it is: `is_stuck`.
         """
         for order in doomed:
             if not self._is_ready():
                 return
             with undisturbed():
-                orders.move(order, CANCELLING, self._context.clock_ms())
+                if order.state != CANCELLING:
+                    orders.move(order, CANCELLING, self._context.clock_ms())
                 self._crash("after_cancelling")
                 self.asked[order.id] = self._send(str(order.venue_id), f"cancel {order.price_sats} (order {order.id})")
             self._crash("after_cancel")

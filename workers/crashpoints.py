@@ -1,7 +1,7 @@
 """Places where a worker can be made to die, so that tests can see what its successor makes of it.
 
-In the order of one cycle. `after_settle` to `after_fill` come by whenever ledger and venue are brought together, so
-they are what a crash in the recovery from a crash hits.
+NAMES are those of bids, in the order of one cycle. `after_settle` to `after_fill` come by whenever ledger and venue are
+brought together, so they are what a crash in the recovery from a crash hits. LISTING_NAMES are those of listings.
 """
 
 from __future__ import annotations
@@ -28,6 +28,23 @@ NAMES = (
     "after_submit",
     "after_record",
     "after_replace",  # cancels are confirmed and what takes their place is recorded
+)
+# Those of a listing's cycle and of its cancelling.
+LISTING_NAMES = (
+    "listing-freed",  # a reserved listing that was never signed has been freed
+    "listing-settled",  # ledger and venue are brought together
+    "listing-adopted",  # a listing that the venue shows is the ledger's now
+    "listing-ended",  # its inscription has been found to be gone
+    "listing-planned",
+    "listing-reserved",
+    "listing-drafted",
+    "listing-signed",
+    "listing-stored",
+    "listing-submitting",
+    "listing-submitted",
+    "listing-recorded",
+    "listing-cancelling",
+    "listing-cancelled",
 )
 
 _hits: Counter[str] = Counter()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from markets.base import VenueError
-from markets.look import Looker, Seen, Wallet, history_key
+from markets.look import Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
 from models import orders, references
 from models.limits import ceilings_of, limits_of
 from models.orders import LIVE, RESERVED, Order
 from models.tasks import BiddingTask
-from strategy.bidding import Limits, Memory, OwnOrder, Plan, Reason, Rules
+from strategy.bidding import Limits, Memory, OwnOrder, Plan, Reason, Rules, memory_without_raise, raise_rung
 from strategy.book import NO_HISTORY, Profile
 from strategy.config import BidConfig, canonical_slug, normal_slug
 from strategy.entry import Entry, Sale
@@ -23,7 +23,7 @@ from workers.assignment import Assignment, read_assignment
 from workers.cancels import WRITE_MS, Answer
 from workers.context import Context
 from workers.decision import Decision
-from workers.executor import Executor, Steps
+from workers.executor import Done, Executor, Steps
 from workers.faults import Faults
 from workers.fills import Explainer
 from workers.journal import Journal
@@ -33,6 +33,7 @@ from workers.report import Outcome
 
 # A book for placing may be this old when it comes, so that tasks on one slug that place at the same time share it.
 FRESH_BOOK_S = 3.0
+GHOST_MS = 120_000  # and a loop: for how long a book may show a bid of ours that is gone
 LONGEST_PLACING_MS = 60_000  # or a loop; then our own bids are read again before more are placed
 
 # Reasons for a cancel that the worker sees and the strategy does not.
@@ -53,6 +54,8 @@ class Lasting:
     crash: Callable[[str], None]
     has_read: bool = False  # our own bids, since the worker began
     partly: frozenset[int] = field(default_factory=frozenset)  # orders last seen sold in part
+    # When each of the wallet's bids (venue id) was last shown: a book may have one that is gone for a while yet.
+    bids_seen: dict[str, int] = field(default_factory=dict)
 
 
 class Cycle:
@@ -74,21 +77,20 @@ class Cycle:
         self._profile = profile
         self._lasting = lasting
         self._faults = faults
-        self._bid_ids: frozenset[str] = frozenset()
         self._settled_ms = 0
         self._sales: tuple[Sale, ...] | None = None
-        self._memory = memory_of(assignment.task)
+        self._plan: Plan | None = None  # the last one that was made
 
     def run(self) -> Outcome:
         """Does all of it and says what came of it."""
         found = self._settled()
-        decision = self._decided(found, self._config.loop_s / 2, self._memory)
+        decision = self._decided(found, self._config.loop_s / 2, memory_of(self._assignment.task))
         self._lasting.crash("after_plan")
         steps = Steps(self._read_again, self._terms, self._decided_again)
         left = found or Found()
         done = self._lasting.executor.carry_out(self._keys.payment, decision, left, steps, self._faults)
         self._note_restraints(decision)
-        return Outcome(self._assignment, decision, left, done)
+        return Outcome(self._assignment, decision, left, done, _remembered(done))
 
     def _settled(self) -> Found | None:
         """Ledger and venue brought together; None when our own bids could not be read."""
@@ -114,7 +116,7 @@ class Cycle:
         if read is None:
             return None
         lasting.has_read = True
-        self._bid_ids = frozenset(bid.venue_id for bid in read.bids)
+        self._note_seen(bid.venue_id for bid in read.bids)
         explainer = Explainer(
             context.market,
             self._addresses,
@@ -124,9 +126,18 @@ class Cycle:
             lasting.partly,
         )
         found = settle(context.task_id, wallet, read, context.clock_ms(), cancels, explainer, lasting.crash)
+        for order, shown in found.repriced:
+            text = f"the market shows a bid of {shown} where {order.price_sats} was asked for (order {order.id})"
+            self._faults.add("read back what was placed", text, backs_off=False)
         lasting.partly = frozenset(found.partly)
         self._sales = explainer.told(canonical_slug(self._config.type, self._config.slug)) or self._sales
         return found
+
+    def _note_seen(self, venue_ids: Iterable[str]) -> None:
+        now_ms, seen = self._context.clock_ms(), self._lasting.bids_seen
+        gone_ms = now_ms - self._config.loop_s * 1000 - GHOST_MS
+        self._lasting.bids_seen = {venue_id: seen_ms for venue_id, seen_ms in seen.items() if seen_ms > gone_ms}
+        self._lasting.bids_seen.update(dict.fromkeys(venue_ids, now_ms))
 
     @property
     def _addresses(self) -> frozenset[str]:
@@ -170,9 +181,9 @@ class Cycle:
         )
         plan = entry.decide()
         self._lasting.journal.write(replace(entry, plan=plan))
-        self._memory = plan.memory
+        self._plan = plan
         self._sample(plan, now_ms)
-        return Decision(entry, plan, seen, own, overruled)
+        return Decision(entry, plan, seen, own, overruled, is_blind=found is None)
 
     def _sample(self, plan: Plan, now_ms: int) -> None:
         """The reference becomes the minute's sample, where it was held against the history or there was too little.
@@ -183,7 +194,7 @@ class Cycle:
             return
         references.record(*history_key(self._config), plan.reference, now_ms)
 
-    def _decided_again(self, found: Found) -> Decision | None:
+    def _decided_again(self, found: Found, tried: frozenset[int]) -> Decision | None:
         """A decision on a market of this moment; None when the task is to do something else by now.
 
         Own bids are not read again, so this must not go on for long: a fill would go unseen.
@@ -195,8 +206,16 @@ class Cycle:
             return None
         if assignment.restraint is not None or assignment.plan != self._assignment.plan:
             return None
-        # With what the last decision keeps in mind: a raise that it has made counts.
-        return self._decided(found, FRESH_BOOK_S, self._memory)
+        # A raise that the last decision has made counts. One that it had no time for is the same one now.
+        before = self._plan
+        assert before is not None
+        is_made = raise_rung(before) is None or raise_rung(before) in tried
+        decision = self._decided(found, FRESH_BOOK_S, before.memory if is_made else memory_without_raise(before))
+        if not is_made and decision.plan.to_place and raise_rung(decision.plan) is None:
+            # The bid that was outbid is gone, so what takes its place looks like a first bid.
+            self._plan = replace(decision.plan, memory=before.memory)
+            return replace(decision, plan=self._plan)
+        return decision
 
     def _seen(self, max_age_s: float) -> Seen:
         config, now_ms = self._config, self._context.clock_ms()
@@ -209,8 +228,8 @@ class Cycle:
         if not self._config.wants_bids:
             return wallet
         own = orders.wallet_orders(keys.payment)
-        ids = self._bid_ids | {order.venue_id for order in own if order.venue_id}
-        return replace(wallet, bid_ids=ids, bid_prices=frozenset(order.price_sats for order in own))
+        ids = self._lasting.bids_seen.keys() | {order.venue_id for order in own if order.venue_id}
+        return replace(wallet, bid_ids=frozenset(ids), bid_prices=frozenset(order.price_sats for order in own))
 
     def _rules(self) -> Rules:
         settings = self._context.settings
@@ -231,6 +250,7 @@ class Cycle:
             balance_sats=seen.balance_sats,
             fee_reserve_sats=seen.fee_reserve_sats,
             untracked_sats=found.sats,
+            rungs=self._context.market.scarcity.rungs,
         )
 
     def _terms(self, decision: Decision, left: Found) -> Terms:
@@ -255,6 +275,9 @@ class Cycle:
         if limits.hold is Reason.FILL_BURST:
             text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
             faults.add("place", f"{text} until that is ten minutes ago", backs_off=False)
+        if limits.rungs is not None and any(note.reason is Reason.QUOTA for note in decision.plan.rungs):
+            text = f"the month's quota of calls runs short: only the top {limits.rungs} of the ladder get new bids"
+            faults.add("place", text, backs_off=False)
 
 
 def _own_order(order: Order, *, is_only_counted: bool) -> OwnOrder:
@@ -270,6 +293,14 @@ def _own_order(order: Order, *, is_only_counted: bool) -> OwnOrder:
     )
 
 
+def _remembered(done: Done) -> Memory:
+    """What the next cycle is to know: a raise counts once it was tried, or the next cycle could not make it."""
+    plan = done.last.plan
+    rung = raise_rung(plan)
+    is_tried = any(each.intent.rung == rung and each.order is not None for each in done.tries)
+    return plan.memory if rung is None or is_tried else memory_without_raise(plan)
+
+
 def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[int, str]:
     """Orders that the strategy cannot judge, with the reason to cancel them."""
     slug = normal_slug(config.type, config.slug)
@@ -277,7 +308,7 @@ def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[i
     for order in own:
         if order.dry_run != config.dry_run:
             reasons[order.id] = DRY_RUN
-        elif normal_slug(config.type, order.slug) != slug:
+        elif kind_of_slug(order.slug) != kind_of(config) or normal_slug(config.type, order.slug) != slug:
             reasons[order.id] = WRONG_SLUG
         elif order.state == LIVE and now_ms > order.expires_ms + LATE_MS:
             reasons[order.id] = OVERDUE

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from markets.look import Seen
-from models.orders import LIVE, Order
+from models.orders import CANCELLING, LIVE, Order
 from strategy.bidding import Plan
 from strategy.entry import Entry
 
@@ -20,7 +20,8 @@ CLOCK_SLACK_MS = 1_000  # a book from further in the future than this was read b
 class Decision:
     """`entry` are the inputs, `own` the ledger's open orders behind them and others that the plan does not judge.
 
-    `overruled` are orders that the strategy cannot judge, with the worker's own reason to cancel each.
+    `overruled` are orders that the strategy cannot judge, with the worker's own reason to cancel each. `is_blind`: our
+    own bids could not be read.
     """
 
     entry: Entry
@@ -28,6 +29,7 @@ class Decision:
     seen: Seen
     own: tuple[Order, ...]
     overruled: Mapping[int, str]
+    is_blind: bool = False
 
     def is_fresh(self, now_ms: int) -> bool:
         """Whether a bid that this decision asks for may be signed now."""
@@ -41,6 +43,11 @@ class Decision:
         """The orders to cancel: hard cancels first, highest price first. One that no read has shown has no id yet."""
         is_hard = {cancel.order_id: cancel.hard for cancel in self.plan.to_cancel} | dict.fromkeys(self.overruled, True)
         doomed = [order for order in self.own if order.id in is_hard and order.state == LIVE and order.venue_id]
+        if self.is_blind:
+            # Nobody can tell whether a cancel has worked, so it is sent again.
+            again = [order for order in self.own if order.state == CANCELLING and order.venue_id]
+            doomed += again
+            is_hard = dict.fromkeys((order.id for order in again), True) | is_hard
         return sorted(doomed, key=lambda order: (not is_hard[order.id], -order.price_sats, order.id))
 
     @property

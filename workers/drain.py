@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from markets.base import OwnBids
 from models import controls, orders, tasks
-from models.orders import LIVE, Order
+from models.orders import CANCELLING, LIVE, Order
 from models.tasks import BiddingTask
 from models.users import refusal_to_trade
 from strategy import config as configs
@@ -50,6 +50,7 @@ class Drain:
         task = tasks.under_token(self._context.task_id, self._context.token)
         if task is None:
             return None
+        assert isinstance(task, BiddingTask)
         faults = Faults()
         dry_run.settle(task.id, self._context.clock_ms, is_dry=not self._must_cancel(task))
         settle_reserved(task.id, self._context.signer, self._context.clock_ms(), faults, self._crash)
@@ -61,15 +62,15 @@ class Drain:
 
     def _end_bids(self, task: BiddingTask, wallet: str, faults: Faults) -> None:
         read = read_own_bids(self._context, wallet, 0, faults)
-        if read is None:
-            return
-        found = self._settle(task, wallet, read, faults)
+        strays = () if read is None else self._settle(task, wallet, read, faults).strays
         if not self._must_cancel(task):
             return
-        doomed = [order for order in orders.open_orders(task.id) if _can_be_cancelled(order, wallet)]
+        # What the ledger knows is cancelled though nothing could be read, and asked for again: it ends in no other way.
+        states = {LIVE} if read is not None else {LIVE, CANCELLING}
+        doomed = [o for o in orders.open_orders(task.id) if o.state in states and _can_be_cancelled(o, wallet)]
         doomed.sort(key=lambda order: (-order.price_sats, order.id))
         canceller = Canceller(self._context, wallet, faults, self._crash)
-        canceller.cancel(doomed, [bid.venue_id for bid in found.strays])
+        canceller.cancel(doomed, [bid.venue_id for bid in strays])
         if canceller.asked:
             self._look_again(task, wallet, canceller, faults)
         for order in doomed:
@@ -129,4 +130,4 @@ class Drain:
 
 
 def _can_be_cancelled(order: Order, wallet: str) -> bool:
-    return order.state == LIVE and order.wallet == wallet and not order.dry_run and bool(order.venue_id)
+    return order.wallet == wallet and not order.dry_run and bool(order.venue_id)

@@ -39,12 +39,12 @@ class Steps:
 
     `read_again` brings ledger and venue together after cancels: None when our bids could not be read. `terms` says on
     what terms to place, given a decision and what else is at the venue. `decide_again` looks at the market again and
-    decides anew; None when there is nothing to go on with.
+    decides anew, given the rungs that were tried already; None when there is nothing to go on with.
     """
 
     read_again: Callable[[dict[int, Answer]], Found | None]
     terms: Callable[[Decision, Found], Terms]
-    decide_again: Callable[[Found], Decision | None]
+    decide_again: Callable[[Found, frozenset[int]], Decision | None]
 
 
 class Executor:
@@ -83,7 +83,7 @@ class Executor:
         placed = Placer(self._context, faults, self._new_intent, self._crash).place(
             decision,
             lambda current: steps.terms(current, left),
-            lambda: steps.decide_again(left),
+            lambda tried: steps.decide_again(left, tried),
             # What was sold meanwhile changes what may be placed.
             is_outdated=bool(filled),
         )

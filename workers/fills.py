@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from markets.base import Kind, NotSupported, Sale, Sales, VenueError
+from markets.base import NotSupported, Sale, Sales, VenueError
 from markets.client import MarketClient
+from markets.look import kind_of_slug
 from models import orders
 from models.orders import Order
 from strategy import entry
@@ -102,8 +103,3 @@ class Explainer:
             return None
         oldest_first = sorted(found.sales, key=lambda sale: (sale.sold_ms, sale.sale_id))
         return replace(found, sales=tuple(oldest_first))
-
-
-def kind_of_slug(slug: str) -> Kind:
-    """Tickers are stored in upper case and collections in lower: an order outlives a change of its task's type."""
-    return "runes" if slug == slug.upper() and slug != slug.lower() else "ordinals"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from models.task_numbers import is_autolist
 from workers.bidder import Bidder
 from workers.context import Context, Job
 from workers.crashpoints import crashpoint
 from workers.drain import Drain
 from workers.journal import Journal, journal_path
+from workers.lister import Lister
+from workers.listing_drain import ListingDrain
 from workers.pace import until_turn
-
-KINDS = ("bidder", "drain")
 
 
 def make_job(
@@ -20,11 +21,13 @@ def make_job(
     crash: Callable[[str], None] = crashpoint,
     until_turn: Callable[[str, float, float], float] = until_turn,
 ) -> Job:
-    """The job of this kind, one of KINDS. Raises ValueError for another."""
+    """The job of this kind: bidder, lister or drain. Raises ValueError for another."""
     if kind == "bidder":
         return Bidder(context, journal=_journal(context), crash=crash, until_turn=until_turn)
+    if kind == "lister":
+        return Lister(context, crash=crash, until_turn=until_turn)
     if kind == "drain":
-        return Drain(context, crash=crash)
+        return ListingDrain(context, crash=crash) if is_autolist(context.task_id) else Drain(context, crash=crash)
     raise ValueError(f"no such kind of worker: {kind}")
 
 

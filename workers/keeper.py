@@ -17,8 +17,9 @@ from typing import Any
 from peewee import OperationalError
 
 from core.errors import PeerRefused
-from models import orders, tasks
-from models.tasks import RUNNING, STOPPED, BiddingTask
+from models import owing, tasks
+from models.task_numbers import is_autolist, label
+from models.tasks import RUNNING, STOPPED, Task
 from workers import task_lock
 from workers.burial import bury
 from workers.child import Child
@@ -28,7 +29,7 @@ from workers.pace import until_first_turn
 from workers.reconcile import Facts, Kind, Step, next_step
 from workers.restarts import LONGEST_REST_S, PEERS_AWAY_REST_S, Restarts
 from workers.rights import ME, PEERS_AWAY
-from workers.row_facts import has_changed, leaves_bids, loop_s
+from workers.row_facts import has_changed, leaves_orders, loop_s, place_key
 from workers.turn import Turn
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ _RENEW_MS = 3_600_000
 
 
 class Keeper:
-    """One task's worker, back-off and operations. Everything runs in the manager's loop."""
+    """The worker, back-off and operations of the task with number `task_id`. All runs in the manager's loop."""
 
     def __init__(self, task_id: int, means: Means) -> None:
         self.task_id = task_id
@@ -81,13 +82,13 @@ class Keeper:
                     agreed = await self._agree(asked=True)
         finally:
             self._askers -= 1
-        if not self._runs_bidder():
+        if not self._runs_worker():
             self.look()
             row = tasks.with_owner(self.task_id)
-            if row is not None and not leaves_bids(row):
+            if row is not None and not leaves_orders(row):
                 await self._drained(drain_s)
-        observed = RUNNING if self._runs_bidder() else STOPPED
-        return {"observed": observed, "open_orders": orders.count_open(self.task_id)}
+        observed = RUNNING if self._runs_worker() else STOPPED
+        return {"observed": observed, "open_orders": owing.count_open(self.task_id)}
 
     def look(self) -> None:
         """Makes the kernel agree with the row, soon and in the background."""
@@ -101,7 +102,7 @@ class Keeper:
         tasks.stop_wanting(self.task_id, reason)
         self.look()
 
-    def check(self, row: BiddingTask | None) -> None:
+    def check(self, row: Task | None) -> None:
         """The slow sweep's look at the worker: a missed end, silence, rights that run out."""
         child = self.child
         if child is None:
@@ -110,7 +111,7 @@ class Keeper:
         if child.is_silent(self._lock_path, time.monotonic()):
             self._means.background.run(self._end_hung(child))
         now_ms = self._means.clock_ms()
-        runs_out = child.kind == "bidder" and child.rights_end_ms < now_ms + _RENEW_MS
+        runs_out = child.kind != "drain" and child.rights_end_ms < now_ms + _RENEW_MS
         if row and runs_out and self._means.rights.ends_ms(row, now_ms) > child.rights_end_ms + _RENEW_MS:
             child.revision = 0
             self.look()
@@ -122,11 +123,15 @@ class Keeper:
             self._timer.cancel()
 
     @property
+    def _own_kind(self) -> Kind:
+        return "lister" if is_autolist(self.task_id) else "bidder"
+
+    @property
     def _lock_path(self) -> Path:
         return task_lock.lock_path(self._means.settings.run_dir, self.task_id)
 
-    def _runs_bidder(self) -> bool:
-        return self.child is not None and self.child.kind == "bidder"
+    def _runs_worker(self) -> bool:
+        return self.child is not None and self.child.kind != "drain"
 
     async def _look(self) -> None:
         async with self._turn.own():
@@ -134,9 +139,9 @@ class Keeper:
             try:
                 await self._agree(asked=False)
             except PeerRefused as refusal:
-                log.error("task %d: %s", self.task_id, refusal.message)
+                log.error("%s: %s", label(self.task_id), refusal.message)
             except Exception:
-                log.exception("task %d: failed to make it agree with its row", self.task_id)
+                log.exception("%s: failed to make it agree with its row", label(self.task_id))
                 self._restarts.rest(time.monotonic())
 
     async def _agree(self, *, asked: bool) -> bool:
@@ -164,22 +169,22 @@ class Keeper:
                 return False
         return True
 
-    def _facts(self, row: BiddingTask, asked: bool) -> Facts:
+    def _facts(self, row: Task, asked: bool) -> Facts:
         return Facts(
             is_wanted=row.desired == RUNNING,
             is_deleted=row.deleted_ms is not None,
             observed=row.observed,
             revision=row.revision,
-            open_orders=orders.count_open(row.id),
+            open_orders=owing.to_be_ended(row),
             worker=self.child.kind if self.child else None,
             worker_revision=self.child.revision if self.child else 0,
             resting=not asked and self.is_resting,
             given_up=not asked and row.observed == "crashed",
         )
 
-    async def _take(self, step: Step, row: BiddingTask, asked: bool) -> bool:
-        if step is Step.START_BIDDER:
-            return await self._start("bidder", row, asked)
+    async def _take(self, step: Step, row: Task, asked: bool) -> bool:
+        if step is Step.START_WORKER:
+            return await self._start(self._own_kind, row, asked)
         if step is Step.START_DRAIN:
             return await self._start("drain", row, asked)
         if step is Step.STOP:
@@ -187,16 +192,16 @@ class Keeper:
         elif step is Step.SETTLE:
             if self._granted is not None:
                 # A worker that died may have left something on the wire.
-                await self._means.rights.take_back(row.id, row.token)
-            tasks.observe(row.id, STOPPED, pid=None)
+                await self._means.rights.take_back(row.number, row.token)
+            tasks.observe(row.number, STOPPED, pid=None)
         elif step is Step.REMOVE:
             await self._withdraw()
-            tasks.remove_tombstone(row.id)
+            tasks.remove_tombstone(row.number)
             # No worker is started for a row that is gone, so nobody can be about to lock this file.
             self._lock_path.unlink(missing_ok=True)
         return True
 
-    async def _start(self, kind: Kind, row: BiddingTask, asked: bool) -> bool:
+    async def _start(self, kind: Kind, row: Task, asked: bool) -> bool:
         """Starts a worker; False when another operation is to go on instead. Raises PeerRefused if `asked`."""
 
         def gives_way() -> bool:
@@ -208,12 +213,13 @@ class Keeper:
             if has_changed(row):
                 return True
             try:
-                if kind == "bidder" and (
+                if kind != "drain" and (
                     reason := self._means.rights.refusal_to_trade(row.user, self._means.clock_ms())
                 ):
                     raise PeerRefused(ME, "not_entitled", reason)
                 # After a whole restart, or the end of a zygote, all start at once, and nobody waits for this one.
-                wait_s = 0.0 if asked or kind == "drain" else until_first_turn(row.slug_key, self._means.slots.waiting)
+                is_awaited = asked or kind == "drain"
+                wait_s = 0.0 if is_awaited else until_first_turn(place_key(row), self._means.slots.waiting)
                 return await self._bring_up(kind, row, wait_s)
             except PeerRefused as refusal:
                 if asked:
@@ -222,12 +228,12 @@ class Keeper:
                 self._start_failed(kind, row, refusal)
                 return True
 
-    async def _bring_up(self, kind: Kind, row: BiddingTask, wait_s: float) -> bool:
+    async def _bring_up(self, kind: Kind, row: Task, wait_s: float) -> bool:
         """The order of a start: token, signer, gateway, process, lock."""
         means = self._means
-        if kind == "bidder":
-            tasks.observe(row.id, "starting")
-        token = tasks.raise_token(row.id)
+        if kind != "drain":
+            tasks.observe(row.number, "starting")
+        token = tasks.raise_token(row.number)
         right = await means.rights.hand_over(row, kind, token, means.clock_ms())
         self._granted = token
         if self._closed:
@@ -235,7 +241,7 @@ class Keeper:
         if has_changed(row):
             return True
         try:
-            handle = await means.spawner.start(kind, row.id, token, right.secret, wait_s=wait_s)
+            handle = await means.spawner.start(kind, row.number, token, right.secret, wait_s=wait_s)
         except OSError as error:
             raise PeerRefused(ME, "start_failed", f"failed to start a process: {error}") from error
         self.child = Child(
@@ -250,7 +256,7 @@ class Keeper:
         )
         return await self._see_up(self.child, row)
 
-    async def _see_up(self, child: Child, row: BiddingTask) -> bool:
+    async def _see_up(self, child: Child, row: Task) -> bool:
         def overtaken() -> bool:
             return self._turn.askers > 0 and has_changed(row)
 
@@ -263,16 +269,16 @@ class Keeper:
             return True
         changed = has_changed(row)
         # It may have got its lock, and begun to act, without our having heard of it yet.
-        await self._means.rights.take_back(row.id, child.token)
+        await self._means.rights.take_back(row.number, child.token)
         await self._end(child, term_s=0)
         if changed:
             return False
         raise PeerRefused(ME, "start_failed", f"the worker did not come up within {timeout_s:.0f} s")
 
     def _is_up(self, child: Child) -> None:
-        log.info("task %d: %s worker runs, token %d, pid %d", self.task_id, child.kind, child.token, child.pid)
+        log.info("%s: %s worker runs, token %d, pid %d", label(self.task_id), child.kind, child.token, child.pid)
         facts: dict[str, object] = {"last_error": None} if self._error_told else {}
-        if child.kind == "bidder":
+        if child.kind != "drain":
             self._stop_reason = None
             facts |= {"pid": child.pid, "started_ms": self._means.clock_ms(), "exit_status": None}
             tasks.observe(self.task_id, RUNNING, **facts)
@@ -285,24 +291,24 @@ class Keeper:
         if self.child is not None and self.child.has_ended:
             self.child = None
         self._restarts.rest_for(time.monotonic(), self._means.timing.refused_rest_s)
-        if kind == "bidder":
+        if kind != "drain":
             tasks.observe(self.task_id, STOPPED, pid=None)
 
-    def _start_failed(self, kind: Kind, row: BiddingTask, refusal: PeerRefused) -> None:
+    def _start_failed(self, kind: Kind, row: Task, refusal: PeerRefused) -> None:
         if refusal.code == "not_entitled":
-            tasks.stop_wanting(row.id, refusal.message)
+            tasks.stop_wanting(row.number, refusal.message)
             return
         if self.child is not None and self.child.has_ended:
             return  # it is buried at the next step
-        log.warning("task %d: failed to start its %s worker: %s", row.id, kind, refusal.message)
+        log.warning("%s: failed to start its %s worker: %s", label(row.number), kind, refusal.message)
         self._restarts.rest(time.monotonic(), PEERS_AWAY_REST_S if refusal.code in PEERS_AWAY else LONGEST_REST_S)
         self._error_told = True
-        if kind == "bidder":
-            tasks.observe(row.id, "backoff", pid=None, last_error=refusal.message)
+        if kind != "drain":
+            tasks.observe(row.number, "backoff", pid=None, last_error=refusal.message)
         else:
             tasks.set_error(row, f"open orders cannot be cancelled: {refusal.message}")
 
-    async def _stop(self, row: BiddingTask) -> None:
+    async def _stop(self, row: Task) -> None:
         """The order of a stop: the right to place, what is on the wire, the process. Peers away do not prevent it."""
         child = self.child
         assert child is not None
@@ -311,30 +317,30 @@ class Keeper:
             return
         try:
             if "stopping" in tasks.MOVES[row.observed]:
-                tasks.observe(row.id, "stopping")
-            await self._means.rights.take_back(row.id, child.token)
+                tasks.observe(row.number, "stopping")
+            await self._means.rights.take_back(row.number, child.token)
             await self._end(child, self._means.timing.term_s)
         except OperationalError as error:
             # A worker that hangs in a transaction keeps everybody from writing, and its end is what helps.
-            log.error("task %d: its worker is killed first: %s", row.id, error)
+            log.error("%s: its worker is killed first: %s", label(row.number), error)
             await self._end(child, term_s=0)
-            await self._means.rights.take_back(row.id, child.token)
+            await self._means.rights.take_back(row.number, child.token)
         facts: dict[str, object] = {"pid": None, "exit_status": None}
         if self._stop_reason is not None:
             # Again: the last cycle may have cleared it.
             facts["last_error"] = self._stop_reason
-        tasks.observe(row.id, STOPPED, **facts)
-        log.info("task %d: stopped", row.id)
+        tasks.observe(row.number, STOPPED, **facts)
+        log.info("%s: stopped", label(row.number))
 
     async def _end(self, child: Child, term_s: float) -> None:
         if not await child.end(term_s, self._means.timing.kill_s):
-            raise PeerRefused(ME, "stop_failed", f"task {self.task_id}: process {child.pid} does not end")
+            raise PeerRefused(ME, "stop_failed", f"{label(self.task_id)}: process {child.pid} does not end")
         self.child = None
 
     async def _end_hung(self, child: Child) -> None:
         async with self._turn.own():
             if self.child is child and not child.has_ended:
-                log.error("task %d: its worker gives no sign of life and is ended", self.task_id)
+                log.error("%s: its worker gives no sign of life and is ended", label(self.task_id))
                 child.was_hung = True
                 await child.end(self._means.timing.term_s, self._means.timing.kill_s)
 
@@ -352,7 +358,7 @@ class Keeper:
         """Waits until no order is open any more, or the task runs again, at most `drain_s`."""
         deadline = time.monotonic() + drain_s
         while time.monotonic() < deadline:
-            if self._runs_bidder() or not orders.count_open(self.task_id):
+            if self._runs_worker() or not owing.count_open(self.task_id):
                 return
             await asyncio.sleep(_DRAIN_LOOK_S)
 

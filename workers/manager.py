@@ -4,9 +4,11 @@
     {"op": "settle", "task": 17, "drain_s": 10}  {"observed": "running" | "stopped", "open_orders": 0}
     {"op": "status"}                             {"observed": {"running": 3, ...}, "workers": 3}
 
+A task is named by its number (models/task_numbers.py), and `open_orders` counts a listing, too.
+
 `settle` answers when the task's worker holds its lock, or has exited and its open orders are closed (`drain_s` seconds
-after its end at the latest). It refuses with the codes signer_unavailable, signer_locked, gateway_unavailable,
-start_failed, stop_failed, not_entitled, unknown_task.
+after its end at the latest; a listing is waited for only when its task is deleted). It refuses with the codes
+signer_unavailable, signer_locked, gateway_unavailable, start_failed, stop_failed, not_entitled, unknown_task.
 
 One thread runs a loop: the database is asked in it, signer and gateway in threads of their own. It must be the main
 thread, since workers, or the zygote that forks them, die with the thread that started them.
@@ -30,7 +32,8 @@ from core.errors import BidkeeperError, PeerRefused
 from core.local_server import serve
 from core.process import hold_lock
 from core.settings import Settings
-from models import base, orders, sessions, tasks, users
+from models import base, owing, sessions, tasks, users
+from models.task_numbers import label
 from models.tasks import RUNNING
 from workers import task_lock
 from workers.background import Background
@@ -169,18 +172,18 @@ class Manager:
         Only what was asked for at the last sweep too is done (at the first one, everything): a row that was written a
         moment ago is about to be told of by somebody who waits for the outcome.
         """
-        owing = set(orders.tasks_with_open_orders())
-        glances = tasks.glances(sorted(owing))
+        in_debt = frozenset(owing.tasks_owing())
+        glances = tasks.glances(in_debt)
         before, self._asked_before = self._asked_before, {}
         for glance in glances:
-            keeper = self._keeper(glance.id)
-            step = Step.NOTHING if keeper.is_busy else _step(glance, keeper, glance.id in owing)
+            keeper = self._keeper(glance.number)
+            step = Step.NOTHING if keeper.is_busy else _step(glance, keeper, glance.number in in_debt)
             if step in (Step.NOTHING, Step.REST):
                 continue
-            self._asked_before[glance.id] = step
-            if before is None or before.get(glance.id) is step:
+            self._asked_before[glance.number] = step
+            if before is None or before.get(glance.number) is step:
                 keeper.look()
-        for task_id in self._keepers.keys() - {glance.id for glance in glances}:
+        for task_id in self._keepers.keys() - {glance.number for glance in glances}:
             keeper = self._keepers[task_id]
             if keeper.child is not None:
                 keeper.look()
@@ -191,7 +194,7 @@ class Manager:
     async def _full_sweep(self) -> None:
         """Looks at every worker, and ends what an owner's plan or the whitelist does not allow any more."""
         self._end_sessions()
-        rows = {row.id: row for row in tasks.rows_of_interest(orders.tasks_with_open_orders())}
+        rows = {row.number: row for row in tasks.rows_of_interest(owing.tasks_owing())}
         reasons: dict[int, str | None] = {}
         for row in rows.values():
             owner = row.user.id
@@ -199,8 +202,8 @@ class Manager:
                 reasons[owner] = self._means.rights.refusal_to_trade(row.user, now_ms())
             reason = reasons.get(owner)
             if row.desired == RUNNING and reason:
-                log.info("task %d: is stopped: %s", row.id, reason)
-                self._keeper(row.id).entitlement_over(reason)
+                log.info("%s: is stopped: %s", label(row.number), reason)
+                self._keeper(row.number).entitlement_over(reason)
         for task_id, keeper in list(self._keepers.items()):
             keeper.check(rows.get(task_id))
 

@@ -37,17 +37,20 @@ class Found:
     `strays` carry this task's fingerprint (a bid accepted twice, or one whose order was closed): they are to be
     cancelled. `foreign` are none of ours to touch. Both count as exposure while they are there. `filled` were sold
     into, `partly` (quantity left, by order id) in part: such an order counts in full until nothing of it is left.
+    `repriced` are shown at another price (sats) than they were placed at; what is above that counts, too.
     """
 
     strays: tuple[OwnBid, ...] = ()
     foreign: tuple[OwnBid, ...] = ()
     filled: tuple[Order, ...] = ()
     partly: Mapping[int, Decimal] = field(default_factory=dict)
+    repriced: tuple[tuple[Order, int], ...] = ()
 
     @property
     def sats(self) -> int:
-        """What these bids come to."""
-        return sum(bid.price for bid in (*self.strays, *self.foreign))
+        """What is at the venue and not in the ledger."""
+        more = sum(max(0, shown - order.price_sats) for order, shown in self.repriced)
+        return sum(bid.price for bid in (*self.strays, *self.foreign)) + more
 
 
 def read_own_bids(context: Context, wallet: str, max_age_s: float, faults: Faults) -> OwnBids | None:
@@ -101,6 +104,7 @@ def settle(
     shown, strays, foreign = _matched(task_id, wallet, read)
     filled: list[Order] = []
     partly: dict[int, Decimal] = {}
+    repriced: list[tuple[Order, int]] = []
     for order in orders.open_orders(task_id):
         if order.wallet != wallet or order.dry_run:
             continue
@@ -113,13 +117,15 @@ def settle(
             continue
         if bid.quantity is not None and bid.quantity < Decimal(order.quantity):
             partly[order.id] = bid.quantity
+        elif bid.price != order.price_sats:
+            repriced.append((order, bid.price))
         if order.id not in cancels:
             was = order.state
             _shown(order, bid.venue_id, read.taken_ms, now_ms)
             if order.state != was:
                 crash("after_adopt")
     crash("after_settle")
-    return Found(_by_id(strays), _by_id(foreign), tuple(filled), partly)
+    return Found(_by_id(strays), _by_id(foreign), tuple(filled), partly, tuple(repriced))
 
 
 def _matched(task_id: int, wallet: str, read: OwnBids) -> tuple[dict[int, OwnBid], list[OwnBid], list[OwnBid]]:

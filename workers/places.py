@@ -45,6 +45,7 @@ class Fate(StrEnum):
     PLACED = "placed"  # the venue accepted it
     UNKNOWN = "unknown"  # its signature or the venue's answer was lost: it counts, and nothing is sent again
     REFUSED = "refused"  # the venue said no
+    QUOTA = "quota"  # the gateway said no: the month's quota of calls runs short
     NOT_SENT = "not_sent"  # nothing reached the venue
     NOT_SIGNED = "not_signed"  # the signer said no or did not answer
     NOT_ALLOWED = "not_allowed"  # the task is no longer wanted, or another worker has taken over
@@ -52,7 +53,8 @@ class Fate(StrEnum):
 
 
 CONTROL_STATE = "control-state"  # the signer's tag for what control (reduce, halt) forbids
-_ENDS_PLACING = {Fate.UNKNOWN, Fate.NOT_SENT, Fate.NOT_SIGNED, Fate.NOT_ALLOWED}
+_ENDS_PLACING = {Fate.UNKNOWN, Fate.NOT_SENT, Fate.NOT_SIGNED, Fate.NOT_ALLOWED, Fate.QUOTA}
+_OF_THE_GATEWAY = {"stale_token": Fate.NOT_ALLOWED, "quota": Fate.QUOTA}  # codes of its own refusals
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +114,25 @@ class Placer:
         self,
         decision: Decision,
         terms: Callable[[Decision], Terms],
-        decide_again: Callable[[], Decision | None],
+        decide_again: Callable[[frozenset[int]], Decision | None],
         *,
         is_outdated: bool = False,
     ) -> Placed:
         """Tries each bid of the decision, in its order, until one shows that there is no point in going on.
 
-        A decision that is too old, or `is_outdated` from the start, is replaced by `decide_again`; its bids for rungs
-        that were not tried go on from there. When the new one wants cancels first, or there is none, the rest is put
-        off: never a bid on a book of a while ago. No rung is tried twice.
+        A decision that is too old, or `is_outdated` from the start, is replaced by what `decide_again` makes, given the
+        rungs that were tried; its bids for the others go on from there. When the new one wants cancels first, or there
+        is none, the rest is put off: never a bid on a book of a while ago. No rung is tried twice.
         """
         tries: list[Try] = []
         waiting = list(decision.plan.to_place)
         self._terms = terms(decision)
         while waiting:
             if is_outdated or not decision.is_fresh(self._context.clock_ms()):
-                newer = decide_again()
+                tried = frozenset(each.intent.rung for each in tries)
+                newer = decide_again(tried)
                 if newer is not None:
                     decision = newer
-                    tried = {each.intent.rung for each in tries}
                     waiting = [intent for intent in newer.plan.to_place if intent.rung not in tried]
                 if newer is None or newer.wants_cancels or not newer.is_fresh(self._context.clock_ms()):
                     return Placed((*tries, *put_off(waiting)), decision, is_late=True)
@@ -166,7 +168,7 @@ class Placer:
         orders.move(order, SIGNED, self._context.clock_ms())
         self._crash("after_store")
         bid = self._bid(order, intent, signed, timestamp_ms)
-        return Try(intent, self._submit(order, bid, deadline_ms), order)
+        return Try(intent, self._submit(order, bid, intent.rung, deadline_ms), order)
 
     def _reserve(self, intent: PlaceIntent) -> Order:
         terms, now_ms = self._terms, self._context.clock_ms()
@@ -224,10 +226,10 @@ class Placer:
         else:
             orders.move(order, CLOSED, self._context.clock_ms(), reason="refused")
 
-    def _submit(self, order: Order, bid: BidOrder, deadline_ms: int) -> Fate:
+    def _submit(self, order: Order, bid: BidOrder, rung: int, deadline_ms: int) -> Fate:
         orders.move(order, SUBMITTED, self._context.clock_ms())
         self._crash("before_submit")
-        fate = self._sent(bid, deadline_ms)
+        fate = self._sent(bid, rung, deadline_ms)
         self._crash("after_submit")
         now_ms = self._context.clock_ms()
         if fate is Fate.PLACED:
@@ -256,17 +258,17 @@ class Placer:
             trait=order.trait,
         )
 
-    def _sent(self, bid: BidOrder, deadline_ms: int) -> Fate:
+    def _sent(self, bid: BidOrder, rung: int, deadline_ms: int) -> Fate:
         """One try. What the error tree calls Unavailable is closed like a refusal: it is the gateway's word that
         nothing was written to the venue, and the signature was in no other hands. Were that ever wrong, the bid would
         be found by its expiry as a stray and cancelled.
         """
         context, failed_to = self._context, f"place {bid.price}"
         try:
-            context.market.place(bid, task=context.task_id, token=context.token, deadline_ms=deadline_ms)
+            context.market.place(bid, task=context.task_id, token=context.token, deadline_ms=deadline_ms, rung=rung)
         except Refused as error:
             self._faults.add_write(failed_to, error, backs_off=False)
-            return Fate.NOT_ALLOWED if error.code == "stale_token" else Fate.REFUSED
+            return _OF_THE_GATEWAY.get(error.code, Fate.REFUSED)
         except Unavailable as error:
             self._faults.add(failed_to, error)
             return Fate.NOT_SENT

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-Kind = Literal["bidder", "drain"]
+Kind = Literal["bidder", "lister", "drain"]
 
 
 class Step(Enum):
@@ -14,7 +14,7 @@ class Step(Enum):
 
     NOTHING = "nothing"
     REST = "rest"  # something is to be started, but not before the back-off is over
-    START_BIDDER = "start bidder"
+    START_WORKER = "start worker"  # the task's own: a bidder or a lister
     START_DRAIN = "start drain"
     STOP = "stop"
     SETTLE = "settle"  # nothing runs, and the row says otherwise
@@ -25,7 +25,8 @@ class Step(Enum):
 class Facts:
     """A task as its row shows it, its worker (`kind` and the `worker_revision` of the config it reads), its back-off.
 
-    `resting`: an automatic start has to wait. `given_up`: it crashed, and nobody has asked for it since.
+    `open_orders` are those that must be ended when the task has no worker of its own. `resting`: an automatic start has
+    to wait. `given_up`: it crashed, and nobody has asked for it since.
     """
 
     is_wanted: bool
@@ -42,18 +43,18 @@ class Facts:
 def next_step(facts: Facts) -> Step:
     """What makes worker and row agree.
 
-    A wanted task has a bidder of the newest revision; one that is not wanted has none, and a drain worker as long as
-    orders are open. A worker of the wrong kind is stopped first: there is never a second one.
+    A wanted task has a worker of its own for the newest revision; one that is not wanted has none, and a drain worker
+    as long as orders are to be ended. A worker of the wrong kind is stopped first: there is never a second one.
     """
-    bidder_due = facts.is_wanted and not facts.is_deleted and not facts.given_up
-    if facts.worker == "bidder":
-        return Step.NOTHING if bidder_due and facts.worker_revision == facts.revision else Step.STOP
+    worker_due = facts.is_wanted and not facts.is_deleted and not facts.given_up
     if facts.worker == "drain":
-        return Step.STOP if bidder_due and not facts.resting else Step.NOTHING
+        return Step.STOP if worker_due and not facts.resting else Step.NOTHING
+    if facts.worker is not None:
+        return Step.NOTHING if worker_due and facts.worker_revision == facts.revision else Step.STOP
     if facts.observed in ("starting", "running", "stopping"):
         return Step.SETTLE
-    if bidder_due:
-        return Step.REST if facts.resting else Step.START_BIDDER
+    if worker_due:
+        return Step.REST if facts.resting else Step.START_WORKER
     if facts.observed == "backoff" or (facts.observed == "crashed" and not facts.is_wanted):
         # Before its orders are seen to: who stops a task is not answered while its dead worker's write is on the wire.
         return Step.SETTLE

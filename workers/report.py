@@ -37,12 +37,13 @@ TOLD_MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One finished cycle: what was decided at first, what else was at the venue, and what was done."""
+    """One finished cycle: what was decided at first, what else was at the venue, what was done, what to remember."""
 
     assignment: Assignment
     decision: Decision
     found: Found
     done: Done
+    memory: Memory
 
     @property
     def filled(self) -> tuple[Order, ...]:
@@ -53,7 +54,9 @@ class Outcome:
 def record(context: Context, outcome: Outcome, faults: Faults) -> None:
     """Writes the cycle down and logs it."""
     action = _action(outcome)
-    _write(context, action, _detail(outcome, faults), outcome.done.last.plan.memory, faults)
+    if stretch_s := context.market.scarcity.stretch_s:
+        action += f"; the market is read every {stretch_s} s (quota)"
+    _write(context, action, _detail(outcome, faults), outcome.memory, faults)
     task_id, reasons = context.task_id, _cancel_reasons(outcome)
     for order in outcome.filled:
         log.info("task %d: filled %d of %s, order %d", task_id, order.price_sats, order.slug, order.id)

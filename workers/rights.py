@@ -17,12 +17,16 @@ from core.settings import Settings
 from markets.base import Unavailable, VenueError
 from markets.client import MarketClient
 from models import tasks, users
-from models.tasks import BiddingTask
+from models.task_numbers import label
+from models.tasks import AutolistTask, BiddingTask, Task
 from models.users import DAY_MS, User, subscription_of
 from strategy.config import BidConfig, loads
+from strategy.listing_config import ListingConfig, loads_config
+from strategy.listing_price import guard
 from wallet.client import SignerClient, SignerError, SignerLocked, SignerUnavailable
 from wallet.protocol import Grant
 from workers.background import in_thread
+from workers.listing_assignment import SELLER_FEE_PPM
 from workers.reconcile import Kind
 
 log = logging.getLogger(__name__)
@@ -57,23 +61,23 @@ class Rights:
         s = self._settings
         return users.refusal_to_trade(user, dict(s.plans), s.whitelist, s.admins, now_ms)
 
-    async def hand_over(self, row: BiddingTask, kind: Kind, token: int, now_ms: int) -> Right:
+    async def hand_over(self, row: Task, kind: Kind, token: int, now_ms: int) -> Right:
         """`give` and `fence` at once: neither waits for the other, and both are done when this returns.
 
         Raises PeerRefused when either fails. A fence without a right stands, since the row's token is raised too; a
         right without a fence is withdrawn.
         """
         right, fenced = await asyncio.gather(
-            self.give(row, kind, token, now_ms), self.fence(row.id, token), return_exceptions=True
+            self.give(row, kind, token, now_ms), self.fence(row.number, token), return_exceptions=True
         )
         if isinstance(right, BaseException):
             raise right
         if fenced is not None:
-            await self.withdraw(row.id, token)
+            await self.withdraw(row.number, token)
             raise fenced
         return right
 
-    async def give(self, row: BiddingTask, kind: Kind, token: int, now_ms: int) -> Right:
+    async def give(self, row: Task, kind: Kind, token: int, now_ms: int) -> Right:
         """Grants the task's worker what its kind and its owner's plan allow."""
         grant = self._grant(row, kind, token, now_ms)
         return Right(await self._ask_signer(lambda: self._signer.grant(grant)), grant.expires_ms)
@@ -104,37 +108,40 @@ class Rights:
         try:
             await self._ask_signer(lambda: self._signer.revoke_place(task_id, token))
         except PeerRefused as refusal:
-            log.warning("task %d: failed to take back the right to place: %s", task_id, refusal.message)
+            log.warning("%s: failed to take back the right to place: %s", label(task_id), refusal.message)
         next_token = tasks.raise_token(task_id)
         try:
             await self.fence(task_id, next_token)
         except PeerRefused as refusal:
-            log.warning("task %d: failed to wait for what is on the wire: %s", task_id, refusal.message)
+            log.warning("%s: failed to wait for what is on the wire: %s", label(task_id), refusal.message)
 
     async def withdraw(self, task_id: int, token: int) -> None:
         """Ends every right under this and lower tokens. They end by themselves in time: a failure is noted only."""
         try:
             await self._ask_signer(lambda: self._signer.withdraw(task_id, token))
         except PeerRefused as refusal:
-            log.info("task %d: failed to withdraw its grant: %s", task_id, refusal.message)
+            log.info("%s: failed to withdraw its grant: %s", label(task_id), refusal.message)
 
-    def ends_ms(self, row: BiddingTask, now_ms: int) -> int:
-        """When a bidder's grant would end, were it given now."""
+    def ends_ms(self, row: Task, now_ms: int) -> int:
+        """When the grant of a task's own worker would end, were it given now."""
         subscription = subscription_of(row.user_id)
         return min(subscription.expires_ms if subscription else 0, now_ms + GRANT_MS)
 
-    def _grant(self, row: BiddingTask, kind: Kind, token: int, now_ms: int) -> Grant:
+    def _grant(self, row: Task, kind: Kind, token: int, now_ms: int) -> Grant:
         if kind == "drain":
             return drain_grant(row, self._settings.market, token, now_ms)
-        try:
-            config = loads(row.config)
-        except ValueError as error:
-            raise PeerRefused(ME, "start_failed", f"the task's config cannot be read: {error}") from error
         subscription = subscription_of(row.user_id)
         plan = self._settings.plans.get(subscription.plan) if subscription else None
         if plan is None:
             raise PeerRefused(ME, "not_entitled", "the task's owner has no plan")
-        return bidder_grant(row, config, plan, self._settings.market, token, self.ends_ms(row, now_ms))
+        venue, ends_ms = self._settings.market, self.ends_ms(row, now_ms)
+        try:
+            if isinstance(row, AutolistTask):
+                return lister_grant(row, loads_config(row.config), venue, token, ends_ms)
+            assert isinstance(row, BiddingTask)
+            return bidder_grant(row, loads(row.config), plan, venue, token, ends_ms)
+        except ValueError as error:
+            raise PeerRefused(ME, "start_failed", f"the task's config cannot be read: {error}") from error
 
     async def _ask_signer(self, call: Callable[[], T]) -> T:
         try:
@@ -150,13 +157,13 @@ class Rights:
 def bidder_grant(row: BiddingTask, config: BidConfig, plan: Plan, venue: str, token: int, ends_ms: int) -> Grant:
     """To bid and cancel within the config; for runes, too, prices are whole orders' sats."""
     return Grant(
-        task=row.id,
+        task=row.number,
         user=row.user.address,
         token=token,
         venue=venue,
         operations=("bid", "cancel"),
         slug=config.slug,
-        hardcap_sats=config.hardcap_sats if config.hardcap_sats > 0 else config.bid_fixed_high,
+        hardcap_sats=most_sats(config),
         outstanding_sats=OUTSTANDING_FACTOR * plan.max_exposure,
         receive=row.user.ordinals_address,
         max_expiry_ms=config.expiry_ms + EXPIRY_ALLOWANCE_MS,
@@ -164,18 +171,46 @@ def bidder_grant(row: BiddingTask, config: BidConfig, plan: Plan, venue: str, to
     )
 
 
-def drain_grant(row: BiddingTask, venue: str, token: int, now_ms: int) -> Grant:
+def most_sats(config: BidConfig) -> int:
+    """What no bid under this config is above, whatever the market does: the least of its own bounds."""
+    bounds = [config.hardcap_sats]
+    if config.bid_mode == "fixed":
+        bounds.append(config.bid_fixed_high)
+    return min(bound for bound in bounds if bound > 0)
+
+
+def lister_grant(row: AutolistTask, config: ListingConfig, venue: str, token: int, ends_ms: int) -> Grant:
+    """To list the one inscription for the config's least price or more, and to cancel that."""
+    return Grant(
+        task=row.number,
+        user=row.user.address,
+        token=token,
+        venue=venue,
+        operations=("list", "cancel"),
+        slug="",
+        hardcap_sats=0,
+        outstanding_sats=0,
+        receive=row.user.ordinals_address,
+        max_expiry_ms=0,
+        expires_ms=ends_ms,
+        inscription_id=row.inscription_id,
+        min_price_sats=guard(config, SELLER_FEE_PPM, tick=1),
+    )
+
+
+def drain_grant(row: Task, venue: str, token: int, now_ms: int) -> Grant:
     """To cancel and nothing else, whatever has become of the owner's plan or the config."""
     return Grant(
-        task=row.id,
+        task=row.number,
         user=row.user.address,
         token=token,
         venue=venue,
         operations=("cancel",),
-        slug=row.slug,
+        slug=row.slug if isinstance(row, BiddingTask) else "",
         hardcap_sats=0,
         outstanding_sats=0,
         receive=row.user.ordinals_address,
         max_expiry_ms=0,
         expires_ms=now_ms + GRANT_MS,
+        inscription_id=row.inscription_id if isinstance(row, AutolistTask) else "",
     )

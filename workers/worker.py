@@ -16,6 +16,7 @@ from core.log import mask
 from core.settings import SECRETS, Settings, load
 from markets.client import MarketClient
 from models import base, tasks
+from models.task_numbers import file_stem, row_id
 from wallet.client import SignerClient
 from workers import exits, task_lock
 from workers.context import BadConfig, BadCredentials, Context, Job
@@ -55,7 +56,7 @@ class Worker:
         """Returns the exit code."""
         _confine()
         settings = self._settings or without_secrets(load())
-        log_setup.set_up(f"task-{self._task_id}", settings.log_level)
+        log_setup.set_up(file_stem(self._task_id), settings.log_level)
         given = json.loads(self._life_line.read_line(_SECRET_S))
         try:
             lock = task_lock.take(task_lock.lock_path(settings.run_dir, self._task_id))
@@ -137,8 +138,7 @@ class Worker:
             log.exception("failed to report the error")
 
     def _name(self) -> None:
-        slug = tasks.slug_of(self._task_id)
-        set_title(f"bidkeeper: {self._kind} task {self._task_id} {slug}")
+        set_title(f"bidkeeper: {self._kind} task {row_id(self._task_id)} {tasks.subject_of(self._task_id)}")
 
 
 def _confine() -> None:

@@ -19,7 +19,7 @@ _ANSWER_S = 10.0  # a start waits this long for a zygote's answer
 _STATUS_S = 5.0  # a zygote that lives tells within this how a worker ended
 _ORPHAN_S = 5.0  # a dead zygote's worker that does not end by itself is killed after this
 # Its workers write their titles over the arguments that it was started with, so there must be enough of them.
-_ROOM_FOR_TITLES = "-" * 80
+_ROOM_FOR_TITLES = "-" * 120
 
 
 class ForkedHandle:

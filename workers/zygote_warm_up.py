@@ -21,13 +21,16 @@ from core.settings import Settings, load
 from markets import codec
 from markets.base import AskBook, Balance, BidOrder, Fees, OwnBid, OwnBids
 from markets.client import MarketClient
-from models import base, orders, schema, tasks, users
+from markets.facts import OutpointFacts, Whereabouts
+from markets.listings import ListingDraft, OwnListing, OwnListings
+from models import base, owing, schema, tasks, users
 from strategy.book import Ask, Profile
 from strategy.config import BidConfig, dumps
+from strategy.listing_config import ListingConfig, dumps_config
 from wallet.client import SignerClient
 from workers import life_line, worker
 from workers.context import Context
-from workers.jobs import KINDS, make_job
+from workers.jobs import make_job
 from workers.title import set_title
 
 log = logging.getLogger(__name__)
@@ -35,17 +38,21 @@ log = logging.getLogger(__name__)
 __all__ = ["dry_run", "life_line", "warm_up", "worker"]
 
 _NOBODY = "bc1qnobody"
+_VAULT = "bc1pnobody"
+_INSCRIPTION = "0" * 64 + "i0"
+_OUTPOINT = "0" * 64 + ":0"
 _NOWHERE = Path("/nonexistent")
 _CYCLES = 3
 
 
 class MadeUpMarket(MarketClient):
-    """Answers as a gateway would, without one: a book of two hundred asks, and the bids that were placed."""
+    """Answers as a gateway would, without one: a book of two hundred asks, and what was placed and listed."""
 
     def __init__(self, clock_ms: Callable[[], int]) -> None:
         super().__init__(_NOWHERE)
         self._clock_ms = clock_ms
         self._bids: list[OwnBid] = []
+        self._listings: list[OwnListing] = []
 
     def _ask(self, request: dict[str, Any], unpack: Callable[[Any], Any], *, write: bool) -> Any:
         asked = json.loads(json.dumps(request))
@@ -87,6 +94,26 @@ class MadeUpMarket(MarketClient):
         self._bids = [bid for bid in self._bids if bid.venue_id not in args["venue_ids"]]
         return True
 
+    def _own_listings(self, args: dict[str, Any]) -> OwnListings:
+        return OwnListings(tuple(self._listings), self._clock_ms() + 1)
+
+    def _whereabouts(self, args: dict[str, Any]) -> dict[str, Any]:
+        return codec.named(Whereabouts(_INSCRIPTION, _OUTPOINT, _VAULT, 546, self._clock_ms()))
+
+    def _outpoint(self, args: dict[str, Any]) -> dict[str, Any]:
+        return codec.named(OutpointFacts(_OUTPOINT, 546, "", True, True, (_INSCRIPTION,), (), 1, 1, None))
+
+    def _draft_listing(self, args: dict[str, Any]) -> ListingDraft:
+        return ListingDraft("what is to be signed", ())
+
+    def _list_item(self, args: dict[str, Any]) -> None:
+        ask = codec.listing_order(args["order"]).ask
+        self._listings = [OwnListing(ask.inscription_id, ask.inscription_id, ask.slug, ask.price, ask.owner)]
+
+    def _delist(self, args: dict[str, Any]) -> bool:
+        self._listings = []
+        return True
+
 
 class MadeUpSigner(SignerClient):
     """Answers as a signer would, without keys."""
@@ -94,16 +121,19 @@ class MadeUpSigner(SignerClient):
     def __init__(self) -> None:
         super().__init__(_NOWHERE)
 
-    def _ask(self, read: Callable[[dict[str, Any]], Any], op: str, **fields: Any) -> Any:
+    def _ask(
+        self, read: Callable[[dict[str, Any]], Any], op: str, timeout_s: float | None = None, **fields: Any
+    ) -> Any:
         answers: dict[str, dict[str, Any]] = {
             "addresses": {
                 "payment": _NOBODY,
                 "payment_pubkey": "02" + "11" * 32,
-                "vault": "bc1pnobody",
+                "vault": _VAULT,
                 "vault_pubkey": "22" * 32,
             },
             "sign_bid": {"message": "what was signed", "signature": "a signature"},
             "sign_challenge": {"signature": "a signature"},
+            "sign_listing": {"psbt": "what was signed", "secure": []},
             "was_signed": {"signed": False},
         }
         return read(json.loads(json.dumps(answers[op])))
@@ -140,7 +170,7 @@ def dry_run() -> list[str]:
 def _days_work() -> list[str]:
     settings = Settings(whitelist=frozenset({_NOBODY}))
     user = users.find_or_create(_NOBODY, dict(settings.plans), _clock_ms())
-    row = tasks.create_bidding_task(
+    bids = tasks.create_bidding_task(
         user.id,
         type="ordinals",
         slug="cats",
@@ -149,25 +179,41 @@ def _days_work() -> list[str]:
         max_tasks=1,
         now_ms=_clock_ms(),
     )
+    listing = tasks.create_autolist_task(
+        user.id,
+        inscription_id=_INSCRIPTION,
+        collection_id="cats",
+        config=dumps_config(ListingConfig()),
+        now_ms=_clock_ms(),
+    )
     market = MadeUpMarket(_clock_ms)
     reports = []
-    for kind in KINDS:
-        tasks.set_desired(row, tasks.STOPPED if kind == "drain" else tasks.RUNNING)
-        token = tasks.raise_token(row.id)
-        tasks.least_token(row.id)
-        tasks.slug_of(row.id)
-        context = Context(settings, row.id, token, "", market, MadeUpSigner(), _clock_ms)
-        # A zygote has no crash points, and every cycle is due at once.
-        job = make_job(kind, context, crash=lambda point: None, until_turn=lambda slug, loop_s, now_s: 0.0)
-        for _ in range(_CYCLES):
-            job.cycle()
-            reports.append(_report(row.id))
+    for task, kind in ((bids, "bidder"), (bids, "drain"), (listing, "lister"), (listing, "drain")):
+        tasks.set_desired(task, tasks.STOPPED if kind == "drain" else tasks.RUNNING)
+        if kind == "drain" and task is listing:
+            tasks.mark_deleted(listing, _clock_ms())
+        reports += _work(settings, task, kind, market)
     return reports
 
 
-def _report(task_id: int) -> str:
-    row = tasks.BiddingTask.get_by_id(task_id)
-    return f"{row.last_error or row.last_cycle_action}; {orders.count_open(task_id)} open"
+def _work(settings: Settings, task: tasks.Task, kind: str, market: MadeUpMarket) -> list[str]:
+    token = tasks.raise_token(task.number)
+    tasks.least_token(task.number)
+    tasks.subject_of(task.number)
+    context = Context(settings, task.number, token, "", market, MadeUpSigner(), _clock_ms)
+    # A zygote has no crash points, and every cycle is due at once.
+    job = make_job(kind, context, crash=lambda point: None, until_turn=lambda slug, loop_s, now_s: 0.0)
+    reports = []
+    for _ in range(_CYCLES):
+        job.cycle()
+        reports.append(_report(task.number))
+    return reports
+
+
+def _report(number: int) -> str:
+    row = tasks.with_owner(number)
+    assert row is not None
+    return f"{row.last_error or row.last_cycle_action}; {owing.count_open(number)} open"
 
 
 def _clock_ms() -> int:

@@ -22,8 +22,22 @@ from strategy.config import CHOICES, MAX_SATS
 
 _TAG = "bidding tasks"
 _TAKEN = "There is a task for this slug already."
-_NOT_ALLOWED = "The plan is over, or the address is not whitelisted any more."
+NOT_ALLOWED = "The plan is over, or the address is not whitelisted any more."
 _NO_SUCH_SLUG = "The marketplace does not know it."
+CYCLES_QUERY = (
+    Parameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": KEPT, "default": DEFAULT_CYCLES},
+        f"Most cycles to answer; the newest {KEPT} are kept.",
+    ),
+)
+LOG_QUERY = (
+    Parameter(
+        "lines",
+        {"type": "integer", "minimum": 1, "maximum": MOST_LINES, "default": DEFAULT_LINES},
+        "Most lines to answer.",
+    ),
+)
 
 OPERATIONS = {
     "GET /api/tasks": Operation(
@@ -51,7 +65,7 @@ OPERATIONS = {
         text="Changes only what is given; the worker of a running task is restarted with it.",
         body=BiddingTaskChange,
         success=one(answers.BiddingTask, "The task as it is now."),
-        errors={400: INVALID, 403: _NOT_ALLOWED, 404: NOT_YOURS, 409: _TAKEN, 503: MANAGER_AWAY},
+        errors={400: INVALID, 403: NOT_ALLOWED, 404: NOT_YOURS, 409: _TAKEN, 503: MANAGER_AWAY},
     ),
     "DELETE /api/tasks/{id}": Operation(
         id="deleteTask",
@@ -68,7 +82,7 @@ OPERATIONS = {
         success=one(answers.BiddingTask, "It runs."),
         errors={
             400: "Its config asks for what cannot be done (yet); `details` has it.",
-            403: _NOT_ALLOWED,
+            403: NOT_ALLOWED,
             404: NOT_YOURS,
             503: MANAGER_AWAY,
         },
@@ -93,13 +107,7 @@ OPERATIONS = {
         id="listCycles",
         tag=_TAG,
         summary="What a task saw, planned and did",
-        query=(
-            Parameter(
-                "limit",
-                {"type": "integer", "minimum": 1, "maximum": KEPT, "default": DEFAULT_CYCLES},
-                f"Most cycles to answer; the newest {KEPT} are kept.",
-            ),
-        ),
+        query=CYCLES_QUERY,
         success=many(answers.Cycle, "Newest first."),
         errors={400: INVALID, 404: NOT_YOURS},
     ),
@@ -107,13 +115,7 @@ OPERATIONS = {
         id="readLog",
         tag=_TAG,
         summary="End of a task's log",
-        query=(
-            Parameter(
-                "lines",
-                {"type": "integer", "minimum": 1, "maximum": MOST_LINES, "default": DEFAULT_LINES},
-                "Most lines to answer.",
-            ),
-        ),
+        query=LOG_QUERY,
         success=one(answers.TaskLog, "The newest lines, at most 256 KiB."),
         errors={400: INVALID, 404: NOT_YOURS, 503: "The log cannot be read."},
     ),

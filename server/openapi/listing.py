@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from server.openapi.operation import INVALID, NOT_YOURS, SIGNER_AWAY, UNREADABLE, Operation, Parameter, many, one
+from server.openapi.bidding import CYCLES_QUERY, LOG_QUERY, NOT_ALLOWED
+from server.openapi.operation import (
+    INVALID,
+    MANAGER_AWAY,
+    NOT_YOURS,
+    SIGNER_AWAY,
+    UNREADABLE,
+    Operation,
+    Parameter,
+    many,
+    one,
+)
 from server.schemas import answers
 from server.schemas.task_bodies import AutolistTaskChange, NewAutolistTask
 
@@ -22,7 +33,7 @@ OPERATIONS = {
         tag=_TAG,
         summary="Create an auto-list task",
         body=NewAutolistTask,
-        success=one(answers.AutolistTask, "Created; it is stopped.", 201, ("Location",)),
+        success=one(answers.WrittenAutolistTask, "Created; it is stopped.", 201, ("Location",)),
         errors={400: INVALID, 409: "There is a task for this inscription already."},
     ),
     "GET /api/autolist/{id}": Operation(
@@ -36,33 +47,57 @@ OPERATIONS = {
         id="changeAutolistTask",
         tag=_TAG,
         summary="Change an auto-list task",
-        text="Changes only what is given.",
+        text="Changes only what is given. A running task starts anew with the result; its listing is edited in place.",
         body=AutolistTaskChange,
-        success=one(answers.AutolistTask, "The task as it is now."),
-        errors={400: INVALID, 404: NOT_YOURS},
+        success=one(answers.WrittenAutolistTask, "The task as it is now."),
+        errors={400: INVALID, 403: NOT_ALLOWED, 404: NOT_YOURS, 503: MANAGER_AWAY},
     ),
     "DELETE /api/autolist/{id}": Operation(
         id="deleteAutolistTask",
         tag=_TAG,
         summary="Delete an auto-list task",
+        text="Ends its worker and cancels its listing. What the marketplace does not cancel at once is tried again "
+        "until it is gone.",
         success=one(answers.DeletedAutolistTask, "Deleted."),
-        errors={404: NOT_YOURS},
+        errors={404: NOT_YOURS, 503: MANAGER_AWAY},
     ),
     "POST /api/autolist/{id}/start": Operation(
         id="startAutolistTask",
         tag=_TAG,
         summary="Start an auto-list task",
-        text="Refused for now: listings cannot be signed yet.",
-        success={},
-        errors={400: "It cannot be started yet.", 404: NOT_YOURS},
+        text="Answers when its worker runs. Starting a running task does nothing. A listing that is there is adopted.",
+        success=one(answers.AutolistTask, "It runs."),
+        errors={
+            400: "Its config leaves something open, or there is no such inscription; `details` has it.",
+            403: NOT_ALLOWED,
+            404: NOT_YOURS,
+            409: "The inscription is not in the vault; `message` says where to send it.",
+            503: f"{SIGNER_AWAY} Or: {MANAGER_AWAY}",
+        },
     ),
     "POST /api/autolist/{id}/stop": Operation(
         id="stopAutolistTask",
         tag=_TAG,
         summary="Stop an auto-list task",
-        text="The listing stays at the marketplace.",
-        success=one(answers.AutolistTask, "It is stopped."),
-        errors={404: NOT_YOURS},
+        text="Answers when its worker is gone. The listing stays at the marketplace.",
+        success=one(answers.StoppedAutolistTask, "It is stopped."),
+        errors={404: NOT_YOURS, 503: "The manager is away; the wish is kept and holds when it is back."},
+    ),
+    "GET /api/autolist/{id}/cycles": Operation(
+        id="listAutolistCycles",
+        tag=_TAG,
+        summary="What an auto-list task saw, decided and did",
+        query=CYCLES_QUERY,
+        success=many(answers.Cycle, "Newest first."),
+        errors={400: INVALID, 404: NOT_YOURS},
+    ),
+    "GET /api/autolist/{id}/log": Operation(
+        id="readAutolistLog",
+        tag=_TAG,
+        summary="End of an auto-list task's log",
+        query=LOG_QUERY,
+        success=one(answers.TaskLog, "The newest lines, at most 256 KiB."),
+        errors={400: INVALID, 404: NOT_YOURS, 503: "The log cannot be read."},
     ),
     "GET /api/autolist/wallet/ordinals": Operation(
         id="listInscriptions",

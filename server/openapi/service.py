@@ -17,6 +17,14 @@ OPERATIONS = {
         success=one(answers.Wallet, "`biddingWallet` is null, with `balanceError`, when it cannot be told."),
         errors={503: SIGNER_AWAY},
     ),
+    "POST /api/wallet/withdraw": Operation(
+        id="withdraw",
+        tag="wallet",
+        summary="Send sats away",
+        text="Refused for now.",
+        success={},
+        errors={400: "It cannot be done yet."},
+    ),
     "GET /api/openapi.json": Operation(
         id="getDescription",
         tag=_TAG,

@@ -228,6 +228,21 @@ class RuneMarket(Answer):
     depth_sats: Annotated[int, Field(ge=0, description="What was walked of the order book.")]
 
 
+class Listing(Answer):
+    """The newest listing of a task, also when it is over."""
+
+    price: Annotated[int, Field(gt=0, description="Sats.")]
+    state: Annotated[str, Field(description="From `reserved` over `live` to `closed`; `unknown` where nobody said.")]
+    close_reason: Annotated[str | None, Field(description="Why it is closed, such as `sold`; null while it is not.")]
+    outpoint: Annotated[str, Field(description="The output with the inscription that was signed for, as txid:vout.")]
+    listed_at: Annotated[datetime | None, Field(description="Since when the marketplace shows it at this price.")]
+    lowest_outstanding: Annotated[
+        int | None,
+        Field(description="The lowest price ever signed for the output: it can be bought at that until it is spent."),
+    ]
+    proceeds: Annotated[int | None, Field(description="Sats that the sale brought; null without one.")]
+
+
 class AutolistTask(Answer):
     """A listing of one inscription."""
 
@@ -236,16 +251,34 @@ class AutolistTask(Answer):
     collection_id: str | None
     is_running: bool
     config: AutolistConfig
-    listing: None
+    listing: Annotated[Listing | None, Field(description="Null before the first one.")]
     last_cycle: LastCycle | None
-    last_error: str | None
+    last_error: Annotated[str | None, Field(description="What keeps the last cycle from doing its job.")]
     created_at: datetime
+
+
+class WrittenAutolistTask(AutolistTask):
+    """An auto-list task after it was created or changed."""
+
+    warnings: Annotated[
+        list[str], Field(description="What is allowed and probably not meant; missing if nothing.")
+    ] = []
+
+
+class StoppedAutolistTask(AutolistTask):
+    """An auto-list task after its stop."""
+
+    listing_cancelled: Annotated[Literal[False], Field(description="A stop leaves the listing where it is.")]
+    message: Annotated[str, Field(description="Says so, where there is a listing.")] = ""
 
 
 class DeletedAutolistTask(Success):
     """The task is gone."""
 
-    listing_cancelled: bool
+    listing_cancelled: Annotated[
+        bool, Field(description="Its listing was cancelled; false without one, too, or with one that was sold.")
+    ]
+    message: Annotated[str, Field(description="Says that the listing is still there and being cancelled.")] = ""
 
 
 class WalletInscription(Answer):
@@ -281,6 +314,7 @@ class Inscription(Answer):
     listing_price: int | None
     seller: str | None
     top_bid: int | None
+    traits: list[Trait] | None
 
 
 class MarketplaceWallet(Answer):
@@ -297,7 +331,15 @@ class Wallet(Answer):
     vault: Annotated[str, Field(description="Listings are signed here.")]
     ordinals_address: str
     bidding_wallet: MarketplaceWallet | None
-    exposure: Annotated[int, Field(ge=0)]
+    exposure: Annotated[int, Field(ge=0, description="Sats of all orders that are not closed.")]
+    worst_loss: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="The most that bids can cost, whatever their exposure: the balance behind them. Null when it "
+            "cannot be told.",
+        ),
+    ]
     balance_error: Annotated[
         str, Field(description="Why biddingWallet is null: there is none yet, or the marketplace cannot be read.")
     ] = ""

@@ -1,10 +1,10 @@
-"""An auto-list task's config: fields, defaults, rules, storage, and how callers see it."""
+"""An auto-list task's config at the JSON edge: its fields, and how callers see it."""
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any
@@ -12,31 +12,27 @@ from typing import Annotated, Any
 from pydantic import Field, PlainValidator
 
 from server.json_out import Raw, dumps
-from server.schemas.plain import MAX_SATS, SATS, Body, Number, Sats, one_of, or_null, read, sats, text, to_camel, wrong
+from server.schemas.plain import (
+    SATS,
+    Body,
+    Flag,
+    Number,
+    Sats,
+    Text,
+    one_of,
+    or_null,
+    read,
+    sats,
+    text,
+    to_camel,
+    wrong,
+)
+from strategy.config import Problem
+from strategy.listing_config import CHOICES, ListingConfig, loads_config, problems
 
-PRICE_MODES = ("percent", "fixed", "undercut")
-REFERENCES = ("floor", "traitFloor", "purchase", "lastSale")
-MAX_PERCENT = 1000
-MAX_MARGIN = 100
-_MOST_DECIMALS = 18
 _MAX_COLLECTION = 200
 INSCRIPTION = r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})"
 _INSCRIPTION = re.compile(INSCRIPTION)
-
-
-@dataclass(frozen=True, slots=True)
-class ListingConfig:
-    """How a listing is priced. Sats are of the item, `price_percent` and `min_margin` are fractions (1.05 is 105 %)."""
-
-    price_mode: str = "percent"
-    price_percent: Decimal = Decimal("1.05")
-    price_sats: int = 0
-    undercut_sats: int = 1000
-    min_price_sats: int = 0
-    cost_sats: int | None = None
-    min_margin: Decimal = Decimal(0)
-    reference: str = "floor"
-
 
 _NAMES = [field.name for field in fields(ListingConfig)]
 _CAMEL = {name: to_camel(name) for name in _NAMES}
@@ -70,14 +66,17 @@ class ListingFields(Body):
 
     inscription_id: Annotated[str, PlainValidator(_inscription_id, json_schema_input_type=_INSCRIPTION_TEXT)] = ""
     collection_id: Annotated[str | None, or_null(_collection_id, _SOME_TEXT)] = None
-    price_mode: Annotated[str, one_of(PRICE_MODES)] = ""
+    price_mode: Annotated[str, one_of(CHOICES["price_mode"])] = ""
     price_percent: Number = Decimal(0)
     price_sats: Sats = 0
     undercut_sats: Sats = 0
     min_price_sats: Sats = 0
     cost_sats: Annotated[int | None, or_null(sats, SATS)] = None
     min_margin: Number = Decimal(0)
-    reference: Annotated[str, one_of(REFERENCES)] = ""
+    reference: Annotated[str, one_of(CHOICES["reference"])] = ""
+    allow_below_reference: Flag = False
+    trait_type: Text = ""
+    trait_value: Text = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ def merged(given: dict[str, Any], stored: ListingConfig | None) -> ListingChange
     changes = {name: getattr(body, name) for name in body.model_fields_set if name in _CAMEL}
     config = replace(stored or ListingConfig(), **changes)
     reported = {name for name, _ in faults}
-    faults += [(name, words) for name, words in _problems(config, stored is None) if name not in reported]
+    faults += [(_CAMEL[name], words) for name, words in problems(config) if _CAMEL[name] not in reported]
     return ListingChange(
         body.inscription_id or None,
         "collection_id" in body.model_fields_set,
@@ -107,35 +106,9 @@ def merged(given: dict[str, Any], stored: ListingConfig | None) -> ListingChange
     )
 
 
-def _problems(config: ListingConfig, is_new: bool) -> list[tuple[str, str]]:
-    found = []
-    if not _is_within(config.price_percent, MAX_PERCENT) or config.price_percent == 0:
-        found.append(("pricePercent", f"must be above 0 and at most {MAX_PERCENT} (1 is the reference price)"))
-    if config.price_mode == "fixed" and config.price_sats == 0:
-        found.append(("priceSats", "is required in fixed mode"))
-    if not _is_within(config.min_margin, MAX_MARGIN):
-        found.append(("minMargin", f"must be from 0 to {MAX_MARGIN} (0.1 is 10 %)"))
-    if config.price_mode == "fixed" and 0 < config.price_sats < config.min_price_sats:
-        found.append(("priceSats", "must not be below minPriceSats"))
-    return found
-
-
-def _is_within(value: Decimal, most: int) -> bool:
-    exponent = value.as_tuple().exponent
-    return 0 <= value <= most and isinstance(exponent, int) and exponent >= -_MOST_DECIMALS
-
-
-def dumps_config(config: ListingConfig) -> str:
-    """The config as JSON for storage: every field, snake_case, Decimals as strings."""
-    return json.dumps({k: str(v) if isinstance(v, Decimal) else v for k, v in asdict(config).items()}, sort_keys=True)
-
-
-def loads_config(stored: str) -> ListingConfig:
-    """The config that `dumps_config` wrote."""
-    values = json.loads(stored)
-    for name in ("price_percent", "min_margin"):
-        values[name] = Decimal(values[name])
-    return ListingConfig(**values)
+def details_of(found: Iterable[Problem]) -> list[str]:
+    """Broken rules as callers read them."""
+    return [f"{_CAMEL[problem.field]}: {problem.text}" for problem in found]
 
 
 @lru_cache(maxsize=4096)
@@ -143,6 +116,3 @@ def rendered(stored: str) -> Raw:
     """The stored config as callers see it."""
     config = loads_config(stored)
     return Raw(dumps({camel: getattr(config, name) for name, camel in _CAMEL.items()}))
-
-
-__all__ = ["MAX_SATS", "ListingChange", "ListingConfig", "dumps_config", "is_inscription_id", "merged", "rendered"]

@@ -12,10 +12,11 @@ from typing import Any
 from pydantic import ConfigDict
 
 from server.schemas.bid_config import BidConfigFields
-from server.schemas.listing_config import MAX_MARGIN, MAX_PERCENT, ListingConfig, ListingFields
+from server.schemas.listing_config import ListingFields
 from server.schemas.plain import to_camel
 from strategy import config as rules
 from strategy.config import BidConfig
+from strategy.listing_config import MAX_MARGIN, MAX_PERCENT, ListingConfig
 
 Schema = dict[str, Any]
 
@@ -63,6 +64,9 @@ _LISTING_TEXTS = {
     "cost_sats": "What the inscription cost; null is unknown.",
     "min_margin": "Least gain over the cost as a fraction (0.1 is 10 %).",
     "reference": "The price that pricePercent multiplies.",
+    "allow_below_reference": "Let pricePercent be below 1.",
+    "trait_type": "Trait category whose cheapest listing is the reference traitFloor.",
+    "trait_value": "Trait value of that reference.",
 }
 
 
@@ -97,6 +101,8 @@ def _listing_rules(schema: Schema) -> None:
     _described(schema, _LISTING_TEXTS)
     schema["properties"]["pricePercent"].update(exclusiveMinimum=0, maximum=MAX_PERCENT)
     schema["properties"]["minMargin"].update(minimum=0, maximum=MAX_MARGIN)
+    for name in ("traitType", "traitValue"):
+        schema["properties"][name]["maxLength"] = rules.MAX_TEXT
 
 
 def _new(describe: Callable[[Schema], None], config: Any, required: str) -> Callable[[Schema], None]:

@@ -11,7 +11,7 @@ from playhouse.migrations import Runner
 
 from cli.migrate import migrate
 from core.settings import load
-from models import base, controls, cycles, inscriptions, orders, references, schema, sessions, tasks, users
+from models import base, controls, cycles, inscriptions, listings, orders, references, schema, sessions, tasks, users
 from models.orders import CLOSED, Order
 
 MODELS = (
@@ -28,6 +28,7 @@ MODELS = (
     inscriptions.Inscription,
     controls.Control,
     references.FloorSample,
+    listings.Listing,
 )
 FIRST = "0001_initial"
 # id, state, close_reason

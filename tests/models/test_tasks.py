@@ -4,7 +4,8 @@ import pytest
 
 from core.plans import DEFAULT_PLANS
 from models import cycles, tasks, users
-from models.tasks import BiddingTask, TaskExists, TaskLimitReached
+from models.task_numbers import file_stem, is_autolist, label, row_id
+from models.tasks import AUTOLIST_BASE, AutolistTask, BiddingTask, Task, TaskExists, TaskLimitReached
 
 
 def user(address: str = "bc1qa") -> users.User:
@@ -15,6 +16,74 @@ def create(owner: users.User, slug: str, max_tasks: int = 20) -> BiddingTask:
     return tasks.create_bidding_task(
         owner.id, type="ordinals", slug=slug, slug_key=slug, config="{}", max_tasks=max_tasks, now_ms=1
     )
+
+
+def create_listing(owner: users.User, inscription: str) -> AutolistTask:
+    return tasks.create_autolist_task(owner.id, inscription_id=inscription, collection_id="cats", config="{}", now_ms=1)
+
+
+def test_a_number_tells_the_table(database: str) -> None:
+    bids, listing = create(user(), "cats"), create_listing(user(), "a")
+    assert (bids.id, listing.id) == (1, 1)
+    assert (bids.number, listing.number) == (1, AUTOLIST_BASE + 1)
+    assert [is_autolist(each.number) for each in (bids, listing)] == [False, True]
+    assert [row_id(each.number) for each in (bids, listing)] == [1, 1]
+    assert [label(each.number) for each in (bids, listing)] == ["task 1", "listing 1"]
+    assert [file_stem(each.number) for each in (bids, listing)] == ["task-1", "listing-1"]
+    assert [tasks.subject_of(each.number) for each in (bids, listing)] == ["cats", "a"]
+    for each in (bids, listing):
+        found = tasks.with_owner(each.number)
+        assert found == each and type(found) is type(each)
+
+
+def test_what_is_written_of_one_kind_is_not_the_others(database: str) -> None:
+    """Both have the same id."""
+    bids, listing = create(user(), "cats"), create_listing(user(), "a")
+
+    def state(task: Task) -> tuple[object, ...]:
+        row = type(task).get_by_id(task.id)
+        return row.token, row.observed, row.desired, row.last_error, row.cycles, row.last_cycle_action
+
+    untouched = state(bids)
+    tasks.set_desired(listing, tasks.RUNNING)
+    token = tasks.raise_token(listing.number)
+    tasks.observe(listing.number, "starting", pid=5)
+    cycles.record_cycle(listing.number, token, time_ms=1, action="listed", error="e", detail="{}", memory="{}")
+    assert state(listing) == (1, "starting", "running", "e", 1, "listed")
+    tasks.report_error(listing.number, token, "worse")
+    tasks.stop_wanting(listing.number, "over")
+    assert state(listing)[2:4] == ("stopped", "over")
+    assert tasks.least_token(listing.number) == 1
+    assert tasks.under_token(listing.number, token) == listing
+    assert state(bids) == untouched
+    assert cycles.cycles_of(bids.number) == []
+    tasks.mark_deleted(listing, 5)
+    tasks.remove_tombstone(listing.number)
+    assert tasks.with_owner(listing.number) is None
+    assert tasks.with_owner(bids.number) == bids
+
+
+def test_a_manager_is_shown_both_kinds(database: str) -> None:
+    bids, idle = create(user(), "cats"), create(user(), "dogs")
+    listing, other = create_listing(user(), "a"), create_listing(user(), "b")
+    for task in (bids, listing):
+        tasks.set_desired(task, tasks.RUNNING)
+    tasks.mark_deleted(other, 5)
+    wanted = [bids.number, listing.number, other.number]
+    assert [glance.number for glance in tasks.glances([])] == wanted
+    assert [row.number for row in tasks.rows_of_interest([])] == wanted
+    assert [glance.number for glance in tasks.glances([idle.number])] == [bids.number, idle.number, *wanted[1:]]
+    assert tasks.count_by_observed() == {"stopped": 4}
+    tasks.observe(listing.number, "starting")
+    tasks.forget_workers()
+    assert tasks.count_by_observed() == {"stopped": 4}
+
+
+def test_a_listings_new_config_is_a_new_revision(database: str) -> None:
+    listing = create_listing(user(), "a")
+    assert tasks.change_autolist_task(listing, collection_id=None, config="{1}") == 2
+    changed = AutolistTask.get_by_id(listing.id)
+    assert (changed.revision, changed.config, changed.collection_id) == (2, "{1}", None)
 
 
 def test_an_id_is_never_handed_out_twice(database: str) -> None:

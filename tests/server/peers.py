@@ -17,9 +17,9 @@ from tornado.web import Application, RequestHandler
 from core.errors import PeerRefused
 from core.local_server import serve
 from markets.base import AskBook, Balance, BidBook, Fees, Floor, OwnBids, Unavailable, VenueError, to_wire
-from markets.codec import pack
-from models import orders, tasks
-from models.tasks import BiddingTask
+from markets.codec import named, pack
+from markets.facts import Whereabouts
+from models import owing, tasks
 from strategy.book import Profile
 from tests.server.api import START_MS
 from wallet import address
@@ -56,12 +56,13 @@ class FakeManager:
         self.settled.append(request["task"])
         if self.refuse is not None:
             raise PeerRefused("manager", *self.refuse)
-        task = BiddingTask.get_by_id(request["task"])
+        task = tasks.with_owner(request["task"])
+        assert task is not None
         observed = "running" if task.desired == "running" and task.deleted_ms is None else "stopped"
-        BiddingTask.update(observed=observed).where(BiddingTask.id == task.id).execute()
-        left = orders.count_open(task.id)
+        type(task).update(observed=observed).where(type(task).id == task.id).execute()
+        left = owing.count_open(task.number)
         if task.deleted_ms is not None and not left:
-            tasks.remove_tombstone(task.id)
+            tasks.remove_tombstone(task.number)
         return {"observed": observed, "open_orders": left}
 
 
@@ -145,6 +146,7 @@ class FakeGateway:
             "rune_asks": AskBook((), 1),
             "balance": Balance("bc1qbidding", 0, 1),
             "wallet_contents": (),
+            "whereabouts": Unavailable("no index is asked here"),
         }
         self._server: HTTPServer | None = None
 
@@ -156,7 +158,8 @@ class FakeGateway:
                 request = json.loads(self.request.body)
                 gateway.asked.append(request)
                 try:
-                    self.finish(json.dumps({"ok": pack(gateway.answer(request))}))
+                    found = gateway.answer(request)
+                    self.finish(json.dumps({"ok": named(found) if isinstance(found, Whereabouts) else pack(found)}))
                 except VenueError as error:
                     self.finish(json.dumps({"error": to_wire(error)}))
 

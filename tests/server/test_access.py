@@ -48,9 +48,12 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...]]] = {
     ("GET", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404)),
     ("PUT", "/api/autolist/([0-9]+)"): ({"priceSats": 5}, (401, 200, 404, 401, 404)),
     ("DELETE", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404)),
-    ("POST", "/api/autolist/([0-9]+)/start"): (None, (401, 400, 404, 401, 404)),
+    ("POST", "/api/autolist/([0-9]+)/start"): (None, (401, 200, 404, 401, 404)),
     ("POST", "/api/autolist/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404)),
+    ("GET", "/api/autolist/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404)),
+    ("GET", "/api/autolist/([0-9]+)/log"): (None, (401, 200, 404, 401, 404)),
     ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200)),
+    ("POST", "/api/wallet/withdraw"): (None, (401, 400, 400, 401, 400)),
     ("GET", "/api/control"): (None, (401, 200, 200, 401, 200)),
     ("PUT", "/api/control"): ({"scope": "global", "state": "run"}, (401, 403, 403, 401, 200)),
 }
@@ -69,7 +72,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 11
+    assert len(MATRIX) == 24 + 14
 
 
 @pytest.mark.gen_test(timeout=20)
@@ -87,7 +90,7 @@ async def test_each_caller_gets_the_status_of_the_matrix(service: Service, opera
         "admin": token_of(new_user(ADMIN)),
     }
     task_id = await service.new_task(slug="matrix")
-    listing = await service.ask("POST", "/api/autolist", {"inscriptionId": "6" * 64 + "i0"})
+    listing = await service.ask("POST", "/api/autolist", {"inscriptionId": "6" * 64 + "i0", "collectionId": "dogs"})
     row_id = listing.json["id"] if "autolist" in path else task_id
 
     # The owner goes last: its call may delete the row that the others must not even see.

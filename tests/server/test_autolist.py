@@ -1,4 +1,4 @@
-"""Auto-list tasks over HTTP: everything but running them."""
+"""Auto-list tasks over HTTP, but for running them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,15 @@ async def test_create_answers_the_stopped_task(service: Service) -> None:
             "costSats": None,
             "minMargin": 0,
             "reference": "floor",
+            "allowBelowReference": False,
+            "traitType": "",
+            "traitValue": "",
         },
         "listing": None,
         "lastCycle": None,
         "lastError": None,
         "createdAt": "2025-11-20T12:00:00.000Z",
+        "warnings": ["no minPriceSats and no costSats: the price follows the market down without a limit"],
     }
     assert (await service.ask("GET", "/api/autolist")).json[0]["id"] == 1
 
@@ -96,23 +100,53 @@ async def test_modes_and_references_come_back_as_given(service: Service, mode: s
 
 
 @pytest.mark.gen_test
-async def test_start_says_that_listings_cannot_be_signed_yet(service: Service) -> None:
-    task = await service.ask("POST", "/api/autolist", {"inscriptionId": INSCRIPTION})
-    path = f"/api/autolist/{task.json['id']}"
+async def test_a_multiple_below_one_has_to_be_meant(service: Service) -> None:
+    body = {"inscriptionId": INSCRIPTION, "pricePercent": 0.9}
+    refused = await service.ask("POST", "/api/autolist", body)
+    meant = await service.ask("POST", "/api/autolist", body | {"allowBelowReference": True})
+    path = f"/api/autolist/{meant.json['id']}"
+    taken_back = await service.ask("PUT", path, {"allowBelowReference": False})
+    raised = await service.ask("PUT", path, {"allowBelowReference": False, "pricePercent": 1})
 
-    start = await service.ask("POST", f"{path}/start")
-    stop = await service.ask("POST", f"{path}/stop")
-
-    assert (start.status, start.details) == (400, ["start: listings cannot be signed yet"])
-    assert (stop.status, stop.json["isRunning"]) == (200, False)
-    assert stop.json["lastError"] == "start: listings cannot be signed yet"
+    assert (refused.status, refused.names()) == (400, {"pricePercent"})
+    assert "allowBelowReference" in refused.details[0]
+    assert meant.status == 201
+    assert (taken_back.status, taken_back.names()) == (400, {"pricePercent"})
+    assert raised.status == 200
 
 
 @pytest.mark.gen_test
-async def test_delete_removes_the_row(service: Service) -> None:
+async def test_a_price_without_a_guard_is_warned_of_where_it_is_written(service: Service) -> None:
+    task = await service.ask("POST", "/api/autolist", {"inscriptionId": INSCRIPTION})
+    path = f"/api/autolist/{task.json['id']}"
+    guarded = await service.ask("PUT", path, {"minPriceSats": 50_000})
+    unguarded = await service.ask("PUT", path, {"minPriceSats": 0})
+    read = await service.ask("GET", path)
+
+    assert len(task.json["warnings"]) == len(unguarded.json["warnings"]) == 1
+    assert "warnings" not in guarded.json and "warnings" not in read.json
+
+
+@pytest.mark.gen_test
+async def test_create_and_put_need_nobody_but_the_database(service: Service) -> None:
+    service.gateway.down = True
+    await service.manager.stop()
+    await service.signer.stop()
+    body = {"inscriptionId": INSCRIPTION, "reference": "traitFloor", "traitType": "Hat", "traitValue": "Any"}
+    task = await service.ask("POST", "/api/autolist", body)
+    path = f"/api/autolist/{task.json['id']}"
+
+    assert task.status == 201
+    assert (await service.ask("PUT", path, {"pricePercent": 2})).status == 200
+    assert (await service.ask("DELETE", path)).status == 200
+
+
+@pytest.mark.gen_test
+async def test_delete_of_an_idle_task_removes_the_row(service: Service) -> None:
     task = await service.ask("POST", "/api/autolist", {"inscriptionId": INSCRIPTION})
 
     answer = await service.ask("DELETE", f"/api/autolist/{task.json['id']}")
 
     assert (answer.status, answer.json) == (200, {"success": True, "listingCancelled": False})
     assert AutolistTask.select().count() == 0
+    assert service.manager.settled == []

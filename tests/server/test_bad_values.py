@@ -61,6 +61,9 @@ LISTING_BAD: dict[str, list[str]] = {
     "costSats": NO_WHOLE,
     "minMargin": [*NO_NUMBER, "null", "-0.1", "101", "1e999"],
     "reference": NO_CHOICE,
+    "allowBelowReference": NO_FLAG,
+    "traitType": NO_TEXT,
+    "traitValue": NO_TEXT,
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import Iterator
 
 import pytest
 from tornado.httpserver import HTTPServer
@@ -18,6 +20,15 @@ from tests.server.conftest import Service, with_settings
 class Anything(RequestHandler):
     def get(self) -> None:
         self.finish({})
+
+
+@pytest.fixture(autouse=True)
+def facts(service: Service) -> Iterator[socket.socket]:
+    """It is only seen that somebody listens."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(service.settings.facts_socket))
+        listener.listen()
+        yield listener
 
 
 @pytest.fixture
@@ -51,18 +62,19 @@ async def test_a_real_market_needs_no_simulator(service: Service) -> None:
 
 @pytest.mark.gen_test
 @with_settings(simulator_port=PORT)
-async def test_not_ready_names_who_is_missing(service: Service, simulator: None) -> None:
+async def test_not_ready_names_who_is_missing(service: Service, simulator: None, facts: socket.socket) -> None:
     service.signer.state = "locked"
     locked = await service.api("GET", "/readyz")
     await service.signer.stop()
     await service.manager.stop()
     await service.gateway.stop()
     service.gateway.path.unlink()
+    facts.close()
     away = await service.api("GET", "/readyz")
 
     assert (locked.status, locked.json["missing"]) == (503, ["signer"])
     assert locked.details == ["signer: locked: no passphrase"]
-    assert (away.status, away.json["missing"]) == (503, ["gateway", "manager", "signer"])
+    assert (away.status, away.json["missing"]) == (503, ["facts", "gateway", "manager", "signer"])
     assert away.headers["X-Content-Type-Options"] == "nosniff"
 
 

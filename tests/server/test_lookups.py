@@ -325,7 +325,10 @@ async def test_an_inscription_is_told_in_our_words_and_kept(service: Service) ->
         "listed": True,
         "listing": {"price": 9_000, "sellerAddress": OWNER},
         "topBid": None,
-        "metadata": {"token": {"name": "One"}, "collection": {"id": "goosinals", "name": "Goosinals"}},
+        "metadata": {
+            "token": {"name": "One", "meta": {"attributes": [{"trait_type": "Hat", "value": "Red"}, {"x": 1}]}},
+            "collection": {"id": "goosinals", "name": "Goosinals"},
+        },
         "bids": ["never shown"],
     }
     first = await service.ask("GET", f"/api/autolist/item/{INSCRIPTION}")
@@ -337,6 +340,7 @@ async def test_an_inscription_is_told_in_our_words_and_kept(service: Service) ->
     assert first.status == 200
     assert (first.json["collectionId"], first.json["listingPrice"], first.json["owner"]) == ("goosinals", 9_000, OWNER)
     assert "bids" not in first.json and first.json["imageUrl"] is None
+    assert first.json["traits"] == [{"type": "Hat", "value": "Red"}]
     assert kept.json == first.json
     assert fresh.status == 404
     assert task.json["collectionId"] == "goosinals"
@@ -362,7 +366,25 @@ async def test_the_wallet_shows_addresses_balance_and_exposure(service: Service)
         "ordinalsAddress": OWNER,
         "biddingWallet": {"address": "bc1qmultisig", "balanceSats": 123_456},
         "exposure": 0,
+        "worstLoss": 123_456,
     }
+
+
+@pytest.mark.gen_test
+async def test_a_wallet_that_is_not_there_can_lose_nothing(service: Service) -> None:
+    service.gateway.answers["balance"] = NotFound()
+
+    answer = await service.ask("GET", "/api/wallet")
+
+    assert (answer.json["biddingWallet"], answer.json["worstLoss"]) == (None, 0)
+    assert answer.json["balanceError"]
+
+
+@pytest.mark.gen_test
+async def test_sats_cannot_be_sent_away_yet(service: Service) -> None:
+    answer = await service.ask("POST", "/api/wallet/withdraw", {"address": OWNER, "sats": 5})
+
+    assert (answer.status, answer.details) == (400, ["withdraw: sats cannot be sent from here yet"])
 
 
 @pytest.mark.gen_test
@@ -376,6 +398,7 @@ async def test_the_wallet_is_shown_without_the_venue_but_not_without_the_signer(
 
     assert no_venue.status == 200
     assert (no_venue.json["biddingWallet"], no_venue.json["balanceError"]) == (None, "the venue does not answer")
+    assert no_venue.json["worstLoss"] is None
     assert (locked.status, locked.json["error"]) == (503, "The signer is locked")
     assert (away.status, away.json["error"]) == (503, "The signer cannot be asked")
     assert BiddingTask.select().count() == 0

@@ -11,13 +11,16 @@ import pytest
 
 from core.plans import DEFAULT_PLANS
 from markets.base import AskBook, Balance, BidBook, NotFound, OwnBid, OwnBids
+from markets.facts import Whereabouts
 from models import controls, cycles, tasks, users
 from models.tasks import BiddingTask
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import OTHER, OWNER, Service
 from tests.server.driver import OPERATIONS, Driver, responses
-from tests.server.test_health import PORT, simulator  # noqa: F401
+from tests.server.peers import keys_of
+from tests.server.test_autolist_running import listed
+from tests.server.test_health import PORT, facts, simulator  # noqa: F401
 from tests.server.test_lookups import INSCRIPTION, item
 from tests.server.test_running import open_order
 from tests.wallet import proofs
@@ -218,18 +221,46 @@ async def the_market(service: Service, drive: Driver) -> None:
     await drive("getFloor", query={"slug": "empty"})
 
 
-async def auto_listing(drive: Driver) -> None:
+async def auto_listing(service: Service, drive: Driver) -> None:
     await drive("createAutolistTask", {"priceSats": -1})
-    fields: dict[str, Any] = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals", "costSats": 5}
+    fields: dict[str, Any] = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals"}
     one = {"id": (await drive("createAutolistTask", fields)).json["id"]}
     await drive("createAutolistTask", fields)
     await drive("changeAutolistTask", {"priceMode": "no"}, path=one)
-    await drive("changeAutolistTask", {"priceMode": "fixed", "priceSats": 9}, path=one)
+    await drive("changeAutolistTask", {"reference": "purchase"}, path=one)
     await drive("startAutolistTask", path=one)
-    for name in ("getAutolistTask", "stopAutolistTask"):
+    await drive("changeAutolistTask", {"costSats": 5}, path=one)
+    service.gateway.answers["whereabouts"] = Whereabouts(INSCRIPTION, "x:0", OWNER, 546, START_MS)
+    await drive("startAutolistTask", path=one)
+    service.gateway.answers["whereabouts"] = Whereabouts(INSCRIPTION, "x:0", keys_of(OWNER)["vault"], 546, START_MS)
+    users.set_plan(service.user_id, "beta", START_MS, START_MS)
+    await drive("startAutolistTask", path=one)
+    users.set_plan(service.user_id, "beta", 2 * START_MS, START_MS)
+    await drive("startAutolistTask", path=one)
+    listed(service, one["id"])
+    for name in ("getAutolistTask", "stopAutolistTask", "listAutolistTasks", "startAutolistTask"):
         await drive(name, path=one)
-    await drive("listAutolistTasks")
+    service.manager.refuse = ("not_entitled", "plan expired")
+    await drive("changeAutolistTask", {"costSats": 6}, path=one)
+    service.manager.refuse = ("signer_locked", "")
+    await drive("changeAutolistTask", {"costSats": 6}, path=one)
     await drive("deleteAutolistTask", path=one)
+    await drive("stopAutolistTask", path=one)
+    await drive("startAutolistTask", path=one)
+    service.manager.refuse = None
+    await what_it_listed(service, drive, one)
+    assert not (await drive("deleteAutolistTask", path=one)).json["listingCancelled"]
+
+
+async def what_it_listed(service: Service, drive: Driver, one: dict[str, int]) -> None:
+    path = service.settings.log_dir / f"listing-{one['id']}.log"
+    path.mkdir(parents=True)
+    await drive("readAutolistLog", path=one)
+    path.rmdir()
+    await drive("readAutolistLog", path=one)
+    await drive("readAutolistLog", path=one, query={"lines": 0})
+    await drive("listAutolistCycles", path=one)
+    await drive("listAutolistCycles", path=one, query={"limit": "x"})
 
 
 async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
@@ -240,6 +271,7 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
     await drive("listInscriptions")
     await drive("getInscription", path=one)
     await drive("getWallet")
+    await drive("withdraw", {"sats": 5})
     service.gateway.answers["balance"] = NotFound()
     await drive("getWallet")
     service.gateway.answers["wallet_contents"] = NotFound()
@@ -261,7 +293,8 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("service", [{"simulator_port": PORT}], indirect=True, ids=[""])
-async def test_every_status_of_every_operation_is_answered_as_described(service: Service, simulator: None) -> None:  # noqa: F811
+@pytest.mark.usefixtures("simulator", "facts")
+async def test_every_status_of_every_operation_is_answered_as_described(service: Service) -> None:
     drive = Driver(service)
 
     await refused_of_anybody(drive)
@@ -270,7 +303,7 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
     await bidding(service, drive)
     await the_market(service, drive)
     await the_control(service, drive)
-    await auto_listing(drive)
+    await auto_listing(service, drive)
     await inscriptions_and_wallet(service, drive)
     for name in ("getDescription", "readReference", "isAlive", "isReady", "getMetrics"):
         await drive(name, token="")

@@ -13,8 +13,8 @@ from tornado.ioloop import IOLoop
 from models import tasks
 from models.sessions import Challenge
 from models.tasks import AutolistTask, BiddingTask
-from server.schemas.listing_config import ListingConfig, dumps_config
 from strategy.config import BidConfig, dumps
+from strategy.listing_config import ListingConfig, dumps_config
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import DOCUMENT, OPERATIONS, Driver
@@ -24,6 +24,7 @@ from tests.server.test_lookups import INSCRIPTION
 SHAPES = Shapes(DOCUMENT["components"]["schemas"])
 # Signing out would leave the rest without a token, and readiness looks for a simulator that is not there.
 NAMES = sorted(OPERATIONS.keys() - {"signOut", "isReady"})
+CAN_SUCCEED = set(NAMES) - {"withdraw"}
 SENSIBLE = {"slug": "dogs", "hardcapSats": 100_000, "address": OWNER, "displayName": "Ann", "costSats": 5}
 WEATHER = ("fair", "fair", "venue away", "signer locked", "manager refuses")
 
@@ -84,7 +85,7 @@ def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
     for whose, user in (("mine", service.user_id), ("theirs", service.user_id + 1)):
         bidding = tasks.create_bidding_task(user, **row, max_tasks=20, now_ms=START_MS)
         autolist = tasks.create_autolist_task(
-            user, inscription_id=INSCRIPTION, collection_id=None, config=listing, now_ms=START_MS
+            user, inscription_id=INSCRIPTION, collection_id="goosinals", config=listing, now_ms=START_MS
         )
         ids[whose] = {"tasks": bidding.id, "autolist": autolist.id}
     service.gateway.down = weather == "venue away"
@@ -105,7 +106,7 @@ def test_random_questions_get_described_answers(io_loop: IOLoop, service: Servic
     drive = Driver(service)
 
     @settings(
-        max_examples=600,
+        max_examples=800,
         deadline=None,
         derandomize=True,
         database=None,
@@ -135,7 +136,7 @@ def test_random_questions_get_described_answers(io_loop: IOLoop, service: Servic
     ask()
 
     succeeded = {name for name, status in drive.seen if status < 300}
-    assert len(succeeded) >= len(NAMES) * 3 / 4, sorted(set(NAMES) - succeeded)
+    assert len(succeeded) >= len(CAN_SUCCEED) * 3 / 4, sorted(CAN_SUCCEED - succeeded)
     statuses = {status for _, status in drive.seen}
     assert {name for name, _ in drive.seen} == set(NAMES)
     assert statuses >= {200, 201, 400, 401, 404, 502, 503}, statuses

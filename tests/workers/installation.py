@@ -22,10 +22,12 @@ from core import local
 from core.errors import PeerRefused
 from core.local_server import serve
 from core.settings import Settings, load
-from models import orders, tasks, users
+from models import listings, orders, tasks, users
+from models.listings import NewListing
 from models.orders import Ceilings, NewOrder
-from models.tasks import BiddingTask
+from models.task_numbers import file_stem
 from strategy.config import BidConfig, dumps
+from strategy.listing_config import ListingConfig, dumps_config
 from workers.manager import Manager
 from workers.means import Timing
 from workers.popen import PopenSpawner
@@ -86,7 +88,7 @@ class Gateway:
 
 
 class Installation:
-    """What a test looks at and turns. `manager` is there between `started` and its end."""
+    """What a test looks at and turns; tasks by their numbers. `manager` is there between `started` and its end."""
 
     def __init__(self, data_dir: Path, timing: Timing = QUICK, whitelist: str = "*") -> None:
         environment = {
@@ -110,8 +112,17 @@ class Installation:
         )
         return int(task.id)
 
-    def row(self, task_id: int) -> BiddingTask:
-        return BiddingTask.get_by_id(task_id)
+    def listing(self, inscription: str = "item", config: ListingConfig = ListingConfig()) -> int:  # noqa: B008
+        """An auto-list task; its worker does as the name of its inscription says."""
+        task = tasks.create_autolist_task(
+            self.user.id, inscription_id=inscription, collection_id=None, config=dumps_config(config), now_ms=now_ms()
+        )
+        return task.number
+
+    def row(self, task_id: int) -> Any:
+        found = tasks.with_owner(task_id)
+        assert found is not None
+        return found
 
     def pid(self, task_id: int) -> int:
         """The running worker's."""
@@ -159,6 +170,27 @@ class Installation:
         for state in (orders.SIGNED, orders.SUBMITTED, orders.LIVE):
             orders.move(order, state, now_ms())
 
+    def open_listing(self, number: int) -> None:
+        """A live listing, as a running worker of the task would have left it."""
+        row = self.row(number)
+        tasks.set_desired(row, tasks.RUNNING)
+        new = NewListing(
+            intent=f"{number:064x}",
+            task_id=number,
+            user_id=row.user.id,
+            venue="simulator",
+            wallet="bc1pvault",
+            inscription_id=row.inscription_id,
+            slug=None,
+            outpoint=f"{number:064x}:0",
+            price_sats=100_000,
+            token=row.token,
+            revision=row.revision,
+        )
+        listing = listings.reserve(new, None, now_ms())
+        for state in (listings.SIGNED, listings.SUBMITTED, listings.LIVE):
+            listings.move(listing, state, now_ms())
+
     def acts(self) -> list[tuple[int, int]]:
         """(task, pid) of every cycle of a bidder, oldest first."""
         path = self.settings.data_dir / "acts"
@@ -166,7 +198,7 @@ class Installation:
         return [(int(task), int(pid)) for task, pid in (line.split() for line in lines)]
 
     def log_of(self, task_id: int) -> str:
-        path = self.settings.log_dir / f"task-{task_id}.log"
+        path = self.settings.log_dir / f"{file_stem(task_id)}.log"
         return path.read_text() if path.exists() else ""
 
     def two_acted_at_once(self) -> bool:

@@ -1,4 +1,7 @@
-"""A worker with a stub for its job: what it does is in its task's slug. Each cycle is a line in DATA_DIR/acts."""
+"""A worker with a stub for its job: what it does is in its task's slug, or in the name of its inscription.
+
+Each cycle is a line in DATA_DIR/acts.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.settings import Settings
-from models import cycles, orders
+from models import cycles, listings, orders, tasks
 from models.base import transaction
-from models.tasks import BiddingTask
+from models.task_numbers import is_autolist
 from workers import main
 from workers.context import BadConfig, BadCredentials, Context, Job
 
@@ -108,6 +111,24 @@ class Drain(Steady):
         return None
 
 
+class ListingDrain(Steady):
+    def cycle(self) -> float | None:
+        listing = listings.open_listing(self.context.task_id)
+        assert listing is not None
+        listings.move(listing, listings.CANCELLING, 1)
+        listings.move(listing, listings.CLOSED, 1, reason=listings.CANCELLED)
+        return None
+
+
+class Sells(Steady):
+    """Finds that there is nothing left to do."""
+
+    def cycle(self) -> float | None:
+        super().cycle()
+        tasks.stop_wanting(self.context.task_id, "sold")
+        return None
+
+
 class LazyDrain(Steady):
     def cycle(self) -> float | None:
         return 0.1
@@ -123,13 +144,17 @@ JOBS = {
     "hoards": Hoards,
     "rolls": Rolls,
     "stuck": Stuck,
+    "sells": Sells,
 }
 
 
 def make_job(kind: str, context: Context) -> Job:
-    slug = BiddingTask.get_by_id(context.task_id).slug.partition(":")[0]
+    slug = str(tasks.subject_of(context.task_id)).partition(":")[0]
+    if kind == "drain" and slug.startswith("lazy"):
+        return LazyDrain(context)
     if kind == "drain":
-        return LazyDrain(context) if slug.startswith("lazy") else Drain(context)
+        return ListingDrain(context) if is_autolist(context.task_id) else Drain(context)
+    assert kind == ("lister" if is_autolist(context.task_id) else "bidder")
     return JOBS.get(slug, Steady)(context)
 
 

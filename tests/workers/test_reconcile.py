@@ -36,18 +36,23 @@ def facts(
 @pytest.mark.parametrize(
     ("seen", "step"),
     [
-        (facts("wanted"), Step.START_BIDDER),
-        (facts("wanted", "backoff"), Step.START_BIDDER),
+        (facts("wanted"), Step.START_WORKER),
+        (facts("wanted", "backoff"), Step.START_WORKER),
         (facts("wanted", "backoff", resting=True), Step.REST),
         (facts("wanted", "backoff", orders=3, resting=True), Step.REST),
-        (facts("wanted", orders=3), Step.START_BIDDER),
+        (facts("wanted", orders=3), Step.START_WORKER),
         (facts("wanted", "running", worker="bidder"), Step.NOTHING),
         (facts("wanted", "running", worker="bidder", revision=2), Step.STOP),
+        (facts("wanted", "running", worker="lister"), Step.NOTHING),
+        (facts("wanted", "running", worker="lister", revision=2), Step.STOP),
+        (facts("unwanted", "running", worker="lister"), Step.STOP),
+        (facts("deleted", "running", worker="lister", orders=1), Step.STOP),
+        (facts("wanted", "crashed", worker="lister", given_up=True), Step.STOP),
         (facts("wanted", "running"), Step.SETTLE),
         (facts("wanted", worker="drain", orders=1), Step.STOP),
         (facts("wanted", worker="drain", orders=1, resting=True), Step.NOTHING),
         (facts("wanted", "crashed", given_up=True), Step.NOTHING),
-        (facts("wanted", "crashed"), Step.START_BIDDER),
+        (facts("wanted", "crashed"), Step.START_WORKER),
         (facts("wanted", "crashed", given_up=True, orders=1), Step.START_DRAIN),
         (facts("wanted", "crashed", given_up=True, worker="drain"), Step.NOTHING),
         (facts("unwanted"), Step.NOTHING),
@@ -76,7 +81,7 @@ def test_next_step(seen: Facts, step: Step) -> None:
 
 def test_a_worker_is_only_ever_started_where_there_is_none() -> None:
     flags = (False, True)
-    kinds: tuple[Kind, ...] = ("bidder", "drain")
+    kinds: tuple[Kind, ...] = ("bidder", "lister", "drain")
     for row, observed, worker in itertools.product(("wanted", "unwanted", "deleted"), MOVES, kinds):
         for orders, revision, resting, given_up in itertools.product((0, 1), (1, 2), flags, flags):
             seen = facts(

@@ -9,15 +9,19 @@ import pytest
 
 from core.plans import Plan
 from core.settings import load
-from models.tasks import BiddingTask
+from models.tasks import AUTOLIST_BASE, AutolistTask, BiddingTask
 from models.users import User
 from strategy.config import BidConfig
-from wallet.protocol import read_grant
+from strategy.listing_config import ListingConfig
+from wallet.protocol import Grant, read_grant
 from workers.popen import PopenSpawner
-from workers.rights import bidder_grant, drain_grant
+from workers.rights import bidder_grant, drain_grant, lister_grant
 
 PLAN = Plan("Beta", 20, 20, 50_000_000, 0, 365)
-ROW = BiddingTask(id=17, slug="Cats", user=User(id=1, address="bc1qsign", ordinals_address="bc1preceive"))
+USER = User(id=1, address="bc1qsign", ordinals_address="bc1preceive")
+ROW = BiddingTask(id=17, slug="Cats", user=USER)
+ITEM = "ab" * 32 + "i0"
+LISTING = AutolistTask(id=17, inscription_id=ITEM, collection_id="cats", user=USER)
 
 
 def test_a_bidder_may_bid_and_cancel_within_its_config() -> None:
@@ -47,8 +51,34 @@ def test_a_drain_worker_may_only_cancel_and_the_signer_understands_its_grant() -
     grant = drain_grant(ROW, "simulator", 9, now_ms=1_000)
     assert grant.operations == ("cancel",)
     assert (grant.hardcap_sats, grant.outstanding_sats) == (0, 0)
-    wire = {name: getattr(grant, name) for name in grant.__slots__} | {"operations": ["cancel"]}
-    assert read_grant(wire) == grant
+    assert read_grant(wired(grant)) == grant
+
+
+@pytest.mark.parametrize(
+    ("config", "least"),
+    [
+        (ListingConfig(), 0),
+        (ListingConfig(min_price_sats=70_000), 70_000),
+        (ListingConfig(min_price_sats=70_000, cost_sats=80_000, min_margin=Decimal("0.1")), 88_000),
+        (ListingConfig(price_mode="fixed", price_sats=500_000, cost_sats=80_001), 80_001),
+    ],
+)
+def test_a_lister_may_list_its_inscription_for_what_its_config_asks_at_least(config: ListingConfig, least: int) -> None:
+    grant = lister_grant(LISTING, config, "simulator", 9, ends_ms=5_000)
+    assert (grant.task, grant.token, grant.operations) == (AUTOLIST_BASE + 17, 9, ("list", "cancel"))
+    assert (grant.inscription_id, grant.min_price_sats) == (ITEM, least)
+    assert (grant.hardcap_sats, grant.outstanding_sats, grant.expires_ms) == (0, 0, 5_000)
+    assert read_grant(wired(grant)) == grant
+
+
+def test_a_deleted_listings_drain_worker_may_only_cancel_that_listing() -> None:
+    grant = drain_grant(LISTING, "simulator", 9, now_ms=1_000)
+    assert (grant.operations, grant.inscription_id, grant.min_price_sats) == (("cancel",), ITEM, 0)
+    assert read_grant(wired(grant)) == grant
+
+
+def wired(grant: Grant) -> dict[str, object]:
+    return {name: getattr(grant, name) for name in grant.__slots__} | {"operations": list(grant.operations)}
 
 
 def test_venue_keys_are_not_in_a_workers_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = {"asyncio", "tornado", "requests", "urllib3", "ssl", "pydantic", "embit", "bip322", "multiprocessing"}
+HEAVY = {
+    "asyncio",
+    "bip322",
+    "cryptography",
+    "embit",
+    "multiprocessing",
+    "pydantic",
+    "requests",
+    "ssl",
+    "tornado",
+    "urllib3",
+}
 
 
 def test_no_module_of_a_running_worker_is_heavy() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
+from markets.asking import AMPLE, Scarcity
 from markets.base import (
     AskBook,
     Balance,
@@ -84,6 +85,7 @@ class FakeMarket:
     script: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     max_ages: list[float] = field(default_factory=list)
     peak_sats: int = 0
+    scarcity: Scarcity = AMPLE
     witness: Callable[[str], None] = lambda operation: None
     _kept: dict[str, Any] = field(default_factory=dict)
     _ids: Any = field(default_factory=lambda: (f"venue-{number:03}" for number in itertools.count()))
@@ -179,7 +181,7 @@ class FakeMarket:
         self.done.append(("challenge", 0))
         return "please sign 1"
 
-    def place(self, order: BidOrder, *, task: int, token: int, deadline_ms: int) -> None:
+    def place(self, order: BidOrder, *, task: int, token: int, deadline_ms: int, rung: int = 0) -> None:
         """`lost` accepts and loses the answer, `twice` makes two bids of one, `never` sends and loses all."""
         turn = self._turn("place")
         self.done.append(("place", order.price))

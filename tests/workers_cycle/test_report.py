@@ -12,14 +12,17 @@ import pytest
 from markets.base import Unavailable
 from markets.look import fee_reserve
 from models import tasks
+from models.task_numbers import AUTOLIST_BASE
 from strategy.journal import Decoder
 from tests.workers_cycle.fakes import KEYS, ask
 from tests.workers_cycle.world import CATS, World
 from workers.bidder import Bidder
 from workers.drain import Drain
 from workers.faults import Faults
-from workers.jobs import KINDS, make_job
+from workers.jobs import make_job
 from workers.journal import Journal, journal_path
+from workers.lister import Lister
+from workers.listing_drain import ListingDrain
 from workers.places import canonical
 
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
@@ -155,7 +158,9 @@ def test_made_up_settings_leave_no_journal(world: World, tmp_path: Path, monkeyp
 
 
 def test_jobs_by_kind(world: World) -> None:
-    context = world.context(world.task())
-    assert [type(make_job(kind, context)) for kind in KINDS] == [Bidder, Drain]
+    bids = world.context(world.task())
+    listing = replace(bids, task_id=AUTOLIST_BASE + 1)
+    assert [type(make_job(kind, bids)) for kind in ("bidder", "drain")] == [Bidder, Drain]
+    assert [type(make_job(kind, listing)) for kind in ("lister", "drain")] == [Lister, ListingDrain]
     with pytest.raises(ValueError, match="no such kind"):
-        make_job("lister", context)
+        make_job("sweeper", bids)

@@ -1,0 +1,342 @@
+"""The ledger of listings: every signature of a price from its reservation to its end.
+
+A row has reached the disk before anything is asked of the venue or the signer, and says `submitted` before the venue
+hears of it. At most one row of a task is open. A signature can be used until its output is spent, whatever the venue
+shows, so closed rows stay: they say how cheap the inscription can still be had (`lowest_outstanding`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peewee import SQL, IntegrityError, fn
+
+from models.base import transaction
+from models.listing_table import (
+    CANCELLED,
+    CANCELLING,
+    CLOSE_REASONS,
+    CLOSED,
+    GONE,
+    IS_OPEN,
+    IS_SIGNED,
+    LIVE,
+    LOST,
+    MOVES,
+    REFUSED,
+    REPLACED,
+    RESERVED,
+    SIGNED,
+    SOLD,
+    SUBMITTED,
+    UNKNOWN,
+    Listing,
+)
+from models.prepared import Prepared, instance
+from models.task_numbers import AUTOLIST_BASE, row_id
+from models.task_statements import AUTOLIST
+from models.task_tables import RUNNING, AutolistTask
+
+__all__ = [
+    "CANCELLED",
+    "CANCELLING",
+    "CLOSED",
+    "CLOSE_REASONS",
+    "GONE",
+    "LIVE",
+    "LOST",
+    "MOVES",
+    "REFUSED",
+    "REPLACED",
+    "RESERVED",
+    "SIGNED",
+    "SOLD",
+    "SUBMITTED",
+    "UNKNOWN",
+    "IllegalMove",
+    "Listing",
+    "NewListing",
+    "NotAllowedToList",
+    "OpenElsewhere",
+    "adopt",
+    "count_open",
+    "delistings",
+    "first_ms",
+    "give_up",
+    "highest_since",
+    "lowest_outstanding",
+    "missed",
+    "move",
+    "newest",
+    "newest_listed",
+    "open_listing",
+    "reserve",
+    "saw",
+    "tasks_to_delist",
+]
+
+_KEPT = 200  # newest rows of each task; of the others those that were signed, for their outputs' sake
+
+
+class NotAllowedToList(Exception):
+    """The task is no longer wanted, or another worker has taken over."""
+
+
+class OpenElsewhere(Exception):
+    """Another task, perhaps a deleted one, still has an open listing of the same output."""
+
+
+class IllegalMove(Exception):
+    """A listing was asked to go where it cannot, or is no longer where the caller believed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewListing:
+    """What is to be written down; see `Listing`."""
+
+    intent: str
+    task_id: int
+    user_id: int
+    venue: str
+    wallet: str
+    inscription_id: str
+    slug: str | None
+    outpoint: str
+    price_sats: int
+    token: int
+    revision: int
+
+
+_WRITTEN = tuple(name for name in Listing._meta.sorted_field_names if name != "id")
+_OF_TASK = Listing.task_id == 0
+_INSERT = Prepared(lambda: Listing.insert({getattr(Listing, name): 0 for name in _WRITTEN}))
+_OPEN = Prepared(lambda: Listing.select().where(_OF_TASK, IS_OPEN))
+_NEWEST = Prepared(lambda: Listing.select().where(_OF_TASK).order_by(Listing.id.desc()).limit(SQL("1")))
+_NEWEST_LISTED = Prepared(
+    lambda: (
+        Listing.select().where(_OF_TASK, Listing.listed_ms.is_null(False)).order_by(Listing.id.desc()).limit(SQL("1"))
+    )
+)
+_COUNT_OPEN = Prepared(lambda: Listing.select(fn.COUNT(SQL("1"))).where(_OF_TASK, IS_OPEN))
+_LOWEST = Prepared(lambda: Listing.select(fn.MIN(Listing.price_sats)).where(Listing.outpoint == "", IS_SIGNED))
+_FIRST = Prepared(lambda: Listing.select(fn.MIN(Listing.created_ms)).where(Listing.outpoint == "", IS_SIGNED))
+# A price counts from its signature until the row's end, which for most is the next price's beginning.
+_HIGHEST = Prepared(
+    lambda: Listing.select(fn.MAX(Listing.price_sats)).where(
+        Listing.inscription_id == "",
+        Listing.wallet == "",
+        IS_SIGNED,
+        Listing.closed_ms.is_null() | (Listing.closed_ms > 0),
+    )
+)
+_FORMER = Prepared(
+    lambda: Listing.select(Listing.id).where(
+        _OF_TASK, Listing.close_reason == SQL(f"'{REPLACED}'"), Listing.closed_ms == 0, Listing.id < 0
+    )
+)
+_DROPPED = Prepared(
+    lambda: Listing.select(fn.COUNT(SQL("1"))).where(
+        _OF_TASK,
+        Listing.close_reason == SQL(f"'{LOST}'"),
+        Listing.listed_ms.is_null(False),
+        Listing.closed_ms > 0,
+    )
+)
+_MOVE = Prepared(
+    lambda: Listing.update(
+        {
+            Listing.state: "",
+            Listing.close_reason: "",
+            Listing.venue_id: fn.COALESCE("", Listing.venue_id),
+            Listing.misses: 0,
+            Listing.proceeds_sats: 0,
+            Listing.updated_ms: 0,
+            Listing.signed_ms: fn.COALESCE(Listing.signed_ms, 0),
+            Listing.listed_ms: fn.COALESCE(Listing.listed_ms, 0),
+            Listing.closed_ms: 0,
+        }
+    ).where(Listing.id == 0, Listing.state == "")
+)
+_SAW = Prepared(
+    lambda: Listing.update({Listing.venue_id: "", Listing.misses: SQL("0"), Listing.updated_ms: 0}).where(
+        Listing.id == 0
+    )
+)
+_MISSED = Prepared(
+    lambda: Listing.update({Listing.misses: SQL("misses + 1"), Listing.updated_ms: 0}).where(Listing.id == 0)
+)
+_OLDEST_KEPT = Prepared(
+    lambda: Listing.select(Listing.id).where(_OF_TASK).order_by(Listing.id.desc()).limit(SQL("1")).offset(1)
+)
+_FORGET = Prepared(lambda: Listing.delete().where(_OF_TASK, Listing.id < 0, ~IS_OPEN, Listing.signed_ms.is_null()))
+_TO_DELIST = Prepared(
+    lambda: Listing.select(Listing.task_id).where(
+        IS_OPEN,
+        Listing.task_id.in_(
+            AutolistTask.select(AutolistTask.id + SQL(str(AUTOLIST_BASE))).where(AutolistTask.deleted_ms.is_null(False))
+        ),
+    )
+)
+
+
+def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
+    """Writes the listing down, on disk when this returns; `replacing`, which is live, ends with the same commit.
+
+    Raises NotAllowedToList, OpenElsewhere, or IllegalMove when the task's open listing is not `replacing`; then
+    nothing was written.
+    """
+    if replacing is not None and replacing.state != LIVE:
+        raise IllegalMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
+    with transaction(durable=True):
+        if AUTOLIST.standing.rows(row_id(new.task_id)) != [(RUNNING, None, new.token)]:
+            raise NotAllowedToList(f"task {new.task_id} is not this worker's to act for")
+        if replacing is not None:
+            changes = CLOSED, REPLACED, None, replacing.misses, None, now_ms, None, None, now_ms
+            if _MOVE.run(*changes, replacing.id, LIVE).rowcount != 1:
+                raise IllegalMove(f"listing {replacing.id} is not live any more")
+        if _COUNT_OPEN.rows(new.task_id)[0][0]:
+            raise IllegalMove(f"task {new.task_id} has another open listing")
+        oldest_kept = _OLDEST_KEPT.row(new.task_id, _KEPT - 1)
+        if oldest_kept is not None:
+            _FORGET.run(new.task_id, *oldest_kept)
+        return _written(new, {"state": RESERVED}, now_ms)
+
+
+def adopt(new: NewListing, now_ms: int) -> Listing:
+    """Writes down, as live from now on, what the venue shows of us and no open row explains.
+
+    Raises OpenElsewhere, or IllegalMove when the task has an open listing; then nothing was written.
+    """
+    with transaction(durable=True):
+        if _COUNT_OPEN.rows(new.task_id)[0][0]:
+            raise IllegalMove(f"task {new.task_id} has another open listing")
+        return _written(new, {"state": LIVE, "signed_ms": now_ms, "listed_ms": now_ms}, now_ms)
+
+
+def _written(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
+    values = {name: getattr(new, name) for name in NewListing.__slots__} | state
+    values |= {"misses": 0, "created_ms": now_ms, "updated_ms": now_ms}
+    try:
+        listing_id = _INSERT.run(*(values.get(name) for name in _WRITTEN)).lastrowid
+    except IntegrityError as error:
+        raise OpenElsewhere(f"another task has an open listing of {new.outpoint}") from error
+    return Listing(id=listing_id, **values)
+
+
+def move(
+    listing: Listing,
+    state: str,
+    now_ms: int,
+    *,
+    reason: str | None = None,
+    venue_id: str | None = None,
+    proceeds_sats: int | None = None,
+) -> None:
+    """Takes the listing from the state it is believed in to `state`, on disk when this returns.
+
+    `reason` (one of CLOSE_REASONS) goes with `closed`, `proceeds_sats` with `sold`. When it first was (or may have
+    been) signed, and when it first was live, is kept; its misses start anew unless it is closed. Raises IllegalMove;
+    then nothing was written. `listing` is brought up to date.
+    """
+    with transaction(durable=True):
+        _move(listing, state, now_ms, reason, venue_id, proceeds_sats)
+
+
+def give_up(listing: Listing, reason: str, now_ms: int) -> None:
+    """Closes a listing that the venue never took (`refused`, `lost`), on disk when this returns.
+
+    What it was to replace is open again with the same commit, as live and as old as it was: nothing that may be at
+    the venue is ever without an open row. Raises IllegalMove; then nothing was written.
+    """
+    with transaction(durable=True):
+        _move(listing, CLOSED, now_ms, reason, None, None)
+        # They were written with one commit, so at one time.
+        former = _FORMER.row(listing.task_id, listing.created_ms, listing.id)
+        if former is not None:
+            again = {"state": LIVE, "close_reason": None, "closed_ms": None, "misses": 0, "updated_ms": now_ms}
+            Listing.update(again).where(Listing.id == former[0]).execute()
+
+
+def _move(
+    listing: Listing, state: str, now_ms: int, reason: str | None, venue_id: str | None, proceeds_sats: int | None
+) -> None:
+    if state not in MOVES[listing.state] or (state == CLOSED) != (reason in CLOSE_REASONS):
+        raise IllegalMove(f"listing {listing.id} cannot go from {listing.state} to {state} ({reason})")
+    misses = listing.misses if state == CLOSED else 0
+    signed_ms = now_ms if state in (SIGNED, UNKNOWN, LIVE) else None
+    listed_ms = now_ms if state == LIVE else None
+    closed_ms = now_ms if state == CLOSED else None
+    changes = state, reason, venue_id, misses, proceeds_sats, now_ms, signed_ms, listed_ms, closed_ms
+    if _MOVE.run(*changes, listing.id, listing.state).rowcount != 1:
+        raise IllegalMove(f"listing {listing.id} is not {listing.state} any more")
+    listing.state, listing.close_reason, listing.misses = state, reason, misses
+    listing.updated_ms, listing.closed_ms, listing.proceeds_sats = now_ms, closed_ms, proceeds_sats
+    listing.signed_ms = listing.signed_ms or signed_ms
+    listing.listed_ms = listing.listed_ms or listed_ms
+    listing.venue_id = venue_id or listing.venue_id
+
+
+def saw(listing: Listing, venue_id: str, now_ms: int) -> None:
+    """The venue shows the listing: its id is known from now on, and the misses start anew."""
+    if listing.venue_id == venue_id and listing.misses == 0:
+        return
+    _SAW.run(venue_id, now_ms, listing.id)
+    listing.venue_id, listing.misses = venue_id, 0
+
+
+def missed(listing: Listing, read_ms: int) -> int:
+    """One more good read, begun at `read_ms`, that does not show the listing; returns how many in a row.
+
+    `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
+    """
+    _MISSED.run(read_ms, listing.id)
+    listing.misses, listing.updated_ms = listing.misses + 1, read_ms
+    return int(listing.misses)
+
+
+def open_listing(task_id: int) -> Listing | None:
+    """The task's open listing."""
+    found = _OPEN.row(task_id)
+    return None if found is None else instance(Listing, found)
+
+
+def newest(task_id: int) -> Listing | None:
+    """The task's open listing, else its newest: what was to take an open one's place may be newer, and closed."""
+    found = _OPEN.row(task_id) or _NEWEST.row(task_id)
+    return None if found is None else instance(Listing, found)
+
+
+def newest_listed(task_id: int) -> Listing | None:
+    """The newest listing of the task that the venue had, open or closed."""
+    found = _NEWEST_LISTED.row(task_id)
+    return None if found is None else instance(Listing, found)
+
+
+def count_open(task_id: int) -> int:
+    """1 when a listing of the task is open, else 0."""
+    return int(_COUNT_OPEN.rows(task_id)[0][0])
+
+
+def lowest_outstanding(outpoint: str) -> int | None:
+    """The lowest price that was signed for this output: what it can be had for until it is spent."""
+    return _LOWEST.rows(outpoint)[0][0]
+
+
+def highest_since(inscription_id: str, wallet: str, since_ms: int) -> int | None:
+    """The highest price that the inscription of this wallet was listed for at any time since then."""
+    return _HIGHEST.rows(inscription_id, wallet, since_ms)[0][0]
+
+
+def first_ms(outpoint: str) -> int:
+    """When a listing of this output was first asked for; 0 when none was ever signed."""
+    return int(_FIRST.rows(outpoint)[0][0] or 0)
+
+
+def delistings(task_id: int, since_ms: int) -> int:
+    """How often since then the venue dropped the task's listing by itself."""
+    return int(_DROPPED.rows(task_id, since_ms)[0][0])
+
+
+def tasks_to_delist() -> list[int]:
+    """Numbers of the deleted tasks whose listing is still open."""
+    return [number for (number,) in _TO_DELIST.rows()]

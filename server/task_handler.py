@@ -1,0 +1,112 @@
+"""What operations on one task share, whichever kind it is: the row says what is wanted, the manager makes it so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from core.errors import PeerError
+from models import owing, tasks, users
+from models.tasks import RUNNING, STOPPED, Task
+from server import manager
+from server.base import SignedIn
+from server.errors import ApiError
+
+_IDLE = (STOPPED, "crashed")
+
+
+class TaskHandler(SignedIn):
+    """Every method that asks the manager raises ApiError when that fails."""
+
+    def task(self, text: str) -> Task:
+        """The caller's own task with this id in the path. Raises ApiError (404)."""
+        raise NotImplementedError
+
+    def refuse_without_plan(self) -> None:
+        """Raises ApiError (403) when the caller may run no tasks."""
+        refusal = users.refusal_to_trade(
+            self.user, self.services.settings.plans, self.services.whitelist, self.services.admins, self.now_ms
+        )
+        if refusal:
+            raise ApiError(403, "Not allowed to run tasks", message=refusal)
+
+    async def start_worker(self, task: Task) -> None:
+        """Returns when the worker runs; else nothing is wanted that was not wanted before."""
+        was_desired, was_error = task.desired, task.last_error
+        tasks.set_desired(task, RUNNING)
+        try:
+            await self.services.manager.settle(task.number)
+        except PeerError as error:
+            # Never back to running: somebody may have had it stopped meanwhile.
+            if was_desired == STOPPED or task.observed == "crashed":
+                tasks.set_desired(task, STOPPED)
+            if self.task(str(task.id)).last_error is None:
+                tasks.set_error(task, was_error)
+            raise manager.answer_to(error) from error
+
+    async def restart_worker(self, task: Task, write: Callable[[], int], take_back: Callable[[Any], object]) -> None:
+        """Has `write` write a new config (it returns the revision) and the worker restarted with it.
+
+        When that fails and nobody has changed the task since, `take_back` is given the task as it is then.
+        """
+        revision = write()
+        try:
+            await self.services.manager.settle(task.number)
+        except PeerError as error:
+            now = self.task(str(task.id))
+            if now.revision == revision:
+                take_back(now)
+            raise manager.answer_to(error) from error
+
+    async def stop_worker(self, task_id: str) -> int:
+        """Returns how many orders are open when the worker is gone."""
+        task = self.task(task_id)
+        # Before its turn: it holds whatever happens to this request, and a start that waits is not to outlive it.
+        has_to_end = not is_idle(task)
+        tasks.set_desired(task, STOPPED)
+        async with self.services.locks.of(task.number):
+            task = self.task(task_id)
+            has_to_end = has_to_end or task.desired == RUNNING
+            tasks.set_desired(task, STOPPED)
+            if not has_to_end:
+                return owing.count_open(task.number)
+            await self.services.manager.ready("the task will be stopped as soon as it is back")
+            try:
+                return (await self.services.manager.settle(task.number)).open_orders
+            except PeerError as error:
+                raise manager.answer_to(error) from error
+
+    async def delete_task(self, task: Task) -> int:
+        """Hides the task and has its orders ended; returns how many are still open. To be called in the task's turn.
+
+        Once the row is hidden nothing is taken back: the manager closes what is open, however long that takes, and
+        removes the row with the last order. The worker ends first: while it runs, what it is about is taken.
+        """
+        if is_idle(task) and not owing.count_open(task.number):
+            tasks.mark_deleted(task, self.now_ms)
+            tasks.remove_tombstone(task.number)
+            return 0
+        await self.services.manager.ready()
+        task = self.task(str(task.id))
+        if not is_idle(task):
+            await self._end_worker(task)
+        tasks.mark_deleted(task, self.now_ms)
+        try:
+            return (await self.services.manager.settle(task.number)).open_orders
+        except PeerError:
+            return owing.count_open(task.number)
+
+    async def _end_worker(self, task: Task) -> None:
+        """When that fails, what was wanted is wanted again."""
+        tasks.set_desired(task, STOPPED)
+        try:
+            await self.services.manager.settle(task.number, drain_s=0)
+        except PeerError as error:
+            tasks.set_desired(task, task.desired)
+            tasks.set_error(task, task.last_error)
+            raise manager.answer_to(error) from error
+
+
+def is_idle(task: Task) -> bool:
+    """Whether nothing runs and nothing is to run."""
+    return bool(task.desired == STOPPED and task.observed in _IDLE)

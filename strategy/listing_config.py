@@ -1,0 +1,164 @@
+"""What an auto-list task is asked to do, and the rules that its fields must keep together.
+
+`problems` is called by the request and again by the worker on what it loads from the database. Fields of a mode or
+reference that is not selected are stored and not used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from strategy.config import MAX_SATS, MAX_TEXT, Problem
+
+CHOICES = {
+    "price_mode": ("percent", "fixed", "undercut"),
+    "reference": ("floor", "traitFloor", "purchase", "lastSale"),
+}
+SATS = ("price_sats", "undercut_sats", "min_price_sats", "cost_sats")
+MAX_PERCENT = 1000
+MAX_MARGIN = 100
+MAX_DECIMALS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class ListingConfig:
+    """How a listing is priced. Sats are of the item, `price_percent` and `min_margin` are fractions (1.05 is 105 %)."""
+
+    price_mode: str = "percent"
+    price_percent: Decimal = Decimal("1.05")
+    price_sats: int = 0
+    undercut_sats: int = 1000
+    min_price_sats: int = 0
+    cost_sats: int | None = None
+    min_margin: Decimal = Decimal(0)
+    reference: str = "floor"
+    allow_below_reference: bool = False
+    trait_type: str = ""
+    trait_value: str = ""
+
+    @property
+    def trait(self) -> tuple[str, str] | None:
+        """The trait (type, value) whose cheapest listing is the reference, None where another reference is used."""
+        wanted = self.price_mode == "percent" and self.reference == "traitFloor"
+        return (self.trait_type, self.trait_value) if wanted else None
+
+    @property
+    def wants_asks(self) -> bool:
+        """Whether the price hangs on what others ask."""
+        return self.price_mode == "undercut" or (
+            self.price_mode == "percent" and self.reference in ("floor", "traitFloor")
+        )
+
+    @property
+    def wants_collection(self) -> bool:
+        """Whether the price hangs on what others ask or have paid, for which the collection must be known."""
+        return self.wants_asks or (self.price_mode == "percent" and self.reference == "lastSale")
+
+
+def problems(config: ListingConfig) -> list[Problem]:
+    """Every broken rule of this config at once; an empty list means that it can be planned with."""
+    found = list(_single_fields(config))
+    return found + list(_between_fields(config, {problem.field for problem in found}))
+
+
+def _single_fields(config: ListingConfig) -> Iterator[Problem]:
+    for name, choices in CHOICES.items():
+        if getattr(config, name) not in choices:
+            yield Problem(name, f"must be {', '.join(choices[:-1])} or {choices[-1]}")
+    for name in SATS:
+        value = getattr(config, name)
+        if value is not None and not 0 <= value <= MAX_SATS:
+            yield Problem(name, f"must be a whole number from 0 to {MAX_SATS}")
+    if not _is_within(config.price_percent, MAX_PERCENT) or config.price_percent == 0:
+        yield Problem("price_percent", f"must be above 0 and at most {MAX_PERCENT} (1 is the reference price)")
+    if not _is_within(config.min_margin, MAX_MARGIN):
+        yield Problem("min_margin", f"must be from 0 to {MAX_MARGIN} (0.1 is 10 %)")
+    for name in ("trait_type", "trait_value"):
+        if len(getattr(config, name)) > MAX_TEXT:
+            yield Problem(name, f"must not be longer than {MAX_TEXT} characters")
+
+
+def _is_within(value: Decimal, most: int) -> bool:
+    exponent = value.as_tuple().exponent
+    return isinstance(exponent, int) and exponent >= -MAX_DECIMALS and 0 <= value <= most
+
+
+def _between_fields(config: ListingConfig, broken: set[str]) -> Iterator[Problem]:
+    c = config
+    if (
+        "price_percent" not in broken
+        and c.price_mode == "percent"
+        and c.price_percent < 1
+        and not c.allow_below_reference
+    ):
+        yield Problem("price_percent", "is below 1, the reference price: set allowBelowReference if that is meant")
+    if c.price_mode == "fixed" and "price_sats" not in broken:
+        if c.price_sats == 0:
+            yield Problem("price_sats", "is required in fixed mode")
+        elif c.price_sats < c.min_price_sats:
+            yield Problem("price_sats", "must not be below minPriceSats")
+
+
+def unstartable(config: ListingConfig) -> list[Problem]:
+    """What this legal config leaves open. It may be stored, but a task that is to start needs it."""
+    if config.price_mode != "percent":
+        return []
+    if config.reference == "purchase" and config.cost_sats is None:
+        return [Problem("cost_sats", "is required when the reference is purchase")]
+    if config.reference == "traitFloor":
+        return [
+            Problem(name, "is required when the reference is traitFloor")
+            for name in ("trait_type", "trait_value")
+            if not getattr(config, name).strip()
+        ]
+    return []
+
+
+def warnings(config: ListingConfig) -> list[str]:
+    """What is legal and probably not meant, in words for the task's owner."""
+    if config.price_mode != "fixed" and config.min_price_sats == 0 and config.cost_sats is None:
+        return ["no minPriceSats and no costSats: the price follows the market down without a limit"]
+    return []
+
+
+def dumps_config(config: ListingConfig) -> str:
+    """The config as JSON for storage: every field, snake_case, Decimals as strings."""
+    values = {f.name: getattr(config, f.name) for f in fields(config)}
+    return json.dumps({k: str(v) if isinstance(v, Decimal) else v for k, v in values.items()}, sort_keys=True)
+
+
+def loads_config(text: str) -> ListingConfig:
+    """The config of `dumps_config`; a field that is missing (stored by an older version) has its default.
+
+    Raises ValueError when the text is no such JSON, names an unknown field or holds a value of the wrong type.
+    Ranges are for `problems`.
+    """
+    try:
+        values = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("stored config is nested too deeply") from error
+    if not isinstance(values, dict):
+        raise ValueError("stored config is not a JSON object")
+    kinds = {f.name: str(f.type) for f in fields(ListingConfig)}
+    if unknown := sorted(values.keys() - kinds.keys()):
+        raise ValueError(f"stored config has unknown fields: {', '.join(unknown)}")
+    return ListingConfig(**{name: _stored(name, kinds[name], value) for name, value in values.items()})
+
+
+def _stored(name: str, kind: str, value: Any) -> Any:
+    """One stored value as the type `kind` that the field declares."""
+    if value is None and kind.endswith("| None"):
+        return None
+    wanted = kind.split(" | ")[0]
+    if wanted == "Decimal" and isinstance(value, str):
+        try:
+            return Decimal(value)
+        except InvalidOperation:
+            raise ValueError(f"stored config: {name} is no number: {value!r}") from None
+    if wanted == {bool: "bool", int: "int", str: "str"}.get(type(value)):
+        return value
+    raise ValueError(f"stored config: {name} cannot be {value!r}")

@@ -1,0 +1,40 @@
+"""What the asks of others say to a seller. Falling is the dangerous direction here, so low asks are doubted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from decimal import Decimal
+
+from strategy.book import Ask
+from strategy.config import MAX_SATS
+from strategy.pricing import times
+
+MOST_OUTLIERS = 2
+_OUTLIER = Decimal("0.7")
+_FALL = Decimal("0.75")
+
+
+def foreign_prices(asks: Iterable[Ask], own_wallets: Collection[str]) -> list[int]:
+    """The prices that others ask, lowest first, without what cannot be a price and without outliers."""
+    prices = [ask.price for ask in asks if ask.maker not in own_wallets and 0 < ask.price <= MAX_SATS]
+    return without_outliers(sorted(prices))
+
+
+def without_outliers(ascending: list[int]) -> list[int]:
+    """Drops up to two lowest prices, each of which is under 70 % of the next: bait, or somebody's slip.
+
+    Example: of 20,000, 98,000 and 99,000 the first is dropped.
+    """
+    dropped = 0
+    while dropped < min(MOST_OUTLIERS, len(ascending) - 1):
+        if ascending[dropped] >= times(_OUTLIER, ascending[dropped + 1]):
+            break
+        dropped += 1
+    return ascending[dropped:]
+
+
+def least_believed(median_60m: Decimal | None) -> Decimal | None:
+    """Three quarters of the median over the last hour: the market is not followed further down than that at once."""
+    if median_60m is None or not median_60m.is_finite() or median_60m <= 0:
+        return None
+    return times(_FALL, median_60m)

@@ -1,0 +1,243 @@
+"""The ledger of listings: one open at a time, nothing at the venue without an open row, prices remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, product
+
+import pytest
+
+from core.plans import DEFAULT_PLANS
+from models import listings, owing, tasks, users
+from models.listings import (
+    CANCELLED,
+    CLOSED,
+    GONE,
+    LIVE,
+    LOST,
+    REFUSED,
+    REPLACED,
+    RESERVED,
+    SIGNED,
+    SUBMITTED,
+    UNKNOWN,
+    IllegalMove,
+    Listing,
+    NewListing,
+    NotAllowedToList,
+    OpenElsewhere,
+)
+from models.tasks import AUTOLIST_BASE, AutolistTask
+
+ITEM, OUTPOINT, OTHER, VAULT = "ab" * 32 + "i0", "11" * 32 + ":0", "22" * 32 + ":0", "bc1pvault"
+_intents: Iterator[int] = count(1)
+
+
+def task(inscription: str = ITEM) -> AutolistTask:
+    owner = users.find_or_create("bc1qa", DEFAULT_PLANS, 1)
+    made = tasks.create_autolist_task(owner.id, inscription_id=inscription, collection_id=None, config="{}", now_ms=1)
+    tasks.set_desired(made, tasks.RUNNING)
+    tasks.raise_token(made.number)
+    return made
+
+
+def new(owner: AutolistTask, price: int = 100_000, outpoint: str = OUTPOINT, token: int = 1) -> NewListing:
+    return NewListing(
+        f"{next(_intents):064x}",
+        owner.number,
+        owner.user_id,
+        "simulator",
+        VAULT,
+        owner.inscription_id,
+        "cats",
+        outpoint,
+        price,
+        token,
+        1,
+    )
+
+
+def live(owner: AutolistTask, price: int = 100_000, now_ms: int = 10, replacing: Listing | None = None) -> Listing:
+    made = listings.reserve(new(owner, price), replacing, now_ms)
+    for state in (SIGNED, SUBMITTED, LIVE):
+        listings.move(made, state, now_ms)
+    return made
+
+
+def stored(listing: Listing) -> Listing:
+    return Listing.get_by_id(listing.id)
+
+
+def test_a_listings_way_is_written_down(database: str) -> None:
+    made = live(task())
+    found = stored(made)
+    assert (found.state, found.signed_ms, found.listed_ms, found.closed_ms) == (LIVE, 10, 10, None)
+    assert found.__data__ == made.__data__
+    listings.move(made, CLOSED, 20, reason=listings.SOLD, proceeds_sats=100_000)
+    found = stored(made)
+    assert (found.close_reason, found.closed_ms, found.proceeds_sats, found.is_open) == ("sold", 20, 100_000, False)
+    assert found.__data__ == made.__data__
+
+
+@pytest.mark.parametrize(("start", "end"), list(product(listings.MOVES, listings.MOVES)))
+def test_it_goes_only_where_the_table_says(database: str, start: str, end: str) -> None:
+    made = listings.reserve(new(task()), None, 1)
+    Listing.update(state=start).where(Listing.id == made.id).execute()
+    made.state = start
+    reason = LOST if end == CLOSED else None
+    if end in listings.MOVES[start]:
+        listings.move(made, end, 2, reason=reason)
+        assert stored(made).state == end
+    else:
+        with pytest.raises(IllegalMove):
+            listings.move(made, end, 2, reason=reason)
+        assert stored(made).state == start
+
+
+def test_closed_has_a_reason_and_nothing_else_has(database: str) -> None:
+    made = listings.reserve(new(task()), None, 1)
+    for state, reason in ((CLOSED, None), (CLOSED, "bored"), (SIGNED, LOST)):
+        with pytest.raises(IllegalMove):
+            listings.move(made, state, 2, reason=reason)
+
+
+def test_what_another_has_moved_is_not_moved_again(database: str) -> None:
+    made = live(task())
+    twin = stored(made)
+    listings.move(made, CLOSED, 20, reason=CANCELLED)
+    with pytest.raises(IllegalMove):
+        listings.move(twin, listings.CANCELLING, 21)
+
+
+def test_one_open_listing_a_task_and_an_output(database: str) -> None:
+    first, second = task(), task("cd" * 32 + "i0")
+    live(first)
+    with pytest.raises(IllegalMove):
+        listings.reserve(new(first, outpoint=OTHER), None, 2)
+    with pytest.raises(IllegalMove):
+        listings.adopt(new(first, outpoint=OTHER), 2)
+    for write in (lambda: listings.reserve(new(second), None, 2), lambda: listings.adopt(new(second), 2)):
+        with pytest.raises(OpenElsewhere):
+            write()
+    assert Listing.select().count() == 1
+
+
+@pytest.mark.parametrize("spoil", ["stopped", "deleted", "overtaken"])
+def test_only_the_present_worker_of_a_wanted_task_reserves(database: str, spoil: str) -> None:
+    owner = task()
+    if spoil == "stopped":
+        tasks.set_desired(owner, tasks.STOPPED)
+    elif spoil == "deleted":
+        tasks.mark_deleted(owner, 5)
+    else:
+        tasks.raise_token(owner.number)
+    with pytest.raises(NotAllowedToList):
+        listings.reserve(new(owner), None, 2)
+
+
+def test_a_new_price_ends_the_former_with_one_commit(database: str) -> None:
+    owner = task()
+    former = live(owner)
+    made = listings.reserve(new(owner, 110_000), former, 30)
+    assert (stored(former).state, stored(former).close_reason) == (CLOSED, REPLACED)
+    assert listings.open_listing(owner.number).id == made.id  # type: ignore[union-attr]
+
+
+def test_nothing_takes_the_place_of_what_is_not_live(database: str) -> None:
+    owner = task()
+    made = listings.reserve(new(owner), None, 1)
+    with pytest.raises(IllegalMove):
+        listings.reserve(new(owner), made, 2)
+    assert stored(made).state == RESERVED
+
+
+@pytest.mark.parametrize("reason", [REFUSED, LOST])
+def test_what_was_to_be_replaced_is_open_again_when_the_venue_took_nothing(database: str, reason: str) -> None:
+    owner = task()
+    former = live(owner)
+    made = listings.reserve(new(owner, 110_000), former, 30)
+    listings.give_up(made, reason, 40)
+    again = stored(former)
+    assert (again.state, again.close_reason, again.closed_ms, again.listed_ms) == (LIVE, None, None, 10)
+    assert (stored(made).state, stored(made).close_reason) == (CLOSED, reason)
+    assert listings.open_listing(owner.number).id == former.id  # type: ignore[union-attr]
+    assert listings.newest(owner.number).id == former.id  # type: ignore[union-attr]
+
+
+def test_a_first_listing_that_is_given_up_reopens_nothing(database: str) -> None:
+    owner = task()
+    listings.move(live(owner, now_ms=10), CLOSED, 30, reason=REPLACED)  # by one that was not ours
+    made = listings.reserve(new(owner), None, 31)
+    listings.give_up(made, REFUSED, 40)
+    assert listings.open_listing(owner.number) is None
+
+
+def test_the_lowest_price_ever_signed_stays_while_the_output_does(database: str) -> None:
+    owner = task()
+    assert listings.lowest_outstanding(OUTPOINT) is None
+    first = live(owner, 90_000)
+    live(owner, 120_000, replacing=first)
+    refused = listings.reserve(new(owner, 1_000), listings.open_listing(owner.number), 40)
+    listings.give_up(refused, REFUSED, 41)
+    assert listings.lowest_outstanding(OUTPOINT) == 90_000
+    assert listings.lowest_outstanding(OTHER) is None
+
+
+def test_a_signature_that_may_exist_counts(database: str) -> None:
+    made = listings.reserve(new(task(), 70_000), None, 1)
+    listings.move(made, UNKNOWN, 5)
+    assert listings.lowest_outstanding(OUTPOINT) == 70_000
+
+
+def test_the_highest_of_an_hour_is_what_was_listed_at_any_time_within_it(database: str) -> None:
+    owner = task()
+    first = live(owner, 200_000, now_ms=10)
+    second = live(owner, 180_000, now_ms=1_000, replacing=first)
+    live(owner, 160_000, now_ms=2_000, replacing=second)
+    highest = [listings.highest_since(ITEM, VAULT, since) for since in (5, 999, 1_000, 1_999, 2_000, 9_999)]
+    assert highest == [200_000, 200_000, 180_000, 180_000, 160_000, 160_000]
+    assert listings.highest_since(ITEM, "bc1pother", 5) is None
+
+
+def test_delistings_are_what_was_there_and_was_dropped(database: str) -> None:
+    owner = task()
+    for now_ms in (10, 20, 30):
+        listings.move(live(owner, now_ms=now_ms), CLOSED, now_ms + 5, reason=LOST)
+    never = listings.reserve(new(owner), None, 40)
+    listings.move(never, UNKNOWN, 41)
+    listings.move(never, CLOSED, 45, reason=LOST)
+    listings.move(live(owner, now_ms=50), CLOSED, 55, reason=GONE)
+    assert [listings.delistings(owner.number, since) for since in (0, 15, 34, 35)] == [3, 2, 1, 0]
+
+
+def test_misses_count_in_a_row(database: str) -> None:
+    made = live(task())
+    assert [listings.missed(made, 20), listings.missed(made, 30)] == [1, 2]
+    listings.saw(made, "venue-1", 40)
+    assert (stored(made).misses, stored(made).venue_id) == (0, "venue-1")
+
+
+def test_refusals_do_not_pile_up_and_signatures_stay(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listings, "_KEPT", 3)
+    owner = task()
+    signed = listings.reserve(new(owner, 50_000), None, 1)
+    listings.move(signed, SIGNED, 1)
+    listings.give_up(signed, REFUSED, 1)
+    for now_ms in range(2, 10):
+        listings.give_up(listings.reserve(new(owner), None, now_ms), REFUSED, now_ms)
+    assert Listing.select().count() == 5
+    assert listings.lowest_outstanding(OUTPOINT) == 50_000
+
+
+def test_a_listing_is_owed_an_end_only_when_its_task_is_deleted(database: str) -> None:
+    owner = task()
+    made = live(owner)
+    assert owner.number == AUTOLIST_BASE + owner.id
+    assert owing.count_open(owner.number) == 1
+    assert (owing.to_be_ended(owner), owing.tasks_owing()) == (0, [])
+    tasks.mark_deleted(owner, 50)
+    row = tasks.with_owner(owner.number)
+    assert row is not None
+    assert (owing.to_be_ended(row), owing.tasks_owing()) == (1, [owner.number])
+    listings.move(made, CLOSED, 60, reason=CANCELLED)
+    assert (owing.to_be_ended(row), owing.tasks_owing()) == (0, [])

@@ -1,0 +1,221 @@
+"""What becomes of a listing that is there, or should be. Ticks are 1,000; the default config is 1.05 x floor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from strategy.listing import Listed, Reason, plan_listing
+from tests.strategy.listings import MINUTE, NOW, found, listed
+
+
+@pytest.mark.parametrize(
+    ("at", "wanted", "action", "price", "reason"),
+    [
+        # One tick is close.
+        (100_000, 101_000, "keep", 100_000, Reason.UNCHANGED),
+        (100_000, 99_000, "keep", 100_000, Reason.UNCHANGED),
+        # Two ticks down are worth a signature, two up are not: raising takes 5 %.
+        (100_000, 98_000, "reprice", 98_000, Reason.LOWERED),
+        (100_000, 102_000, "keep", 100_000, Reason.SMALL_RAISE),
+        (100_000, 104_000, "keep", 100_000, Reason.SMALL_RAISE),
+        (100_000, 105_000, "reprice", 105_000, Reason.RAISED),
+        (100_000, 300_000, "reprice", 300_000, Reason.RAISED),
+        # 1 % of 1,000,000 is 10,000: exactly that is close, one tick more is not.
+        (1_000_000, 990_000, "keep", 1_000_000, Reason.UNCHANGED),
+        (1_000_000, 989_000, "reprice", 989_000, Reason.LOWERED),
+        (1_000_000, 1_010_000, "keep", 1_000_000, Reason.UNCHANGED),
+        (1_000_000, 1_049_000, "keep", 1_000_000, Reason.SMALL_RAISE),
+        (1_000_000, 1_050_000, "reprice", 1_050_000, Reason.RAISED),
+        # A tenth is the most that it falls.
+        (100_000, 90_000, "reprice", 90_000, Reason.LOWERED),
+        (100_000, 89_000, "reprice", 90_000, Reason.LOWERED),
+        (100_000, 10_000, "reprice", 90_000, Reason.LOWERED),
+        # 0.9 x 103,000 = 92,700 is rounded up: rounding down would be more than a tenth.
+        (103_000, 50_000, "reprice", 93_000, Reason.LOWERED),
+        # A listing off the grid, as another program made it.
+        (100_500, 100_000, "keep", 100_500, Reason.UNCHANGED),
+        (100_500, 50_000, "reprice", 91_000, Reason.LOWERED),
+    ],
+)
+def test_repricing(at: int, wanted: int, action: str, price: int, reason: Reason) -> None:
+    config = {"price_mode": "fixed", "price_sats": wanted}
+
+    decision = plan_listing(found(config=config, listed=listed(at)))
+
+    assert (decision.action, decision.price, decision.reason) == (action, price, reason), decision.note
+
+
+def test_a_young_listing_is_not_lowered() -> None:
+    inputs = found(80_000, listed=listed(100_000, minutes_ago=4))
+    # 80,000 x 1.05 = 84,000, so a step to 90,000 is due once it is five minutes old.
+    young = plan_listing(inputs)
+    almost = plan_listing(replace(inputs, now_ms=NOW + MINUTE - 1))
+    grown = plan_listing(found(80_000, listed=listed(100_000, minutes_ago=5)))
+
+    assert (young.action, young.price, young.reason) == ("keep", 100_000, Reason.LISTING_YOUNG)
+    assert almost == young
+    assert (grown.action, grown.price) == ("reprice", 90_000)
+
+
+def test_a_young_listing_is_raised() -> None:
+    decision = plan_listing(found(120_000, listed=listed(100_000, minutes_ago=0)))
+
+    assert (decision.action, decision.price) == ("reprice", 126_000)
+
+
+def test_a_clock_that_went_back_makes_no_listing_old() -> None:
+    decision = plan_listing(found(80_000, listed=listed(100_000, minutes_ago=-600)))
+
+    assert decision.reason is Reason.LISTING_YOUNG
+
+
+def test_the_highest_price_of_the_hour_counts_not_the_last_one() -> None:
+    # 100,000 was asked within the hour: 90,000 is the least, and that is where it is.
+    inputs = found(50_000, listed=listed(90_000), highest_last_hour=100_000)
+    limited = plan_listing(inputs)
+    # Half way there: 95,000 may go to 90,000 still.
+    partly = plan_listing(found(50_000, listed=listed(95_000), highest_last_hour=100_000))
+
+    assert (limited.action, limited.price, limited.reason) == ("keep", 90_000, Reason.LOWER_LIMITED)
+    assert (partly.action, partly.price) == ("reprice", 90_000)
+    assert "wanted 53,000" in partly.note
+
+
+def test_a_fall_to_a_tenth_takes_hours() -> None:
+    """100,000 -> 90,000 -> 81,000 -> 73,000 (72,900 rounded up) -> ... as a cycle a minute would have it."""
+    listing = listed(100_000)
+    steps = [(0, 100_000)]
+    for minute in range(1, 300):
+        # A price was asked until the next one took its place.
+        ends = [since for since, _ in steps[1:]] + [minute]
+        highest = max(price for (_, price), end in zip(steps, ends, strict=True) if minute - end < 60)
+        inputs = found(10_000, now_ms=NOW + minute * MINUTE, listed=listing, highest_last_hour=highest)
+        decision = plan_listing(inputs)
+        if decision.action == "reprice" and decision.price is not None:
+            steps.append((minute, decision.price))
+            listing = Listed(decision.price, inputs.now_ms)
+
+    assert steps == [(0, 100_000), (1, 90_000), (61, 81_000), (121, 73_000), (181, 66_000), (241, 60_000)]
+
+
+def test_a_tenth_of_less_than_a_tick_is_no_step() -> None:
+    # 0.9 x 5,000 = 4,500, rounded up to 5,000 again.
+    decision = plan_listing(found(config={"price_mode": "fixed", "price_sats": 1_000}, listed=listed(5_000)))
+
+    assert (decision.action, decision.reason) == ("keep", Reason.LOWER_LIMITED)
+
+
+@pytest.mark.parametrize("floor", [60_000, 66_500])
+def test_a_listing_below_its_guard_is_raised_at_once(floor: int) -> None:
+    # 60,000 x 1.05 = 63,000 and 66,500 x 1.05 = 69,825 -> 70,000: the least price is 70,000, less than 5 % above.
+    config = {"min_price_sats": 70_000}
+
+    decision = plan_listing(found(floor, config=config, listed=listed(69_000, minutes_ago=0)))
+
+    assert (decision.action, decision.price) == ("reprice", 70_000)
+
+
+def test_the_guard_is_last_when_prices_fall_slowly() -> None:
+    # A tenth lower were 90,000.
+    decision = plan_listing(found(50_000, config={"min_price_sats": 95_000}, listed=listed(100_000)))
+    kept = plan_listing(found(50_000, config={"min_price_sats": 95_000}, listed=listed(95_000)))
+
+    assert (decision.action, decision.price, decision.reason) == ("reprice", 95_000, Reason.AT_MIN)
+    assert (kept.action, kept.price, kept.reason) == ("keep", 95_000, Reason.AT_MIN)
+
+
+def test_an_existing_listing_is_adopted() -> None:
+    close = plan_listing(found(100_000, listed=listed(105_500)))
+    far = plan_listing(found(100_000, listed=listed(80_000)))
+
+    assert (close.action, close.price) == ("keep", 105_500)
+    assert (far.action, far.price) == ("reprice", 105_000)
+
+
+@pytest.mark.parametrize(
+    ("holding", "at", "action", "price", "reason"),
+    [
+        ("held", None, "list", 105_000, Reason.LIST),
+        ("moved", 105_000, "list", 105_000, Reason.MOVED),
+        ("moved", None, "list", 105_000, Reason.MOVED),
+        ("spent", 105_000, "ended", None, Reason.SPENT),
+        ("spent", None, "ended", None, Reason.SPENT),
+        ("pending", 105_000, "wait", None, Reason.SPEND_PENDING),
+        ("pending", None, "wait", None, Reason.SPEND_PENDING),
+        ("unknown", 90_000, "keep", 90_000, Reason.HOLDING_UNKNOWN),
+        ("unknown", None, "wait", None, Reason.HOLDING_UNKNOWN),
+    ],
+)
+def test_where_the_inscription_is(holding: Any, at: int | None, action: str, price: int | None, reason: Reason) -> None:
+    decision = plan_listing(found(100_000, holding=holding, listed=listed(at) if at else None))
+
+    assert (decision.action, decision.price, decision.reason) == (action, price, reason)
+
+
+def test_own_listings_that_cannot_be_read_are_not_none() -> None:
+    for at in (None, listed(50_000)):
+        for holding in ("held", "moved", "unknown"):
+            decision = plan_listing(found(100_000, own_read=False, listed=at, holding=holding))
+
+            assert (decision.action, decision.reason) == ("keep", Reason.OWN_LISTINGS_UNKNOWN)
+            assert decision.price == (at.price if at else None)
+    assert plan_listing(found(100_000, own_read=False, holding="spent")).action == "ended"
+
+
+@pytest.mark.parametrize("at", [None, 105_000])
+def test_two_reads_have_to_agree_before_it_is_listed_again(at: int | None) -> None:
+    shown = listed(at) if at else None
+    once = plan_listing(found(100_000, listed=shown, missing_reads=1))
+    twice = plan_listing(found(100_000, listed=shown, missing_reads=2))
+
+    assert (once.action, once.price, once.reason) == ("wait", None, Reason.RELIST_CONFIRMING)
+    assert (twice.action, twice.price, twice.reason) == ("list", 105_000, Reason.RELIST)
+
+
+def test_a_listing_on_an_output_that_is_gone_need_not_be_confirmed() -> None:
+    decision = plan_listing(found(100_000, holding="moved", missing_reads=1))
+
+    assert (decision.action, decision.price, decision.reason) == ("list", 105_000, Reason.MOVED)
+
+
+def test_listing_again_is_no_way_around_slow_falling() -> None:
+    # 50,000 x 1.05 = 53,000 is wanted; 100,000 was asked within the hour.
+    again = plan_listing(found(50_000, listed=listed(100_000), missing_reads=2))
+    restarted = plan_listing(found(50_000, highest_last_hour=100_000))
+    moved = plan_listing(found(50_000, listed=listed(95_000), highest_last_hour=100_000, holding="moved"))
+    # ... and three minutes ago, so that it may not fall at all.
+    young = plan_listing(found(50_000, listed=listed(100_000, minutes_ago=3), missing_reads=2))
+
+    assert [d.price for d in (again, restarted, moved, young)] == [90_000, 90_000, 90_000, 100_000]
+    assert {d.action for d in (again, restarted, moved, young)} == {"list"}
+
+
+def test_a_missing_listing_and_no_reference_is_waited_out() -> None:
+    decision = plan_listing(found(listed=listed(100_000), missing_reads=2))
+
+    assert (decision.action, decision.price, decision.reason) == ("wait", None, Reason.NO_REFERENCE)
+
+
+def test_three_delistings_in_an_hour_are_a_pause() -> None:
+    for missing in (0, 1, 2):
+        paused = plan_listing(found(100_000, delistings_last_hour=3, missing_reads=missing))
+
+        assert (paused.action, paused.price, paused.reason) == ("pause", None, Reason.DELISTED_OFTEN)
+        assert "3 times" in paused.note
+    assert plan_listing(found(100_000, delistings_last_hour=2, missing_reads=2)).action == "list"
+    assert plan_listing(found(100_000, delistings_last_hour=3, holding="spent")).action == "ended"
+
+
+def test_notes_say_what_a_price_comes_from() -> None:
+    assert plan_listing(found(100_000)).note == "at 105,000: 1.05 x floor 100,000"
+    assert plan_listing(found(60_000, config={"min_price_sats": 70_000})).note == (
+        "at 70,000: 1.05 x floor 60,000; not below 70,000"
+    )
+    fell = plan_listing(found(50_000, median_60m=100_000))
+    assert fell.note == "at 79,000: 1.05 x 75,000 (the floor 50,000 is below three quarters of its median)"
+    assert plan_listing(found(100_000, listed=listed(103_000))).note == (
+        "at 103,000: wanted 105,000 (1.05 x floor 100,000)"
+    )

@@ -1,0 +1,72 @@
+"""While the month's quota of calls runs short, the lowest rungs get no new bids and nothing else changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from strategy.bidding import Reason
+from tests.strategy.market import (
+    MINUTE,
+    NOW,
+    book,
+    cancelled,
+    ladder_config,
+    orders,
+    placed,
+    plan,
+    rung_reasons,
+    with_limits,
+)
+from tests.strategy.random_cycles import random_cycle
+
+
+def test_the_lowest_rungs_wait_first() -> None:
+    for rungs, reasons in (
+        (None, ["place"] * 5),
+        (5, ["place"] * 5),
+        (3, ["place"] * 3 + ["quota"] * 2),
+        (0, ["quota"] * 5),
+    ):
+        result = plan(ladder_config(), book(100_000), limits=with_limits(rungs=rungs))
+
+        assert rung_reasons(result) == reasons
+        assert placed(result) == placed(plan(ladder_config(), book(100_000)))[:rungs]
+
+
+def test_a_low_bid_is_left_alone_instead_of_being_renewed() -> None:
+    top, low = 75_000, 15_000
+    own = orders(top, low, expires_ms=NOW + MINUTE)
+
+    result = plan(ladder_config(), book(100_000), own, with_limits(rungs=1))
+
+    assert cancelled(result) == [(top, False, "renew")]
+    assert placed(result) == [top]
+    assert rung_reasons(result) == ["renew", "quota", "quota", "quota", "quota"]
+
+
+def test_what_must_go_goes() -> None:
+    result = plan(ladder_config(hardcap_sats=60_000), book(100_000), orders(75_000), with_limits(rungs=0))
+
+    assert cancelled(result) == [(75_000, True, "hardcap")]
+    assert placed(result) == []
+
+
+def test_nothing_else_changes() -> None:
+    """In random cycles: the same plan without new bids below, and no cancel but those that made room for them."""
+    waited = 0
+    for seed in range(3_000):
+        cycle = random_cycle(Random(seed))
+        rungs = seed % 4
+        ample = cycle.plan()
+        short = replace(cycle, limits=replace(cycle.limits, rungs=rungs)).plan()
+
+        if ample.to_place and cycle.limits.hold is None:
+            assert short.to_place == tuple(each for each in ample.to_place if each.rung < rungs), seed
+        missing = set(ample.to_cancel) - set(short.to_cancel)
+        assert set(short.to_cancel) <= set(ample.to_cancel), seed
+        assert all(not cancel.hard and cancel.reason in (Reason.RENEW, Reason.OUTBID) for cancel in missing), seed
+        waited += any(note.reason is Reason.QUOTA for note in short.rungs)
+        notes = {note.order_id: note.reason for note in short.bids}
+        assert all(notes[cancel.order_id] is Reason.QUOTA for cancel in missing), seed
+    assert waited > 300
