@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PACKAGES := cli core gateway markets models server simulator strategy wallet workers
 
-.PHONY: run test test-fast faults lint format lock setup bench clean
+.PHONY: run test test-fast fuzz mutants faults lint format lock setup bench clean
 
 setup: .venv/.ok
 
@@ -24,6 +24,15 @@ test: setup
 
 faults: setup
 	$(BIN)/python -m pytest -s -m faults
+
+# The signer's PSBT checks and its three attackers, each of a million and 50,000 tries; half an hour.
+fuzz: setup
+	PSBT_MUTANTS=1000000 EVIL_REQUESTS=50000 $(BIN)/python -m pytest -s -n auto tests/wallet/test_psbt_fuzz.py \
+		tests/wallet/test_evil_worker.py tests/wallet/test_evil_gateway.py tests/wallet/test_evil_venue.py
+
+# Which slips in wallet/ the tests would not notice; ARGS="--most 40 policy" for fewer. An hour without.
+mutants: setup
+	$(BIN)/python -m tests.wallet.mutants $(ARGS)
 
 test-fast: setup
 	$(BIN)/python -m pytest -m "not slow"

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import struct
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
 
 from embit.ec import PrivateKey
 from embit.psbt import PSBT
 
 from bench.timing import Row, median_seconds
 from wallet.address import p2wpkh
+from wallet.audit import AuditLog
 from wallet.bip322 import verify_ownership
+from wallet.ceilings import Ceilings, Rate
 from wallet.hash160 import hash160
+from wallet.keys import Keystore
+from wallet.ledger import Ledger
 from wallet.policy import PLAY_VENUE
+from wallet.protocol import BidMessage, Grant
 from wallet.psbt import Psbt, encode
 from wallet.psbt_check import check_listing
 from wallet.psbt_listing import ListingIntent, OutpointFacts, Owner
 from wallet.psbt_script import OwnKind, own_script
 from wallet.psbt_sign import sign_listing
 from wallet.psbt_template import TEMPLATES
+from wallet.signer import Signer
 from wallet.signing import sign_message
 from wallet.transaction import Outpoint, Transaction, TxInput, TxOutput
 
@@ -40,8 +52,33 @@ def rows() -> Iterator[Row]:
         sign_message(_KEY, "p2wpkh", "bench")
 
     yield _row("bid message signed and verified, P2WPKH, one core", bid, "unverified", unverified)
+    yield _whole_signer(unverified)
     for kind in _KINDS:
         yield _listing(kind)
+
+
+def _whole_signer(unverified: Callable[[], object]) -> Row:
+    """With grant, rules, the sums of an hour, and two files synced to this machine's disk for each bid."""
+    now_ms, user = 1_800_000_000_000, _ADDRESS
+    bids = itertools.count()
+    with (
+        tempfile.TemporaryDirectory() as name,
+        closing(AuditLog(Path(name, "audit.jsonl"))) as audit,
+        closing(Ledger(Path(name, "signer.db"))) as store,
+    ):
+        keys = Keystore.open_or_create_play(Path(name, "keystore.json"), os.urandom)
+        no_rate = Rate(1 << 60, 1 << 60)
+        ceilings = Ceilings(task=no_rate, user=no_rate, host=no_rate)
+        signer = Signer(store, audit, keys, ceilings=ceilings, clock=lambda: now_ms)
+        grant = Grant(1, user, 1, PLAY_VENUE, ("bid",), "frogs", 1, 1 << 50, user, 3_600_000, now_ms + 3_600_000)
+        terms = asdict(grant) | {"operations": ["bid"]}
+        secret = signer.handle({"op": "grant", "grant": terms})["secret"]
+
+        def bid() -> None:
+            asked = BidMessage(f"{next(bids):032x}", 1, "1", now_ms + 900_000, "frogs", now_ms)
+            signer.handle({"op": "sign_bid", "task": 1, "token": 1, "secret": secret, "bid": asdict(asked)})
+
+        return _row("bid through the whole signer, synced to disk", bid, "unverified", unverified, calls=50)
 
 
 def _listing(kind: OwnKind) -> Row:
@@ -72,6 +109,6 @@ def _listing(kind: OwnKind) -> Row:
     return _row(f"listing PSBT checked and signed, {kind}, one core", ours, "embit, unchecked", blind)
 
 
-def _row(what: str, ours: Callable[[], object], peer: str, blind: Callable[[], object]) -> Row:
-    seconds, least = median_seconds(ours, calls=500), median_seconds(blind, calls=500)
+def _row(what: str, ours: Callable[[], object], peer: str, blind: Callable[[], object], calls: int = 500) -> Row:
+    seconds, least = median_seconds(ours, calls=calls), median_seconds(blind, calls=calls)
     return Row(what, f"{1 / seconds:,.0f}/s", f"{peer} {1 / least:,.0f}/s", f"{seconds / least:.1f} x")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import http.client
 import json
 import os
@@ -44,6 +45,8 @@ _TASKS: tuple[dict[str, Any], ...] = (
     },
 )
 
+_LISTING = {"collectionId": "bitcoin-puppets-demo", "pricePercent": 1.05, "minPriceSats": 500_000}
+
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Takes nothing: everything is a setting."""
@@ -76,7 +79,7 @@ class Demo:
         self._token = ""
         self._started = False
         self._trouble = ""
-        self._seen: dict[int, Any] = {}
+        self._seen: dict[str, Any] = {}
 
     def step(self) -> None:
         """One look; whatever the service cannot answer at the moment is tried again at the next."""
@@ -87,7 +90,9 @@ class Demo:
                 self._start_tasks()
                 self._started = True
             for task in self._call("GET", "/api/tasks"):
-                self._tell(task)
+                self._tell(f"task {task['id']} {task['slug']}", task)
+            for task in self._call("GET", "/api/autolist"):
+                self._tell(f"auto-list task {task['id']} {_short(task['inscriptionId'])}", task)
             self._trouble = ""
         except Unauthorized:
             self._token = ""
@@ -96,13 +101,13 @@ class Demo:
                 self._trouble = str(error)
                 print(f"demo: {error}", flush=True)
 
-    def _tell(self, task: dict[str, Any]) -> None:
+    def _tell(self, name: str, task: dict[str, Any]) -> None:
         now = (task["lastCycle"], task["lastError"])
-        if self._seen.get(task["id"]) == now or task["lastCycle"] is None:
+        if self._seen.get(name) == now or task["lastCycle"] is None:
             return
-        self._seen[task["id"]] = now
+        self._seen[name] = now
         trouble = f" ({task['lastError']})" if task["lastError"] else ""
-        print(f"task {task['id']} {task['slug']}: {task['lastCycle']['action']}{trouble}", flush=True)
+        print(f"{name}: {task['lastCycle']['action']}{trouble}", flush=True)
 
     def _sign_in(self) -> str:
         key = _demo_key(self._settings.data_dir / "demo-wallet.json")
@@ -124,9 +129,27 @@ class Demo:
             task = there.get(config["slug"]) or self._call("POST", "/api/tasks", config)
             self._call("POST", f"/api/tasks/{task['id']}/start")
             print(f"task {task['id']} {task['slug']}: started", flush=True)
+        self._start_listing()
+
+    def _start_listing(self) -> None:
+        """The practice market gives the demo user's vault an inscription, which is put up for sale."""
+        vault = self._call("GET", "/api/wallet")["vault"]
+        inscription = f"{hashlib.sha256(vault.encode()).hexdigest()}i0"
+        there = {task["inscriptionId"]: task for task in self._call("GET", "/api/autolist")}
+        if inscription in there and not there[inscription]["isRunning"]:
+            return  # it was sold, or stopped
+        gift = {"id": inscription, "collection": _LISTING["collectionId"], "name": "Demo Puppet"}
+        self._ask(self._settings.simulator_port, "PUT", f"/sim/wallets/{vault}", {"inscriptions": [gift]})
+        body = {"inscriptionId": inscription, **_LISTING}
+        task = there.get(inscription) or self._call("POST", "/api/autolist", body)
+        self._call("POST", f"/api/autolist/{task['id']}/start")
+        print(f"auto-list task {task['id']} {_short(inscription)}: started", flush=True)
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
-        connection = http.client.HTTPConnection(self._settings.host, self._settings.port, timeout=30)
+        return self._ask(self._settings.port, method, path, body)
+
+    def _ask(self, port: int, method: str, path: str, body: Any) -> Any:
+        connection = http.client.HTTPConnection(self._settings.host, port, timeout=30)
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -139,6 +162,10 @@ class Demo:
             return json.loads(text)
         finally:
             connection.close()
+
+
+def _short(inscription_id: str) -> str:
+    return f"{inscription_id[:8]}...{inscription_id[-4:]}"
 
 
 def _demo_key(path: Path) -> PrivateKey:

@@ -18,17 +18,21 @@ VERBS = {
     "server": ("cli.programs", "one program: the HTTP API"),
     "manager": ("cli.programs", "one program: the parent of all workers"),
     "gateway": ("cli.programs", "one program: the way to the marketplaces"),
+    "facts": ("cli.programs", "one program: what the signer asks about outputs and inscriptions"),
     "signer": ("cli.programs", "one program: keys and the policy on what may be signed"),
     "simulator": ("cli.programs", "one program: the practice marketplace"),
     "migrate": ("cli.migrate", "bring the database to this version's schema"),
     "whitelist": ("cli.whitelist", "addresses that may sign in"),
     "plan": ("cli.plan", "who has which plan until when"),
     "replay": ("cli.replay", "try a config on a task's recorded cycles, or on recorded order books"),
+    "keys": ("cli.keys", "keys for real money: make, import, list, back up, unlock"),
     "audit": ("cli.audit", "check the signer's audit log"),
+    "doctor": ("cli.doctor", "look at everything that is needed, and say what to do about each fault"),
+    "venue": ("cli.venue", "keep a venue's raw answers, to report a shape that has changed"),
 }
 
 # What another program does not read cannot leak from it, and with users of its own for each it could not read it.
-READS_SECRETS = ("up", "demo", "gateway")
+READS_SECRETS = ("up", "demo", "gateway", "facts", "venue")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,6 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
         if verb in given[:1]:
             importlib.import_module(module).add_arguments(verb, added)
     options = parser.parse_args(given)
+    if options.verb == "doctor":  # wrong settings are the first thing that it explains
+        return int(importlib.import_module("cli.doctor").run_alone(options))
     try:
         settings = with_normal_addresses(load(with_secrets=options.verb in READS_SECRETS))
         log.set_up(options.verb, settings.log_level)

@@ -1,10 +1,9 @@
-"""`bidkeeper server|manager|gateway|signer|simulator`: one program, until SIGTERM or SIGINT."""
+"""`bidkeeper server|manager|gateway|facts|signer|simulator`: one program, until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import time
 
 from core.process import end_with_parent
 from core.settings import Settings
@@ -52,16 +51,24 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
     run(settings, least_token)
 
 
+def _facts(settings: Settings, options: argparse.Namespace) -> None:
+    from gateway.facts import run
+
+    run(settings)
+
+
 def _signer(settings: Settings, options: argparse.Namespace) -> None:
+    from wallet.ceilings import ceilings_of
     from wallet.signer_process import run
 
     run(
         settings.signer_files,
         settings.signer_socket,
         market=settings.market,
-        outstanding_ceiling=4 * settings.max_exposure_sats,
-        clock=lambda: time.time_ns() // 1_000_000,
+        ceilings=ceilings_of(settings),
+        facts_socket=settings.facts_socket,
         allowed_uids=settings.signer_clients or None,
+        passphrase_file=settings.keystore_passphrase_file,
     )
 
 
@@ -80,6 +87,7 @@ _PROGRAMS = {
     "server": _server,
     "manager": _manager,
     "gateway": _gateway,
+    "facts": _facts,
     "signer": _signer,
     "simulator": _simulator,
 }

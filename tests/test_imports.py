@@ -26,7 +26,7 @@ BELOW = {
     "cli": {"server", "workers", "gateway", "simulator", "models", "wallet", "markets", "strategy", "core"},
 }
 # What would make a worker, of which there may be hundreds, heavy. asyncio alone is 4 MiB.
-HEAVY = {"requests", "tornado", "pydantic", "asyncio", "embit", "bip322", "ssl", "urllib3"}
+HEAVY = {"requests", "tornado", "pydantic", "asyncio", "embit", "bip322", "cryptography", "ssl", "urllib3"}
 
 
 def modules() -> list[Path]:

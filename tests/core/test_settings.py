@@ -20,6 +20,7 @@ def test_defaults_trade_on_the_simulator(tmp_path: Path) -> None:
     settings = load({"BIDKEEPER_DATA_DIR": str(tmp_path)})
     assert settings.market == "simulator"
     assert settings.venue_url("satflow") == "http://127.0.0.1:8890/satflow/v1"
+    assert settings.venue_url("ord") == "http://127.0.0.1:8890/ord"
     assert settings.database_url == f"sqlite:///{tmp_path / 'bidkeeper.db'}"
 
 
@@ -44,8 +45,10 @@ def test_only_who_needs_a_secret_opens_its_file(tmp_path: Path) -> None:
 
 
 def test_clients_are_users_by_name_or_number() -> None:
-    settings = load({"BIDKEEPER_SIGNER_CLIENTS": "root, 61100", "BIDKEEPER_GATEWAY_CLIENTS": "0"})
+    given = {"SIGNER_CLIENTS": "root, 61100", "GATEWAY_CLIENTS": "0", "FACTS_CLIENTS": "61102"}
+    settings = load({f"BIDKEEPER_{name}": users for name, users in given.items()})
     assert (settings.signer_clients, settings.gateway_clients) == (frozenset({0, 61100}), frozenset({0}))
+    assert settings.facts_clients == frozenset({61102})
 
 
 def test_signer_and_gateway_may_live_elsewhere(tmp_path: Path) -> None:
@@ -59,6 +62,7 @@ def test_signer_and_gateway_may_live_elsewhere(tmp_path: Path) -> None:
     )
     places = (settings.signer_files, settings.signer_socket, settings.gateway_socket, settings.manager_socket)
     assert list(map(str, places)) == ["/keys", "/s/signer.sock", "/g/gateway.sock", f"{tmp_path}/run/manager.sock"]
+    assert str(settings.facts_socket) == "/g/facts.sock"
 
 
 def test_every_fault_is_told_at_once() -> None:
@@ -101,7 +105,7 @@ def test_a_real_market_needs_its_address_and_key() -> None:
         "BIDKEEPER_SATFLOW_API_KEY": "k",
     }
     settings = load(given)
-    assert settings.venue_url("unisat") is None
+    assert (settings.venue_url("unisat"), settings.venue_url("ord")) == (None, None)
 
 
 def test_unknown_names_in_the_file_are_faults(tmp_path: Path) -> None:

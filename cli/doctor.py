@@ -1,0 +1,86 @@
+"""`bidkeeper doctor`: looks at all that Bidkeeper needs and says what to do about each fault. Changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from cli import doctor_data, doctor_machine, doctor_processes, doctor_programs, doctor_settings
+from cli.doctor_check import Check
+from cli.doctor_venues import Venues
+from cli.venue_questions import About, default_about
+from core import log
+from core.settings import Settings
+
+PARTS = ("machine", "settings", "data", "programs", "venues")
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """[--only PART ...] [--json] [--collection SLUG] [--rune TICKER]"""
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    parser.add_argument("--only", action="append", choices=PARTS, help="look at this part; may be given many times")
+    add_about(parser)
+
+
+def add_about(parser: argparse.ArgumentParser) -> None:
+    """[--collection SLUG] [--rune TICKER]"""
+    parser.add_argument("--collection", metavar="SLUG", help="ask the market about this one")
+    parser.add_argument("--rune", metavar="TICKER", help="ask about this one, written with its bullets")
+
+
+def run_alone(options: argparse.Namespace) -> int:
+    """Reads the settings itself, since wrong ones are the first thing to explain. Returns 1 when anything fails."""
+    log.set_up("doctor", "ERROR")
+    checks = []
+    for check in examine(options, os.environ, lambda: time.time_ns() // 1_000_000):
+        checks.append(check)
+        if not options.json:
+            print(check.line(), flush=True)
+    has_failed = any(check.status == "FAIL" for check in checks)
+    if options.json:
+        print(json.dumps({"ok": not has_failed, "checks": [check.as_json() for check in checks]}, indent=1))
+    return 1 if has_failed else 0
+
+
+def examine(
+    options: argparse.Namespace, environment: Mapping[str, str], clock_ms: Callable[[], int]
+) -> Iterator[Check]:
+    """All checks that `options` ask for, as they are made. `clock_ms` is this machine's clock (epoch)."""
+    parts = options.only or PARTS
+    if "machine" in parts:
+        yield from doctor_machine.examine()
+    settings, problems = doctor_settings.read(environment)
+    yield from problems
+    if settings is None:
+        return
+    if "settings" in parts:
+        yield from doctor_settings.examine(settings, environment)
+    yield from _with(settings, options, parts, clock_ms)
+
+
+def _with(
+    settings: Settings, options: argparse.Namespace, parts: Sequence[str], clock_ms: Callable[[], int]
+) -> Iterator[Check]:
+    seen = doctor_data.Seen()
+    own = doctor_processes.own(settings.data_dir)
+    # Also when nothing is to be said of it: how many tasks there are, and what they trade, is asked about below.
+    for check in doctor_data.examine(settings, seen):
+        if "data" in parts:
+            yield check
+    if "machine" in parts:
+        yield from doctor_machine.examine_for(settings, seen.tasks, doctor_programs.manager_of(own))
+    if "programs" in parts:
+        yield from doctor_programs.examine(settings, own)
+    if "venues" in parts:
+        yield from Venues(settings, about(options, settings, seen), clock_ms).examine()
+
+
+def about(options: argparse.Namespace, settings: Settings, seen: doctor_data.Seen) -> About:
+    """What the operator names, else what the newest tasks trade, else something well known."""
+    usual = default_about(settings.market)
+    collection = options.collection or seen.collection or usual.collection
+    return replace(usual, collection=collection, rune=options.rune or seen.rune or usual.rune)

@@ -1,0 +1,95 @@
+"""What went over the wire between an adapter and its venue, for those who want to see the raw answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from markets.http import Http
+from markets.replies import Reply
+
+MASKED = "[masked]"
+_HIDDEN_HEADERS = frozenset({"set-cookie", "authorization", "x-api-key", "proxy-authenticate", "www-authenticate"})
+_QUOTA_WORDS = ("ratelimit", "rate-limit", "quota", "credits")
+
+
+class Adapter(Protocol):
+    """An adapter of markets/: each of its methods is exactly one exchange over its `_http`."""
+
+    _http: Http
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and its whole answer; `reply` None = there was none. Times are our clock's epoch milliseconds."""
+
+    method: str
+    target: str
+    body: Any
+    sent_ms: int
+    received_ms: int
+    reply: Reply | None
+
+    def skew_s(self) -> float | None:
+        """By how many seconds our clock is ahead (behind: below 0) of the venue's, at the least; None if not told.
+
+        `Date` names a second between sending and receiving, so what is within that span proves nothing.
+        """
+        if self.reply is None or self.reply.headers.get("Age", "0").strip() != "0":
+            return None  # an answer out of a cache has an old date
+        try:
+            told_ms = parsedate_to_datetime(self.reply.headers.get("Date", "")).timestamp() * 1000
+        except (ValueError, TypeError):
+            return None
+        ahead, behind = self.sent_ms - (told_ms + 1000), told_ms - self.received_ms
+        return max(ahead, 0) / 1000 - max(behind, 0) / 1000
+
+    def quota_headers(self) -> dict[str, str]:
+        """The headers by which the venue says what is left."""
+        headers = {} if self.reply is None else self.reply.headers
+        return {name: value for name, value in headers.items() if any(word in name.lower() for word in _QUOTA_WORDS)}
+
+
+class Listener:
+    """Hears the exchanges of adapters. `clock_ms` is the epoch; `before` runs ahead of each exchange."""
+
+    def __init__(self, clock_ms: Callable[[], int], before: Callable[[], None] = lambda: None) -> None:
+        self.heard: list[Exchange] = []
+        self._clock_ms = clock_ms
+        self._before = before
+
+    def listen(self, adapter: Adapter) -> None:
+        """From now on hears what `adapter` exchanges."""
+        http = adapter._http
+        exchange = http._exchange
+
+        def heard(how: Any, method: str, path: str, **request: Any) -> Reply:
+            self._before()
+            sent_ms, reply = self._clock_ms(), None
+            try:
+                reply = exchange(how, method, path, **request)
+                return reply
+            finally:
+                params = request.get("params") or {}
+                target = path + ("?" + urlencode(params) if params else "")
+                self.heard.append(Exchange(method, target, request.get("json"), sent_ms, self._clock_ms(), reply))
+
+        http._exchange = heard  # type: ignore[method-assign, assignment]
+
+
+def shown_headers(headers: Mapping[str, str], secrets: list[str]) -> list[str]:
+    """`Name: value` of each header, without what is secret in it."""
+    return [
+        f"{name}: {MASKED if name.lower() in _HIDDEN_HEADERS else masked(value, secrets)}"
+        for name, value in headers.items()
+    ]
+
+
+def masked(text: str, secrets: list[str]) -> str:
+    """`text` without our keys, should the venue repeat them."""
+    for secret in secrets:
+        text = text.replace(secret, MASKED)
+    return text

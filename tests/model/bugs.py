@@ -1,0 +1,205 @@
+"""Bugs to plant: each takes one rule of the design out of the code that keeps it. `BUGS` says who is to notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from markets.base import OwnBids, VenueError
+from models import orders
+from models.base import database
+from models.orders import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Ceilings, NewOrder, Order
+from models.tasks import STOPPED, BiddingTask
+from strategy.ladder import QuantityLadder
+from strategy.pricing import ceil_quotient, plus, times
+from strategy.ranking import ratio
+from tests.model.owner import Owners
+from workers import cycle, drain, own_bids
+from workers.cancels import Answer, Canceller
+from workers.fills import Explainer
+from workers.places import Fate, Placer
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def record_after_submit(patch: pytest.MonkeyPatch) -> None:
+    """The order is written down once the venue has answered."""
+    reserve, move = orders.reserve, orders.move
+    waiting: list[tuple[NewOrder, Ceilings, int]] = []
+
+    def note(new: NewOrder, ceilings: Ceilings, now_ms: int) -> Order:
+        waiting[:] = [(new, ceilings, now_ms)]
+        names = set(NewOrder.__slots__) - {"trait"}
+        return Order(**{name: getattr(new, name) for name in names}, state=RESERVED, misses=0)
+
+    def move_late(order: Order, state: str, now_ms: int, **more: Any) -> None:
+        if order.id is not None:
+            move(order, state, now_ms, **more)
+            return
+        order.state = state
+        if state in (SIGNED, SUBMITTED):
+            return
+        new, ceilings, _ = waiting.pop()
+        real = reserve(new, ceilings, now_ms)
+        if state != CLOSED:
+            move(real, SIGNED, now_ms)
+            move(real, SUBMITTED, now_ms)
+        move(real, state, now_ms, **more)
+        order.id = real.id
+
+    patch.setattr(orders, "reserve", note)
+    patch.setattr(orders, "move", move_late)
+
+
+def flag_only_stop(patch: pytest.MonkeyPatch) -> None:
+    """A stop is answered when it is written down; the worker notices at its next look."""
+
+    def stop_amid(owners: Owners, task_id: int, *, kill: bool) -> None:
+        BiddingTask.update(desired=STOPPED).where(BiddingTask.id == task_id).execute()
+        owners.stopped(task_id)
+
+    patch.setattr(Owners, "stop_amid", stop_amid)
+
+
+def cap_not_last(patch: pytest.MonkeyPatch) -> None:
+    """What outbids a rival is not held against the caps again."""
+
+    def outbidding(ladder: Any, bid: Any) -> int:
+        sats, tokens = ratio(bid)
+        theirs = times(sats, ladder._quantity)
+        more = times(tokens, max(ladder._config.outbid_amount, ladder._tick))
+        return int(ceil_quotient(plus(theirs, more), times(tokens, ladder._tick)) * ladder._tick)
+
+    patch.setattr(QuantityLadder, "outbidding", outbidding)
+
+
+class _LiveOnly:
+    """Sums that count an order only once the venue has confirmed it."""
+
+    def __init__(self, column: str) -> None:
+        self._query = f"SELECT COALESCE(SUM(price_sats), 0), COUNT(1) FROM orders WHERE {column} = ? AND dry_run = ?"
+
+    def rows(self, *values: Any) -> list[Any]:
+        return list(database.execute_sql(self._query + " AND state = 'live'", values))
+
+
+def exposure_counted_late(patch: pytest.MonkeyPatch) -> None:
+    """Only what is live counts: not what is on its way, in doubt or being cancelled."""
+    patch.setattr(orders, "OPEN_OF_TASK", _LiveOnly("task_id"))
+    patch.setattr(orders, "OPEN_OF_USER", _LiveOnly("user_id"))
+
+
+def retry_after_timeout(patch: pytest.MonkeyPatch) -> None:
+    """No answer is taken for no bid: it is sent once more."""
+    sent = Placer._sent
+
+    def twice(placer: Any, bid: Any, deadline_ms: int) -> Fate:
+        fate = sent(placer, bid, deadline_ms)
+        return sent(placer, bid, deadline_ms) if fate is Fate.UNKNOWN else fate
+
+    patch.setattr(Placer, "_sent", twice)
+
+
+def timeout_is_a_refusal(patch: pytest.MonkeyPatch) -> None:
+    """No answer is taken for no."""
+    sent = Placer._sent
+
+    def refused(placer: Any, bid: Any, deadline_ms: int) -> Fate:
+        fate = sent(placer, bid, deadline_ms)
+        return Fate.REFUSED if fate is Fate.UNKNOWN else fate
+
+    patch.setattr(Placer, "_sent", refused)
+
+
+def adoption_skipped(patch: pytest.MonkeyPatch) -> None:
+    """A bid that the venue shows does not bring its order back from doubt."""
+    shown = own_bids._shown
+
+    def not_adopted(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:
+        if order.state not in (RESERVED, SIGNED, SUBMITTED, UNKNOWN) or order.venue_id:
+            shown(order, venue_id, read_ms, now_ms)
+
+    patch.setattr(own_bids, "_shown", not_adopted)
+
+
+def forgotten_at_restart(patch: pytest.MonkeyPatch) -> None:
+    """A new worker takes what was on its way when the last one died for never sent."""
+
+    def free(task_id: int, signer: Any, now_ms: int, faults: Any, crash: Any = None) -> None:
+        for order in orders.open_orders(task_id):
+            if order.state in (RESERVED, SIGNED):
+                orders.move(order, CLOSED, now_ms, reason="refused")
+
+    patch.setattr(drain, "settle_reserved", free)
+    patch.setattr(cycle, "settle_reserved", free)
+    patch.setattr(Placer, "_submit", _submitted_unsaid)
+
+
+def _submitted_unsaid(placer: Any, order: Order, bid: Any, deadline_ms: int) -> Fate:
+    """Without a word in the ledger before it."""
+    fate: Fate = placer._sent(bid, deadline_ms)
+    placer._crash("after_submit")
+    now_ms = placer._context.clock_ms()
+    if fate in (Fate.PLACED, Fate.UNKNOWN):
+        orders.move(order, SUBMITTED, now_ms)
+        orders.move(order, "live" if fate is Fate.PLACED else UNKNOWN, now_ms)
+    else:
+        orders.move(order, CLOSED, now_ms, reason="refused")
+    return fate
+
+
+def cancel_not_confirmed(patch: pytest.MonkeyPatch) -> None:
+    """A cancel that was sent frees its order's budget and place."""
+    cancel = Canceller.cancel
+
+    def cancelled(canceller: Any, doomed: Any, strays: Any = ()) -> None:
+        doomed = list(doomed)
+        cancel(canceller, doomed, strays)
+        for order in doomed:
+            if order.id in canceller.asked:
+                orders.move(order, CLOSED, canceller._context.clock_ms(), reason="cancelled")
+                canceller.asked[order.id] = Answer.DONE
+
+    patch.setattr(Canceller, "cancel", cancelled)
+
+
+def failed_read_is_empty(patch: pytest.MonkeyPatch) -> None:
+    """A list that could not be read is taken for one with nothing in it, and what is not in a list for gone."""
+
+    def read(context: Any, wallet: str, max_age_s: float, faults: Any) -> OwnBids:
+        try:
+            return context.market.own_bids(wallet, max_age_s)  # type: ignore[no-any-return]
+        except VenueError:
+            return OwnBids((), context.clock_ms())
+
+    patch.setattr(cycle, "read_own_bids", read)
+    patch.setattr(own_bids, "VANISHED_READS", 1)
+    patch.setattr(own_bids, "_vanish", _gone)
+
+
+def _gone(order: Order, read_ms: int, now_ms: int) -> None:
+    orders.move(order, CLOSED, now_ms, reason="cancelled")
+
+
+def sale_is_a_cancel(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks whether a bid that is gone was sold."""
+    patch.setattr(Explainer, "fill", lambda explainer, order, now_ms: False)
+    patch.setattr(Explainer, "is_in_the_dark", lambda explainer, order: False)
+
+
+# The bug, and the promises of which one at least must be named.
+BUGS: dict[str, tuple[Plant, tuple[str, ...]]] = {
+    "record after submit": (record_after_submit, ("untracked", "out_of_order", "signed_without_order")),
+    "a stop that is only a flag": (flag_only_stop, ("in_the_quiet",)),
+    "the cap is not last": (cap_not_last, ("at_ask", "signer", "beyond_its_config", "over_hardcap")),
+    "exposure counted late": (exposure_counted_late, ("over_task_total", "over_user_exposure", "over_count")),
+    "sent again after a timeout": (retry_after_timeout, ("sent_twice",)),
+    "a timeout is a refusal": (timeout_is_a_refusal, ("wrong_end", "forgotten")),
+    "adoption skipped": (adoption_skipped, ("not_drained",)),
+    "forgotten at a restart": (forgotten_at_restart, ("wrong_end", "forgotten")),
+    "a cancel is not confirmed": (cancel_not_confirmed, ("forgotten", "wrong_end", "over_count")),
+    "a failed read is an empty one": (failed_read_is_empty, ("forgotten", "over_count")),
+    "a sale is a cancel": (sale_is_a_cancel, ("wrong_end",)),
+}

@@ -1,0 +1,34 @@
+"""Users, tasks, faults, deaths and time, at random on a simulated clock: every promise holds after every step."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.model.machine import Machine
+from tests.model.running import SEED, run
+from workers.crashpoints import NAMES
+
+pytestmark = pytest.mark.slow
+
+
+def report(machine: type[Machine]) -> str:
+    tally = machine.tally
+    told = ("examples", "steps", "simulated minutes", "requests", "bids accepted", "bids cancelled", "bids filled")
+    counts = ", ".join(f"{tally[name]} {name}" for name in told)
+    hits = ", ".join(f"{count} x {point}" for point, count in sorted(machine.hits.items()))
+    return f"seed {SEED}: {counts}; cycles interrupted at {hits}"
+
+
+def test_60_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    machine = run(Machine, 60, 50)
+    with capsys.disabled():
+        print(f"\n{report(machine)}")
+    assert machine.tally["bids accepted"] >= 200, "the run is void: next to nothing was placed"
+    assert len(machine.hits) >= len(NAMES) // 2, "the run is void: too few crash points were hit"
+
+
+@pytest.mark.faults
+def test_2000_examples() -> None:
+    machine = run(Machine, 2_000, 100)
+    print(report(machine))
+    assert machine.hits.keys() >= set(NAMES)

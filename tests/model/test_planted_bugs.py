@@ -1,0 +1,21 @@
+"""The machine itself: it finds every bug that is planted in the code that it runs, with less than it is given."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.model.bugs import BUGS
+from tests.model.machine import Machine
+from tests.model.running import run
+
+pytestmark = pytest.mark.slow
+EXAMPLES, STEPS = 100, 50
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant, names = BUGS[bug]
+    plant(monkeypatch)
+    with pytest.raises(AssertionError) as found:
+        run(Machine, EXAMPLES, STEPS, shrinks=False)
+    assert any(f"{name}: " in str(found.value) for name in names), found.value
