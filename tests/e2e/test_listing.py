@@ -1,0 +1,199 @@
+"""Auto-list tasks as their users see them: the whole service, the practice market, its chain and its buyers."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.installation import Installation, Trader, until
+from tests.faults.fleet import strike
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Installation]:
+    made = Installation()
+    made.up()
+    yield made
+    made.destroy()
+
+
+class Seller:
+    """A trader with an inscription of `slug` in their vault, and what their one auto-list task does."""
+
+    def __init__(self, service: Installation, slug: str, asks: list[int], **config: Any) -> None:
+        self.service, self.slug = service, slug
+        self.trader = Trader(service).sign_in()
+        self.vault = self.trader.ok("GET", "/api/wallet")["vault"]
+        self.inscription = f"{secrets.token_hex(32)}i0"
+        service.put_collection(slug, asks)
+        self.put_into(self.vault)
+        body = {"inscriptionId": self.inscription, "collectionId": slug, **config}
+        self.task = self.trader.ok("POST", "/api/autolist", body)["id"]
+
+    def put_into(self, address: str, **item: Any) -> None:
+        item = {"id": self.inscription, "collection": self.slug, "name": "one", **item}
+        self.service.sim("PUT", f"/sim/wallets/{address}", {"inscriptions": [item]})
+
+    def ask(self, method: str, verb: str = "", body: Any = None) -> Any:
+        return self.trader.ok(method, f"/api/autolist/{self.task}{verb}", body)
+
+    @property
+    def listing(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.ask("GET")["listing"] or {}
+        return found
+
+    def is_listed_at(self, price: int) -> bool:
+        return (self.listing.get("state"), self.listing.get("price")) == ("live", price)
+
+    def events(self) -> list[tuple[str, int]]:
+        """What the market made of listings of this inscription, oldest first."""
+        history = self.service.history(kind="ask", slug=self.slug, maker=self.vault)
+        return [(event["event"], event["price"]) for event in history]
+
+    def market(self) -> list[int]:
+        """Prices that buyers see for it."""
+        items = self.trader.ok("GET", "/api/autolist/wallet/ordinals?refresh=1")
+        return [item["listingPrice"] for item in items if item["id"] == self.inscription and item["listed"]]
+
+
+def workers(service: Installation) -> list[int]:
+    return service.processes("bidkeeper: lister")
+
+
+# The mini cases: a grid of 1,000 sats.
+@pytest.mark.parametrize(
+    ("asks", "config", "price"),
+    [
+        ([100_000], {}, 105_000),
+        ([60_000], {"minPriceSats": 70_000}, 70_000),
+        ([20_000, 98_000, 99_000], {}, 103_000),
+        ([100_000], {"priceMode": "fixed", "priceSats": 123_000}, 123_000),
+        ([100_000, 104_000], {"priceMode": "undercut"}, 99_000),
+        ([80_000], {"reference": "purchase", "costSats": 80_000, "minMargin": 0.2, "pricePercent": 1.1}, 96_000),
+    ],
+    ids=["percent", "least price", "bait", "fixed", "undercut", "cost guard"],
+)
+def test_it_is_listed_at_the_price(service: Installation, asks: list[int], config: dict[str, Any], price: int) -> None:
+    seller = Seller(service, f"priced-{secrets.token_hex(4)}", asks, **config)
+    seller.ask("POST", "/start")
+    until(lambda: seller.is_listed_at(price), f"a listing at {price}")
+    assert seller.market() == [price]
+    assert seller.events() == [("accepted", price)]
+    seller.ask("DELETE")
+
+
+def test_what_is_not_in_the_vault_is_refused_and_told_where_to_go(service: Installation) -> None:
+    seller = Seller(service, "elsewhere", [100_000])
+    seller.service.sim("POST", "/sim/move", {"inscriptionId": seller.inscription, "address": seller.trader.address})
+    answer = seller.trader.call("POST", f"/api/autolist/{seller.task}/start")
+    assert answer.status_code == 409
+    assert seller.vault in answer.text
+
+
+def test_a_whole_life(service: Installation) -> None:
+    """List, reprice twice, the market forgets it, list again, sold."""
+    seller = Seller(service, "whole-life", [100_000], minPriceSats=80_000)
+    seller.ask("POST", "/start")
+    until(lambda: seller.is_listed_at(105_000), "the listing")
+    assert seller.ask("PUT", body={"pricePercent": 1.2})["config"]["pricePercent"] == 1.2
+    until(lambda: seller.is_listed_at(120_000), "the first new price")
+    service.put_collection(seller.slug, [110_000])
+    seller.ask("PUT", body={"pricePercent": 1.3})
+    until(lambda: seller.is_listed_at(143_000), "the second new price")
+    assert seller.listing["lowestOutstanding"] == 105_000
+    service.sim("POST", "/sim/delist", {"inscriptionId": seller.inscription})
+    # Two reads have to agree that it is gone, half a minute apart at most.
+    until(lambda: seller.events().count(("accepted", 143_000)) == 2, "the listing anew", 150)
+    until(lambda: seller.is_listed_at(143_000), "its being known")
+    service.sim("POST", "/sim/sell", {"inscriptionId": seller.inscription})
+    until(lambda: not seller.ask("GET")["isRunning"], "the end of the task", 150)
+    assert (seller.listing["state"], seller.listing["closeReason"]) == ("closed", "sold")
+    assert seller.listing["proceeds"] >= 143_000
+    assert "sold" in seller.ask("GET")["lastCycle"]["action"]
+
+
+def test_stop_leaves_the_listing_and_delete_takes_it_away(service: Installation) -> None:
+    seller = Seller(service, "stop-and-delete", [100_000])
+    seller.ask("POST", "/start")
+    until(lambda: seller.is_listed_at(105_000), "the listing")
+    stopped = seller.ask("POST", "/stop")
+    assert stopped["isRunning"] is False
+    assert stopped["listingCancelled"] is False
+    assert seller.market() == [105_000]
+    before = seller.ask("GET", "/cycles?limit=1")
+    seller.ask("POST", "/start")
+    until(lambda: seller.ask("GET", "/cycles?limit=1") != before, "a cycle")
+    assert seller.events() == [("accepted", 105_000)], "what is there is adopted, not signed again"
+    assert seller.ask("DELETE") == {"success": True, "listingCancelled": True}
+    assert seller.market() == []
+    assert seller.trader.call("GET", f"/api/autolist/{seller.task}").status_code == 404
+
+
+def test_a_deleted_tasks_listing_is_cancelled_though_the_market_fails_at_first(service: Installation) -> None:
+    seller = Seller(service, "delete-in-doubt", [100_000])
+    seller.ask("POST", "/start")
+    until(lambda: seller.is_listed_at(105_000), "the listing")
+    service.sim("PUT", "/sim/faults", [{"operation": "cancel", "mode": "error_500", "count": 3}])
+    answer = seller.ask("DELETE")
+    assert answer["success"] is True
+    until(lambda: ("cancelled", 105_000) in seller.events(), "the cancel", 120)
+    assert seller.market() == []
+
+
+@pytest.mark.parametrize(
+    "mode", ["timeout", "cut", "accept_then_timeout", "accept_then_500", "error_500", "refuse_400"]
+)
+def test_a_lost_answer_never_lists_twice(service: Installation, mode: str) -> None:
+    seller = Seller(service, f"lost-{mode.replace('_', '-')}", [100_000])
+    service.sim("PUT", "/sim/faults", [{"operation": "list", "mode": mode, "count": 1, "delaySeconds": 1}])
+    seller.ask("POST", "/start")
+    until(lambda: seller.is_listed_at(105_000), "the listing", 150)
+    assert seller.events().count(("accepted", 105_000)) == 1
+    seller.ask("DELETE")
+
+
+def test_whoever_is_killed_the_listing_stays_as_it_is(service: Installation) -> None:
+    seller = Seller(service, "killed", [100_000])
+    seller.ask("POST", "/start")
+    until(lambda: seller.is_listed_at(105_000), "the listing")
+    for victim in ("worker", "manager", "gateway", "signer", "facts"):
+        pids = workers(service) if victim == "worker" else service.processes(f"cli.main {victim}")
+        before = seller.ask("GET", "/cycles?limit=1")
+        strike(pids, "kill")
+        until(service.ready_again, f"every program after the end of the {victim}")
+        until(lambda b=before: seller.ask("GET", "/cycles?limit=1") != b, "a cycle", 90)  # type: ignore[misc]
+        assert seller.market() == [105_000]
+    assert seller.events() == [("accepted", 105_000)]
+    seller.ask("DELETE")
+
+
+def test_what_a_hostile_market_sends_is_not_signed(service: Installation) -> None:
+    seller = Seller(service, "poisoned", [100_000])
+    for mode in ("wrong_payout", "low_payout", "other_outpoint", "extra_input", "sighash_none", "two_inputs"):
+        service.sim("PUT", "/sim/poison", {"mode": mode})
+        seller.ask("POST", "/start")
+        until(lambda: seller.ask("GET")["lastError"], f"the refusal of {mode}")
+        seller.ask("POST", "/stop")
+        assert seller.events() == []
+    service.sim("PUT", "/sim/poison", {"mode": None})
+    seller.ask("POST", "/start")
+    until(lambda: seller.is_listed_at(105_000), "the listing, once the market is honest", 120)
+    seller.ask("DELETE")
+
+
+def test_a_halt_signs_nothing_and_leaves_the_listing(service: Installation) -> None:
+    seller = Seller(service, "halted", [100_000])
+    seller.ask("POST", "/start")
+    until(lambda: seller.is_listed_at(105_000), "the listing")
+    seller.trader.ok("PUT", "/api/control", {"scope": "user", "state": "halt"})
+    seller.ask("PUT", body={"pricePercent": 1.5})
+    until(lambda: "halt" in (seller.ask("GET")["lastCycle"] or {"action": ""})["action"], "a cycle that says so")
+    assert seller.market() == [105_000]
+    seller.trader.ok("PUT", "/api/control", {"scope": "user", "state": "run"})
+    until(lambda: seller.is_listed_at(150_000), "the new price", 90)
+    seller.ask("DELETE")
