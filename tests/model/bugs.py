@@ -95,9 +95,9 @@ def retry_after_timeout(patch: pytest.MonkeyPatch) -> None:
     """No answer is taken for no bid: it is sent once more."""
     sent = Placer._sent
 
-    def twice(placer: Any, bid: Any, deadline_ms: int) -> Fate:
-        fate = sent(placer, bid, deadline_ms)
-        return sent(placer, bid, deadline_ms) if fate is Fate.UNKNOWN else fate
+    def twice(*how: Any) -> Fate:
+        fate = sent(*how)
+        return sent(*how) if fate is Fate.UNKNOWN else fate
 
     patch.setattr(Placer, "_sent", twice)
 
@@ -106,8 +106,8 @@ def timeout_is_a_refusal(patch: pytest.MonkeyPatch) -> None:
     """No answer is taken for no."""
     sent = Placer._sent
 
-    def refused(placer: Any, bid: Any, deadline_ms: int) -> Fate:
-        fate = sent(placer, bid, deadline_ms)
+    def refused(*how: Any) -> Fate:
+        fate = sent(*how)
         return Fate.REFUSED if fate is Fate.UNKNOWN else fate
 
     patch.setattr(Placer, "_sent", refused)
@@ -137,9 +137,9 @@ def forgotten_at_restart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Placer, "_submit", _submitted_unsaid)
 
 
-def _submitted_unsaid(placer: Any, order: Order, bid: Any, deadline_ms: int) -> Fate:
+def _submitted_unsaid(placer: Any, order: Order, *how: Any) -> Fate:
     """Without a word in the ledger before it."""
-    fate: Fate = placer._sent(bid, deadline_ms)
+    fate: Fate = placer._sent(*how)
     placer._crash("after_submit")
     now_ms = placer._context.clock_ms()
     if fate in (Fate.PLACED, Fate.UNKNOWN):
