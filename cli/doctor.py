@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from cli import doctor_data, doctor_machine, doctor_processes, doctor_programs, doctor_settings
-from cli.doctor_check import Check
+from cli import doctor_data, doctor_database, doctor_machine, doctor_processes, doctor_programs, doctor_settings
+from cli.doctor_check import Check, fail
 from cli.doctor_venues import Venues
 from cli.venue_questions import About, default_about
 from core import log
@@ -52,34 +52,44 @@ def examine(
     """All checks that `options` ask for, as they are made. `clock_ms` is this machine's clock (epoch)."""
     parts = options.only or PARTS
     if "machine" in parts:
-        yield from doctor_machine.examine()
+        yield from _safely("machine", doctor_machine.examine())
     settings, problems = doctor_settings.read(environment)
     yield from problems
     if settings is None:
         return
     if "settings" in parts:
-        yield from doctor_settings.examine(settings, environment)
+        yield from _safely("settings", doctor_settings.examine(settings, environment))
     yield from _with(settings, options, parts, clock_ms)
 
 
 def _with(
     settings: Settings, options: argparse.Namespace, parts: Sequence[str], clock_ms: Callable[[], int]
 ) -> Iterator[Check]:
-    seen = doctor_data.Seen()
+    seen = doctor_database.Seen()
     own = doctor_processes.own(settings.data_dir)
     # Also when nothing is to be said of it: how many tasks there are, and what they trade, is asked about below.
-    for check in doctor_data.examine(settings, seen):
+    for check in _safely("data", doctor_data.examine(settings, seen)):
         if "data" in parts:
             yield check
     if "machine" in parts:
-        yield from doctor_machine.examine_for(settings, seen.tasks, doctor_programs.manager_of(own))
+        manager = doctor_programs.manager_of(own)
+        yield from _safely("machine", doctor_machine.examine_for(settings, seen.tasks, manager))
     if "programs" in parts:
-        yield from doctor_programs.examine(settings, own)
+        yield from _safely("programs", doctor_programs.examine(settings, own))
     if "venues" in parts:
-        yield from Venues(settings, about(options, settings, seen), clock_ms).examine()
+        venues = Venues(settings, about(options, settings, seen), clock_ms)
+        yield from _safely("venues", venues.examine())
 
 
-def about(options: argparse.Namespace, settings: Settings, seen: doctor_data.Seen) -> About:
+def _safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
+    """One part that cannot be looked at must not hide the others."""
+    try:
+        yield from checks
+    except Exception as error:
+        yield fail(part, f"could not be looked at: {type(error).__name__}: {error}", "report this line")
+
+
+def about(options: argparse.Namespace, settings: Settings, seen: doctor_database.Seen) -> About:
     """What the operator names, else what the newest tasks trade, else something well known."""
     usual = default_about(settings.market)
     collection = options.collection or seen.collection or usual.collection

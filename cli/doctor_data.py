@@ -1,4 +1,4 @@
-"""The doctor on the data directory: owner, modes, room, file system, database, audit log. Changes nothing."""
+"""The doctor on the data directory: owner, modes, room, file system, the end of the audit log. Changes nothing."""
 
 from __future__ import annotations
 
@@ -7,39 +7,22 @@ import json
 import os
 import pwd
 import shutil
-import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
-from peewee import PeeweeException
-
+from cli import doctor_database
 from cli.doctor_check import Check, fail, ok, warn
 from core.settings import Settings
-from models import base, schema
-from models.task_tables import RUNNING, AutolistTask, BiddingTask
-from models.users import Whitelist
+from wallet.signer_process import KEYSTORE
 
 _LEAST_FREE, _FEW_FREE = 100 << 20, 1 << 30
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "ncpfs", "vboxsf"}
 _IN_MEMORY = {"tmpfs", "ramfs"}
 _AUDIT_TAIL = 1 << 20
-_WAL_FORMAT = (2, 2)  # bytes 18 and 19 of a database in WAL mode
 
 
-@dataclass(slots=True)
-class Seen:
-    """What the database told: how many tasks are wanted, and the newest slugs that are traded."""
-
-    tasks: int | None = None
-    collection: str | None = None
-    rune: str | None = None
-
-
-def examine(settings: Settings, seen: Seen) -> Iterator[Check]:
+def examine(settings: Settings, seen: doctor_database.Seen) -> Iterator[Check]:
     """Looks at everything; what the database tells goes to `seen`."""
     directory = settings.data_dir
     if not directory.is_dir():
@@ -49,7 +32,7 @@ def examine(settings: Settings, seen: Seen) -> Iterator[Check]:
     yield _file_system(settings)
     yield _room(directory)
     yield from _signer_files(settings.signer_files)
-    yield from _database(settings, seen)
+    yield from doctor_database.examine(settings, seen)
     yield _audit(settings.signer_files / "audit.jsonl")
 
 
@@ -121,69 +104,16 @@ def _signer_files(directory: Path) -> Iterator[Check]:
         if not directory.is_dir():
             yield ok(name, f"{directory} is not there yet; the signer makes it")
             return
-        paths = [directory, *sorted(directory.iterdir())]
-        wrong = [(path, stat.S_IMODE(path.lstat().st_mode)) for path in paths]
+        paths = [path for path in (directory, directory / KEYSTORE) if os.path.lexists(path)]
+        modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in paths}
     except PermissionError:
         yield ok(name, f"{directory} is closed to {_user(os.geteuid())}, as it should be with users of their own")
         return
-    wrong = [(path, mode) for path, mode in wrong if mode & 0o077]
-    for path, mode in wrong:
-        yield fail(name, f"{path} has mode {mode:04o}", f"chmod go-rwx {path}")
+    wrong = {path: mode for path, mode in modes.items() if mode & 0o077}
+    for path, mode in wrong.items():
+        yield fail(name, f"{path} has mode {mode:04o}: others than its owner may use it", f"chmod go-rwx {path}")
     if not wrong:
-        yield ok(name, f"{directory} and all in it are its owner's alone")
-
-
-def _database(settings: Settings, seen: Seen) -> Iterator[Check]:
-    name, path = "database", Path(settings.database_url.removeprefix("sqlite:///"))
-    if not path.exists():
-        yield warn(name, f"{path} is not there yet", "bidkeeper migrate (or up) makes it")
-        return
-    try:
-        header = path.open("rb").read(20)
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=5)) as connection:
-            faults = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
-        if faults != ["ok"]:
-            yield fail(name, f"damaged: {'; '.join(faults)}", "stop, and restore a backup (docs/operations.md)")
-            return
-        with base.reading(settings.database_url):
-            yield from _contents(settings, seen)
-    except (OSError, sqlite3.Error, PeeweeException) as error:
-        yield fail(name, f"{path} cannot be read: {error}", "restore a backup if it is damaged (docs/operations.md)")
-        return
-    if tuple(header[18:20]) != _WAL_FORMAT:
-        yield fail(name, "not in WAL mode", "bidkeeper migrate sets it; if it does not, the disk is not local")
-
-
-def _contents(settings: Settings, seen: Seen) -> Iterator[Check]:
-    pending = schema.pending()
-    if newer := _from_the_future():
-        yield fail("database", f"made by a newer version: {', '.join(newer)}", "install that version, or restore")
-        return
-    if pending:
-        yield fail("database", f"behind by {', '.join(pending)}", "bidkeeper migrate")
-        return
-    tables = (BiddingTask, AutolistTask)
-    wanted = [table.select().where(table.desired == RUNNING, table.deleted_ms.is_null()).count() for table in tables]
-    seen.tasks = sum(wanted)
-    seen.collection, seen.rune = _newest("ordinals"), _newest("rune")
-    yield ok("database", f"whole, WAL, migrations are current; {seen.tasks} tasks are wanted to run")
-    if not (settings.whitelist or settings.admins or Whitelist.select().exists()):
-        yield warn("whitelist", "empty: nobody may sign in", "bidkeeper whitelist add ADDRESS")
-
-
-def _from_the_future() -> list[str]:
-    """Migrations that the database has seen and this version does not have."""
-    if not base.database.table_exists("schema_migration"):
-        return []
-    known = {path.stem for path in Path(str(schema.__file__)).with_name("migrations").glob("[0-9]*.py")}
-    rows = base.database.execute_sql("SELECT name FROM schema_migration ORDER BY name")
-    return [name for (name,) in rows if name not in known]
-
-
-def _newest(kind: str) -> str | None:
-    rows = BiddingTask.select(BiddingTask.slug).where(BiddingTask.type == kind, BiddingTask.deleted_ms.is_null())
-    row = rows.order_by(BiddingTask.id.desc()).first()
-    return None if row is None else str(row.slug)
+        yield ok(name, f"{directory} is its owner's alone")
 
 
 def _audit(path: Path) -> Check:
@@ -196,7 +126,7 @@ def _audit(path: Path) -> Check:
         return ok(name, "the signer's own user can look at it: bidkeeper audit verify")
     except (ValueError, LookupError, TypeError) as error:
         return fail(name, f"broken: {error}", remedy)
-    return ok(name, f"the last {count} lines follow one another")
+    return ok(name, f"the last {count} lines follow one another" if count else "nothing was signed yet")
 
 
 def verify_tail(path: Path) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,13 +12,15 @@ from typing import Any
 
 from cli import doctor_processes
 from cli.doctor_check import Check, fail, ok, warn
+from cli.doctor_settings import is_held
 from core.errors import BidkeeperError
 from core.local import ask
 from core.settings import Settings
+from gateway.app import quota as make_quota
 from markets.client import MarketClient
 from wallet.client import SignerClient
 
-PATIENCE_S = 3.0
+PATIENCE_S = 5.0
 _LEFT_IS_LITTLE = 0.1
 
 
@@ -31,6 +34,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         yield _port(host, port, variable, own)
     if not _runs(settings, own):
         yield warn("programs", "the service is not running, so none was asked", "bidkeeper up")
+        yield from _kept_quota(settings)
         return
     yield from _asked("signer", settings, lambda: _signer(settings))
     yield from _asked("gateway", settings, lambda: _gateway(settings))
@@ -57,6 +61,20 @@ def quota(status: dict[str, Any]) -> Check:
         slower = "" if rungs is None else f"; only the top {rungs} of a ladder get new bids"
         return warn("quota", text + slower, "fewer tasks, longer loopSeconds, or a larger quota (docs/venues.md)")
     return ok("quota", text)
+
+
+def _kept_quota(settings: Settings) -> Iterator[Check]:
+    """What the gateway has written down of the month."""
+    file = settings.quota_file
+    if is_held(settings, "satflow_api_key") or (file.exists() and not os.access(file, os.R_OK)):
+        return
+    try:
+        kept = make_quota(settings)
+    except BidkeeperError as error:
+        yield fail("quota", str(error), "remove the file, if the count may begin anew")
+        return
+    if kept is not None:
+        yield quota(kept.status())
 
 
 def _runs(settings: Settings, own: dict[int, str]) -> bool:
@@ -123,7 +141,8 @@ def _signer(settings: Settings) -> Iterator[Check]:
 
 
 def _gateway(settings: Settings) -> Iterator[Check]:
-    status = MarketClient(settings.gateway_socket, PATIENCE_S).status()
+    with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
+        status = market.status()
     venues: dict[str, dict[str, Any]] = status["venues"]
     yield ok("gateway", f"answers; trades at {status['market']}")
     for name, venue in venues.items():

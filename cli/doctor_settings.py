@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from cli.doctor_check import Check, fail, ok, warn
 from core.errors import SettingsError
@@ -32,15 +34,10 @@ def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
         settings = with_normal_addresses(load(environment, with_secrets=False))
     except SettingsError:
         return None, [fail(NAME, problem, "see docs/settings.md") for problem in problems]
-    checks = []
-    for problem in problems:
-        variable = problem.partition(" ")[0]
-        if os.path.lexists(environment.get(variable, "")):
-            remedy = "its venue is not asked; the gateway's user can: bidkeeper doctor --only venues"
-            checks.append(warn(NAME, problem, remedy))
-        else:
-            checks.append(fail(NAME, problem, f"put the key into the file that {variable} names"))
-    return settings, checks
+    # What is left are files of keys that cannot be read; one that is there is another user's, as it should be.
+    files = _key_files(environment)
+    absent = [problem for problem in problems if not os.path.lexists(files.get(problem.split()[0], ""))]
+    return settings, [fail(NAME, problem, "put the key into the file that it names") for problem in absent]
 
 
 def is_held(settings: Settings, secret: str) -> bool:
@@ -50,10 +47,10 @@ def is_held(settings: Settings, secret: str) -> bool:
 
 def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
     """Looks at settings that can be read."""
-    source = environment.get("BIDKEEPER_CONFIG") or ("bidkeeper.toml" if Path("bidkeeper.toml").exists() else "")
+    source = _file(environment)
     yield ok(NAME, f"read from the environment{' and ' + source if source else ''}; market {settings.market}")
     yield from _strangers(environment)
-    yield from _secret_files(settings, environment, source)
+    yield from _secret_files(settings, environment)
     yield from _sockets(settings)
     is_real = settings.market != "simulator"
     if environment.get("BIDKEEPER_CRASHPOINT"):
@@ -64,6 +61,26 @@ def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Chec
         yield warn(NAME, text, "set it to what you could bear to lose")
 
 
+def _file(environment: Mapping[str, str]) -> str:
+    """The name of the TOML file, empty when there is none."""
+    name = environment.get("BIDKEEPER_CONFIG", "bidkeeper.toml")
+    return name if Path(name).exists() else ""
+
+
+def _table(environment: Mapping[str, str]) -> dict[str, Any]:
+    name = _file(environment)
+    return tomllib.loads(Path(name).read_text()) if name else {}
+
+
+def _key_files(environment: Mapping[str, str]) -> dict[str, str]:
+    """The files of keys, by the variable that names them or could."""
+    table, found = _table(environment), {}
+    for name in SECRETS:
+        variable = f"BIDKEEPER_{name.upper()}_FILE"
+        found[variable] = str(environment.get(variable) or table.get(f"{name}_file") or "")
+    return found
+
+
 def _strangers(environment: Mapping[str, str]) -> Iterator[Check]:
     known = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name}" for name in _OTHERS}
     known |= {f"BIDKEEPER_{name.upper()}_FILE" for name in SECRETS}
@@ -72,12 +89,12 @@ def _strangers(environment: Mapping[str, str]) -> Iterator[Check]:
             yield warn(NAME, f"{name} is not a setting and has no effect", "see docs/settings.md")
 
 
-def _secret_files(settings: Settings, environment: Mapping[str, str], source: str) -> Iterator[Check]:
+def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
     """Files with keys that others than their owner may read."""
-    files = {f"BIDKEEPER_{name.upper()}_FILE": environment.get(f"BIDKEEPER_{name.upper()}_FILE") for name in SECRETS}
+    files = _key_files(environment)
     files["BIDKEEPER_KEYSTORE_PASSPHRASE_FILE"] = str(settings.keystore_passphrase_file or "")
-    if source and any(line.strip().startswith(SECRETS) for line in Path(source).read_text().splitlines()):
-        files["the file of settings, which has a key in it,"] = source
+    if any(name in _table(environment) for name in SECRETS):
+        files["the file of settings, which has a key in it,"] = _file(environment)
     for what, name in files.items():
         try:
             if name and Path(name).is_file() and Path(name).stat().st_mode & 0o077:

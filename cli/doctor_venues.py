@@ -5,20 +5,23 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
-from cli import doctor_settings, venue_units
+from cli import doctor_processes, doctor_settings, venue_answers, venue_units
 from cli.doctor_check import Check, fail, ok, warn
 from cli.venue_exchanges import Exchange, Listener, masked
 from cli.venue_questions import VENUES, About, Answer, adapters_of, put, questions
-from core.settings import SECRETS, Settings, is_loopback
+from core.settings import SECRETS, Settings
 from gateway.adapters import Adapters
 from gateway.app import adapters as make_adapters
+from markets.base import AuthFailed, VenueError
+from markets.client import MarketClient
 
-# Half of the 5 requests a second that a key has: the gateway trades with the same one meanwhile.
-PAUSE_S = 0.4
-_SKEW_WARN_S, _SKEW_FAIL_S = 2.0, 30.0
+# 3 of the 5 requests a second that a key has: the gateway trades with the same one meanwhile.
+PAUSE_S = 0.3
+_GATEWAY_S = 15.0
 _INDEX_BEHIND = 3  # blocks
 _WITHOUT = {
     "satflow": "there is no market to bid on",
@@ -42,12 +45,15 @@ class Venues:
 
     def examine(self) -> Iterator[Check]:
         """A line for each thing that was looked at."""
+        if self._is_practice_away():
+            yield warn("venues", "not asked: the practice market does not run", "bidkeeper up")
+            return
         for venue in VENUES:
             if not adapters_of(venue, self._adapters):
                 variable = f"BIDKEEPER_{venue.upper()}_URL"
                 yield warn(venue, f"{variable} is not set: {_WITHOUT[venue]}", f"set {variable} if that is wanted")
-            elif venue in ("satflow", "unisat") and doctor_settings.is_held(self._settings, f"{venue}_api_key"):
-                yield warn(venue, "not asked: this user may not read its key", "as the gateway's user: --only venues")
+            elif self._is_key_closed(venue):
+                yield from self._by_gateway(venue)
             else:
                 yield from self._venue(venue)
         yield from venue_units.examine(self._answers)
@@ -55,22 +61,47 @@ class Venues:
         spent = ", ".join(f"{count} of {venue}" for venue, count in self.calls.items()) or "none"
         yield ok("calls", f"the doctor asked {spent}; the gateway's count of the month has none of them")
 
+    def _is_practice_away(self) -> bool:
+        settings = self._settings
+        return settings.market == "simulator" and doctor_processes.can_bind("127.0.0.1", settings.simulator_port)
+
+    def _is_key_closed(self, venue: str) -> bool:
+        """Whether only the gateway's user may read the key of `venue`; the practice market takes any."""
+        is_real = self._settings.market != "simulator"
+        return is_real and f"{venue}_api_key" in SECRETS and doctor_settings.is_held(self._settings, f"{venue}_api_key")
+
+    def _by_gateway(self, venue: str) -> Iterator[Check]:
+        """Who may not read the key can still see whether the gateway's is accepted."""
+        remedy = "for the rest, bidkeeper doctor --only venues as the gateway's user (docs/operations.md)"
+        try:
+            with MarketClient(self._settings.gateway_socket, _GATEWAY_S) as market:
+                if venue == "satflow":
+                    market.floors([self._about.collection], "ordinals", 0)
+                else:
+                    market.rune(self._about.rune, 0)
+        except AuthFailed as error:
+            yield fail(venue, f"the gateway's key is not accepted: {error.message}", _key_remedy(venue))
+        except VenueError as error:
+            yield fail(venue, f"asked by the gateway, since its key is not ours to read: {error.message}", remedy)
+        else:
+            yield warn(venue, "one question was asked by the gateway, whose key is accepted", remedy)
+
     def _venue(self, venue: str) -> Iterator[Check]:
         url = self._settings.venue_url(venue) or ""
-        is_own = is_loopback(urlsplit(url).hostname or "")
-        listener = Listener(self._clock_ms, (lambda: None) if is_own else (lambda: time.sleep(PAUSE_S)))
+        listener = Listener(self._clock_ms, pause)
         for adapter in adapters_of(venue, self._adapters):
             listener.listen(adapter)
-        for question in questions(venue, self._adapters, self._about):
-            if question.is_extra:
-                continue
-            answer = put(question, listener)
-            self._answers[venue, answer.question] = answer.value
-            yield self._check(venue, url, answer)
-            if answer.outcome in ("no access", "pause", "silent"):
-                break  # the others would fare no better
+        with closing(listener):
+            for question in questions(venue, self._adapters, self._about):
+                if question.is_extra:
+                    continue
+                answer = put(question, listener)
+                self._answers[venue, answer.question] = answer.value
+                yield self._check(venue, url, answer)
+                if answer.outcome in ("no access", "pause", "silent"):
+                    break  # the others would fare no better
         self.calls[venue] += len(listener.heard)
-        yield from _skew(venue, listener.heard)
+        yield from venue_answers.skew(venue, listener.heard)
         yield from self._quota(venue, listener.heard)
 
     def _check(self, venue: str, url: str, answer: Answer) -> Check:
@@ -79,24 +110,25 @@ class Venues:
         variable = f"BIDKEEPER_{venue.upper()}_URL"
         match answer.outcome:
             case "understood":
-                return _understood(name, answer)
+                return venue_answers.understood(name, answer)
             case "not known":
                 return warn(name, f"not known there: {reason}", "name what trades there: --collection, --rune")
             case "not supported":
                 return ok(name, reason)
             case "no access":
-                key = f"BIDKEEPER_{venue.upper()}_API_KEY"
-                remedy = f"put a key that is valid into {key} (or {key}_FILE), and restart the gateway"
-                return fail(name, f"status {status}, the key is not accepted: {reason}", remedy)
+                what = "the key is not accepted" if f"{venue}_api_key" in SECRETS else "we are not let in"
+                return fail(name, f"status {status}, {what}: {reason}", _key_remedy(venue))
             case "pause":
                 return warn(name, f"too many calls: {reason}", "wait; end what else uses this key")
             case "silent":
-                return fail(name, f"{url} does not answer: {reason}", f"look at the network, and at {variable}")
+                return fail(
+                    name, f"{_origin(url)} does not answer: {reason}", f"look at the network, and at {variable}"
+                )
             case "drifted":
                 remedy = f"bidkeeper venue probe {venue} --save DIR, and report what it saves"
                 return fail(name, f"its answer is not understood: {reason}", remedy)
             case _:
-                return fail(name, f"status {status}: {reason}", f"if it stays so, look at {variable} ({url})")
+                return fail(name, f"status {status}: {reason}", f"if it stays so, look at {variable}")
 
     def _quota(self, venue: str, heard: list[Exchange]) -> Iterator[Check]:
         if heard and (told := heard[-1].quota_headers()):
@@ -122,42 +154,24 @@ class Venues:
                 yield warn(f"{source} index", text, "let it catch up, or look at what hinders it")
 
 
+def pause() -> None:
+    """Before each call."""
+    time.sleep(PAUSE_S)
+
+
 def secrets_of(settings: Settings) -> list[str]:
     """The keys that must not be shown."""
     return [key for name in SECRETS if (key := getattr(settings, name))]
 
 
-def _understood(name: str, answer: Answer) -> Check:
-    value = answer.value
-    if isinstance(value, tuple | dict) and not value:
-        if answer.question == "own bids":
-            return ok(name, "understood: no bids at an address that nobody uses")
-        text = "none were told, so their shape could not be seen"
-        return warn(name, text, "name what trades there: --collection, --rune")
-    if answer.question in ("bids", "rune bids"):
-        named = sum(1 for offer in value if offer.bid.maker)
-        if not named:
-            text = f"{len(value)} understood, none says who bids: own bids are known by id and price only"
-            return warn(name, text, "bidkeeper venue probe satflow --save DIR, and report what it saves")
-        return ok(name, f"{len(value)} understood, {named} say who bids")
-    if isinstance(value, tuple):
-        return ok(name, f"{len(value)} understood")
-    return ok(name, "understood")
+def _key_remedy(venue: str) -> str:
+    if f"{venue}_api_key" not in SECRETS:
+        return "it may have banned this address for too many calls; a server of your own does not"
+    key = f"BIDKEEPER_{venue.upper()}_API_KEY"
+    return f"put a key that is valid into {key} (or {key}_FILE), and restart the gateway"
 
 
-def _skew(venue: str, heard: list[Exchange]) -> Iterator[Check]:
-    """Each exchange proves a least skew; the least of them counts, since a cache may show an old date."""
-    told = [skew for exchange in heard if (skew := exchange.skew_s()) is not None]
-    if not told:
-        return
-    skew = min(told, key=abs)
-    name, text = f"clock against {venue}", f"{abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'} at the least"
-    remedy = "set the clock by NTP: timedatectl set-ntp true"
-    if abs(skew) <= _SKEW_WARN_S:
-        yield ok(name, "agrees within 2 s")
-    elif abs(skew) <= _SKEW_FAIL_S:
-        yield warn(name, text, remedy)
-    else:
-        yield fail(
-            name, text + "; bids would expire at the wrong time", "set the clock by NTP: timedatectl set-ntp true"
-        )
+def _origin(url: str) -> str:
+    """Without its path, in which some providers have a key."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"

@@ -7,17 +7,17 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from cli import doctor
-from cli.doctor_data import Seen
-from cli.doctor_venues import PAUSE_S, secrets_of
+from cli.doctor_database import Seen
+from cli.doctor_venues import pause, secrets_of
 from cli.venue_exchanges import Listener, masked, shown_headers
 from cli.venue_questions import VENUES, Answer, adapters_of, put, questions
 from core.errors import BidkeeperError
-from core.settings import Settings, is_loopback
+from core.settings import Settings
 from gateway.app import adapters as make_adapters
 
 _README = """\
@@ -49,18 +49,17 @@ def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[]
     asked = adapters_of(venue, adapters)
     if not asked:
         raise BidkeeperError(f"BIDKEEPER_{venue.upper()}_URL is not set")
-    is_own = is_loopback(urlsplit(settings.venue_url(venue) or "").hostname or "")
-    listener = Listener(clock_ms, (lambda: None) if is_own else (lambda: time.sleep(PAUSE_S)))
+    listener = Listener(clock_ms, pause)
     for adapter in asked:
         listener.listen(adapter)
     folder = _Folder(options.save, secrets_of(settings))
     began = datetime.fromtimestamp(clock_ms() / 1000, UTC).isoformat("T", "seconds")
     folder.note(_README.format(venue=venue, time=began))
     answers = []
-    for number, question in enumerate(questions(venue, adapters, about), 1):
-        answers.append(put(question, listener))
-        line = folder.keep(number, answers[-1])
-        print(line, flush=True)
+    with closing(listener):
+        for number, question in enumerate(questions(venue, adapters, about), 1):
+            answers.append(put(question, listener))
+            print(folder.keep(number, answers[-1]), flush=True)
     print(f"{len(listener.heard)} calls; their answers are in {options.save}")
     return 0 if all(answer.outcome in ("understood", "not known", "not supported") for answer in answers) else 1
 

@@ -58,12 +58,14 @@ class Listener:
 
     def __init__(self, clock_ms: Callable[[], int], before: Callable[[], None] = lambda: None) -> None:
         self.heard: list[Exchange] = []
+        self._heard_of: list[Http] = []
         self._clock_ms = clock_ms
         self._before = before
 
     def listen(self, adapter: Adapter) -> None:
         """From now on hears what `adapter` exchanges."""
         http = adapter._http
+        self._heard_of.append(http)
         exchange = http._exchange
 
         def heard(how: Any, method: str, path: str, **request: Any) -> Reply:
@@ -78,6 +80,11 @@ class Listener:
                 self.heard.append(Exchange(method, target, request.get("json"), sent_ms, self._clock_ms(), reply))
 
         http._exchange = heard  # type: ignore[method-assign, assignment]
+
+    def close(self) -> None:
+        """Closes the connections of the adapters."""
+        for http in self._heard_of:
+            http._session.close()
 
 
 def shown_headers(headers: Mapping[str, str], secrets: list[str]) -> list[str]:

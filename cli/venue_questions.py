@@ -9,6 +9,7 @@ from typing import Any, Literal
 from cli.venue_exchanges import Adapter, Exchange, Listener
 from gateway.adapters import Adapters
 from markets.base import AuthFailed, NotFound, NotSupported, RateLimited, VenueError
+from markets.wire import Unreadable
 
 VENUES = ("satflow", "unisat", "mempool", "ord")
 # An address that nobody uses: its key was made for the self-test of signatures and thrown away.
@@ -88,8 +89,7 @@ def _outcome(error: VenueError, exchange: Exchange | None) -> Outcome:
             return outcome
     if exchange is None or exchange.reply is None:
         return "silent"
-    # The venue said yes, and the adapter could make nothing of it.
-    return "drifted" if exchange.reply.status == 200 else "refused"
+    return "drifted" if isinstance(error.__cause__, Unreadable) else "refused"
 
 
 def _satflow(adapters: Adapters, about: About) -> list[Question]:

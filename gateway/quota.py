@@ -12,6 +12,7 @@ from gateway.quota_pace import SPENT_ON_OWN_BIDS, SPENT_ON_READS, pressure, rung
 from markets.base import RateLimited, Refused
 
 _SPENT = {Priority.REST: SPENT_ON_READS, Priority.PLACE: SPENT_ON_READS, Priority.OWN_BIDS: SPENT_ON_OWN_BIDS}
+_GRACE = 0.25  # of pressure: who was just told that a rung may be placed has cancelled what it replaces
 _HOUR_MS = 3_600_000
 _SLOT_MS = 60_000
 LONGEST_PAUSE_S = 900.0
@@ -47,7 +48,7 @@ class Quota:
 
     def permit_place(self, rung: int) -> None:
         """Raises Refused('quota') when bids at this rung (0 is the top) have to wait."""
-        allowed = self.rungs()
+        allowed = rungs(self._pressure() - _GRACE)
         if allowed is not None and rung >= allowed:
             which = "no bid is placed" if not allowed else f"only the top {allowed} of a ladder are placed"
             raise Refused("quota", f"the month's quota of calls runs short: {which} for now")

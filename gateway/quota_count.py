@@ -32,6 +32,7 @@ class QuotaCount:
         self._block = block
         self._lock = threading.Lock()
         self._month, self._since_ms, self._used = month_of(now_ms()), now_ms(), 0
+        self._end_ms = end_of(self._month)
         self._written = 0
         self._load()
 
@@ -48,7 +49,7 @@ class QuotaCount:
         """The month so far."""
         with self._lock:
             self._turn_month()
-            return Use(limit, self._used, self._since_ms, end_of(self._month))
+            return Use(limit, self._used, self._since_ms, self._end_ms)
 
     def close(self) -> None:
         """Writes the exact number, if there is one to write."""
@@ -59,17 +60,17 @@ class QuotaCount:
 
     def _turn_month(self) -> None:
         now_ms = self._now_ms()
-        month = month_of(now_ms)
         # A clock that was set back does not bring back last month's quota.
-        if month > self._month:
-            self._month, self._since_ms, self._used, self._written = month, now_ms, 0, 0
+        if now_ms >= self._end_ms:
+            self._month, self._since_ms, self._used, self._written = month_of(now_ms), now_ms, 0, 0
+            self._end_ms = end_of(self._month)
 
     def _load(self) -> None:
         try:
             kept = json.loads(self._path.read_text())
             if kept["of"] == self._of and kept["month"] >= self._month:
                 self._month, self._since_ms, self._used = str(kept["month"]), int(kept["since_ms"]), int(kept["used"])
-                end_of(self._month)
+                self._end_ms = end_of(self._month)
         except FileNotFoundError:
             return
         except (OSError, ValueError, TypeError, LookupError) as error:

@@ -6,6 +6,8 @@ A write is never repeated here. Whether its first byte went out is known from th
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -46,7 +48,16 @@ class _Watched:
     """Mixed into urllib3's connections: asks for the permit when the connection stands, right before the first byte."""
 
     sock: Any
+    host: str
     connect: Callable[[], None]
+
+    def _new_conn(self) -> socket.socket:
+        connection: socket.socket = super()._new_conn()  # type: ignore[misc]
+        if not may_be_asked(self.host, connection.getpeername()[0]):
+            connection.close()
+            # Before TLS and before the first byte: as good as if nobody was there.
+            raise NewConnectionError(self, "the name leads to an address that is not public")  # type: ignore[arg-type]
+        return connection
 
     def send(self, data: Any) -> None:
         exchange: _Exchange | None = getattr(_thread, "exchange", None)
@@ -165,6 +176,22 @@ class Http:
                 return Reply(response.status_code, response.headers, _body(response, deadline))
         finally:
             _thread.exchange = None
+
+
+def may_be_asked(host: str, address: str) -> bool:
+    """Whether a connection to `host`, as a setting names it, may be one to the IP `address`.
+
+    A public name must lead to a public address: whoever answers for it must not make us ask a machine of our own
+    network. A private address is asked where the setting names the address itself, or this machine.
+    """
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+        return True
+    except ValueError:
+        found = ipaddress.ip_address(address.partition("%")[0])
+        if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+            found = found.ipv4_mapped
+        return found.is_loopback if is_loopback(host) else found.is_global and not found.is_multicast
 
 
 def segment(value: str) -> str:

@@ -9,17 +9,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peewee import SQL, IntegrityError, fn
+from peewee import IntegrityError
 
 from models.base import transaction
+from models.listing_statements import (
+    COUNT_OPEN,
+    DROPPED,
+    FIRST,
+    FORGET,
+    FORMER,
+    HIGHEST,
+    INSERT,
+    LOWEST,
+    MISSED,
+    MOVE,
+    NEWEST,
+    NEWEST_LISTED,
+    OLDEST_KEPT,
+    OPEN,
+    SAW,
+    TO_DELIST,
+    WRITTEN,
+)
 from models.listing_table import (
     CANCELLED,
     CANCELLING,
     CLOSE_REASONS,
     CLOSED,
     GONE,
-    IS_OPEN,
-    IS_SIGNED,
     LIVE,
     LOST,
     MOVES,
@@ -32,10 +49,10 @@ from models.listing_table import (
     UNKNOWN,
     Listing,
 )
-from models.prepared import Prepared, instance
-from models.task_numbers import AUTOLIST_BASE, row_id
+from models.prepared import instance
+from models.task_numbers import row_id
 from models.task_statements import AUTOLIST
-from models.task_tables import RUNNING, AutolistTask
+from models.task_tables import RUNNING
 
 __all__ = [
     "CANCELLED",
@@ -107,78 +124,6 @@ class NewListing:
     revision: int
 
 
-_WRITTEN = tuple(name for name in Listing._meta.sorted_field_names if name != "id")
-_OF_TASK = Listing.task_id == 0
-_INSERT = Prepared(lambda: Listing.insert({getattr(Listing, name): 0 for name in _WRITTEN}))
-_OPEN = Prepared(lambda: Listing.select().where(_OF_TASK, IS_OPEN))
-_NEWEST = Prepared(lambda: Listing.select().where(_OF_TASK).order_by(Listing.id.desc()).limit(SQL("1")))
-_NEWEST_LISTED = Prepared(
-    lambda: (
-        Listing.select().where(_OF_TASK, Listing.listed_ms.is_null(False)).order_by(Listing.id.desc()).limit(SQL("1"))
-    )
-)
-_COUNT_OPEN = Prepared(lambda: Listing.select(fn.COUNT(SQL("1"))).where(_OF_TASK, IS_OPEN))
-_LOWEST = Prepared(lambda: Listing.select(fn.MIN(Listing.price_sats)).where(Listing.outpoint == "", IS_SIGNED))
-_FIRST = Prepared(lambda: Listing.select(fn.MIN(Listing.created_ms)).where(Listing.outpoint == "", IS_SIGNED))
-# A price counts from its signature until the row's end, which for most is the next price's beginning.
-_HIGHEST = Prepared(
-    lambda: Listing.select(fn.MAX(Listing.price_sats)).where(
-        Listing.inscription_id == "",
-        Listing.wallet == "",
-        IS_SIGNED,
-        Listing.closed_ms.is_null() | (Listing.closed_ms > 0),
-    )
-)
-_FORMER = Prepared(
-    lambda: Listing.select(Listing.id).where(
-        _OF_TASK, Listing.close_reason == SQL(f"'{REPLACED}'"), Listing.closed_ms == 0, Listing.id < 0
-    )
-)
-_DROPPED = Prepared(
-    lambda: Listing.select(fn.COUNT(SQL("1"))).where(
-        _OF_TASK,
-        Listing.close_reason == SQL(f"'{LOST}'"),
-        Listing.listed_ms.is_null(False),
-        Listing.closed_ms > 0,
-    )
-)
-_MOVE = Prepared(
-    lambda: Listing.update(
-        {
-            Listing.state: "",
-            Listing.close_reason: "",
-            Listing.venue_id: fn.COALESCE("", Listing.venue_id),
-            Listing.misses: 0,
-            Listing.proceeds_sats: 0,
-            Listing.updated_ms: 0,
-            Listing.signed_ms: fn.COALESCE(Listing.signed_ms, 0),
-            Listing.listed_ms: fn.COALESCE(Listing.listed_ms, 0),
-            Listing.closed_ms: 0,
-        }
-    ).where(Listing.id == 0, Listing.state == "")
-)
-_SAW = Prepared(
-    lambda: Listing.update({Listing.venue_id: "", Listing.misses: SQL("0"), Listing.updated_ms: 0}).where(
-        Listing.id == 0
-    )
-)
-_MISSED = Prepared(
-    lambda: Listing.update({Listing.misses: SQL("misses + 1"), Listing.updated_ms: 0}).where(Listing.id == 0)
-)
-_OLDEST_KEPT = Prepared(
-    lambda: Listing.select(Listing.id).where(_OF_TASK).order_by(Listing.id.desc()).limit(SQL("1")).offset(1)
-)
-_FORGET = Prepared(lambda: Listing.delete().where(_OF_TASK, Listing.id < 0, ~IS_OPEN, Listing.signed_ms.is_null()))
-_TO_DELIST = Prepared(
-    lambda: Listing.select(Listing.task_id).where(
-        IS_OPEN,
-        Listing.task_id.in_(
-            AutolistTask.select(AutolistTask.id + SQL(str(AUTOLIST_BASE))).where(AutolistTask.deleted_ms.is_null(False))
-        ),
-    )
-)
-
-
 def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
     """Writes the listing down, on disk when this returns; `replacing`, which is live, ends with the same commit.
 
@@ -192,13 +137,13 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
             raise NotAllowedToList(f"task {new.task_id} is not this worker's to act for")
         if replacing is not None:
             changes = CLOSED, REPLACED, None, replacing.misses, None, now_ms, None, None, now_ms
-            if _MOVE.run(*changes, replacing.id, LIVE).rowcount != 1:
+            if MOVE.run(*changes, replacing.id, LIVE).rowcount != 1:
                 raise IllegalMove(f"listing {replacing.id} is not live any more")
-        if _COUNT_OPEN.rows(new.task_id)[0][0]:
+        if COUNT_OPEN.rows(new.task_id)[0][0]:
             raise IllegalMove(f"task {new.task_id} has another open listing")
-        oldest_kept = _OLDEST_KEPT.row(new.task_id, _KEPT - 1)
+        oldest_kept = OLDEST_KEPT.row(new.task_id, _KEPT - 1)
         if oldest_kept is not None:
-            _FORGET.run(new.task_id, *oldest_kept)
+            FORGET.run(new.task_id, *oldest_kept)
         return _written(new, {"state": RESERVED}, now_ms)
 
 
@@ -208,7 +153,7 @@ def adopt(new: NewListing, now_ms: int) -> Listing:
     Raises OpenElsewhere, or IllegalMove when the task has an open listing; then nothing was written.
     """
     with transaction(durable=True):
-        if _COUNT_OPEN.rows(new.task_id)[0][0]:
+        if COUNT_OPEN.rows(new.task_id)[0][0]:
             raise IllegalMove(f"task {new.task_id} has another open listing")
         return _written(new, {"state": LIVE, "signed_ms": now_ms, "listed_ms": now_ms}, now_ms)
 
@@ -217,7 +162,7 @@ def _written(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     values = {name: getattr(new, name) for name in NewListing.__slots__} | state
     values |= {"misses": 0, "created_ms": now_ms, "updated_ms": now_ms}
     try:
-        listing_id = _INSERT.run(*(values.get(name) for name in _WRITTEN)).lastrowid
+        listing_id = INSERT.run(*(values.get(name) for name in WRITTEN)).lastrowid
     except IntegrityError as error:
         raise OpenElsewhere(f"another task has an open listing of {new.outpoint}") from error
     return Listing(id=listing_id, **values)
@@ -251,7 +196,7 @@ def give_up(listing: Listing, reason: str, now_ms: int) -> None:
     with transaction(durable=True):
         _move(listing, CLOSED, now_ms, reason, None, None)
         # They were written with one commit, so at one time.
-        former = _FORMER.row(listing.task_id, listing.created_ms, listing.id)
+        former = FORMER.row(listing.task_id, listing.created_ms, listing.id)
         if former is not None:
             again = {"state": LIVE, "close_reason": None, "closed_ms": None, "misses": 0, "updated_ms": now_ms}
             Listing.update(again).where(Listing.id == former[0]).execute()
@@ -267,7 +212,7 @@ def _move(
     listed_ms = now_ms if state == LIVE else None
     closed_ms = now_ms if state == CLOSED else None
     changes = state, reason, venue_id, misses, proceeds_sats, now_ms, signed_ms, listed_ms, closed_ms
-    if _MOVE.run(*changes, listing.id, listing.state).rowcount != 1:
+    if MOVE.run(*changes, listing.id, listing.state).rowcount != 1:
         raise IllegalMove(f"listing {listing.id} is not {listing.state} any more")
     listing.state, listing.close_reason, listing.misses = state, reason, misses
     listing.updated_ms, listing.closed_ms, listing.proceeds_sats = now_ms, closed_ms, proceeds_sats
@@ -280,7 +225,7 @@ def saw(listing: Listing, venue_id: str, now_ms: int) -> None:
     """The venue shows the listing: its id is known from now on, and the misses start anew."""
     if listing.venue_id == venue_id and listing.misses == 0:
         return
-    _SAW.run(venue_id, now_ms, listing.id)
+    SAW.run(venue_id, now_ms, listing.id)
     listing.venue_id, listing.misses = venue_id, 0
 
 
@@ -289,54 +234,54 @@ def missed(listing: Listing, read_ms: int) -> int:
 
     `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
     """
-    _MISSED.run(read_ms, listing.id)
+    MISSED.run(read_ms, listing.id)
     listing.misses, listing.updated_ms = listing.misses + 1, read_ms
     return int(listing.misses)
 
 
 def open_listing(task_id: int) -> Listing | None:
     """The task's open listing."""
-    found = _OPEN.row(task_id)
+    found = OPEN.row(task_id)
     return None if found is None else instance(Listing, found)
 
 
 def newest(task_id: int) -> Listing | None:
     """The task's open listing, else its newest: what was to take an open one's place may be newer, and closed."""
-    found = _OPEN.row(task_id) or _NEWEST.row(task_id)
+    found = OPEN.row(task_id) or NEWEST.row(task_id)
     return None if found is None else instance(Listing, found)
 
 
 def newest_listed(task_id: int) -> Listing | None:
     """The newest listing of the task that the venue had, open or closed."""
-    found = _NEWEST_LISTED.row(task_id)
+    found = NEWEST_LISTED.row(task_id)
     return None if found is None else instance(Listing, found)
 
 
 def count_open(task_id: int) -> int:
     """1 when a listing of the task is open, else 0."""
-    return int(_COUNT_OPEN.rows(task_id)[0][0])
+    return int(COUNT_OPEN.rows(task_id)[0][0])
 
 
 def lowest_outstanding(outpoint: str) -> int | None:
     """The lowest price that was signed for this output: what it can be had for until it is spent."""
-    return _LOWEST.rows(outpoint)[0][0]
+    return LOWEST.rows(outpoint)[0][0]
 
 
 def highest_since(inscription_id: str, wallet: str, since_ms: int) -> int | None:
     """The highest price that the inscription of this wallet was listed for at any time since then."""
-    return _HIGHEST.rows(inscription_id, wallet, since_ms)[0][0]
+    return HIGHEST.rows(inscription_id, wallet, since_ms)[0][0]
 
 
 def first_ms(outpoint: str) -> int:
     """When a listing of this output was first asked for; 0 when none was ever signed."""
-    return int(_FIRST.rows(outpoint)[0][0] or 0)
+    return int(FIRST.rows(outpoint)[0][0] or 0)
 
 
 def delistings(task_id: int, since_ms: int) -> int:
     """How often since then the venue dropped the task's listing by itself."""
-    return int(_DROPPED.rows(task_id, since_ms)[0][0])
+    return int(DROPPED.rows(task_id, since_ms)[0][0])
 
 
 def tasks_to_delist() -> list[int]:
     """Numbers of the deleted tasks whose listing is still open."""
-    return [number for (number,) in _TO_DELIST.rows()]
+    return [number for (number,) in TO_DELIST.rows()]

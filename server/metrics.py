@@ -124,3 +124,18 @@ def _of_venues(venues: Mapping[str, Any]) -> Iterator[Metric]:
     ):
         samples = tuple(({"venue": venue}, status[key]) for venue, status in venues.items() if key in status)
         yield Metric(name, "gauge", help, samples)
+    cut_off = tuple(({"venue": venue}, int(bool(status.get("is_cut_off")))) for venue, status in venues.items())
+    yield Metric("bidkeeper_venue_cut_off", "gauge", "Whether a venue that does not answer is only probed.", cut_off)
+    yield from _of_quotas({venue: status["quota"] for venue, status in venues.items() if "quota" in status})
+
+
+def _of_quotas(quotas: Mapping[str, Any]) -> Iterator[Metric]:
+    for name, key, help in (
+        ("bidkeeper_venue_quota_used", "used", "Calls of this month (UTC) that the key's quota has had."),
+        ("bidkeeper_venue_quota_left", "left", "Calls of this month that the key's quota still has."),
+        ("bidkeeper_venue_quota_projected", "projected", "Calls of the whole month, if it went on like the last hour."),
+        ("bidkeeper_venue_read_stretch_seconds", "stretch_s", "How old reads may be so that the quota lasts."),
+        ("bidkeeper_venue_quota_rungs", "rungs", "Rungs of a ladder that may have new bids; absent: all."),
+    ):
+        samples = tuple(({"venue": venue}, quota[key]) for venue, quota in quotas.items() if quota[key] is not None)
+        yield Metric(name, "gauge", help, samples)

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from core.errors import BidkeeperError
+from markets.asking import Scarcity
 from markets.base import OwnBids, VenueError
 from markets.client import MarketClient
 from markets.look import KNOWN_SLUG_S, Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
 from models import controls, orders, references, tasks, users
 from models.limits import limits_of
 from models.orders import Order
+from models.running_configs import running_configs
 from models.tasks import BiddingTask
 from server.bidding_tasks import BiddingTaskHandler
 from server.errors import invalid, not_found
@@ -25,6 +27,7 @@ from strategy.bidding import Memory, OwnOrder, Rules
 from strategy.book import NO_HISTORY, History, Profile
 from strategy.config import BidConfig, loads, normal_slug
 from strategy.entry import Entry
+from strategy.monthly import least_calls, usable
 
 
 @dataclass(slots=True)
@@ -49,6 +52,7 @@ class _Market:
     untracked_sats: int
     is_known: bool
     faults: tuple[str, ...]
+    scarcity: Scarcity
 
 
 class PreviewHandler(BiddingTaskHandler):
@@ -71,7 +75,15 @@ class PreviewHandler(BiddingTaskHandler):
             ),
             "errors": list(market.faults),
         }
-        self.answer(around | plan_as_json(entry, entry.decide(), market.seen))
+        self.answer(around | plan_as_json(entry, entry.decide(), market.seen, self._calls_left(task)))
+
+    def _calls_left(self, task: BiddingTask | None) -> int | None:
+        """Calls that the month's quota leaves to this task, all others that run in mind; None = there is no quota."""
+        quota = self.services.settings.satflow_monthly_calls
+        if not quota:
+            return None
+        others = running_configs(but=task.id if task else None)
+        return usable(quota, least_calls((each, 0 if each.dry_run else each.bid_count) for each in others))
 
     def _meant(self) -> tuple[BiddingTask | None, BidConfig]:
         """The caller's own task that is meant, if there is one, and the config. Raises ApiError: 404, 400."""
@@ -125,9 +137,12 @@ class PreviewHandler(BiddingTaskHandler):
             balance_sats=market.seen.balance_sats,
             fee_reserve_sats=market.seen.fee_reserve_sats,
             untracked_sats=market.untracked_sats,
+            rungs=market.scarcity.rungs,
         )
         rules = replace(
-            Rules.for_loop(config.loop_s), tolerance=settings.tolerance, min_age_ms=settings.min_age_seconds * 1000
+            Rules.for_loop(config.loop_s, market.scarcity.stretch_s),
+            tolerance=settings.tolerance,
+            min_age_ms=settings.min_age_seconds * 1000,
         )
         own = () if task is None else tuple(_own_orders(task, config))
         memory = Memory() if task is None else _memory_of(task)
@@ -152,7 +167,7 @@ def _looked(
             raise notes.errors[failed_to]
     # A book that is empty and one that is not there look alike; the floors tell them apart.
     is_known = bool(seen.asks_read or market.floors([config.slug], kind_of(config), KNOWN_SLUG_S))
-    return _Market(profile, seen, untracked_sats, is_known, tuple(notes.texts))
+    return _Market(profile, seen, untracked_sats, is_known, tuple(notes.texts), market.scarcity)
 
 
 def _untracked_sats(own_bids: OwnBids, placed: Iterable[Order]) -> int:

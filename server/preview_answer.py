@@ -10,13 +10,12 @@ from server import json_out
 from strategy.bidding import Plan, RungNote
 from strategy.config import BidConfig
 from strategy.entry import Entry
+from strategy.monthly import fits_from_minutes, monthly_calls
+from strategy.reasons import Reason
 
-_MONTH_S = 30 * 86_400
-_SLOW_READ_S = 60
 
-
-def plan_as_json(entry: Entry, plan: Plan, seen: Seen) -> dict[str, Any]:
-    """What was decided, on what, and what a month of it costs."""
+def plan_as_json(entry: Entry, plan: Plan, seen: Seen, calls_left: int | None) -> dict[str, Any]:
+    """What was decided, on what, and what a month of it costs; `calls_left` as in `_monthly`."""
     limits = entry.limits
     return {
         "rungs": _rungs(entry, plan),
@@ -39,7 +38,7 @@ def plan_as_json(entry: Entry, plan: Plan, seen: Seen) -> dict[str, Any]:
             "spend": limits.spend_left_sats,
             "hold": None if limits.hold is None else str(limits.hold),
         },
-        "callsPerMonth": calls_per_month(entry.config, len(plan.to_place)),
+        "monthlyCalls": _monthly(entry.config, plan, calls_left),
     }
 
 
@@ -82,16 +81,14 @@ def _market(seen: Seen) -> dict[str, Any] | None:
     }
 
 
-def calls_per_month(config: BidConfig, bids: int) -> dict[str, int]:
-    """Requests to marketplaces in 30 days, were nothing shared with other tasks and did the market stand still.
-
-    Each cycle reads asks, own bids and, where they matter, the bids of others; the balance once a minute at most. Each
-    bid is placed again before it expires; of each such round the bids are cancelled together, by two requests.
-    Example: 30 s cycles of 5 bids that live 16 minutes: 216,000 reads (3 a cycle) and 20,853 writes.
-    """
-    life_s = config.expiry_ms // 1000
-    life_s -= min(life_s // 4, max(3 * config.loop_s, 60))
-    cycles = _MONTH_S // config.loop_s
-    rounds = _MONTH_S // life_s if bids else 0
-    reads = cycles * (3 if config.wants_bids else 2) + _MONTH_S // max(config.loop_s, _SLOW_READ_S)
-    return {"reads": reads, "writes": rounds * (bids + 2)}
+def _monthly(config: BidConfig, plan: Plan, calls_left: int | None) -> dict[str, Any]:
+    """What all bids of the plan cost in 30 days; the quota leaves them `calls_left`, None = there is no quota."""
+    bids = 0 if config.dry_run else sum(not note.is_skipped or note.reason is Reason.QUOTA for note in plan.rungs)
+    calls = monthly_calls(config, bids)
+    left = calls.least if calls_left is None else calls_left
+    return {
+        "reads": calls.reads,
+        "writes": calls.writes,
+        "fits": calls.least <= left,
+        "fitsFromExpiryMinutes": fits_from_minutes([(config, bids)], left),
+    }

@@ -73,9 +73,12 @@ class Rules:
     min_samples: int = 10
 
     @classmethod
-    def for_loop(cls, loop_s: int) -> Rules:
-        """The defaults for a task with this cycle interval: a snapshot is stale after max(3 loops, 120 s)."""
-        return cls(stale_after_ms=max(3 * loop_s, 120) * 1000)
+    def for_loop(cls, loop_s: int, stretch_s: int = 0) -> Rules:
+        """The defaults for a task with this cycle interval: a snapshot is stale after max(3 loops, 120 s).
+
+        `stretch_s` is what reads are older by, on purpose, while the month's quota of calls runs short.
+        """
+        return cls(stale_after_ms=(max(3 * loop_s, 120) + stretch_s) * 1000)
 
 
 @dataclass(frozen=True, slots=True)

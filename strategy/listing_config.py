@@ -22,6 +22,7 @@ SATS = ("price_sats", "undercut_sats", "min_price_sats", "cost_sats")
 MAX_PERCENT = 1000
 MAX_MARGIN = 100
 MAX_DECIMALS = 18
+DEFAULT_LOOP_SECONDS, LEAST_LOOP_SECONDS, MOST_LOOP_SECONDS = 30, 5, 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,12 @@ class ListingConfig:
     allow_below_reference: bool = False
     trait_type: str = ""
     trait_value: str = ""
+    loop_seconds: int | None = None
+
+    @property
+    def loop_s(self) -> int:
+        """Seconds between two cycles."""
+        return DEFAULT_LOOP_SECONDS if self.loop_seconds is None else self.loop_seconds
 
     @property
     def trait(self) -> tuple[str, str] | None:
@@ -77,6 +84,8 @@ def _single_fields(config: ListingConfig) -> Iterator[Problem]:
         yield Problem("price_percent", f"must be above 0 and at most {MAX_PERCENT} (1 is the reference price)")
     if not _is_within(config.min_margin, MAX_MARGIN):
         yield Problem("min_margin", f"must be from 0 to {MAX_MARGIN} (0.1 is 10 %)")
+    if not LEAST_LOOP_SECONDS <= config.loop_s <= MOST_LOOP_SECONDS:
+        yield Problem("loop_seconds", f"must be from {LEAST_LOOP_SECONDS} to {MOST_LOOP_SECONDS}, or null")
     for name in ("trait_type", "trait_value"):
         if len(getattr(config, name)) > MAX_TEXT:
             yield Problem(name, f"must not be longer than {MAX_TEXT} characters")

@@ -234,7 +234,7 @@ class Cycle:
     def _rules(self) -> Rules:
         settings = self._context.settings
         return replace(
-            Rules.for_loop(self._config.loop_s),
+            Rules.for_loop(self._config.loop_s, self._context.market.scarcity.stretch_s),
             tolerance=settings.tolerance,
             min_age_ms=settings.min_age_seconds * 1000,
         )

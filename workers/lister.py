@@ -15,10 +15,11 @@ from workers.context import BadCredentials, Context
 from workers.crashpoints import crashpoint
 from workers.faults import Faults
 from workers.listing_assignment import ListingAssignment, read_listing_assignment
-from workers.listing_cycle import Lasting, ListingCycle, ListingOutcome
+from workers.listing_cycle import Lasting, ListingCycle
 from workers.listing_end import Spend
 from workers.listing_look import CollectionFinder
-from workers.pace import LISTING_LOOP_S, Backoff
+from workers.listing_outcome import ListingOutcome
+from workers.pace import Backoff
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
 IN_DOUBT_S = 6.0  # until the next read may say something new about what is in doubt
@@ -91,9 +92,10 @@ class Lister:
         if faults.backs_off:
             return self._backoff.delay(faults.retry_after_s)
         self._backoff.reset()
+        loop_s = float(assignment.config.loop_s)
         if outcome.is_in_doubt:
-            return IN_DOUBT_S
+            return min(IN_DOUBT_S, loop_s)
         if self._until_turn is None:
-            return LISTING_LOOP_S
+            return loop_s
         place = str(assignment.task.collection_id or assignment.task.inscription_id)
-        return self._until_turn(place, LISTING_LOOP_S, self._context.clock_ms() / 1000)
+        return self._until_turn(place, loop_s, self._context.clock_ms() / 1000)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from markets.listings import OwnListing
 from models import listings
 from models.listings import CLOSED, GONE, LIVE, LOST, Listing, OpenElsewhere
 from strategy.book import Profile
 from strategy.listing import CONFIRMING_READS, plan_listing
-from strategy.listing_inputs import Listed, ListingDecision, ListingInputs
+from strategy.listing_inputs import Listed, ListingInputs
 from wallet.client import UserKeys
 from workers import holding, listing_end, listing_look, own_listings
 from workers.context import Context
@@ -19,9 +19,9 @@ from workers.holding import Held
 from workers.listing_assignment import SELLER_FEE_PPM, ListingAssignment
 from workers.listing_end import Spend
 from workers.listing_look import CollectionFinder, Market
+from workers.listing_outcome import ListingOutcome
 from workers.listing_writes import Fate, Item, ListingWriter
 from workers.own_listings import is_dropped, needs_fresh_read, read_own_listings, shown_of
-from workers.pace import LISTING_LOOP_S
 
 HOUR_MS = 3_600_000
 HELD_S = 5.0  # how old the chain's word may be when something is to be signed; the signer asks for itself
@@ -39,29 +39,6 @@ class Lasting:
     new_intent: Callable[[], str]
     crash: Callable[[str], None]
     has_read: bool = False  # our own listings, since the worker began
-
-
-@dataclass(slots=True)
-class ListingOutcome:
-    """What came of a cycle.
-
-    `listing` is the task's newest one afterwards, `former_sats` the price that was to be replaced. Without a
-    `decision` it was not for the strategy to decide: `words` says what there was instead. `is_over`: the task has
-    nothing left to do, `error` is what its owner is to know of it.
-    """
-
-    assignment: ListingAssignment
-    held: Held
-    decision: ListingDecision | None = None
-    market: Market = field(default_factory=Market)
-    fate: Fate | None = None
-    former_sats: int | None = None
-    adopted_sats: int | None = None
-    listing: Listing | None = None
-    words: str = ""
-    is_over: bool = False
-    error: str | None = None
-    is_in_doubt: bool = False
 
 
 class ListingCycle:
@@ -110,7 +87,7 @@ class ListingCycle:
         if listing is not None:
             own_listings.settle_unsent(listing, context.signer, context.clock_ms(), faults, self._lasting.crash)
         is_urgent = not self._lasting.has_read or needs_fresh_read(listing)
-        self._read(0.0 if is_urgent else LISTING_LOOP_S / 2)
+        self._read(0.0 if is_urgent else self._assignment.config.loop_s / 2)
 
     def _read(self, max_age_s: float) -> None:
         context = self._context
@@ -139,8 +116,11 @@ class ListingCycle:
 
     def _end(self, open_: Listing | None, outcome: ListingOutcome) -> None:
         """The inscription left the vault: sold, gone, or not known yet."""
-        newest = listings.newest(self._context.task_id)
-        if newest is None or newest.signed_ms is None:
+        newest = listings.newest_listed(self._context.task_id)
+        if open_ is not None and open_.signed_ms is not None:
+            newest = open_
+        if newest is None:
+            self._close(open_, None)
             outcome.words, outcome.is_over = "ended: the inscription is not in the vault", True
             outcome.error = f"the inscription is not at the vault {self._keys.vault}: send it there and start again"
             return
@@ -203,15 +183,14 @@ class ListingCycle:
     def _carry_out(self, open_: Listing | None, outcome: ListingOutcome) -> None:
         if self._is_as_known(open_):
             outcome.held = self._held(open_, HELD_S)
-        held, decision = outcome.held, outcome.decision
-        if held.holding not in ("held", "moved") or held.outpoint is None or decision is None or decision.price is None:
-            outcome.decision, outcome.words = (
-                None,
-                f"waiting: nothing is signed while the inscription is {held.holding}",
-            )
-            return
+            if outcome.held.holding != "held":
+                outcome.decision = None
+                outcome.words = f"waiting: the inscription is {outcome.held.holding}, so nothing is signed"
+                return
+        outpoint, decision = outcome.held.outpoint, outcome.decision
+        assert outpoint is not None and decision is not None and decision.price is not None
         outcome.former_sats = None if open_ is None else open_.price_sats
-        outcome.fate = self._writer.put_up(self._item(held.outpoint), decision.price, open_)
+        outcome.fate = self._writer.put_up(self._item(outpoint), decision.price, open_)
         self._read(0.0)
         left = listings.open_listing(self._context.task_id)
         if outcome.fate is Fate.UNKNOWN and left is not None and left.state == LIVE:

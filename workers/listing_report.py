@@ -12,7 +12,7 @@ from strategy.listing_inputs import ListingDecision
 from strategy.reasons import Reason
 from workers.context import Context
 from workers.faults import Faults
-from workers.listing_cycle import ListingOutcome
+from workers.listing_outcome import ListingOutcome
 from workers.listing_writes import Fate
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,6 @@ _JITTER = 0.2
 # one has read. So one read of a wallet serves all its tasks, as one of a book serves all tasks on its slug.
 _SPREAD = 0.4
 _EACH_FIRST_S, _LONGEST_FIRST_S = 0.03, 12.0
-LISTING_LOOP_S = 30.0  # between two cycles of a listing
 _LEAST_GAP = 0.25  # of a loop, between two turns of one task
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from models import tasks
 from models.tasks import AutolistTask, BiddingTask, Task
 from strategy.config import loads
-from workers.pace import LISTING_LOOP_S
+from strategy.listing_config import loads_config
 
 
 def has_changed(row: Task) -> bool:
@@ -16,10 +16,8 @@ def has_changed(row: Task) -> bool:
 
 def loop_s(row: Task) -> float:
     """Seconds between cycles; 0 when the config cannot be read, which the worker will complain of."""
-    if not isinstance(row, BiddingTask):
-        return LISTING_LOOP_S
     try:
-        return loads(row.config).loop_s
+        return loads(row.config).loop_s if isinstance(row, BiddingTask) else loads_config(row.config).loop_s
     except ValueError:
         return 0.0
 

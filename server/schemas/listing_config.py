@@ -25,6 +25,7 @@ from server.schemas.plain import (
     sats,
     text,
     to_camel,
+    whole,
     wrong,
 )
 from strategy.config import Problem
@@ -77,6 +78,7 @@ class ListingFields(Body):
     allow_below_reference: Flag = False
     trait_type: Text = ""
     trait_value: Text = ""
+    loop_seconds: Annotated[int | None, or_null(whole, int)] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,11 +73,17 @@ class PreviewLimits(Answer):
     hold: Annotated[str | None, Field(description="Why nothing is placed for a while, after fills.")]
 
 
-class CallsPerMonth(Answer):
-    """About how often marketplaces are asked in 30 days, were nothing shared with other tasks."""
+class MonthlyCalls(Answer):
+    """About how often marketplaces are asked in 30 days, and whether the marketplace's quota has that many calls."""
 
-    reads: Count
+    reads: Annotated[int, Field(ge=0, description="Were nothing shared with other tasks and nothing made to last.")]
     writes: Annotated[int, Field(ge=0, description="Renewals of the planned bids, if the market stood still.")]
+    fits: Annotated[
+        bool, Field(description="The quota has what cannot be saved, with all other tasks that run; true without one.")
+    ]
+    fits_from_expiry_minutes: Annotated[
+        int | None, Field(ge=1, description="The least bidExpiryMinutes with which it fits; null: there is none.")
+    ]
 
 
 class Preview(Answer):
@@ -98,4 +104,4 @@ class Preview(Answer):
     control: Annotated[EffectiveState, Field(description="The plan does not heed it: it shows what `run` would do.")]
     refusal: Annotated[str | None, Field(description="Why the caller may not run tasks now.")]
     errors: Annotated[list[str], Field(description="What could not be read and was done without.")]
-    calls_per_month: CallsPerMonth
+    monthly_calls: MonthlyCalls

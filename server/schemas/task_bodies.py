@@ -16,7 +16,7 @@ from server.schemas.listing_config import ListingFields
 from server.schemas.plain import to_camel
 from strategy import config as rules
 from strategy.config import BidConfig
-from strategy.listing_config import MAX_MARGIN, MAX_PERCENT, ListingConfig
+from strategy.listing_config import LEAST_LOOP_SECONDS, MAX_MARGIN, MAX_PERCENT, MOST_LOOP_SECONDS, ListingConfig
 
 Schema = dict[str, Any]
 
@@ -67,6 +67,7 @@ _LISTING_TEXTS = {
     "allow_below_reference": "Let pricePercent be below 1.",
     "trait_type": "Trait category whose cheapest listing is the reference traitFloor.",
     "trait_value": "Trait value of that reference.",
+    "loop_seconds": "Seconds between two cycles; null is the default of 30.",
 }
 
 
@@ -103,6 +104,10 @@ def _listing_rules(schema: Schema) -> None:
     schema["properties"]["minMargin"].update(minimum=0, maximum=MAX_MARGIN)
     for name in ("traitType", "traitValue"):
         schema["properties"][name]["maxLength"] = rules.MAX_TEXT
+    schema["properties"]["loopSeconds"]["anyOf"] = [
+        {"type": "integer", "minimum": LEAST_LOOP_SECONDS, "maximum": MOST_LOOP_SECONDS},
+        {"type": "null"},
+    ]
 
 
 def _new(describe: Callable[[Schema], None], config: Any, required: str) -> Callable[[Schema], None]:

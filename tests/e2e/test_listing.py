@@ -32,7 +32,7 @@ class Seller:
         self.inscription = f"{secrets.token_hex(32)}i0"
         service.put_collection(slug, asks)
         self.put_into(self.vault)
-        body = {"inscriptionId": self.inscription, "collectionId": slug, **config}
+        body = {"inscriptionId": self.inscription, "collectionId": slug, "loopSeconds": 5, **config}
         self.task = self.trader.ok("POST", "/api/autolist", body)["id"]
 
     def put_into(self, address: str, **item: Any) -> None:
@@ -107,7 +107,7 @@ def test_a_whole_life(service: Installation) -> None:
     until(lambda: seller.is_listed_at(143_000), "the second new price")
     assert seller.listing["lowestOutstanding"] == 105_000
     service.sim("POST", "/sim/delist", {"inscriptionId": seller.inscription})
-    # Two reads have to agree that it is gone, half a minute apart at most.
+    # Two reads have to agree that it is gone.
     until(lambda: seller.events().count(("accepted", 143_000)) == 2, "the listing anew", 150)
     until(lambda: seller.is_listed_at(143_000), "its being known")
     service.sim("POST", "/sim/sell", {"inscriptionId": seller.inscription})

@@ -1,4 +1,4 @@
-"""A whole month of a hundred tasks on a clock that the test moves: the quota is never passed, and what gives way when."""
+"""A month of a hundred tasks on a clock that the test moves: the quota is never passed, and what gives way when."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from markets.base import Refused, VenueError
 LIMIT = 100_000
 BEGIN = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp()) * 1000
 END = end_of("2026-11")
-LOOP_S = 30
-BID_S = 16 * 60 - 90  # how long a bid of the default expiry stands until it is renewed
-SLUGS = 5
+LOOP_S = 60
+SLUGS = 3
 
 
 @dataclass
@@ -30,6 +29,7 @@ class Month:
 
     quota: Quota
     ladders: list[int]
+    bid_s: int = 16 * 60 - 90  # how long a bid stands until it is renewed, of the default expiry
     now_ms: int = BEGIN
     read_at: dict[str, float] = field(default_factory=dict)
     due_at: dict[tuple[int, int], float] = field(default_factory=dict)
@@ -37,6 +37,7 @@ class Month:
     first: dict[str, int] = field(default_factory=dict)  # when something happened first
     placed: dict[int, int] = field(default_factory=dict)
     cancelled: int = 0
+    in_vain: int = 0  # rounds of cancels after which the first bid was refused
     refused: set[int] = field(default_factory=set)
 
     def cycle(self) -> None:
@@ -45,10 +46,11 @@ class Month:
             self._read("bids", f"bids {slug}", LOOP_S / 2)
         self._read("own_bids", "own_bids", LOOP_S / 2)
         for task, rungs in enumerate(self.ladders):
-            self._renew(task, rungs)
+            if rungs:  # the others share what is read
+                self._renew(task, rungs)
 
     def _renew(self, task: int, rungs: int) -> None:
-        """As a worker: what may not be placed is not cancelled; the others go together, and are placed on a new book."""
+        """As a worker: what may not be placed is not cancelled; the others go together and are placed on a new book."""
         allowed = self.quota.rungs()
         due = [
             rung
@@ -72,9 +74,10 @@ class Month:
                 self._call(Priority.PLACE)
             except Refused:
                 self.refused.add(rung)
+                self.in_vain += rung == due[0]
                 return
             self.placed[rung] = self.placed.get(rung, 0) + 1
-            self.due_at[task, rung] = self.now_ms + BID_S * 1000
+            self.due_at[task, rung] = self.now_ms + self.bid_s * 1000
             self.read_at.pop("own_bids", None)
 
     def _read(self, verb: str, key: str, max_age_s: float) -> None:
@@ -116,32 +119,42 @@ def play(month: Month, until_ms: int = END) -> Month:
 
 
 def test_a_hundred_tasks_of_which_thirty_bid_once(begin: Month) -> None:
+    """Far more than a month can carry; and at its end everything is to be cancelled."""
     begin.ladders = [1] * 30 + [0] * 70
 
     month = play(begin)
 
-    assert 85_000 < month.used <= LIMIT
+    assert 90_000 < month.used <= LIMIT
     assert month.cancelled > 0
     assert BEGIN < month.first["stretched"] < month.first["stretched fully"] <= month.first["refused"]
     assert month.refused == {0}
+    assert month.in_vain < month.cancelled / 10  # hardly ever is a bid cancelled and then not placed again
+
+    left = LIMIT - month.used
+    month.now_ms = END - 1_000
+    for _ in range(left):
+        month._call(Priority.CANCEL)
+    assert left > 3_000
+    month.quota.permit(Priority.CANCEL)  # and should it not be enough, the venue decides
 
 
 def test_thirty_bids_in_ladders_lose_the_lowest_rungs_first(begin: Month) -> None:
     begin.ladders = [10] * 3 + [0] * 97
+    begin.bid_s = 27 * 60
 
     month = play(begin)
 
-    assert 85_000 < month.used <= LIMIT
+    assert 90_000 < month.used <= LIMIT
     assert BEGIN < month.first["stretched"] < month.first["stretched fully"] <= month.first["refused"]
     placed = [month.placed.get(rung, 0) for rung in range(10)]
     assert placed == sorted(placed, reverse=True)
-    assert 0 in [rung for rung in range(10) if rung not in month.refused]  # the top ones never wait ...
-    assert placed[0] >= 3 * (END - BEGIN) // 1000 // (BID_S + LOOP_S)
-    assert 9 in month.refused and placed[9] < placed[0] / 2  # ... and the lowest do
+    assert 0 not in month.refused and 9 in month.refused
+    assert placed[0] > 0.95 * 3 * (END - BEGIN) / 1000 / (month.bid_s + LOOP_S)
+    assert placed[9] < placed[0] / 2
 
 
 def test_reads_alone_are_stretched_and_refuse_nobody(begin: Month) -> None:
-    begin.ladders = [1] * 3 + [0] * 97
+    begin.ladders = [1] + [0] * 99
 
     month = play(begin)
 
@@ -154,17 +167,4 @@ def test_what_fits_is_left_alone(begin: Month) -> None:
     quiet = play(begin, BEGIN + 3_600_000)
 
     assert quiet.first == {}
-    assert quiet.placed == {0: 5, 1: 5}
-
-
-def test_a_storm_of_cancels_at_the_end_passes(begin: Month) -> None:
-    begin.ladders = [10] * 10
-    month = play(begin)
-    left = LIMIT - month.used
-    month.now_ms = END - 1_000
-
-    for _ in range(left):
-        month._call(Priority.CANCEL)
-
-    assert left >= 3_000
-    month.quota.permit(Priority.CANCEL)
+    assert quiet.placed == {0: 4, 1: 4}

@@ -34,6 +34,7 @@ async def test_create_answers_the_stopped_task(service: Service) -> None:
             "allowBelowReference": False,
             "traitType": "",
             "traitValue": "",
+            "loopSeconds": None,
         },
         "listing": None,
         "lastCycle": None,

@@ -24,6 +24,10 @@ from tests.server.test_running import open_order
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'
 _SAMPLE = re.compile(rf"({_NAME})(?:\{{({_LABEL}(?:,{_LABEL})*)\}})? (-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)")
+SHORT = {
+    "is_cut_off": False,
+    "quota": {"limit": 100_000, "used": 60_000, "left": 40_000, "projected": 130_000, "stretch_s": 600, "rungs": 3},
+}
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
@@ -155,6 +159,31 @@ async def test_calls_and_budgets_are_the_gateways(service: Service) -> None:
 
 
 @pytest.mark.gen_test
+async def test_the_quota_is_the_gateways(service: Service) -> None:
+    service.gateway.answers["status"] = {"venues": {"satflow": SHORT, "unisat": {"is_cut_off": True}}}
+
+    seen = await scrape(service)
+
+    told = {
+        name: value(seen, f"bidkeeper_venue_{name}", venue="satflow")
+        for name in ("quota_used", "quota_left", "quota_projected", "read_stretch_seconds", "quota_rungs", "cut_off")
+    }
+    assert told == {
+        "quota_used": 60_000,
+        "quota_left": 40_000,
+        "quota_projected": 130_000,
+        "read_stretch_seconds": 600,
+        "quota_rungs": 3,
+        "cut_off": 0,
+    }
+    assert value(seen, "bidkeeper_venue_cut_off", venue="unisat") == 1
+    assert value(seen, "bidkeeper_venue_quota_used", venue="unisat") is None
+
+    service.gateway.answers["status"] = {"venues": {"satflow": {"quota": {**SHORT["quota"], "rungs": None}}}}
+    assert value(await scrape(service), "bidkeeper_venue_quota_rungs", venue="satflow") is None
+
+
+@pytest.mark.gen_test
 async def test_peers_are_up_or_not_and_what_they_would_tell_is_left_out(service: Service) -> None:
     def up(samples: Samples) -> list[float | None]:
         return [value(samples, "bidkeeper_up", peer=peer) for peer in ("manager", "gateway", "signer")]
@@ -272,7 +301,7 @@ def test_only_this_machine_is_told(peer: str, is_there: bool) -> None:
 
 @pytest.mark.gen_test
 async def test_every_metric_is_documented_and_no_other(service: Service) -> None:
-    status = {"calls": {"place": {"ok": 1}}, "budget_left": 1, "paused_s": 0, "waiting": 0, "running": 0}
+    status = {"calls": {"place": {"ok": 1}}, "budget_left": 1, "paused_s": 0, "waiting": 0, "running": 0, **SHORT}
     service.gateway.answers["status"] = {"venues": {"satflow": status}}
     page = (Path(__file__).resolve().parents[2] / "docs" / "interface.md").read_text()
     rows = re.findall(r"^\| (`bidkeeper_.*?) \|", page, re.M)

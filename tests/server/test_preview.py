@@ -74,7 +74,12 @@ async def test_the_first_worked_example(service: Service) -> None:
         "median": None,
         "samples": 0,
     }
-    assert answer.json["callsPerMonth"] == {"reads": 216_000, "writes": 20_853}
+    assert answer.json["monthlyCalls"] == {
+        "reads": 216_000,
+        "writes": 20_853,
+        "fits": True,
+        "fitsFromExpiryMinutes": 15,
+    }
 
 
 @pytest.mark.gen_test

@@ -31,7 +31,7 @@ FLIPS: dict[str, tuple[ListingConfig, Any]] = {
     "reference": (PERCENT, "lastSale"),
 }
 # Fields by which a config is allowed, or by which asks are gathered; the price follows from these.
-ELSEWHERE = {"allow_below_reference", "trait_type", "trait_value"}
+ELSEWHERE = {"allow_below_reference", "trait_type", "trait_value", "loop_seconds"}
 
 
 @pytest.mark.parametrize("name", FLIPS)
@@ -108,6 +108,8 @@ def test_the_asks_are_wanted_where_the_price_hangs_on_them() -> None:
         ({"cost_sats": -1}, "cost_sats"),
         ({"price_mode": "fixed"}, "price_sats"),
         ({"price_mode": "fixed", "price_sats": 9_999, "min_price_sats": 10_000}, "price_sats"),
+        ({"loop_seconds": 4}, "loop_seconds"),
+        ({"loop_seconds": 3_601}, "loop_seconds"),
         ({"trait_type": "x" * 201}, "trait_type"),
         ({"trait_value": "x" * 201}, "trait_value"),
     ],
@@ -126,6 +128,8 @@ def test_broken_rules(changes: dict[str, Any], field: str) -> None:
         {"price_percent": Decimal("0.5"), "price_mode": "undercut"},
         {"price_percent": Decimal(1000), "min_margin": Decimal(100)},
         {"price_mode": "fixed", "price_sats": 10_000, "min_price_sats": 10_000},
+        {"loop_seconds": 5},
+        {"loop_seconds": 3_600},
     ],
 )
 def test_kept_rules(changes: dict[str, Any]) -> None:

@@ -53,7 +53,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "psbt": ("psbt", *_PSBT),
     "psbt_check": _PSBT,
     "psbt_fields": ("psbt", "psbt_vectors", *_PSBT),
-    "psbt_rules": ("psbt_attacks", "psbt_vectors", *_PSBT),
+    "psbt_rules": ("psbt_rules", "psbt_attacks", "psbt_vectors", *_PSBT),
     "psbt_script": ("psbt_sign", *_PSBT),
     "psbt_sign": ("psbt_sign", *_PSBT),
     "psbt_template": ("psbt_check", *_PSBT),

@@ -333,6 +333,11 @@ def test_a_grant_without_an_inscription_needs_its_slug(open_desk: Desk) -> None:
     assert tag_of(open_desk.grant, task=9, operations=("bid",), inscription_id="") == "bad-request"
 
 
+def test_a_grant_to_list_needs_its_inscription_though_it_has_a_slug(open_desk: Desk) -> None:
+    assert tag_of(open_desk.grant, task=9, slug="frogs", inscription_id="") == "bad-request"
+    assert open_desk.grant(task=9, slug="frogs")
+
+
 def test_a_challenge_is_signed_by_the_payment_key_unless_the_vault_is_asked_for(open_desk: Desk) -> None:
     keys = open_desk.ask("addresses", user=LIST_GRANT.user)
     asked = {"task": TASK, "token": 5, "secret": open_desk.secret, "challenge": "c"}

@@ -92,6 +92,14 @@ def test_after_revoke_place_only_cancels_go_on_and_after_withdraw_nothing(bench:
     assert signed["signature"]
 
 
+def test_a_grant_gives_its_user_keys_and_a_secret_that_nobody_guesses(bench: Bench) -> None:
+    secret = bench.grant(user=OTHER_USER)
+    assert len(bytes.fromhex(secret)) == 32
+    assert secret != bench.grant(user=OTHER_USER, token=6)
+    assert Keystore.open(bench.keystore_path).users == (OTHER_USER,)
+    assert bench.ask("revoke_place", task=17, token=5) == bench.ask("withdraw", task=17, token=5) == {}
+
+
 def test_a_higher_token_replaces_the_grant_for_good(bench: Bench) -> None:
     old = bench.grant(token=5)
     new = bench.grant(token=6)

@@ -9,20 +9,19 @@ import pytest
 from markets.base import NotSupported, Refused, Unavailable
 from models import controls, listings, tasks
 from models.cycles import cycles_of
-from strategy.listing_config import ListingConfig
+from strategy.listing_config import DEFAULT_LOOP_SECONDS, ListingConfig
 from tests.workers_cycle.fakes import KEYS, ask
 from tests.workers_cycle.listing_world import FIRST, ITEM, ListingWorld
 from wallet.client import SignerLocked, SignerRefused
 from workers.context import BadConfig
 from workers.lister import IN_DOUBT_S
-from workers.pace import LISTING_LOOP_S
 
 FIXED = ListingConfig(price_mode="fixed", price_sats=150_000)
 
 
 def test_a_task_lists_its_item_and_says_so(shop: ListingWorld) -> None:
     task = shop.task()
-    assert shop.lister(task).cycle() == LISTING_LOOP_S
+    assert shop.lister(task).cycle() == DEFAULT_LOOP_SECONDS
     assert shop.prices == [105_000]
     row = shop.open_row(task)
     assert (row.state, row.price_sats, row.outpoint, row.wallet) == ("live", 105_000, FIRST, KEYS.vault)
@@ -304,7 +303,7 @@ def test_the_venues_refusal_is_told_and_tried_again_later(shop: ListingWorld) ->
     lister = shop.lister(task)
     shop.market.fail("list", Refused("bad_listing", "no"))
     delay = lister.cycle()
-    assert delay is not None and delay < LISTING_LOOP_S
+    assert delay is not None and delay < DEFAULT_LOOP_SECONDS
     assert shop.rows() == [(105_000, "closed", "refused")]
     lister.cycle()
     assert shop.prices == [105_000]
@@ -316,6 +315,10 @@ def test_books_and_facts_are_read_no_more_than_needed(shop: ListingWorld) -> Non
     lister.cycle()
     shop.market.asked.clear()
     shop.clock.advance(30)
-    assert lister.cycle() == LISTING_LOOP_S
+    assert lister.cycle() == DEFAULT_LOOP_SECONDS
     assert shop.market.asked == [("own_listings", 15.0), ("whereabouts", 600.0)]
-    assert IN_DOUBT_S < LISTING_LOOP_S
+    assert IN_DOUBT_S < DEFAULT_LOOP_SECONDS
+
+
+def test_the_pause_is_the_configs(shop: ListingWorld) -> None:
+    assert shop.lister(shop.task(ListingConfig(loop_seconds=7))).cycle() == 7

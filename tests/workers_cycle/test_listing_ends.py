@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from markets.base import NotSupported, Unavailable
-from models import listings
+from models import controls, listings
 from models.listings import Listing
 from strategy.listing_config import ListingConfig
 from tests.workers_cycle.listing_world import FIRST, ITEM, SECOND, ListingWorld
+from tests.workers_cycle.world import Crash, CrashAt
+from wallet.client import SignerUnavailable
 
 
 def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:
@@ -254,4 +256,36 @@ def test_a_price_is_not_changed_on_an_old_word_of_the_chain(shop: ListingWorld) 
     lister.cycle()
     assert asked.count("outpoint") == 2
     assert shop.market.submitted == [105_000]
-    assert shop.action(task) == "waiting: nothing is signed while the inscription is pending"
+    assert shop.action(task) == "waiting: the inscription is pending, so nothing is signed"
+
+
+def test_what_was_reserved_and_never_signed_is_closed_when_the_item_is_gone(shop: ListingWorld) -> None:
+    task = shop.task()
+    with pytest.raises(Crash):
+        shop.lister(task, CrashAt("listing-reserved")).cycle()
+    shop.signer.away = SignerUnavailable("gone")
+    lister = shop.lister(task)
+    assert lister.cycle() is not None
+    shop.signer.away = None
+    shop.market.move("bc1pelsewhere")
+    assert lister.cycle() is None
+    assert shop.rows() == [(105_000, "closed", "refused")]
+    assert shop.row(task).desired == "stopped"
+
+
+def test_a_sale_after_the_venue_had_dropped_the_listing(shop: ListingWorld) -> None:
+    """Its signature was good as long as the output was there."""
+    task = shop.task()
+    lister = shop.lister(task)
+    lister.cycle()
+    shop.market.listed.clear()
+    controls.put("task", task, "halt", None, shop.clock())
+    for _ in range(3):
+        shop.clock.advance(30)
+        lister.cycle()
+    assert shop.rows() == [(105_000, "closed", "lost")]
+    shop.market.buy(105_000)
+    shop.clock.advance(30)
+    assert lister.cycle() is None
+    assert shop.action(task) == "control halt (task): sold for 105,000"
+    assert shop.row(task).desired == "stopped"

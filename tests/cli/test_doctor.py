@@ -1,0 +1,202 @@
+"""What the doctor finds wrong with an installation that does not run, and what it says is to be done about it."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from cli.doctor_data import file_system, verify_tail
+from cli.main import main
+from models import base, schema
+from tests.cli.conftest import Examine
+from wallet.audit import AuditLog
+
+
+@pytest.fixture
+def migrated(environment: dict[str, str]) -> Path:
+    """The path of a database of this version."""
+    path = Path(environment["BIDKEEPER_DATA_DIR"]) / "bidkeeper.db"
+    base.connect(f"sqlite:///{path}")
+    schema.migrate()
+    base.close()
+    return path
+
+
+def test_an_installation_that_is_down_has_no_fault(examine: Examine, migrated: Path) -> None:
+    found = examine("machine", "settings", "data", "programs", "venues")
+    assert {name for name, check in found.items() if check.status == "FAIL"} == set()
+    assert found["programs"].line() == "warn programs: the service is not running, so none was asked -> bidkeeper up"
+    assert found["database"].status == "ok"
+    assert found["libsecp256k1"].status == found["bip322"].status == found["sqlite"].status == "ok"
+
+
+def test_looking_leaves_nothing_behind(examine: Examine, migrated: Path) -> None:
+    before = sorted(path.name for path in migrated.parent.iterdir())
+    examine("data", "programs", "venues")
+    assert sorted(path.name for path in migrated.parent.iterdir()) == before
+
+
+def test_a_data_directory_that_is_not_there_is_made_by_up(examine: Examine, environment: dict[str, str]) -> None:
+    shutil.rmtree(environment["BIDKEEPER_DATA_DIR"])
+    assert examine("data")["data directory"].remedy == "bidkeeper up makes it"
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "remedy"),
+    [(0o700, "ok", ""), (0o750, "warn", "chmod 700"), (0o755, "FAIL", "chmod o-rwx"), (0o770, "FAIL", "chmod g-w")],
+)
+def test_a_data_directory_that_others_may_enter(
+    examine: Examine, environment: dict[str, str], mode: int, status: str, remedy: str
+) -> None:
+    directory = Path(environment["BIDKEEPER_DATA_DIR"])
+    directory.chmod(mode)
+    check = examine("data")["data directory"]
+    assert check.status == status
+    assert check.remedy == (f"{remedy} {directory}" if remedy else "")
+
+
+def test_a_keystore_that_others_may_read(examine: Examine, environment: dict[str, str]) -> None:
+    signer = Path(environment["BIDKEEPER_DATA_DIR"]) / "signer"
+    signer.mkdir(mode=0o700)
+    (signer / "keystore.json").touch(0o644)
+    check = examine("data")["signer's files"]
+    assert (check.status, check.remedy) == ("FAIL", f"chmod go-rwx {signer}/keystore.json")
+
+
+def test_a_database_that_is_behind_on_migrations(examine: Examine, migrated: Path) -> None:
+    with closing(sqlite3.connect(migrated)) as connection, connection:
+        [last] = connection.execute("SELECT max(name) FROM schema_migration").fetchone()
+        connection.execute("DELETE FROM schema_migration WHERE name = ?", (last,))
+    assert examine("data")["database"].line() == f"FAIL database: behind by {last} -> bidkeeper migrate"
+
+
+def test_a_database_of_a_newer_version(examine: Examine, migrated: Path) -> None:
+    with closing(sqlite3.connect(migrated)) as connection, connection:
+        connection.execute("INSERT INTO schema_migration (name, applied) VALUES ('9999_more', '2026-01-01')")
+    check = examine("data")["database"]
+    assert (check.status, check.text) == ("FAIL", "made by a newer version: 9999_more")
+
+
+def test_a_damaged_database(examine: Examine, migrated: Path) -> None:
+    whole = migrated.read_bytes()
+    migrated.write_bytes(whole[:8192] + b"\xff" * 8192 + whole[16384:])
+    check = examine("data")["database"]
+    assert check.status == "FAIL"
+    assert "restore a backup" in check.remedy
+
+
+def test_a_database_that_is_not_in_wal_mode(examine: Examine, migrated: Path) -> None:
+    with closing(sqlite3.connect(migrated)) as connection:
+        connection.execute("PRAGMA journal_mode=delete")
+    check = examine("data")["database"]
+    assert (check.status, check.text) == ("FAIL", "not in WAL mode")
+
+
+def test_a_file_system_over_the_network(tmp_path: Path) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "22 1 254:0 / / rw shared:1 - ext4 /dev/vda rw\n"
+        "40 22 0:45 / /srv/my\\040data rw - nfs4 host:/x rw\n"
+        "41 22 0:46 / /srv/my rw - tmpfs tmpfs rw\n"
+    )
+    assert file_system(Path("/srv/my data/bidkeeper"), mounts) == "nfs4"
+    assert file_system(Path("/srv/other"), mounts) == "ext4"
+
+
+def test_the_tail_of_the_audit_log(examine: Examine, environment: dict[str, str]) -> None:
+    path = Path(environment["BIDKEEPER_DATA_DIR"]) / "signer" / "audit.jsonl"
+    path.parent.mkdir(mode=0o700)
+    with closing(AuditLog(path)) as audit:
+        for number in range(5):
+            audit.append(number, {"op": "bid", "sats": number})
+    assert examine("data")["audit log"].line() == "ok   audit log: the last 5 lines follow one another"
+    with path.open("ab") as file:
+        file.write(b'{"number": 6, "to')  # being written
+    assert verify_tail(path) == 5
+    path.write_bytes(path.read_bytes().replace(b'"sats":2', b'"sats":9'))
+    check = examine("data")["audit log"]
+    assert (check.status, check.text) == ("FAIL", "broken: line 4 does not follow the one before it")
+
+
+def test_a_port_that_another_program_has(examine: Examine, environment: dict[str, str]) -> None:
+    port = int(environment["BIDKEEPER_PORT"])
+    with socket.create_server(("127.0.0.1", port)):
+        check = examine("programs")[f"port {port}"]
+    assert check.status == "FAIL"
+    assert check.remedy == "end that one, or set BIDKEEPER_PORT"
+
+
+def test_settings_that_have_no_effect_or_should_not_be_there(examine: Examine, environment: dict[str, str]) -> None:
+    environment["BIDKEEPER_WHITELISTS"] = "*"
+    assert "BIDKEEPER_WHITELISTS is not a setting" in examine("settings")["settings"].text
+    del environment["BIDKEEPER_WHITELISTS"]
+    environment["BIDKEEPER_CRASHPOINT"] = "after_submit"
+    assert "BIDKEEPER_CRASHPOINT" in examine("settings")["settings"].text
+
+
+def test_a_key_file_that_others_may_read(examine: Examine, environment: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "satflow.key"
+    file.write_text("secret")
+    environment["BIDKEEPER_SATFLOW_API_KEY_FILE"] = str(file)
+    file.chmod(0o644)
+    assert examine("settings")["settings"].remedy == f"chmod 600 {file}"
+    file.chmod(0o600)
+    assert examine("settings")["settings"].status == "ok"
+
+
+def test_a_file_of_settings_with_a_key_that_others_may_read(
+    examine: Examine, environment: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "bidkeeper.toml"
+    environment["BIDKEEPER_CONFIG"] = str(file)
+    file.write_text('unisat_api_key_file = "/dev/null"\n')
+    file.chmod(0o644)
+    assert examine("settings")["settings"].status == "ok"
+    file.write_text('unisat_api_key = "secret"\n')
+    assert examine("settings")["settings"].remedy == f"chmod 600 {file}"
+
+
+def test_a_key_file_that_is_not_there(examine: Examine, environment: dict[str, str], tmp_path: Path) -> None:
+    environment["BIDKEEPER_SATFLOW_API_KEY_FILE"] = str(tmp_path / "none")
+    check = examine("settings")["settings"]
+    assert check.status == "FAIL"
+    assert check.remedy == "put the key into the file that it names"
+
+
+def test_a_socket_path_that_only_supervisord_finds_too_long(examine: Examine, environment: dict[str, str]) -> None:
+    room = 107 - len("/run/manager.sock")
+    environment["BIDKEEPER_DATA_DIR"] = "/tmp/" + "x" * (room - len("/tmp/"))
+    check = examine("settings")["sockets"]
+    assert check.status == "FAIL"
+    assert "supervisor.sock" in check.text
+
+
+def test_all_faults_of_the_settings_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BIDKEEPER_PORT", "none")
+    monkeypatch.setenv("BIDKEEPER_MARKET", "bazaar")
+    assert main(["doctor", "--only", "settings"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        ["FAIL", "settings:", "BIDKEEPER_PORT"],
+        ["FAIL", "settings:", "BIDKEEPER_MARKET"],
+    ]
+    assert all(line.endswith("-> see docs/settings.md") for line in lines)
+
+
+@pytest.mark.slow
+def test_the_command_as_an_operator_calls_it(environment: dict[str, str], migrated: Path) -> None:
+    command = [sys.executable, "-m", "cli.main", "doctor", "--only", "data"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert all(line.startswith(("ok ", "warn")) for line in done.stdout.splitlines())
+    assert done.stderr == ""
+    migrated.parent.chmod(0o777)
+    assert subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 1

@@ -1,0 +1,173 @@
+"""The doctor beside a service that runs: real programs, the practice market, and what can be wrong with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.doctor_venues import Venues
+from cli.venue_questions import About
+from core.settings import HELD, load
+from tests.cli.venue import venue
+from tests.e2e.installation import PATIENCE, Installation, in_path, installation, until
+from wallet import keys_import, keystore
+from wallet.keystore_file import Contents
+
+pytestmark = pytest.mark.slow
+
+SLUG, RUNE = "nodemonkes-demo", "PRACTICE•RUNE•TOKEN"
+# What these find is the machine's own affair.
+OF_THE_MACHINE = {"time sync", "disk space", "swap", "open files"}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Installation]:
+    with installation() as made:
+        ask = {"price": 5_200_000}
+        made.sim("PUT", f"/sim/collections/{SLUG}", {"asks": [ask], "bids": [{"price": 4_000_000}]})
+        rune = {"asks": [{"tokens": 10_000, "unitPrice": 2.75}], "bids": [{"tokens": 10_000, "unitPrice": 2.25}]}
+        made.sim("PUT", f"/sim/runes/{in_path(RUNE)}", {"divisibility": 2, **rune})
+        yield made
+
+
+@pytest.fixture
+def healthy(running: Installation) -> Iterator[Installation]:
+    """The same, and again without faults afterwards."""
+    yield running
+    running.sim("PUT", "/sim/faults", [])
+    until(running.ready_again, "ready again")
+
+
+def doctor(environment: dict[str, str], *options: str) -> tuple[int, list[str]]:
+    """The exit code and the lines."""
+    command = [sys.executable, "-m", "cli.main", "doctor", *options]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.stderr == ""
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_a_healthy_service(healthy: Installation) -> None:
+    code, lines = doctor(healthy.environment, "--json")
+    answer = json.loads("\n".join(lines))
+    checks = {check["name"]: check for check in answer["checks"] if check["name"] not in OF_THE_MACHINE}
+    assert [check for check in answer["checks"] if check["status"] != "ok" and check["name"] in checks] == []
+    assert code == (0 if answer["ok"] else 1)
+    programs = {"signer", "gateway", "facts", "manager", "simulator", "server", f"port {healthy.port}"}
+    venues = {"satflow floors", "satflow listings", "satflow bids", "unisat rune listings", "mempool fees", "ord index"}
+    assert programs | venues | {"database", "audit log", "quota", "rune unit"} <= set(checks)
+    assert checks[f"port {healthy.port}"]["text"] == "ours"
+
+
+def test_it_reads_and_writes_nothing_at_the_venue(healthy: Installation) -> None:
+    before = healthy.history()
+    code, lines = doctor(healthy.environment, "--only", "venues")
+    assert code == 0
+    assert "ok   calls: the doctor asked 6 of satflow, 2 of unisat, 3 of mempool, 1 of ord" in lines[-1]
+    assert healthy.history() == before
+
+
+def test_a_gateway_that_hangs(healthy: Installation) -> None:
+    [gateway] = healthy.processes("cli.main gateway")
+    os.kill(gateway, signal.SIGSTOP)
+    try:
+        code, lines = doctor(healthy.environment, "--only", "programs")
+    finally:
+        os.kill(gateway, signal.SIGCONT)
+    assert code == 1
+    failed = [line for line in lines if line.startswith("FAIL")]
+    assert failed[0].startswith("FAIL gateway: does not answer:")
+    assert "gateway" in failed[1]
+    assert failed[1].startswith("FAIL server:")
+    assert len(failed) == 2
+
+
+def test_a_key_that_is_not_accepted(healthy: Installation) -> None:
+    healthy.sim("PUT", "/sim/faults", [{"operation": "floors", "mode": "auth_401"}])
+    code, lines = doctor(healthy.environment, "--only", "venues")
+    assert code == 1
+    [failed] = [line for line in lines if line.startswith("FAIL")]
+    assert failed.startswith("FAIL satflow floors: status 401, the key is not accepted: invalid API key -> put a key")
+    assert "BIDKEEPER_SATFLOW_API_KEY" in failed
+    assert "asked 1 of satflow" in lines[-1], "a key that is refused once is not shown again and again"
+
+
+def test_an_answer_that_is_no_json(healthy: Installation) -> None:
+    healthy.sim("PUT", "/sim/faults", [{"operation": "book", "mode": "bad_json", "count": 1}])
+    code, lines = doctor(healthy.environment, "--only", "venues")
+    assert code == 1
+    [failed] = [line for line in lines if line.startswith("FAIL")]
+    assert failed.startswith("FAIL satflow listings: its answer is not understood: failed to read /activity/listings")
+    assert "not JSON" in failed
+    assert failed.endswith("-> bidkeeper venue probe satflow --save DIR, and report what it saves")
+
+
+def test_a_venue_that_asks_for_a_pause(healthy: Installation) -> None:
+    healthy.sim("PUT", "/sim/faults", [{"operation": "floors", "mode": "rate_429"}])
+    code, lines = doctor(healthy.environment, "--only", "venues")
+    assert code == 0
+    assert any(line.startswith("warn satflow floors: too many calls") for line in lines)
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Installation]:
+    """A signer alone, for real money, whose keystore nobody has opened."""
+    with venue({}) as made:
+        url = f"{made.url}/v1"
+        real = {"BIDKEEPER_MARKET": "satflow", "BIDKEEPER_SATFLOW_API_KEY": "key", "BIDKEEPER_SATFLOW_URL": url}
+        alone = Installation(**real)
+        keys = alone.data_dir / "signer"
+        keys.mkdir(mode=0o700)
+        seed = keys_import.seed_of(keys_import.words_of(os.urandom(32)))
+        keystore.create(keys / "keystore.json", "a passphrase", Contents(seed, ()))
+        command = [sys.executable, "-m", "cli.main", "signer"]
+        with (tmp_path / "out").open("w") as out:
+            signer = subprocess.Popen(command, env=alone.environment, stdout=out, stderr=out)
+        try:
+            until(lambda: "answering at" in (tmp_path / "out").read_text(), "the signer's socket")
+            yield alone
+        finally:
+            signer.kill()
+            signer.wait()
+            alone.destroy()
+
+
+def test_a_signer_that_is_locked(locked: Installation) -> None:
+    code, lines = doctor(locked.environment, "--only", "programs")
+    assert code == 1
+    [line] = [line for line in lines if " signer: " in line]
+    assert line.startswith("FAIL signer: locked: ")
+    assert line.endswith("-> run bidkeeper keys unlock")
+    gone = {line.split(":")[0] for line in lines if "does not answer" in line}
+    assert gone == {"FAIL gateway", "FAIL facts", "FAIL manager", "FAIL server"}
+
+
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_a_key_that_only_the_gateway_may_read(tmp_path: Path, is_accepted: bool) -> None:
+    floors = {"success": True, "data": [{"slug": SLUG, "floor": 500_000}]} if is_accepted else 401
+    with venue({"/v1/collection-stats/floors": floors}) as made:
+        real = {"BIDKEEPER_MARKET": "satflow", "BIDKEEPER_SATFLOW_URL": f"{made.url}/v1"}
+        alone = Installation(**real, BIDKEEPER_SATFLOW_API_KEY="key")
+        command = [sys.executable, "-m", "cli.main", "gateway"]
+        with (tmp_path / "out").open("w") as out:
+            gateway = subprocess.Popen(command, env=alone.environment, stdout=out, stderr=out)
+        try:
+            until(lambda: "listening at" in (tmp_path / "out").read_text(), "the gateway's socket")
+            settings = load({**alone.environment, "BIDKEEPER_SATFLOW_API_KEY": HELD})
+            found = list(Venues(settings, About(SLUG, RUNE), lambda: 0).examine())
+        finally:
+            gateway.terminate()
+            gateway.wait()
+            alone.destroy()
+    [check] = [check for check in found if check.name == "satflow"]
+    assert len(made.asked) == 1
+    if is_accepted:
+        assert check.text == "one question was asked by the gateway, whose key is accepted"
+    else:
+        assert check.line().startswith("FAIL satflow: the gateway's key is not accepted: no such thing -> put a key")

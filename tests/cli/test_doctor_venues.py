@@ -1,0 +1,204 @@
+"""What the doctor says of venues that answer otherwise than they should."""
+
+from __future__ import annotations
+
+import copy
+import time
+from decimal import Decimal
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from cli import doctor_programs, venue_units
+from cli.venue_exchanges import Exchange
+from cli.venue_questions import ADDRESS
+from markets.base import Floor
+from markets.replies import Reply
+from markets.satflow_books import Offer
+from strategy.book import Ask, Bid
+from tests.cli.conftest import Examine
+from tests.cli.venue import Venue, venue
+
+KEY = "a-key-that-nobody-may-see"
+LISTING = {
+    "_id": "65a000000000000000000001",
+    "price": 500_000,
+    "collectionSlug": "nodemonkes",
+    "sellerAddress": "bc1qa",
+}
+BID = {"_id": "65a000000000000000000002", "price": 400_000, "collectionSlug": "nodemonkes", "bidderAddress": "bc1qb"}
+SATFLOW: dict[str, Any] = {
+    "/v1/collection-stats/floors": {"success": True, "data": [{"slug": "nodemonkes", "floor": 500_000}]},
+    "/v1/activity/listings": {"success": True, "data": {"items": [LISTING]}},
+    "/v1/activity/bids": {"success": True, "data": {"items": [BID]}},
+}
+
+
+@pytest.fixture
+def real(environment: dict[str, str]) -> dict[str, str]:
+    """The settings of an installation that trades for real money, at a venue of a test's own."""
+    environment |= {"BIDKEEPER_MARKET": "satflow", "BIDKEEPER_SATFLOW_API_KEY": KEY}
+    return environment
+
+
+def asked(examine: Examine, real: dict[str, str], made: Venue, ahead_s: float = 0) -> dict[str, Any]:
+    real["BIDKEEPER_SATFLOW_URL"] = f"{made.url}/v1"
+    return examine("venues", ahead_s=ahead_s, collection="nodemonkes")
+
+
+def test_what_is_not_set_and_what_will_not_work_without_it(examine: Examine, real: dict[str, str]) -> None:
+    with venue(SATFLOW) as made:
+        found = asked(examine, real, made)
+    for source, missing in {"unisat": "no rune can be bid on", "mempool": "fee rates", "ord": "no listing"}.items():
+        assert found[source].status == "warn"
+        assert missing in found[source].text
+    assert [found[f"satflow {what}"].status for what in ("floors", "listings", "bids", "own bids")] == ["ok"] * 4
+
+
+def test_what_it_spent(examine: Examine, real: dict[str, str]) -> None:
+    with venue(SATFLOW) as made:
+        found = asked(examine, real, made)
+    assert len(made.asked) == 6
+    assert found["calls"].text.startswith("the doctor asked 6 of satflow;")
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "value", "said"),
+    [
+        ("/v1/activity/listings", "price", "5e5", "listing price: '5e5' is not a whole number"),
+        ("/v1/activity/bids", "price", None, "bid price"),
+        ("/v1/activity/bids", "collectionSlug", "puppets", "another collection"),
+    ],
+)
+def test_a_drifted_field_is_named(
+    examine: Examine, real: dict[str, str], path: str, name: str, value: Any, said: str
+) -> None:
+    answers = copy.deepcopy(SATFLOW)
+    answers[path]["data"]["items"][0][name] = value
+    with venue(answers) as made:
+        check = asked(examine, real, made)[f"satflow {path.rsplit('/', 1)[1]}"]
+    assert check.status == "FAIL"
+    assert said in check.text
+    assert check.remedy == "bidkeeper venue probe satflow --save DIR, and report what it saves"
+
+
+def test_bids_that_do_not_say_whose_they_are(examine: Examine, real: dict[str, str]) -> None:
+    answers = copy.deepcopy(SATFLOW)
+    del answers["/v1/activity/bids"]["data"]["items"][0]["bidderAddress"]
+    with venue(answers) as made:
+        check = asked(examine, real, made)["satflow bids"]
+    assert check.status == "warn"
+    assert "none says who bids" in check.text
+
+
+def test_a_shape_that_could_not_be_seen_is_not_said_to_be_right(examine: Examine, real: dict[str, str]) -> None:
+    answers = copy.deepcopy(SATFLOW)
+    answers["/v1/activity/listings"]["data"]["items"] = []
+    with venue(answers) as made:
+        check = asked(examine, real, made)["satflow listings"]
+    assert (check.status, check.text) == ("warn", "none were told, so their shape could not be seen")
+
+
+def test_a_venue_that_is_not_there(examine: Examine, real: dict[str, str]) -> None:
+    with venue({}) as made:
+        pass
+    found = asked(examine, real, made)
+    assert found["satflow floors"].status == "FAIL"
+    assert "does not answer" in found["satflow floors"].text
+    assert "satflow listings" not in found, "what comes after it would fare no better"
+
+
+def test_limits_that_the_venue_tells(examine: Examine, real: dict[str, str]) -> None:
+    with venue(SATFLOW, {"X-RateLimit-Remaining": "41"}) as made:
+        assert asked(examine, real, made)["satflow limits"].text == "X-RateLimit-Remaining: 41"
+
+
+@pytest.mark.parametrize(("ahead_s", "status"), [(0, "ok"), (6, "warn"), (-6, "warn"), (60, "FAIL"), (-60, "FAIL")])
+def test_a_skewed_clock(examine: Examine, real: dict[str, str], ahead_s: float, status: str) -> None:
+    with venue(SATFLOW) as made:
+        check = asked(examine, real, made, ahead_s)["clock against satflow"]
+    assert check.status == status
+    assert ("set the clock by NTP" in check.remedy) == (status != "ok")
+
+
+@pytest.mark.parametrize(
+    ("date_s", "sent_ms", "received_ms", "skew_s"),
+    [
+        (1000, 1_000_000, 1_000_100, 0),
+        (1000, 1_000_900, 1_003_000, 0),  # slow, and nothing is proven
+        (1000, 1_004_000, 1_004_100, 3),
+        (1000, 995_000, 995_500, -4.5),
+    ],
+)
+def test_the_least_skew_that_is_proven(date_s: int, sent_ms: int, received_ms: int, skew_s: float) -> None:
+    reply = Reply(200, {"Date": formatdate(date_s, usegmt=True)}, b"")
+    assert Exchange("GET", "/", None, sent_ms, received_ms, reply).skew_s() == skew_s
+
+
+@pytest.mark.parametrize("headers", [{}, {"Date": "soon"}, {"Date": formatdate(1000, usegmt=True), "Age": "600"}])
+def test_a_date_that_proves_nothing(headers: dict[str, str]) -> None:
+    now_ms = int(time.time() * 1000)
+    assert Exchange("GET", "/", None, now_ms, now_ms, Reply(200, headers, b"")).skew_s() is None
+
+
+@pytest.mark.parametrize(
+    ("floor", "bid", "statuses"),
+    [
+        ("2.5", "2.1", ["ok", "ok", "ok"]),
+        ("250", "2.1", ["ok", "FAIL", "ok"]),  # a floor per hundred tokens
+        ("2.5", "210000", ["ok", "ok", "FAIL"]),
+        ("2.5", "0.0001", ["ok", "ok", "warn"]),
+    ],
+)
+def test_the_unit_of_rune_prices(floor: str, bid: str, statuses: list[str]) -> None:
+    ask = Ask("1", 2500, Decimal(1000), Decimal("2.5"), "bc1qa")
+    offer = Offer(Bid("2", 2100, Decimal(1000), Decimal(bid), "bc1qb", None), frozenset())
+    answers = {
+        ("unisat", "rune listings"): (ask,),
+        ("satflow", "rune floors"): {"DOG": Floor("DOG", Decimal(floor), 1)},
+        ("satflow", "rune bids"): (offer,),
+    }
+    assert [check.status for check in venue_units.examine(answers)] == statuses
+
+
+FEES = {"fastestFee": 12, "halfHourFee": 8, "hourFee": 5, "economyFee": 3, "minimumFee": 1}
+STATS = {"funded_txo_sum": 0, "spent_txo_sum": 0}
+STATUS = {"chain": "mainnet", "height": 900_000, "inscription_index": True, "rune_index": True}
+CHAIN: dict[str, Any] = {
+    "/mempool/api/v1/fees/recommended": FEES,
+    "/mempool/api/blocks/tip/height": b"900003",
+    f"/mempool/api/address/{ADDRESS}": {"address": ADDRESS, "chain_stats": STATS, "mempool_stats": STATS},
+    "/ord/status": STATUS,
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "line"),
+    [
+        ({}, "ord index", "ok   ord index: understood"),
+        (
+            {"height": 899_999},
+            "ord index",
+            "warn ord index: ord is at block 899999, the chain at 900003",
+        ),
+        ({"rune_index": False}, "ord index", "FAIL ord index: it has no index of runes: no listing is signed"),
+        ({"chain": "signet"}, "ord index", "FAIL ord index: its answer is not understood"),
+    ],
+)
+def test_an_index_that_does_not_serve(
+    examine: Examine, real: dict[str, str], status: dict[str, Any], name: str, line: str
+) -> None:
+    with venue(SATFLOW | CHAIN | {"/ord/status": STATUS | status}) as made:
+        real |= {f"BIDKEEPER_{source.upper()}_URL": f"{made.url}/{source}" for source in ("mempool", "ord")}
+        found = asked(examine, real, made)
+    assert found[name].line().startswith(line)
+    assert {found[f"mempool {what}"].status for what in ("fees", "height", "balance")} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("left", "rungs", "status"), [(90_000, None, "ok"), (9_000, None, "warn"), (50_000, 4, "warn"), (0, 0, "FAIL")]
+)
+def test_what_is_left_of_the_month(left: int, rungs: int | None, status: str) -> None:
+    told = {"limit": 100_000, "left": left, "projected": 120_000, "rungs": rungs}
+    assert doctor_programs.quota(told).status == status

@@ -1,0 +1,145 @@
+"""What a run leaves behind of listings: the venue's history, both ledgers, audit log, cycles; and what was asked for.
+
+Each inscription is alone in its collection, so that the slug of an event says which one it is about.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from models.task_numbers import AUTOLIST_BASE
+from strategy.listing_config import ListingConfig
+from tests.faults.evidence import Quiet, Row, audit_lines
+from wallet import address
+from wallet.psbt import decode, from_base64
+from wallet.psbt_script import script_of
+
+SETTLED_MS = 60_000  # after something happened at the venue, until the ledger must know of it
+_TAP_KEY_SIG = bytes([0x13])
+
+
+@dataclass(frozen=True)
+class Pledge:
+    """What one signed PSBT says: who may have the input for what. `signature` and `script` are hex."""
+
+    signature: str
+    script: str
+    value: int
+
+
+@dataclass(frozen=True)
+class Signed:
+    """One listing that the signer signed, by its own ledger."""
+
+    intent: str
+    task: int
+    outpoint: str
+    price: int
+    created_ms: int
+    pledges: tuple[Pledge, ...]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A listing that the venue took; `end_ms` None while it is there. `why` is the venue's reason for a cancel."""
+
+    order_id: str
+    slug: str
+    price: int
+    signature: str
+    accepted_ms: int
+    end_ms: int | None
+    end: str | None
+    why: str | None
+
+
+@dataclass
+class ListingEvidence:
+    """One run. `history` is the venue's, in its order; `rows` are the ledger's.
+
+    `configs` holds the config of each task's number and revision, as far as it was seen; `quiet` and `deleted` (moment
+    of the answer) go by number, too. `payout` is the script (hex) that every listing is to pay. `as_of_ms`: when the
+    history was read, in a run that goes on; the rest was read after it.
+    """
+
+    history: list[Row]
+    rows: list[Row]
+    signed: list[Signed]
+    audit: list[Row]
+    payout: str
+    cycles: list[Row] = field(default_factory=list)
+    configs: dict[tuple[int, int], ListingConfig] = field(default_factory=dict)
+    quiet: list[Quiet] = field(default_factory=list)
+    deleted: dict[int, int] = field(default_factory=dict)
+    as_of_ms: int = 1 << 62
+
+
+def taken(history: Iterable[Row]) -> list[Taken]:
+    """The signed listings that the venue took, in its order, each with its end."""
+    rows = [row for row in history if row["kind"] == "ask" and row["signature"]]
+    ends: dict[str, Row] = {}
+    for row in rows:
+        if row["event"] in ("cancelled", "expired", "filled"):
+            ends.setdefault(row["orderId"], row)
+    found = []
+    for row in rows:
+        if row["event"] == "accepted":
+            end = ends.get(row["orderId"], {})
+            found.append(
+                Taken(
+                    row["orderId"],
+                    row["slug"],
+                    row["price"],
+                    row["signature"],
+                    row["time"],
+                    end.get("time"),
+                    end.get("event"),
+                    end.get("reason"),
+                )
+            )
+    return found
+
+
+def script_hex(text: str) -> str:
+    """What pays this address."""
+    script = script_of(address.parse(text))
+    assert script is not None
+    return script.hex()
+
+
+def read(data_dir: Path, read_history: Callable[[], list[Row]], payment: str) -> ListingEvidence:
+    """What lies in a data directory, read without disturbing its writers; `payment` is the seller's address."""
+    as_of_ms = time.time_ns() // 1_000_000
+    history = read_history()
+    tables = _tables(data_dir / "bidkeeper.db", "listings", "cycles")
+    signed = [_signed(row) for row in _tables(data_dir / "signer" / "signer.db", "listings")["listings"]]
+    cycles = [row for row in tables["cycles"] if row["task_id"] >= AUTOLIST_BASE]
+    return ListingEvidence(
+        history, tables["listings"], signed, audit_lines(data_dir), script_hex(payment), cycles, as_of_ms=as_of_ms
+    )
+
+
+def _signed(row: Row) -> Signed:
+    pledges = tuple(map(_pledge, json.loads(row["answer"])))
+    return Signed(row["intent"], row["task"], row["outpoint"], row["price"], row["created_ms"], pledges)
+
+
+def _pledge(text: str) -> Pledge:
+    psbt = decode(from_base64(text))
+    (output,) = psbt.transaction.outputs
+    return Pledge(psbt.inputs[0][_TAP_KEY_SIG].hex(), output.script.hex(), output.value)
+
+
+def _tables(database: Path, *names: str) -> Mapping[str, list[Row]]:
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)
+    connection.row_factory = sqlite3.Row
+    try:
+        connection.execute("BEGIN")  # all tables as of one moment
+        return {name: [dict(row) for row in connection.execute(f"SELECT * FROM {name}")] for name in names}
+    finally:
+        connection.close()

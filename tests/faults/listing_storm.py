@@ -1,0 +1,260 @@
+"""A storm over auto-list tasks: killed workers and programs, moving floors, a venue that fails, drops and sells."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from tests.e2e.installation import until
+from tests.faults.evidence import Row
+from tests.faults.fleet import Fleet
+from tests.faults.listing_fleet import Item, Shop
+from tests.faults.storm import Storm
+from workers.crashpoints import LISTING_NAMES
+
+PROGRAMS = ("manager", "zygote", "gateway", "facts", "signer", "server")
+# What the venue may do to writes and reads without making a listing that is not ours.
+FAULTS = (
+    *(("list", mode) for mode in ("timeout", "cut", "error_500", "rate_429", "refuse_400", "late", "bad_json")),
+    *(("list", mode) for mode in ("accept_then_timeout", "accept_then_500") * 3),
+    *(("cancel", mode) for mode in ("timeout", "cut", "error_500", "cancel_lie", "late")),
+    *(("cancel", mode) for mode in ("accept_then_timeout", "accept_then_500")),
+    ("draft", "error_500"),
+    ("wallet", "error_500"),
+    ("wallet", "bad_json"),
+    ("wallet", "stale"),
+    ("book", "error_500"),
+    ("challenge", "error_500"),
+    ("sales", "error_500"),
+    ("output", "error_500"),
+    ("inscription", "error_500"),
+    ("outspend", "error_500"),
+)
+_BEGINS = re.compile(r"(lister|drain) worker begins, token \d+, pid (\d+)")
+_POINT = re.compile(r"pid (\d+) dies at crash point (\S+)")
+
+
+@dataclass
+class ListingKills:
+    """Listers and drains by what killed them, programs by name."""
+
+    workers: int = 0
+    drains: int = 0
+    points: Counter[str] = field(default_factory=Counter)
+    programs: Counter[str] = field(default_factory=Counter)
+    bidders: int = 0
+
+    @property
+    def total(self) -> int:
+        """Without those of bidders."""
+        return self.workers + self.drains + self.programs.total()
+
+    @property
+    def missed(self) -> list[str]:
+        """Crash points of listings at which nobody died."""
+        return [name for name in LISTING_NAMES if not self.points[name]]
+
+    def __str__(self) -> str:
+        programs = ", ".join(f"{count} x {name}" for name, count in sorted(self.programs.items()))
+        points = ", ".join(f"{self.points[name]} {name.removeprefix('listing-')}" for name in LISTING_NAMES)
+        return (
+            f"{self.total} kills: {self.workers} listers, {self.drains} drains ({self.points.total()} at crash points: "
+            f"{points}), {programs or 'no programs'}; beside {self.bidders} bidders"
+        )
+
+
+class ListingStorm:
+    """What happens is chosen by `rng`; when it happens is up to the machine. `tally` counts what the storm did."""
+
+    def __init__(self, shop: Shop, fleet: Fleet, rng: random.Random) -> None:
+        self.shop, self.fleet, self.rng = shop, fleet, rng
+        self.service = shop.service
+        self.bids = Storm(fleet, rng)
+        self.killed: set[int] = set()
+        self.programs: Counter[str] = Counter()
+        self.tally: Counter[str] = Counter()
+        for task in fleet.tasks:
+            self.bids._note_config(task)
+
+    def rage(self, enough: Callable[[], bool], seconds: float) -> None:
+        """One thing after the other until it is `enough`; fails after `seconds`."""
+        deadline = time.monotonic() + seconds
+        deeds: list[tuple[Callable[[], None], int]] = [
+            (self.kill_lister, 24),
+            (self.kill_program, 6),
+            (self.bids.kill_worker, 4),
+            (self.move_floor, 20),
+            (self.bids.move_floor, 3),
+            (self.fault, 16),
+            (self.change, 10),
+            (self.sell, 5),
+            (self.delist, 5),
+            (self.move, 4),
+            (self.stop, 5),
+            (self.start, 12),
+            (self.delete, 4),
+            (self.restock, 10),
+        ]
+        while not enough():
+            assert time.monotonic() < deadline, f"not enough within {seconds:.0f} s: {self.kills()}"
+            (deed,) = self.rng.choices([deed for deed, _ in deeds], [weight for _, weight in deeds])
+            # What the storm itself took away may be what it asks for next.
+            with contextlib.suppress(requests.RequestException):
+                deed()
+                self.tally[deed.__name__] += 1
+            time.sleep(self.rng.uniform(0.0, 0.3))
+
+    def calm(self) -> None:
+        """The venue is well again; whatever has a task runs, and whatever is in the vault has one."""
+        self.service.sim("PUT", "/sim/faults", [])
+        until(self.service.ready_again, "readiness after the storm", 60)
+        for item in self.shop.items:
+            if item.task is None:
+                self.shop.make_task(item)
+        self.shop.start_all()
+        for task in self.fleet.tasks:
+            self.bids._start(task)
+
+    # Blows
+
+    def kill_lister(self) -> None:
+        """Also those that drain."""
+        pids = [pid for pids in self.shop.workers().values() for pid in pids]
+        if pids:
+            pid = self.rng.choice(pids)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                self.killed.add(pid)
+
+    def kill_program(self) -> None:
+        victim = self.rng.choice(PROGRAMS)
+        for pid in self.fleet.pids(victim):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                self.programs[victim] += 1
+
+    # The market
+
+    def move_floor(self) -> None:
+        """More often up than down: prices may rise at once and fall slowly only."""
+        if item := self._any():
+            item.floor = self.rng.choice([7, 9, 10, 11, 11, 11, 12, 12, 13]) * item.floor // 10_000 * 1_000
+            self.service.put_collection(item.slug, [max(item.floor, 20_000)])
+
+    def fault(self) -> None:
+        operation, mode = self.rng.choice(FAULTS)
+        row: dict[str, Any] = {"operation": operation, "mode": mode, "count": self.rng.randrange(1, 4)}
+        if mode in ("timeout", "late", "accept_then_timeout"):
+            row["delaySeconds"] = self.rng.choice([1, 3])
+        self.service.sim("PUT", "/sim/faults", [row])
+
+    def sell(self) -> None:
+        item = self._any()
+        if item and self._control("POST", "/sim/sell", {"inscriptionId": item.inscription}):
+            self.tally["sold"] += 1
+            self._gone(item)
+
+    def delist(self) -> None:
+        if item := self._any():
+            self._control("POST", "/sim/delist", {"inscriptionId": item.inscription})
+
+    def move(self) -> None:
+        """Mostly within the vault: the listing is worthless, and another may be made."""
+        if item := self._any():
+            away = self.rng.random() < 0.25
+            address = self.shop.trader.address if away else self.shop.vault
+            if self._control("POST", "/sim/move", {"inscriptionId": item.inscription, "address": address}) and away:
+                self._gone(item)
+
+    def _gone(self, item: Item) -> None:
+        """Out of the vault: its task is left to find out."""
+        self.shop.items.remove(item)
+
+    def _control(self, method: str, path: str, body: Row) -> bool:
+        """Whether the venue could do it: there may be no listing."""
+        url = f"http://127.0.0.1:{self.service.simulator_port}{path}"
+        return requests.request(method, url, json=body, timeout=30).status_code == 200
+
+    # Their owner
+
+    def change(self) -> None:
+        item = self._any()
+        if item is None or item.task is None:
+            return
+        if item.is_fixed:
+            newest = max((key for key in self.shop.configs if key[0] % (1 << 40) == item.task), default=None)
+            price = self.shop.configs[newest].price_sats if newest else 100_000
+            self.shop.change(item.task, priceSats=price * self.rng.choice([10, 11, 12]) // 10_000 * 1_000)
+        else:
+            body: list[Row] = [{"pricePercent": self.rng.choice([1.02, 1.05, 1.1, 1.2, 1.3])}]
+            body += [{"minPriceSats": self.rng.choice([70_000, 80_000, 110_000, 130_000])}]
+            self.shop.change(item.task, **self.rng.choice(body))
+
+    def stop(self) -> None:
+        item = self._any()
+        if item and item.task is not None:
+            self.shop.stop(item.task)
+
+    def start(self) -> None:
+        stopped = [each.task for each in self.shop.items if each.task is not None and each.task in self.shop.stopped]
+        others = [each.task for each in self.shop.items if each.task is not None]
+        if stopped or others:
+            self.shop.start(self.rng.choice(stopped or others))
+
+    def delete(self) -> None:
+        item = self._any()
+        if item and item.task is not None:
+            self.shop.delete(item)
+
+    def restock(self) -> None:
+        """A task for what has none, or another inscription for one that is gone."""
+        bare = [item for item in self.shop.items if item.task is None]
+        if bare:
+            self.shop.make_task(bare[0])
+        elif len(self.shop.items) < self.wanted:
+            self.shop.sell_another()
+        else:
+            return
+        found = self.shop.items[-1] if not bare else bare[0]
+        if found.task is not None:
+            self.shop.start(found.task)
+
+    @property
+    def wanted(self) -> int:
+        return 6
+
+    def _any(self) -> Item | None:
+        return self.rng.choice(self.shop.items) if self.shop.items else None
+
+    # Afterwards
+
+    def kills(self) -> ListingKills:
+        """By the logs: a killed worker cannot say that it was."""
+        found = ListingKills(programs=self.programs, bidders=self.bids.kills().workers)
+        for path in (self.service.data_dir / "logs").glob("listing-*.log*"):
+            for kind, pid, point in lives(path):
+                if point is None and pid not in self.killed:
+                    continue
+                found.workers += kind == "lister"
+                found.drains += kind == "drain"
+                if point:
+                    found.points[point] += 1
+        return found
+
+
+def lives(path: Path) -> list[tuple[str, int, str | None]]:
+    """Of each worker in this log: what it was, its pid, and the crash point at which it died."""
+    text = path.read_text(errors="replace")
+    points = {int(pid): point for pid, point in _POINT.findall(text)}
+    return [(kind, int(pid), points.get(int(pid))) for kind, pid in _BEGINS.findall(text)]

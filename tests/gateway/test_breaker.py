@@ -1,0 +1,148 @@
+"""A venue that does not answer is left alone but for one probe in ten seconds."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from gateway import breaker as module
+from gateway import venue as module_of_venue
+from gateway.breaker import FAILURES, PROBE_S, SPAN_S, Breaker
+from gateway.budget import Priority
+from markets.base import NotFound, RateLimited, Unavailable, Unknown
+from tests.gateway.conftest import ORDER, Bench, soon
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def opened(clock: Clock) -> Breaker:
+    breaker = Breaker(clock)
+    for _ in range(FAILURES):
+        breaker.failed()
+        clock.now += SPAN_S / (FAILURES - 1)
+    assert breaker.is_open
+    return breaker
+
+
+def test_half_an_hour_of_silence_is_one_probe_in_ten_seconds(clock: Clock) -> None:
+    breaker, asked = Breaker(clock), []
+    end = clock.now + 1_800
+    while clock.now < end:
+        if breaker.wait_s() is None:
+            asked.append(clock.now)
+            breaker.failed()
+        clock.now += 0.25
+
+    first = [at for at in asked if at < 1_000 + SPAN_S + 1]
+    assert len(asked) - len(first) <= 1_800 / PROBE_S
+    assert all(later - earlier >= PROBE_S for earlier, later in pairwise(asked[len(first) :]))
+
+
+def test_a_blip_that_hits_many_calls_at_once_opens_nothing(clock: Clock) -> None:
+    breaker = Breaker(clock)
+    for _ in range(20):
+        breaker.failed()
+    assert breaker.wait_s() is None
+
+
+def test_an_answer_in_between_begins_the_row_anew(clock: Clock) -> None:
+    breaker = Breaker(clock)
+    for _ in range(20):
+        breaker.failed()
+        clock.now += SPAN_S
+        breaker.answered()
+    assert not breaker.is_open
+
+
+def test_one_of_many_is_the_probe_and_its_answer_closes(clock: Clock) -> None:
+    breaker = opened(clock)
+    clock.now += PROBE_S
+    assert breaker.wait_s(may_probe=False) == 0
+    assert breaker.wait_s() is None
+    assert breaker.wait_s() == PROBE_S
+    breaker.answered()
+    assert breaker.wait_s(may_probe=False) is None
+
+
+def test_a_probe_that_never_ends_does_not_keep_it_open(clock: Clock) -> None:
+    breaker = opened(clock)
+    clock.now += PROBE_S
+    assert breaker.wait_s() is None
+    clock.now += PROBE_S
+    assert breaker.wait_s() is None
+
+
+def test_a_dead_venue_hears_no_more_and_a_revived_one_does(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SPAN_S", 0.0)
+    path, client = "/address/bids", bench.client()
+    bench.venue.statuses[path] = 500
+    for _ in range(FAILURES):
+        with pytest.raises(Unavailable):
+            client.own_bids("bc1qpayment", 0)
+    with pytest.raises(Unavailable, match="not answered"):
+        client.own_bids("bc1qpayment", 0)
+    with pytest.raises(Unavailable, match="nothing was sent"):
+        client.place(ORDER, task=1, token=1, deadline_ms=soon())
+    assert len(bench.venue.calls) == FAILURES
+    assert client.status()["venues"]["satflow"]["is_cut_off"]
+    bench.gateway.venues.satflow.breaker._probe_at = 0.0
+    with pytest.raises(Unavailable, match="nothing was sent"):
+        client.place(ORDER, task=1, token=1, deadline_ms=soon())  # is no probe
+
+    bench.venue.statuses[path], bench.venue.answers[path] = 200, {"data": {"results": []}}
+    client.own_bids("bc1qpayment", 0)
+    client.place(ORDER, task=1, token=1, deadline_ms=soon())
+
+    assert not client.status()["venues"]["satflow"]["is_cut_off"]
+
+
+@pytest.mark.parametrize(("status", "error"), [(429, RateLimited), (404, NotFound)])
+def test_what_a_venue_says_is_an_answer(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, status: int, error: type[Exception]
+) -> None:
+    monkeypatch.setattr(module, "SPAN_S", 0.0)
+    path = "/item"
+    bench.venue.statuses[path], bench.venue.answers[path] = status, {"error": "no"}
+    bench.venue.headers[path] = {"Retry-After": "0"}
+    for _ in range(FAILURES + 1):
+        with pytest.raises(error):
+            bench.client().item("a" * 64 + "i0", 0)
+    assert not bench.gateway.venues.satflow.breaker.is_open
+
+
+def test_a_place_whose_answer_is_lost_counts(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SPAN_S", 0.0)
+    bench.venue.statuses["/bid/place"] = 500
+    for _ in range(FAILURES):
+        with pytest.raises(Unknown):
+            bench.client().place(ORDER, task=1, token=1, deadline_ms=soon())
+    assert bench.gateway.venues.satflow.breaker.is_open
+
+
+def test_what_we_withdrew_ourselves_says_nothing_of_the_venue(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SPAN_S", 0.0)
+    monkeypatch.setattr(module, "FAILURES", 1)
+    venue = bench.gateway.venues.satflow
+
+    async def withdrawn() -> None:
+        def call() -> None:
+            raise module_of_venue.Withdrawn("its asker is gone; nothing was sent")
+
+        await venue.turn(Priority.PLACE, 1)
+        await venue.run("place", "place", call, Unknown)
+
+    with pytest.raises(Unavailable):
+        bench.run(withdrawn)
+    assert not venue.breaker.is_open

@@ -1,0 +1,125 @@
+"""A gateway whose month is short, asked as workers do: over its socket, with a venue behind it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from gateway.quota_count import QuotaCount
+from markets.asking import AMPLE
+from markets.base import RateLimited, Refused
+from tests.gateway.conftest import ORDER, Bench, soon
+
+CANCELLED = {"success": True, "data": {"success": True, "successCount": 1, "failedCount": 0}}
+Make = Callable[..., Bench]
+
+
+def short(make_bench: Make, used: int, limit: int = 1_000) -> Bench:
+    """A bench whose month has begun just now, with so many calls used."""
+    bench = make_bench(satflow_monthly_calls=limit)
+    quota = bench.gateway.venues.satflow.quota
+    for _ in range(used):
+        quota.count()
+    bench.venue.answers["/address/bids"] = {"data": {"results": []}}
+    bench.venue.answers["/activity/listings"] = {"data": {"items": []}}
+    bench.venue.answers["/challenge"] = {"data": {"challenge": "sign me"}}
+    bench.venue.answers["/cancel"] = CANCELLED
+    return bench
+
+
+def place(bench: Bench, rung: int = 0) -> None:
+    bench.client().place(ORDER, task=1, token=1, deadline_ms=soon(), rung=rung)
+
+
+def test_every_call_is_counted_before_it_is_sent(make_bench: Make) -> None:
+    bench = short(make_bench, 0)
+    place(bench)
+    bench.client().own_bids("bc1qpayment", 0)
+    bench.venue.statuses["/activity/listings"] = 400
+    with pytest.raises(Refused):
+        bench.client().asks("goosinals", 0)
+
+    quota = bench.client().status()["venues"]["satflow"]["quota"]
+    assert (quota["limit"], quota["used"], quota["left"], quota["stretch_s"]) == (1_000, 3, 997, 0)
+    assert "quota" not in bench.client().status()["venues"]["mempool"]
+    # As after a crash of this very moment.
+    again = QuotaCount(bench.settings.quota_file, "satflow", "simulator", lambda: soon(0))
+    assert again.use(1_000).used >= 3
+
+
+def test_without_a_quota_nothing_is_counted_or_kept(make_bench: Make) -> None:
+    bench = make_bench(satflow_monthly_calls=0)
+    place(bench)
+    assert "quota" not in bench.client().status()["venues"]["satflow"]
+    assert not bench.settings.quota_file.exists()
+
+
+def test_a_clean_end_keeps_the_exact_count(make_bench: Make) -> None:
+    bench = short(make_bench, 0)
+    for _ in range(3):
+        place(bench)
+    bench.run(bench.gateway.stop)
+    assert json.loads(bench.settings.quota_file.read_text())["used"] == 3
+
+
+def test_a_short_month_makes_reads_older_and_says_so(make_bench: Make) -> None:
+    bench = short(make_bench, 70)
+    client = bench.client()
+    for _ in range(3):
+        client.own_bids("bc1qpayment", 2)
+        client.asks("goosinals", 15)
+    assert [call.path for call in bench.venue.calls] == ["/address/bids", "/activity/listings"]
+    assert 30 < client.scarcity.stretch_s < 600 and client.scarcity.rungs is None
+    client.own_bids("bc1qpayment", 0)
+    assert len(bench.venue.calls) == 3
+
+
+def test_the_lowest_rungs_are_refused_and_nothing_is_sent(make_bench: Make) -> None:
+    bench = short(make_bench, 98)
+    with pytest.raises(Refused) as refused:
+        place(bench, rung=9)
+    assert refused.value.code == "quota"
+    assert bench.venue.calls == []
+    place(bench, rung=0)
+    assert len(bench.venue.of("/bid/place")) == 1
+
+
+def test_a_spent_month_still_cancels(make_bench: Make) -> None:
+    bench = short(make_bench, 1_000)
+    client = bench.client()
+    with pytest.raises(Refused) as refused:
+        place(bench)
+    assert refused.value.code == "quota"
+    for read in (lambda: client.asks("goosinals", 0), lambda: client.own_bids("bc1qpayment", 0)):
+        with pytest.raises(RateLimited, match="used up"):
+            read()
+    assert bench.venue.calls == []
+    assert client.challenge("bc1qpayment") == "sign me"
+    assert client.cancel("bc1qpayment", ["a" * 24], "AkcwRA==", task=1, token=1, deadline_ms=soon())
+    assert [call.path for call in bench.venue.calls] == ["/challenge", "/cancel"]
+
+
+def test_with_calls_enough_answers_say_nothing_of_it(make_bench: Make) -> None:
+    bench = short(make_bench, 10)
+    client = bench.client()
+    client.asks("goosinals", 15)
+    assert client.scarcity == AMPLE
+
+
+def test_a_call_is_one_line_of_json_without_its_query(make_bench: Make, caplog: pytest.LogCaptureFixture) -> None:
+    bench = short(make_bench, 0)
+    with caplog.at_level("INFO", logger="gateway.calls"):
+        bench.client().own_bids("bc1qpayment", 0)
+        bench.venue.statuses["/bid/place"] = 500
+        with pytest.raises(Exception, match="500"):
+            place(bench)
+    lines = [json.loads(record.message) for record in caplog.records if record.name == "gateway.calls"]
+    told = [{name: value for name, value in line.items() if name != "ms"} for line in lines]
+    assert told == [
+        {"venue": "satflow", "verb": "own_bids", "operation": "own_bids", "outcome": "ok", "cost": 1},
+        {"venue": "satflow", "verb": "place", "operation": "place", "outcome": "unknown", "cost": 1},
+    ]
+    assert all(isinstance(line["ms"], int) for line in lines)
+    assert "bc1q" not in caplog.text and "simulator" not in caplog.text
