@@ -171,7 +171,7 @@ def test_a_key_file_that_is_not_there(examine: Examine, environment: dict[str, s
 
 
 def test_a_socket_path_that_only_supervisord_finds_too_long(examine: Examine, environment: dict[str, str]) -> None:
-    room = 107 - len("/run/manager.sock")
+    room = 107 - len("/run/supervisor.sock")  # without the pid that it is bound under
     environment["BIDKEEPER_DATA_DIR"] = "/tmp/" + "x" * (room - len("/tmp/"))
     check = examine("settings")["sockets"]
     assert check.status == "FAIL"
