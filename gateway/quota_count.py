@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from core.errors import BidkeeperError
 from gateway.quota_pace import Use, end_of, month_of
@@ -30,7 +31,8 @@ class QuotaCount:
         self._of = f"{venue} {hashlib.sha256(key.encode()).hexdigest()[:16]}"
         self._now_ms = now_ms
         self._block = block
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the numbers; never held while the disk is waited for
+        self._writing = threading.Lock()  # calls go one by one past the file: none leaves before it is written down
         self._month, self._since_ms, self._used = month_of(now_ms()), now_ms(), 0
         self._end_ms = end_of(self._month)
         self._written = 0
@@ -38,12 +40,15 @@ class QuotaCount:
 
     def count(self) -> None:
         """One call is about to be sent. When the file cannot be written, that is logged and the call goes out."""
-        with self._lock:
-            self._turn_month()
-            self._used += 1
-            if self._used > self._written:
+        with self._writing:
+            with self._lock:
+                self._turn_month()
+                self._used += 1
+                if self._used <= self._written:
+                    return
                 self._written = self._used + self._block - 1
-                self._write(self._written)
+                kept = self._kept(self._written)
+            self._write(kept)
 
     def use(self, limit: int) -> Use:
         """The month so far."""
@@ -53,10 +58,13 @@ class QuotaCount:
 
     def close(self) -> None:
         """Writes the exact number, if there is one to write."""
-        with self._lock:
-            if self._written > self._used:
+        with self._writing:
+            with self._lock:
+                if self._written <= self._used:
+                    return
                 self._written = self._used
-                self._write(self._used)
+                kept = self._kept(self._used)
+            self._write(kept)
 
     def _turn_month(self) -> None:
         now_ms = self._now_ms()
@@ -79,8 +87,10 @@ class QuotaCount:
             ) from error
         self._written = self._used
 
-    def _write(self, used: int) -> None:
-        kept = {"of": self._of, "month": self._month, "since_ms": self._since_ms, "used": used}
+    def _kept(self, used: int) -> dict[str, Any]:
+        return {"of": self._of, "month": self._month, "since_ms": self._since_ms, "used": used}
+
+    def _write(self, kept: dict[str, Any]) -> None:
         beside = self._path.with_suffix(".new")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from strategy.config import MAX_SATS, MAX_TEXT, Problem
+from strategy.pricing import plus, times
 
 CHOICES = {
     "price_mode": ("percent", "fixed", "undercut"),
@@ -110,6 +111,13 @@ def _between_fields(config: ListingConfig, broken: set[str]) -> Iterator[Problem
             yield Problem("price_sats", "is required in fixed mode")
         elif c.price_sats < c.min_price_sats:
             yield Problem("price_sats", "must not be below minPriceSats")
+    # What no price can be above, the signer cannot be told as the least one either.
+    if (
+        not {"cost_sats", "min_margin"} & broken
+        and c.cost_sats is not None
+        and times(c.cost_sats, plus(1, c.min_margin)) > MAX_SATS
+    ):
+        yield Problem("cost_sats", f"must not come to more than {MAX_SATS} with minMargin")
 
 
 def unstartable(config: ListingConfig) -> list[Problem]:

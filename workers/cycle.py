@@ -276,8 +276,8 @@ class Cycle:
             text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
             faults.add("place", f"{text} until that is ten minutes ago", backs_off=False)
         if limits.rungs is not None and any(note.reason is Reason.QUOTA for note in decision.plan.rungs):
-            text = f"the month's quota of calls runs short: only the top {limits.rungs} of the ladder get new bids"
-            faults.add("place", text, backs_off=False)
+            which = f"only the top {limits.rungs} of the ladder get new bids" if limits.rungs else "no new bids for now"
+            faults.add("place", f"the month's quota of calls runs short: {which}", backs_off=False)
 
 
 def _own_order(order: Order, *, is_only_counted: bool) -> OwnOrder:

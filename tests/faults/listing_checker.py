@@ -247,7 +247,7 @@ def another_price(run: JoinedListings) -> Iterator[str]:
     """The venue shows one price, the ledger's live row has another, or shows none."""
     live = {each.slug: each for each in run.taken if each.end_ms is None}
     for row in run.rows:
-        if row["state"] != "live" or row["task_id"] in run.evidence.deleted:
+        if row["state"] != "live" or row["task_id"] in {*run.evidence.deleted, *run.evidence.asleep}:
             continue
         shown = live.get(row["slug"])
         if shown is None and _last_end(run, row["slug"]) < _now(run) - SETTLED_MS:
@@ -261,7 +261,7 @@ def unsold(run: JoinedListings) -> Iterator[str]:
     known = {(row["slug"], row["proceeds_sats"]) for row in run.rows if row["close_reason"] == "sold"}
     for each, row in run.pairs():
         is_old = each.end == "filled" and _end(each.end_ms) < _now(run) - SETTLED_MS
-        if is_old and (each.slug, each.price) not in known:
+        if is_old and (each.slug, each.price) not in known and row["task_id"] not in run.evidence.asleep:
             yield f"{each.slug} for {each.price}, listing {row['id']} is {row['state']} ({row['close_reason']})"
 
 

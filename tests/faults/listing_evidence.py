@@ -63,8 +63,8 @@ class ListingEvidence:
     """One run. `history` is the venue's, in its order; `rows` are the ledger's.
 
     `configs` holds the config of each task's number and revision, as far as it was seen; `quiet` and `deleted` (moment
-    of the answer) go by number, too. `payout` is the script (hex) that every listing is to pay. `as_of_ms`: when the
-    history was read, in a run that goes on; the rest was read after it.
+    of the answer) go by number, too; nobody looks at the listings of those `asleep`. `payout` is the script (hex) that
+    every listing is to pay. `as_of_ms`: when the history was read, in a run that goes on; the rest was read after it.
     """
 
     history: list[Row]
@@ -76,6 +76,7 @@ class ListingEvidence:
     configs: dict[tuple[int, int], ListingConfig] = field(default_factory=dict)
     quiet: list[Quiet] = field(default_factory=list)
     deleted: dict[int, int] = field(default_factory=dict)
+    asleep: frozenset[int] = frozenset()
     as_of_ms: int = 1 << 62
 
 

@@ -48,6 +48,7 @@ class Shop:
         self.tasks: list[int] = []  # all that ever were
         self.configs: dict[tuple[int, int], ListingConfig] = {}
         self.stopped: dict[int, int] = {}
+        self.asleep: set[int] = set()  # asked to stop, whether that was answered or not
         self.quiet: list[Quiet] = []
         self.deleted: dict[int, int] = {}
         for _ in range(items):
@@ -91,7 +92,10 @@ class Shop:
     def start(self, task: int) -> bool:
         if task in self.stopped:
             self.quiet.append(Quiet(number(task), self.stopped.pop(task), now_ms()))
-        return self.trader.call("POST", f"/api/autolist/{task}/start").status_code == 200
+        is_started = self.trader.call("POST", f"/api/autolist/{task}/start").status_code == 200
+        if is_started:
+            self.asleep.discard(task)
+        return is_started
 
     def start_all(self) -> None:
         def start(item: Item) -> None:
@@ -103,6 +107,7 @@ class Shop:
             list(pool.map(start, self.items))
 
     def stop(self, task: int) -> bool:
+        self.asleep.add(task)
         answer = self.trader.call("POST", f"/api/autolist/{task}/stop")
         if answer.status_code == 200:
             assert answer.json()["isRunning"] is False
@@ -149,7 +154,14 @@ class Shop:
         found = listing_evidence.read(self.service.data_dir, self.service.history, self.payment)
         stopped = [Quiet(number(task), from_ms) for task, from_ms in self.stopped.items()]
         found.quiet, found.deleted, found.configs = [*self.quiet, *stopped], self.deleted, self.configs
+        found.asleep = frozenset(map(number, {*self.asleep, *self._crashed()}))
         return found
+
+    def _crashed(self) -> list[int]:
+        """Those that died too often to be started again without being asked."""
+        with contextlib.closing(sqlite3.connect(self.service.data_dir / "bidkeeper.db", timeout=30)) as connection:
+            found = connection.execute("SELECT id FROM autolist_tasks WHERE observed = 'crashed'").fetchall()
+        return [task for (task,) in found]
 
     def disagreements(self, *, at_last: bool = True) -> list[str]:
         return listing_checker.disagreements(self.evidence(), at_last=at_last)

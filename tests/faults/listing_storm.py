@@ -91,19 +91,19 @@ class ListingStorm:
         """One thing after the other until it is `enough`; fails after `seconds`."""
         deadline = time.monotonic() + seconds
         deeds: list[tuple[Callable[[], None], int]] = [
-            (self.kill_lister, 24),
-            (self.kill_program, 6),
-            (self.bids.kill_worker, 4),
+            (self.kill_lister, 10),
+            (self.kill_program, 4),
+            (self.bids.kill_worker, 3),
             (self.move_floor, 20),
             (self.bids.move_floor, 3),
             (self.fault, 16),
-            (self.change, 10),
-            (self.sell, 5),
+            (self.change, 16),
+            (self.sell, 6),
             (self.delist, 5),
             (self.move, 4),
             (self.stop, 5),
             (self.start, 12),
-            (self.delete, 4),
+            (self.delete, 7),
             (self.restock, 10),
         ]
         while not enough():
@@ -189,17 +189,14 @@ class ListingStorm:
     # Their owner
 
     def change(self) -> None:
+        """Mostly to a higher price: that is listed at once."""
         item = self._any()
         if item is None or item.task is None:
             return
-        if item.is_fixed:
-            newest = max((key for key in self.shop.configs if key[0] % (1 << 40) == item.task), default=None)
-            price = self.shop.configs[newest].price_sats if newest else 100_000
-            self.shop.change(item.task, priceSats=price * self.rng.choice([10, 11, 12]) // 10_000 * 1_000)
-        else:
-            body: list[Row] = [{"pricePercent": self.rng.choice([1.02, 1.05, 1.1, 1.2, 1.3])}]
-            body += [{"minPriceSats": self.rng.choice([70_000, 80_000, 110_000, 130_000])}]
-            self.shop.change(item.task, **self.rng.choice(body))
+        newest = [each.price for each in self.shop.taken() if each.slug == item.slug][-1:]
+        price = max(newest, default=100_000) * self.rng.choice([8, 10, 11, 11, 12]) // 10_000 * 1_000
+        body = {"priceSats": price} if item.is_fixed else {"minPriceSats": price}
+        self.shop.change(item.task, **(body if self.rng.random() < 0.8 else {"pricePercent": 1.2}))
 
     def stop(self) -> None:
         item = self._any()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -221,3 +222,12 @@ def test_the_status_projects_the_month(path: Path, clock: Clock) -> None:
     status = count.status()
     assert (status["limit"], status["used"], status["left"]) == (100_000, 60, 99_940)
     assert 42_000 < status["projected"] < 44_500  # one a minute makes 43,200 in thirty days
+
+
+def test_many_threads_lose_no_call(path: Path, clock: Clock) -> None:
+    count = counted(path, clock)
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(400):
+            threads.submit(count.count)
+    assert used(count) == 400
+    assert 400 <= used(counted(path, clock)) < 400 + BLOCK

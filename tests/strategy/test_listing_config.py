@@ -106,6 +106,7 @@ def test_the_asks_are_wanted_where_the_price_hangs_on_them() -> None:
         ({"undercut_sats": 2_100_000_000_000_001}, "undercut_sats"),
         ({"min_price_sats": -1}, "min_price_sats"),
         ({"cost_sats": -1}, "cost_sats"),
+        ({"cost_sats": 1_050_000_000_000_001, "min_margin": Decimal(1)}, "cost_sats"),
         ({"price_mode": "fixed"}, "price_sats"),
         ({"price_mode": "fixed", "price_sats": 9_999, "min_price_sats": 10_000}, "price_sats"),
         ({"loop_seconds": 4}, "loop_seconds"),
@@ -127,6 +128,8 @@ def test_broken_rules(changes: dict[str, Any], field: str) -> None:
         # It is the multiple of a reference only in percent mode.
         {"price_percent": Decimal("0.5"), "price_mode": "undercut"},
         {"price_percent": Decimal(1000), "min_margin": Decimal(100)},
+        # Twice this is all the bitcoin there will ever be.
+        {"cost_sats": 1_050_000_000_000_000, "min_margin": Decimal(1)},
         {"price_mode": "fixed", "price_sats": 10_000, "min_price_sats": 10_000},
         {"loop_seconds": 5},
         {"loop_seconds": 3_600},

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, cast
 
-from markets.base import Sale, Unknown
+from markets.base import Sale, Sales, Unknown
 from markets.client import MarketClient
 from markets.facts import OutpointFacts, Whereabouts
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, OwnListings, SecureDraft
@@ -95,6 +95,11 @@ class ListingMarket(FakeMarket):
         if turn == "lost":
             raise Unknown("timed out")
         return bool(turn != "no")
+
+    def sales(self, slug: str, kind: str, since_ms: int, max_age_s: float) -> Sales:
+        """Earlier ones, too, as who has read further back for somebody else may answer."""
+        self._turn("sales")
+        return Sales(tuple(sale for sale in self.sales_ if sale.slug == slug), self.clock(), 0)
 
     def whereabouts(self, inscription_id: str, max_age_s: float) -> Whereabouts:
         self.asked.append(("whereabouts", max_age_s))

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from markets.base import NotSupported, Refused, Unavailable
-from models import controls, listings, tasks
+from models import controls, listings, references, tasks
 from models.cycles import cycles_of
 from strategy.listing_config import DEFAULT_LOOP_SECONDS, ListingConfig
 from tests.workers_cycle.fakes import KEYS, ask
@@ -121,6 +121,25 @@ def test_a_floor_that_collapses_is_held_against_its_median(shop: ListingWorld) -
         shop.clock.advance(60)
     assert shop.prices == [95_000]
     assert "three quarters of its median" in shop.action(task)
+
+
+def test_what_is_not_believed_is_no_sample(shop: ListingWorld) -> None:
+    """Else a floor held down for half an hour would be the median."""
+    lister = shop.lister(shop.task())
+    for minute in range(60):
+        shop.floor(100_000 if minute < 20 else 20_000)
+        lister.cycle()
+        shop.clock.advance(60)
+    median = references.history("ordinals", "cats", "ask", shop.clock()).median
+    assert median is not None and median > 50_000
+
+
+def test_a_first_listing_is_held_against_what_bidders_saw(shop: ListingWorld) -> None:
+    for minute in range(15):
+        references.record("ordinals", "cats", "floor", Decimal(100_000), shop.clock() - minute * 60_000)
+    shop.floor(20_000)
+    shop.lister(shop.task()).cycle()
+    assert shop.prices == [79_000]
 
 
 def test_without_a_reference_nothing_is_listed_and_what_is_listed_stays(shop: ListingWorld) -> None:

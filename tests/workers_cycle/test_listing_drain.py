@@ -7,6 +7,7 @@ import pytest
 from markets.base import NotFound, Refused, Unavailable
 from models import tasks
 from tests.workers_cycle.listing_world import ListingWorld
+from tests.workers_cycle.world import Crash, CrashAt
 from wallet.client import SignerUnavailable
 from workers.listing_drain import ListingDrain
 
@@ -113,6 +114,22 @@ def test_another_price_than_ours_is_cancelled_too(shop: ListingWorld) -> None:
     shop.market.show(90_000)
     assert drained(shop, drain)
     assert shop.prices == []
+
+
+def test_what_was_to_be_replaced_is_cancelled_though_a_lagging_read_does_not_show_it(shop: ListingWorld) -> None:
+    task = shop.task()
+    shop.lister(task).cycle()
+    shop.floor(200_000)
+    shop.clock.advance(30)
+    with pytest.raises(Crash):
+        shop.lister(task, CrashAt("listing-reserved")).cycle()
+    tasks.mark_deleted(shop.row(task), shop.clock())
+    shop.market.fail("own_listings", "empty")
+    drain = shop.listing_drain(task)
+    assert drain.cycle() is not None
+    assert shop.rows() == [(105_000, "live", None), (210_000, "closed", "refused")]
+    assert drained(shop, drain)
+    assert (shop.prices, shop.rows()[0]) == ([], (105_000, "closed", "cancelled"))
 
 
 def test_an_overtaken_drain_does_nothing(shop: ListingWorld) -> None:

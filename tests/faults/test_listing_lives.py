@@ -1,0 +1,101 @@
+"""A worker dies at each named point of each step of a listing's two lives; both end as they would have without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.e2e.installation import Installation, Trader, until
+from tests.faults.listing_fleet import Shop
+from tests.faults.listing_lives import DELETION, SALE, WRITES, Life
+from workers.crashpoints import LISTING_NAMES, VARIABLE
+
+pytestmark = pytest.mark.slow
+
+# Which steps go by each point. What was reserved has to be left behind by another death before it can be freed.
+STEPS = {
+    "listing-freed": WRITES,
+    "listing-settled": SALE,
+    "listing-adopted": WRITES,
+    "listing-ended": ("sale",),
+    "listing-planned": WRITES,
+    "listing-reserved": WRITES,
+    "listing-drafted": WRITES,
+    "listing-signed": WRITES,
+    "listing-stored": WRITES,
+    "listing-submitting": WRITES,
+    "listing-submitted": WRITES,
+    "listing-recorded": WRITES,
+    "listing-cancelling": ("delete",),
+    "listing-cancelled": ("delete",),
+}
+BEFORE = {"listing-freed": "listing-reserved"}
+IN_MAKE_TEST = {"listing-submitted": ("raise",), "listing-cancelling": ("delete",)}
+
+
+def in_parallel(lives: list[Life], what: Callable[[Life], None]) -> None:
+    with ThreadPoolExecutor(len(lives)) as pool:
+        list(pool.map(what, lives))
+
+
+def up(service: Installation, point: str | None = None) -> None:
+    """Starts it again; from now on every worker dies whenever it comes by `point`."""
+    if service.process is not None:
+        service.down()
+    service.environment.pop(VARIABLE, None)
+    if point is not None:
+        service.environment[VARIABLE] = f"{point}:1"
+    service.up()
+    service.sim("PUT", "/sim/limits", {"perSecond": 50, "burst": 50})
+
+
+def live_through(point: str, steps: tuple[str, ...]) -> str:
+    """Each step that goes by the point is begun when the worker dies there; then all is well again."""
+    service = Installation()
+    try:
+        up(service)
+        shop = Shop(service, Trader(service).sign_in(), 0)
+        lives = [Life(shop, DELETION if step == "delete" else SALE, step) for step in steps]
+        in_parallel(lives, Life.until_goal)
+        first = BEFORE.get(point, point)
+        up(service, first)
+        if point == "listing-adopted":
+            fault = {"operation": "list", "mode": "accept_then_500", "count": len(lives)}
+            service.sim("PUT", "/sim/faults", [fault])
+        in_parallel(lives, lambda life: life.begin(life.goal))
+        for at in dict.fromkeys((first, point)):
+            if at != first:
+                up(service, at)
+            until(lambda at=at: all(life.deaths_at(at) for life in lives), f"deaths at {at}")  # type: ignore[misc]
+        up(service)
+        in_parallel(lives, lambda life: revived(shop, life))
+        found = shop.disagreements()
+        deaths = sum(life.deaths_at(point) for life in lives)
+        assert found == []
+        return f"{point}: {deaths} deaths in {', '.join(life.goal for life in lives)}; {len(shop.taken())} listings"
+    finally:
+        service.destroy()
+
+
+def revived(shop: Shop, life: Life) -> None:
+    """A worker that died too often is started by its owner."""
+    if life.goal not in ("delete", "sale"):
+        until(lambda: shop.start(life.task), "a start")
+    life.afterwards()
+
+
+@pytest.mark.parametrize("point", IN_MAKE_TEST)
+def test_both_lives_with_a_death(point: str) -> None:
+    print(live_through(point, IN_MAKE_TEST[point]))
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("point", LISTING_NAMES)
+def test_both_lives_with_a_death_anywhere(point: str) -> None:
+    print(live_through(point, STEPS[point]))
+
+
+def test_no_point_is_left_out() -> None:
+    assert set(STEPS) == set(LISTING_NAMES)
