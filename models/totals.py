@@ -7,22 +7,23 @@ from typing import Any
 from peewee import SQL, fn
 
 from models.cycles import Cycle
+from models.listing_table import MOVES as LISTING_MOVES
+from models.listing_table import Listing
 from models.orders import CLOSED, MOVES, Order
 from models.sessions import ABSOLUTE_MS, IDLE_MS, Session
 from models.tasks import MOVES as TASK_MOVES
-from models.tasks import RUNNING, STOPPED, BiddingTask
+from models.tasks import RUNNING, STOPPED, AutolistTask, BiddingTask
 
 # As text of the query, so that SQLite sees at once that the index of open orders will do.
 _IS_REAL = Order.dry_run == SQL("0")
 _IS_OPEN = (Order.state != SQL(f"'{CLOSED}'")) & _IS_REAL
 
 
-def tasks_by_state() -> dict[tuple[str, str], int]:
-    """Number of bidding tasks by (desired, observed), every pair there can be; deleted ones are not counted."""
+def tasks_by_state(model: type[BiddingTask] | type[AutolistTask]) -> dict[tuple[str, str], int]:
+    """Number of tasks by (desired, observed), every pair there can be; deleted ones are not counted."""
     found = {(desired, observed): 0 for desired in (RUNNING, STOPPED) for observed in TASK_MOVES}
-    columns = BiddingTask.desired, BiddingTask.observed
-    alive = BiddingTask.deleted_ms.is_null()
-    rows: Any = BiddingTask.select(*columns, fn.COUNT(BiddingTask.id)).where(alive).group_by(*columns)
+    columns = model.desired, model.observed
+    rows: Any = model.select(*columns, fn.COUNT(model.id)).where(model.deleted_ms.is_null()).group_by(*columns)
     return found | {(desired, observed): count for desired, observed, count in rows.tuples()}
 
 
@@ -37,6 +38,12 @@ def orders_by_state() -> dict[str, int]:
     found = dict.fromkeys(MOVES, 0) | dict(rows.tuples())
     found[CLOSED] = Order.select().where(_IS_REAL).count() - sum(found.values())
     return found
+
+
+def listings_by_state() -> dict[str, int]:
+    """Number of listings in each state; one that was repriced is as many as it had prices."""
+    rows: Any = Listing.select(Listing.state, fn.COUNT(Listing.id)).group_by(Listing.state)
+    return dict.fromkeys(LISTING_MOVES, 0) | dict(rows.tuples())
 
 
 def exposure() -> int:

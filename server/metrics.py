@@ -11,6 +11,7 @@ from core.errors import BidkeeperError
 from core.settings import Settings, is_loopback
 from markets.client import MarketClient
 from models import totals
+from models.tasks import AutolistTask, BiddingTask
 from server.base import Handler
 from server.errors import not_found
 from server.prometheus import CONTENT_TYPE, Histogram, Metric, metric, render
@@ -74,21 +75,26 @@ def _gateway(settings: Settings) -> dict[str, Any]:
 
 
 def _of_tables(now_ms: int) -> Iterator[Metric]:
-    yield Metric(
-        "bidkeeper_tasks",
-        "gauge",
-        "Bidding tasks by what is wanted and what runs.",
-        tuple(
-            ({"desired": desired, "observed": observed}, count)
-            for (desired, observed), count in totals.tasks_by_state().items()
-        ),
+    kinds: tuple[tuple[str, str, type[BiddingTask] | type[AutolistTask]], ...] = (
+        ("bidkeeper_tasks", "Bidding", BiddingTask),
+        ("bidkeeper_autolist_tasks", "Auto-list", AutolistTask),
     )
+    for name, words, model in kinds:
+        counts = totals.tasks_by_state(model)
+        samples = tuple(({"desired": wanted, "observed": seen}, count) for (wanted, seen), count in counts.items())
+        yield Metric(name, "gauge", f"{words} tasks by what is wanted and what runs.", samples)
     yield metric("bidkeeper_cycles_total", "counter", "Finished cycles of all tasks.", totals.cycles_finished())
     yield Metric(
         "bidkeeper_orders",
         "gauge",
         "Orders in the ledger by state.",
         tuple(({"state": state}, count) for state, count in totals.orders_by_state().items()),
+    )
+    yield Metric(
+        "bidkeeper_listings",
+        "gauge",
+        "Listings in the ledger by state, one for each price.",
+        tuple(({"state": state}, count) for state, count in totals.listings_by_state().items()),
     )
     yield metric("bidkeeper_exposure_sats", "gauge", "Sats of all orders that are not closed.", totals.exposure())
     yield metric("bidkeeper_sessions", "gauge", "Sessions that are signed in.", totals.sessions(now_ms))

@@ -11,7 +11,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cryptography.exceptions import InvalidTag
@@ -61,7 +61,7 @@ class Work:
 class Seal:
     """A file key with what it was made from. Lives as long as the keystore is open."""
 
-    _key: bytearray
+    _key: bytearray = field(repr=False)
     _salt: bytes
     _work: Work
 

@@ -11,9 +11,10 @@ import pytest
 from tornado.httputil import HTTPHeaders
 from tornado.netutil import bind_unix_socket
 
-from models import cycles
+from models import cycles, listings, tasks
+from models.listings import NewListing
 from models.orders import Order
-from models.tasks import BiddingTask
+from models.tasks import AutolistTask, BiddingTask
 from server.app import make_server
 from server.metrics import PATIENCE_S, is_local
 from server.prometheus import Histogram, Metric, render
@@ -112,6 +113,10 @@ async def test_the_tables_are_counted_at_each_scrape(service: Service) -> None:
     )
     for _ in range(3):
         cycles.record_cycle(running, 1, time_ms=START_MS, action="", error=None, detail="{}", memory="{}")
+    listed = tasks.create_autolist_task(service.user_id, inscription_id="x", collection_id=None, config="{}", now_ms=1)
+    AutolistTask.update(desired="running", token=1).execute()
+    item = NewListing("e" * 64, listed.number, service.user_id, "simulator", "vault", "x", None, "a:0", 5, 1, 1)
+    listings.reserve(item, None, 1)
 
     seen = await scrape(service)
     BiddingTask.delete().execute()
@@ -126,6 +131,10 @@ async def test_the_tables_are_counted_at_each_scrape(service: Service) -> None:
     assert value(seen, "bidkeeper_orders", state="unknown") == 1
     assert value(seen, "bidkeeper_orders", state="reserved") == 0
     assert value(seen, "bidkeeper_orders", state="closed") == 1
+    assert value(seen, "bidkeeper_autolist_tasks", desired="running", observed="stopped") == 1
+    assert sum(count for (name, _), count in seen.items() if name == "bidkeeper_autolist_tasks") == 1
+    assert value(seen, "bidkeeper_listings", state="reserved") == 1
+    assert value(seen, "bidkeeper_listings", state="live") == 0
     assert value(seen, "bidkeeper_exposure_sats") == first.price_sats + second.price_sats
     assert value(seen, "bidkeeper_sessions") == 2
 
