@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from core.errors import PeerRefused
 from core.plans import Plan
@@ -41,10 +42,11 @@ PEERS_AWAY = ("signer_unavailable", "signer_locked", "gateway_unavailable")
 T = TypeVar("T")
 
 
-class Right(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Right:
     """What a worker shows the signer, and until when that counts."""
 
-    secret: str
+    secret: str = field(repr=False)
     ends_ms: int
 
 

@@ -17,7 +17,7 @@ from tests.wallet.conftest import OTHER_USER, USER
 from wallet import keystore, keystore_file, keystore_seal
 from wallet.keys import Keystore, derive_user
 from wallet.keystore_file import Contents, Imported, KeystoreError
-from wallet.keystore_seal import Work, WrongPassphrase
+from wallet.keystore_seal import Seal, Work, WrongPassphrase
 
 PASSPHRASE = "correct horse battery staple"
 QUICK = Work(n=1 << 10)
@@ -103,6 +103,11 @@ def test_nothing_of_its_contents_stands_in_clear(path: Path) -> None:
     text = path.read_text()
     for secret in (SEED.hex(), SEED.hex()[:32], USER, OTHER_USER, PASSPHRASE, base64.b64encode(SEED).decode()[:40]):
         assert secret not in text
+
+
+def test_a_file_key_is_not_shown() -> None:
+    seal = Seal.of(bytearray(PASSPHRASE.encode()), b"salt", QUICK)
+    assert repr(seal) == "Seal(_salt=b'salt', _work=Work(n=1024, r=8, p=1))"
 
 
 @pytest.mark.parametrize("passphrase", ["", PASSPHRASE + " ", PASSPHRASE.upper(), "x" * 40, "\ud800" * 12])

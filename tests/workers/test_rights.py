@@ -15,13 +15,17 @@ from strategy.config import BidConfig
 from strategy.listing_config import ListingConfig
 from wallet.protocol import Grant, read_grant
 from workers.popen import PopenSpawner
-from workers.rights import bidder_grant, drain_grant, lister_grant
+from workers.rights import Right, bidder_grant, drain_grant, lister_grant
 
 PLAN = Plan("Beta", 20, 20, 50_000_000, 0, 365)
 USER = User(id=1, address="bc1qsign", ordinals_address="bc1preceive")
 ROW = BiddingTask(id=17, slug="Cats", user=USER)
 ITEM = "ab" * 32 + "i0"
 LISTING = AutolistTask(id=17, inscription_id=ITEM, collection_id="cats", user=USER)
+
+
+def test_the_secret_of_a_right_is_not_shown() -> None:
+    assert repr(Right("a" * 64, 5_000)) == "Right(ends_ms=5000)"
 
 
 def test_a_bidder_may_bid_and_cancel_within_its_config() -> None:
