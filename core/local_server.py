@@ -80,7 +80,7 @@ async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | No
 async def _answer(handle: Handle, line: bytes) -> dict[str, Any]:
     try:
         request = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"error": "unreadable", "message": "the request is not JSON"}
     if not isinstance(request, dict):
         return {"error": "unreadable", "message": "the request is not an object"}

@@ -56,7 +56,7 @@ class Settings:
     simulator_background: bool = False
     satflow_url: str | None = None
     satflow_api_key: str | None = field(default=None, repr=False)
-    satflow_monthly_calls: int = 100_000
+    satflow_monthly_calls: int | None = None
     unisat_url: str | None = None
     unisat_api_key: str | None = field(default=None, repr=False)
     mempool_url: str | None = None
@@ -103,6 +103,13 @@ class Settings:
     def quota_file(self) -> Path:
         """Where the gateway counts the month's calls: beside the data, or where it may write as a user of its own."""
         return (self.gateway_run_dir or self.data_dir) / "quota.json"
+
+    @property
+    def monthly_calls(self) -> int:
+        """Calls that the marketplace's key has in a month, 0 without a quota: as set, else what Satflow sells."""
+        if self.satflow_monthly_calls is not None:
+            return self.satflow_monthly_calls
+        return 0 if self.market == "simulator" else 100_000
 
     @property
     def signer_socket(self) -> Path:

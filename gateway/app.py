@@ -47,7 +47,7 @@ def adapters(settings: Settings) -> Adapters:
 
 def quota(settings: Settings) -> Quota | None:
     """The month's quota of the marketplace's key, with what was used of it; None where the setting says so."""
-    limit = settings.satflow_monthly_calls
+    limit = settings.monthly_calls
     if not limit:
         return None
     return Quota(limit, QuotaCount(settings.quota_file, "satflow", _satflow_key(settings), now_ms), now_ms)

@@ -16,7 +16,9 @@ WRITTEN = tuple(name for name in Listing._meta.sorted_field_names if name != "id
 _OF_TASK = Listing.task_id == 0
 INSERT = Prepared(lambda: Listing.insert({getattr(Listing, name): 0 for name in WRITTEN}))
 OPEN = Prepared(lambda: Listing.select().where(_OF_TASK, IS_OPEN))
-NEWEST = Prepared(lambda: Listing.select().where(_OF_TASK).order_by(Listing.id.desc()).limit(SQL("1")))
+ENDED_LAST = Prepared(
+    lambda: Listing.select().where(_OF_TASK).order_by(Listing.closed_ms.desc(), Listing.id.desc()).limit(SQL("1"))
+)
 NEWEST_LISTED = Prepared(
     lambda: (
         Listing.select().where(_OF_TASK, Listing.listed_ms.is_null(False)).order_by(Listing.id.desc()).limit(SQL("1"))

@@ -15,6 +15,7 @@ from models.base import transaction
 from models.listing_statements import (
     COUNT_OPEN,
     DROPPED,
+    ENDED_LAST,
     FIRST,
     FORGET,
     FORMER,
@@ -23,7 +24,6 @@ from models.listing_statements import (
     LOWEST,
     MISSED,
     MOVE,
-    NEWEST,
     NEWEST_LISTED,
     OLDEST_KEPT,
     OPEN,
@@ -246,8 +246,8 @@ def open_listing(task_id: int) -> Listing | None:
 
 
 def newest(task_id: int) -> Listing | None:
-    """The task's open listing, else its newest: what was to take an open one's place may be newer, and closed."""
-    found = OPEN.row(task_id) or NEWEST.row(task_id)
+    """The task's open listing, else the one that ended last: what was to take its place may be newer, and refused."""
+    found = OPEN.row(task_id) or ENDED_LAST.row(task_id)
     return None if found is None else instance(Listing, found)
 
 

@@ -79,7 +79,7 @@ class PreviewHandler(BiddingTaskHandler):
 
     def _calls_left(self, task: BiddingTask | None) -> int | None:
         """Calls that the month's quota leaves to this task, all others that run in mind; None = there is no quota."""
-        quota = self.services.settings.satflow_monthly_calls
+        quota = self.services.settings.monthly_calls
         if not quota:
             return None
         others = running_configs(but=task.id if task else None)

@@ -49,6 +49,8 @@ __all__ = [
 _PEER = "signer"
 # Codes that say nothing about what was signed: the request failed half-way or was not understood at all.
 _NO_ANSWER = ("internal", "unreadable")
+# Tags that refuse whatever is asked under this grant: the signer does not have it, or has a newer one.
+_NO_GRANT = ("grant-live", "stale-token")
 # The signer may wait this long for the facts about an output before it looks at a listing.
 FACTS_S = 5.0
 
@@ -85,11 +87,15 @@ class Controls:
 
 
 class SignerClient:
-    """Asks the signer at `socket_path`; every call raises a leaf of SignerError. `timeout_s` bounds each step."""
+    """Asks the signer at `socket_path`; every call raises a leaf of SignerError. `timeout_s` bounds each step.
+
+    `has_lost_grant`: it has said that it does not know the grant that was shown, or only a newer one.
+    """
 
     def __init__(self, socket_path: Path, timeout_s: float = 5.0) -> None:
         self._socket_path = socket_path
         self._timeout_s = timeout_s
+        self.has_lost_grant = False
 
     def status(self) -> SignerStatus:
         return self._ask(lambda answer: SignerStatus(**answer), "status")
@@ -194,6 +200,7 @@ class SignerClient:
                 raise SignerLocked(f"the signer is locked: {error.message}") from error
             if error.code in _NO_ANSWER:
                 raise SignerUnavailable(f"the signer failed at {op}: {error.message}") from error
+            self.has_lost_grant = self.has_lost_grant or error.code in _NO_GRANT
             raise SignerRefused(error.code, error.message) from error
         except (KeyError, TypeError) as error:
             raise SignerUnavailable(f"the signer's answer to {op} is unreadable") from error

@@ -10,6 +10,7 @@ STOPPED = 0  # it was asked to stop, or had nothing left to do
 BAD_CONFIG = 3
 SUPERSEDED = 4  # the task's lock or token is another worker's
 BAD_CREDENTIALS = 5
+WITHOUT_GRANT = 6  # the signer does not know its grant: another copy of the signer's file was put in its place
 UNKNOWN = 256  # no process exits with it: whoever could have said how it ended is gone
 
 
@@ -42,6 +43,8 @@ def judge(status: int) -> End:
         return End("ended: its credentials are not accepted", Sequel.GIVE_UP)
     if status == SUPERSEDED:
         return End("ended: another worker held its lock or token", Sequel.RESTART_SOON)
+    if status == WITHOUT_GRANT:
+        return End("ended: the signer does not know its grant any more", Sequel.RESTART_SOON)
     return End(f"ended by itself with code {status}", Sequel.RESTART)
 
 

@@ -10,6 +10,7 @@ from markets.base import NotFound, Refused, VenueError
 from models import listings, tasks
 from models.listings import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import AutolistTask
+from strategy.listing_inputs import Holding
 from wallet.client import SignerError
 from workers import holding, listing_end
 from workers.cancels import WRITE_MS
@@ -24,6 +25,7 @@ from workers.undisturbed import undisturbed
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+_HELD_S = 0.0  # how old the chain's word may be
 
 
 class ListingDrain:
@@ -66,6 +68,9 @@ class ListingDrain:
         if shown_of(read, listing.inscription_id, listing.wallet) is not None:
             self._cancel(listing, faults)
             return
+        if listing.state == CANCELLING and self._has_left(listing, faults):
+            self._close_left(listing, slug, faults)  # it was no cancel of ours that took it from view
+            return
         settle_unsent(listing, context.signer, context.clock_ms(), faults, self._crash)
         if listing.state != CLOSED:
             settle(listing, None, read.taken_ms, context.clock_ms(), self._crash)
@@ -102,7 +107,7 @@ class ListingDrain:
         return None
 
     def _sent(self, listing: Listing, signature: str, faults: Faults) -> bool:
-        """Whether the venue says that the listing is cancelled, or that it knows none."""
+        """Whether the venue says that the listing is cancelled, or that it knows none and none was sold meanwhile."""
         context = self._context
         try:
             is_done = context.market.delist(
@@ -114,7 +119,7 @@ class ListingDrain:
                 deadline_ms=context.clock_ms() + WRITE_MS,
             )
         except NotFound:
-            return True
+            return not self._has_left(listing, faults)
         except VenueError as error:
             faults.add_write("cancel the listing", error, backs_off=not isinstance(error, Refused))
             return False
@@ -124,10 +129,23 @@ class ListingDrain:
 
     def _close_dropped(self, listing: Listing, slug: str | None, faults: Faults) -> None:
         """No read shows it any more, and it was not we who cancelled it."""
-        context = self._context
-        held = holding.look(context.market, listing.inscription_id, listing.wallet, listing.outpoint, 0, faults)
-        if held.holding == "spent":
-            ending = self._spend.ending(listing, slug or listing.slug, faults)
-            listing_end.close(listing, ending.proceeds_sats, context.clock_ms())
-        elif held.holding != "pending":
-            listings.move(listing, CLOSED, context.clock_ms(), reason=LOST)
+        if self._has_left(listing, faults):
+            self._close_left(listing, slug, faults)
+        else:
+            listings.move(listing, CLOSED, self._context.clock_ms(), reason=LOST)
+
+    def _close_left(self, listing: Listing, slug: str | None, faults: Faults) -> None:
+        """Once it is known whether it was sold."""
+        if self._held(listing, faults) != "spent":
+            return
+        ending = self._spend.ending(listing, slug or listing.slug, faults)
+        if not ending.is_dark:
+            listing_end.close(listing, ending.proceeds_sats, self._context.clock_ms())
+
+    def _has_left(self, listing: Listing, faults: Faults) -> bool:
+        """Whether a transaction spends the listing's output, be it in a block or not yet."""
+        return self._held(listing, faults) in ("spent", "pending")
+
+    def _held(self, listing: Listing, faults: Faults) -> Holding:
+        market = self._context.market
+        return holding.look(market, listing.inscription_id, listing.wallet, listing.outpoint, _HELD_S, faults).holding

@@ -27,7 +27,8 @@ VANISHED_READS = 2  # good reads in a row without a live bid until it counts as 
 CANCELLED_READS = 2  # ... without a bid whose cancel was not acknowledged until that counts as cancelled
 LOST_READS = 3  # ... without a bid that may never have arrived until, after its expiry, it counts as lost
 APART_MS = 5_000  # two reads that are closer together may have come from the same lagging copy: they are one
-LATE_MS = 30_000  # how long after its expiry a bid is still waited for
+LATE_MS = 30_000  # how long after its expiry a bid is still waited for ...
+DARK_MS = 600_000  # ... while the sales that may explain it cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +222,9 @@ def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None)
     if _missed(order, read_ms) < LOST_READS:
         return
     if read_ms > order.expires_ms + LATE_MS:
-        orders.move(order, CLOSED, now_ms, reason="lost")
+        # It may have been sold: for some minutes more it is not lost while nobody can tell.
+        if read_ms > order.expires_ms + DARK_MS or not (explainer and explainer.is_in_the_dark(order)):
+            orders.move(order, CLOSED, now_ms, reason="lost")
     elif order.venue_id and explainer and not explainer.is_in_the_dark(order) and explainer.is_uncovered(order):
         orders.move(order, CLOSED, now_ms, reason="cancelled")
 

@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 _SECRET_S = 10.0  # for the first line of stdin; it is there before we are
 _LONGEST_DELAY_S = 60.0
+# How long a worker lives at least before it ends for want of a grant, so that none is made and lost all the time.
+_LEAST_LIFE_S = 60.0
 _OPEN_FILES = 64
 _OOM_SCORE = 500  # a worker goes before the programs that all of them need
 
@@ -79,15 +81,15 @@ class Worker:
 
     def _work(self, make_job: Callable[[str, Context], Job], context: Context, lock: TaskLock) -> int:
         try:
-            self._cycles(make_job(self._kind, context), lock)
-            return exits.STOPPED
+            return self._cycles(make_job(self._kind, context), context, lock)
         except BadConfig as error:
             return self._give_up(exits.BAD_CONFIG, error)
         except BadCredentials as error:
             return self._give_up(exits.BAD_CREDENTIALS, error)
 
-    def _cycles(self, job: Job, lock: TaskLock) -> None:
-        failures = 0
+    def _cycles(self, job: Job, context: Context, lock: TaskLock) -> int:
+        """Returns the exit code."""
+        began, failures = time.monotonic(), 0
         while True:
             lock.touch()
             delay: float | None
@@ -104,7 +106,10 @@ class Worker:
                 failures += 1
             if delay is None:
                 log.info("nothing left to do")
-                return
+                return exits.STOPPED
+            if context.signer.has_lost_grant and time.monotonic() - began >= _LEAST_LIFE_S:
+                log.warning("the signer does not know our grant any more: a successor gets one")
+                return exits.WITHOUT_GRANT
             lock.touch()
             self._own_log.rotate()
             self._life_line.pause(delay)

@@ -29,7 +29,7 @@ OF_THE_MACHINE = {"time sync", "disk space", "swap", "open files"}
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Installation]:
-    with installation() as made:
+    with installation(BIDKEEPER_SATFLOW_MONTHLY_CALLS="100000") as made:
         ask = {"price": 5_200_000}
         made.sim("PUT", f"/sim/collections/{SLUG}", {"asks": [ask], "bids": [{"price": 4_000_000}]})
         rune = {"asks": [{"tokens": 10_000, "unitPrice": 2.75}], "bids": [{"tokens": 10_000, "unitPrice": 2.25}]}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,15 @@ def test_a_fault_inside_the_peer_is_a_refusal_without_details(peer: Path) -> Non
     with pytest.raises(PeerRefused) as caught:
         ask(peer, "peer", {"op": "broken"}, timeout=10)
     assert caught.value.code == "internal"
+
+
+@pytest.mark.parametrize("line", [b"[" * 200_000, b'{"a":' * 100_000, b"{", b"\xff", b"9" * 5_000, b"[]"])
+def test_what_is_no_request_is_answered_as_such(line: bytes, peer: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(10)
+        connection.connect(str(peer))
+        connection.sendall(line + b"\n")
+        assert b'"error": "unreadable"' in connection.recv(1_000)
 
 
 def test_only_the_owner_may_open_the_socket(peer: Path) -> None:

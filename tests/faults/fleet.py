@@ -67,8 +67,9 @@ class Fleet:
         found: dict[int, list[int]] = {task: [] for task in self.tasks}
         for pid in self.service.processes("bidkeeper: bidder task "):
             with contextlib.suppress(OSError):
-                command = Path(f"/proc/{pid}/cmdline").read_text()
-                found[int(command.split(" task ")[1].split()[0])].append(pid)
+                _, named, rest = Path(f"/proc/{pid}/cmdline").read_text().partition(" task ")
+                if named:  # it has not ended meanwhile
+                    found[int(rest.split()[0])].append(pid)
         return found
 
     def pids(self, victim: str) -> list[int]:

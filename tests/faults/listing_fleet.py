@@ -17,6 +17,7 @@ from tests.faults import listing_checker, listing_evidence
 from tests.faults.evidence import Quiet
 from tests.faults.fleet import now_ms
 from tests.faults.listing_evidence import ListingEvidence, Taken, taken
+from workers.crashpoints import VARIABLE
 
 FLOOR, GUARD = 100_000, 80_000
 LOOP = {"loopSeconds": 5}
@@ -174,6 +175,17 @@ class Shop:
     def live_of_deleted(self) -> list[str]:
         """Listings that the venue still shows of tasks that were deleted."""
         return [line for line in self.disagreements() if line.startswith("outlives_its_task")]
+
+
+def restart(service: Installation, crash: str | None = None) -> None:
+    """Starts it, after ending it well; `crash` (see workers/crashpoints.py) is what its workers die of from now on."""
+    if service.process is not None:
+        service.down()
+    service.environment.pop(VARIABLE, None)
+    if crash is not None:
+        service.environment[VARIABLE] = crash
+    service.up()
+    service.sim("PUT", "/sim/limits", {"perSecond": 50, "burst": 50})
 
 
 def number(task: int) -> int:

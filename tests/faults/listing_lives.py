@@ -13,6 +13,8 @@ from tests.faults.listing_storm import lives
 SALE = ("list", "raise", "raise again", "list anew", "sale")
 DELETION = ("list", "stop", "delete")
 WRITES = ("list", "raise", "raise again", "list anew")
+# What was reserved has to be left behind by another death before it can be freed.
+LEFT_BEHIND_AT = {"listing-freed": "listing-reserved"}
 PRICES = {"raise": 120_000, "raise again": 140_000, "list anew": 140_000, "sale": 140_000}
 
 

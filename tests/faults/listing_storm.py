@@ -19,7 +19,7 @@ import requests
 from tests.e2e.installation import until
 from tests.faults.evidence import Row
 from tests.faults.fleet import Fleet
-from tests.faults.listing_fleet import Item, Shop
+from tests.faults.listing_fleet import Item, Shop, restart
 from tests.faults.storm import Storm
 from workers.crashpoints import LISTING_NAMES
 
@@ -77,8 +77,9 @@ class ListingKills:
 class ListingStorm:
     """What happens is chosen by `rng`; when it happens is up to the machine. `tally` counts what the storm did."""
 
-    def __init__(self, shop: Shop, fleet: Fleet, rng: random.Random) -> None:
-        self.shop, self.fleet, self.rng = shop, fleet, rng
+    def __init__(self, shop: Shop, fleet: Fleet, rng: random.Random, blows: int = 1) -> None:
+        """`blows`: how many times as many kills as usual, of all that happens."""
+        self.shop, self.fleet, self.rng, self.blows = shop, fleet, rng, blows
         self.service = shop.service
         self.bids = Storm(fleet, rng)
         self.killed: set[int] = set()
@@ -91,17 +92,17 @@ class ListingStorm:
         """One thing after the other until it is `enough`; fails after `seconds`."""
         deadline = time.monotonic() + seconds
         deeds: list[tuple[Callable[[], None], int]] = [
-            (self.kill_lister, 10),
-            (self.kill_program, 4),
-            (self.bids.kill_worker, 3),
+            (self.kill_lister, 8 * self.blows),
+            (self.kill_program, 3 * self.blows),
+            (self.bids.kill_worker, 2 * self.blows),
             (self.move_floor, 20),
             (self.bids.move_floor, 3),
-            (self.fault, 16),
-            (self.change, 16),
+            (self.fault, 10),
+            (self.change, 24),
             (self.sell, 6),
             (self.delist, 5),
-            (self.move, 4),
-            (self.stop, 5),
+            (self.move, 3),
+            (self.stop, 4),
             (self.start, 12),
             (self.delete, 7),
             (self.restock, 10),
@@ -115,10 +116,14 @@ class ListingStorm:
                 self.tally[deed.__name__] += 1
             time.sleep(self.rng.uniform(0.0, 0.3))
 
-    def calm(self) -> None:
-        """The venue is well again; whatever has a task runs, and whatever is in the vault has one."""
+    def calm(self, *, is_clean: bool) -> None:
+        """The venue is well again, whatever is in the vault has a task, and each task runs; with `is_clean` nobody dies
+        any more.
+        """
+        if is_clean:
+            restart(self.service)
+        until(self.service.ready_again, "readiness after the storm")
         self.service.sim("PUT", "/sim/faults", [])
-        until(self.service.ready_again, "readiness after the storm", 60)
         for item in self.shop.items:
             if item.task is None:
                 self.shop.make_task(item)
@@ -158,6 +163,7 @@ class ListingStorm:
         if mode in ("timeout", "late", "accept_then_timeout"):
             row["delaySeconds"] = self.rng.choice([1, 3])
         self.service.sim("PUT", "/sim/faults", [row])
+        self.tally[f"{operation} {mode}"] += 1
 
     def sell(self) -> None:
         item = self._any()

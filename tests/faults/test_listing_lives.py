@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.e2e.installation import Installation, Trader, until
-from tests.faults.listing_fleet import Shop
-from tests.faults.listing_lives import DELETION, SALE, WRITES, Life
-from workers.crashpoints import LISTING_NAMES, VARIABLE
+from tests.faults.listing_fleet import Shop, restart
+from tests.faults.listing_lives import DELETION, LEFT_BEHIND_AT, SALE, WRITES, Life
+from workers.crashpoints import LISTING_NAMES
 
 pytestmark = pytest.mark.slow
 
-# Which steps go by each point. What was reserved has to be left behind by another death before it can be freed.
+# Which steps go by each point.
 STEPS = {
     "listing-freed": WRITES,
     "listing-settled": SALE,
@@ -31,7 +31,6 @@ STEPS = {
     "listing-cancelling": ("delete",),
     "listing-cancelled": ("delete",),
 }
-BEFORE = {"listing-freed": "listing-reserved"}
 IN_MAKE_TEST = {"listing-submitted": ("raise",), "listing-cancelling": ("delete",)}
 
 
@@ -40,36 +39,25 @@ def in_parallel(lives: list[Life], what: Callable[[Life], None]) -> None:
         list(pool.map(what, lives))
 
 
-def up(service: Installation, point: str | None = None) -> None:
-    """Starts it again; from now on every worker dies whenever it comes by `point`."""
-    if service.process is not None:
-        service.down()
-    service.environment.pop(VARIABLE, None)
-    if point is not None:
-        service.environment[VARIABLE] = f"{point}:1"
-    service.up()
-    service.sim("PUT", "/sim/limits", {"perSecond": 50, "burst": 50})
-
-
 def live_through(point: str, steps: tuple[str, ...]) -> str:
     """Each step that goes by the point is begun when the worker dies there; then all is well again."""
     service = Installation()
     try:
-        up(service)
+        restart(service)
         shop = Shop(service, Trader(service).sign_in(), 0)
         lives = [Life(shop, DELETION if step == "delete" else SALE, step) for step in steps]
         in_parallel(lives, Life.until_goal)
-        first = BEFORE.get(point, point)
-        up(service, first)
+        first = LEFT_BEHIND_AT.get(point, point)
+        restart(service, f"{first}:1")
         if point == "listing-adopted":
             fault = {"operation": "list", "mode": "accept_then_500", "count": len(lives)}
             service.sim("PUT", "/sim/faults", [fault])
         in_parallel(lives, lambda life: life.begin(life.goal))
         for at in dict.fromkeys((first, point)):
             if at != first:
-                up(service, at)
+                restart(service, f"{at}:1")
             until(lambda at=at: all(life.deaths_at(at) for life in lives), f"deaths at {at}")  # type: ignore[misc]
-        up(service)
+        restart(service)
         in_parallel(lives, lambda life: revived(shop, life))
         found = shop.disagreements()
         deaths = sum(life.deaths_at(point) for life in lives)

@@ -151,6 +151,17 @@ def test_nothing_takes_the_place_of_what_is_not_live(database: str) -> None:
     assert stored(made).state == RESERVED
 
 
+def test_what_is_shown_of_an_ended_task_is_what_ended_last(database: str) -> None:
+    owner = task()
+    former = live(owner)
+    refused = listings.reserve(new(owner, 120_000), former, 30)
+    listings.give_up(refused, REFUSED, 40)
+    listings.move(stored(former), CLOSED, 50, reason=listings.SOLD, proceeds_sats=100_000)
+    shown = listings.newest(owner.number)
+    assert shown is not None
+    assert (shown.id, shown.close_reason, shown.proceeds_sats) == (former.id, "sold", 100_000)
+
+
 @pytest.mark.parametrize("reason", [REFUSED, LOST])
 def test_what_was_to_be_replaced_is_open_again_when_the_venue_took_nothing(database: str, reason: str) -> None:
     owner = task()

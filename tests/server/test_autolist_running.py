@@ -85,9 +85,8 @@ def cancels_listings(service: Service) -> None:
     def cancel() -> None:
         hidden = AutolistTask.select(AutolistTask.id).where(AutolistTask.deleted_ms.is_null(False))
         numbers = [AUTOLIST_BASE + each.id for each in hidden]
-        Listing.update(state=listings.CLOSED, close_reason=listings.CANCELLED).where(
-            Listing.task_id.in_(numbers), Listing.state == listings.LIVE
-        ).execute()
+        ended = {"state": listings.CLOSED, "close_reason": listings.CANCELLED, "closed_ms": START_MS + 1}
+        Listing.update(ended).where(Listing.task_id.in_(numbers), Listing.state == listings.LIVE).execute()
 
     service.manager.before_settling = cancel
 
@@ -349,6 +348,17 @@ async def test_a_stopped_task_with_a_listing_is_deleted_through_the_manager_too(
 
     assert answer.json["listingCancelled"] is True
     assert service.manager.settled == [AUTOLIST_BASE + task_id]
+
+
+@pytest.mark.gen_test
+async def test_a_new_price_that_was_refused_does_not_hide_that_the_listing_is_cancelled(service: Service) -> None:
+    task_id = await started(service)
+    listed(service, task_id)
+    refused = listed(service, task_id, 120_000, state=listings.CLOSED, number=2)
+    Listing.update(close_reason=listings.REFUSED, closed_ms=START_MS).where(Listing.id == refused.id).execute()
+    cancels_listings(service)
+
+    assert (await call(service, "DELETE", task_id)).json == {"success": True, "listingCancelled": True}
 
 
 @pytest.mark.gen_test

@@ -16,7 +16,7 @@ from strategy.book import Ask
 from strategy.config import BidConfig
 from tests.server import peers
 from tests.server.api import START_MS, token_of
-from tests.server.conftest import OWNER, Service
+from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.peers import keys_of
 from tests.server.test_running import open_order
 from tests.workers_cycle.fakes import KEYS, ask, bid
@@ -43,6 +43,7 @@ def prices(answer: Any) -> list[tuple[int | None, str]]:
     return [(rung["price"], rung["reason"]) for rung in answer.json["rungs"]]
 
 
+@with_settings(satflow_monthly_calls=100_000)
 @pytest.mark.gen_test
 async def test_the_first_worked_example(service: Service) -> None:
     with_floor(service, 100_000, 120_000)

@@ -304,3 +304,27 @@ def test_a_bid_sold_while_its_task_is_drained_is_filled(world: World) -> None:
     tasks.set_desired(world.row(task), tasks.STOPPED)
     assert world.drain(task).cycle() is None
     assert world.closed() == [(52_000, "filled")]
+
+
+@pytest.mark.parametrize(("blind_s", "end"), [(300, "filled"), (660, "lost")])
+def test_a_doubtful_bid_is_not_lost_for_minutes_while_sales_cannot_be_read(
+    world: World, blind_s: int, end: str
+) -> None:
+    task = world.task(ONE)
+    bidder = world.bidder(task)
+    bidder.cycle()
+    bidder.cycle()
+    world.market.sell(52_000)
+    world.market.fail("sales", *[Unavailable("down")] * 1_000)
+    world.clock.advance(12 * 60)
+    for _ in range(4):
+        world.clock.advance(60)
+        bidder.cycle()
+    assert state(52_000) == "unknown"
+    for _ in range(blind_s // 60):
+        world.clock.advance(60)
+        bidder.cycle()
+    world.market.script["sales"].clear()
+    world.clock.advance(60)
+    bidder.cycle()
+    assert world.closed()[0] == (52_000, end)
