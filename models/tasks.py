@@ -56,6 +56,8 @@ __all__ = [
     "with_owner",
 ]
 
+MAX_AUTOLIST_TASKS = 500  # of a user: a process each, and no more inscriptions are shown of a wallet
+
 
 class TaskExists(Exception):
     """The user has such a task already."""
@@ -164,7 +166,7 @@ def _refuse_second(user_id: int, slug_key: str, *, but: int) -> None:
 def create_autolist_task(
     user_id: int, *, inscription_id: str, collection_id: str | None, config: str, now_ms: int
 ) -> AutolistTask:
-    """A new, stopped auto-list task. Raises TaskExists."""
+    """A new, stopped auto-list task. Raises TaskExists, then TaskLimitReached."""
     with transaction():
         same = AutolistTask.select().where(
             AutolistTask.user == user_id,
@@ -173,6 +175,9 @@ def create_autolist_task(
         )
         if same.exists():
             raise TaskExists(inscription_id)
+        own = AutolistTask.select().where(AutolistTask.user == user_id, AutolistTask.deleted_ms.is_null())
+        if own.count() >= MAX_AUTOLIST_TASKS:
+            raise TaskLimitReached(MAX_AUTOLIST_TASKS)
         return AutolistTask.create(
             user=user_id,
             inscription_id=inscription_id,

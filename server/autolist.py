@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from models import inscriptions, listings, tasks
-from models.tasks import AutolistTask, TaskExists
+from models.tasks import AutolistTask, TaskExists, TaskLimitReached
 from server.errors import ApiError, invalid, not_found
 from server.listing_checks import startable_collection
 from server.listing_json import as_json
@@ -51,6 +51,10 @@ class AutolistTasksHandler(AutolistTaskHandler):
             )
         except TaskExists:
             raise ApiError(409, "Task already exists for this inscription") from None
+        except TaskLimitReached as error:
+            raise ApiError(
+                403, "Task limit reached", message=f"You may have {error.max_tasks} auto-list tasks."
+            ) from None
         self.set_header("Location", f"/api/autolist/{task.id}")
         self.answer(as_json(task, **_warned(change.config)), 201)
 

@@ -32,7 +32,9 @@ class StartHandler(AutolistTaskHandler):
         config = loads_config(task.config)
         try:
             collection_id = await startable_collection(self, task, config, task.collection_id)
-            await refuse_outside_vault(self, task.inscription_id)
+            # One that left the vault while its listing stood may have been sold: its worker finds that out and ends.
+            if listings.open_listing(task.number) is None:
+                await refuse_outside_vault(self, task.inscription_id)
         except ApiError as error:
             if error.status_code in (400, 409):
                 tasks.set_error(task, "; ".join(error.details) or f"{error.error}: {error.message}")

@@ -34,7 +34,11 @@ OPERATIONS = {
         summary="Create an auto-list task",
         body=NewAutolistTask,
         success=one(answers.WrittenAutolistTask, "Created; it is stopped.", 201, ("Location",)),
-        errors={400: INVALID, 409: "There is a task for this inscription already."},
+        errors={
+            400: INVALID,
+            403: "There are 500 auto-list tasks already.",
+            409: "There is a task for this inscription already.",
+        },
     ),
     "GET /api/autolist/{id}": Operation(
         id="getAutolistTask",

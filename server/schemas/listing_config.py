@@ -48,8 +48,8 @@ def _inscription_id(value: Any) -> str:
 
 def _collection_id(value: Any) -> str:
     found = text(value).strip()
-    if not 0 < len(found) <= _MAX_COLLECTION:
-        raise wrong(f"must have 1 to {_MAX_COLLECTION} characters")
+    if not 0 < len(found) <= _MAX_COLLECTION or "," in found:
+        raise wrong(f"must have 1 to {_MAX_COLLECTION} characters and no comma")
     return found
 
 

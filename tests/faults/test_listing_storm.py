@@ -80,7 +80,7 @@ def end_one(shop: Shop, item: Item, *, is_deleted: bool) -> None:
 
 
 def test_20_kills() -> None:
-    storm(kills=20, listings=8, items=6, seconds=120, to_the_end=False)
+    storm(kills=20, listings=10, items=6, seconds=120, to_the_end=False)
 
 
 @pytest.mark.faults

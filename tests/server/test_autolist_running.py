@@ -10,7 +10,7 @@ import pytest
 
 from markets.base import NotFound, Unavailable
 from markets.facts import Whereabouts
-from models import cycles, listings, users
+from models import cycles, listings, tasks, users
 from models.listings import Listing
 from models.tasks import AUTOLIST_BASE, AutolistTask
 from tests.server.api import START_MS, Answer
@@ -153,6 +153,28 @@ async def test_an_inscription_elsewhere_is_409_and_says_where_to_send_it(service
     assert VAULT in shown.json["lastError"] and shown.json["isRunning"] is False
     assert (arrived.status, arrived.json["lastError"]) == (200, None)
     assert service.manager.settled == [AUTOLIST_BASE + task_id]
+
+
+@pytest.mark.gen_test
+async def test_what_left_the_vault_while_listed_is_its_workers_to_find_out(service: Service) -> None:
+    task_id = await new_task(service)
+    lies_at(service, "bc1qbuyer")
+    assert (await call(service, "POST", task_id, "/start")).status == 409
+    listed(service, task_id)
+    assert (await call(service, "POST", task_id, "/start")).status == 200
+
+
+@pytest.mark.gen_test
+async def test_a_user_has_no_more_tasks_than_a_wallet_shows_inscriptions(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "MAX_AUTOLIST_TASKS", 1)
+    task_id = await new_task(service)
+    body = {"inscriptionId": "e" * 64 + "i0"}
+    answer = await service.ask("POST", "/api/autolist", body)
+    assert (answer.status, answer.json["error"]) == (403, "Task limit reached")
+    await call(service, "DELETE", task_id)
+    assert (await service.ask("POST", "/api/autolist", body)).status == 201
 
 
 @pytest.mark.gen_test

@@ -226,6 +226,9 @@ async def auto_listing(service: Service, drive: Driver) -> None:
     fields: dict[str, Any] = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals"}
     one = {"id": (await drive("createAutolistTask", fields)).json["id"]}
     await drive("createAutolistTask", fields)
+    with pytest.MonkeyPatch.context() as few:
+        few.setattr(tasks, "MAX_AUTOLIST_TASKS", 1)
+        await drive("createAutolistTask", {"inscriptionId": "9" * 64 + "i0"})
     await drive("changeAutolistTask", {"priceMode": "no"}, path=one)
     await drive("changeAutolistTask", {"reference": "purchase"}, path=one)
     await drive("startAutolistTask", path=one)
