@@ -6,12 +6,13 @@ ranges too. Fields of a mode that is not selected are stored and not used.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple
+
+from strategy import stored
 
 MAX_SATS = 2_100_000_000_000_000  # every bitcoin there can be; below 2**53, so exact in any JSON
 FEE_TIERS = ("fastestFee", "halfHourFee", "hourFee", "minimumFee")
@@ -245,49 +246,10 @@ def unsupported(config: BidConfig) -> list[Problem]:
 
 
 def dumps(config: BidConfig) -> str:
-    """The config as JSON for storage: every field, snake_case, Decimals as strings."""
-    values = {f.name: getattr(config, f.name) for f in fields(config)}
-    return json.dumps({k: str(v) if isinstance(v, Decimal) else v for k, v in values.items()}, sort_keys=True)
+    """The config as JSON for storage."""
+    return stored.dumps(config)
 
 
 def loads(text: str) -> BidConfig:
-    """The config of `dumps`; a field that is missing (stored by an older version) has its default.
-
-    Raises ValueError when the text is no such JSON, names an unknown field or holds a value of the wrong type.
-    Ranges are for `problems`.
-    """
-    try:
-        values = json.loads(text)
-    except RecursionError as error:
-        raise ValueError("stored config is nested too deeply") from error
-    if not isinstance(values, dict):
-        raise ValueError("stored config is not a JSON object")
-    unknown = sorted(values.keys() - {f.name for f in fields(BidConfig)})
-    if unknown:
-        raise ValueError(f"stored config has unknown fields: {', '.join(unknown)}")
-    if "slug" not in values:
-        raise ValueError("stored config has no slug")
-    return BidConfig(
-        **{f.name: _stored(f.name, str(f.type), values[f.name]) for f in fields(BidConfig) if f.name in values}
-    )
-
-
-def _stored(name: str, kind: str, value: Any) -> Any:
-    """One stored value as the type `kind` that the field declares."""
-    if value is None and kind.endswith("| None"):
-        return None
-    wanted = kind.split(" | ")[0]
-    if name == "fee_rate" and isinstance(value, str):
-        return value if value in FEE_TIERS else _decimal(name, value)
-    if wanted == "Decimal" and isinstance(value, str):
-        return _decimal(name, value)
-    if wanted == {bool: "bool", int: "int", str: "str"}.get(type(value)):
-        return value
-    raise ValueError(f"stored config: {name} cannot be {value!r}")
-
-
-def _decimal(name: str, value: str) -> Decimal:
-    try:
-        return Decimal(value)
-    except InvalidOperation:
-        raise ValueError(f"stored config: {name} is no number: {value!r}") from None
+    """The config of `dumps`. Raises ValueError when it is none (strategy/stored.py); ranges are for `problems`."""
+    return stored.loads(BidConfig, text, FEE_TIERS)

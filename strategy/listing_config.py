@@ -6,12 +6,11 @@ reference that is not selected are stored and not used.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from decimal import Decimal, InvalidOperation
-from typing import Any
+from dataclasses import dataclass
+from decimal import Decimal
 
+from strategy import stored
 from strategy.config import MAX_SATS, MAX_TEXT, Problem
 from strategy.pricing import plus, times
 
@@ -143,39 +142,10 @@ def warnings(config: ListingConfig) -> list[str]:
 
 
 def dumps_config(config: ListingConfig) -> str:
-    """The config as JSON for storage: every field, snake_case, Decimals as strings."""
-    values = {f.name: getattr(config, f.name) for f in fields(config)}
-    return json.dumps({k: str(v) if isinstance(v, Decimal) else v for k, v in values.items()}, sort_keys=True)
+    """The config as JSON for storage."""
+    return stored.dumps(config)
 
 
 def loads_config(text: str) -> ListingConfig:
-    """The config of `dumps_config`; a field that is missing (stored by an older version) has its default.
-
-    Raises ValueError when the text is no such JSON, names an unknown field or holds a value of the wrong type.
-    Ranges are for `problems`.
-    """
-    try:
-        values = json.loads(text)
-    except RecursionError as error:
-        raise ValueError("stored config is nested too deeply") from error
-    if not isinstance(values, dict):
-        raise ValueError("stored config is not a JSON object")
-    kinds = {f.name: str(f.type) for f in fields(ListingConfig)}
-    if unknown := sorted(values.keys() - kinds.keys()):
-        raise ValueError(f"stored config has unknown fields: {', '.join(unknown)}")
-    return ListingConfig(**{name: _stored(name, kinds[name], value) for name, value in values.items()})
-
-
-def _stored(name: str, kind: str, value: Any) -> Any:
-    """One stored value as the type `kind` that the field declares."""
-    if value is None and kind.endswith("| None"):
-        return None
-    wanted = kind.split(" | ")[0]
-    if wanted == "Decimal" and isinstance(value, str):
-        try:
-            return Decimal(value)
-        except InvalidOperation:
-            raise ValueError(f"stored config: {name} is no number: {value!r}") from None
-    if wanted == {bool: "bool", int: "int", str: "str"}.get(type(value)):
-        return value
-    raise ValueError(f"stored config: {name} cannot be {value!r}")
+    """The config of `dumps_config`. Raises ValueError when it is none; ranges are for `problems`."""
+    return stored.loads(ListingConfig, text)

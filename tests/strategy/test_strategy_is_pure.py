@@ -17,8 +17,8 @@ from tests.strategy.market import book, carry_out, ladder_config, plan, rivals
 
 MODULES = sorted((Path(__file__).parents[2] / "strategy").glob("*.py"))
 ALLOWED = {
-    "__future__", "bisect", "collections", "dataclasses", "decimal", "enum", "fractions", "itertools", "json", "math",
-    "operator", "re", "strategy", "typing",
+    "__future__", "bisect", "collections", "dataclasses", "decimal", "enum", "fractions", "functools", "itertools",
+    "json", "math", "operator", "re", "strategy", "typing",
 }  # fmt: skip
 
 

@@ -1,0 +1,68 @@
+"""Configs in storage: JSON with every field by its name, Decimals as strings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import MISSING, fields
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from typing import Any, TypeVar, cast
+
+Config = TypeVar("Config")
+
+
+def dumps(config: Any) -> str:
+    """The config (a dataclass) as JSON."""
+    values = {name: getattr(config, name) for name in _kinds(cast(Any, type(config)))}
+    return json.dumps({k: str(v) if isinstance(v, Decimal) else v for k, v in values.items()}, sort_keys=True)
+
+
+def loads(kind: type[Config], text: str, words: Collection[str] = ()) -> Config:
+    """The config of `dumps`; a field that is missing (stored by an older version) has its default.
+
+    `words` may stand where a number should. Raises ValueError when the text is no such JSON, names an unknown field,
+    lacks one without a default or holds a value of the wrong type.
+    """
+    try:
+        values = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("stored config is nested too deeply") from error
+    if not isinstance(values, dict):
+        raise ValueError("stored config is not a JSON object")
+    kinds, required = _kinds(cast(Any, kind)), _required(cast(Any, kind))
+    if unknown := sorted(values.keys() - kinds.keys()):
+        raise ValueError(f"stored config has unknown fields: {', '.join(unknown)}")
+    if missing := sorted(required - values.keys()):
+        raise ValueError(f"stored config has no {', '.join(missing)}")
+    return kind(**{name: _stored(name, kinds[name], value, words) for name, value in values.items()})
+
+
+@cache
+def _kinds(kind: Any) -> dict[str, str]:
+    """Each field's type as it is written."""
+    return {field.name: str(field.type) for field in fields(kind)}
+
+
+@cache
+def _required(kind: Any) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind) if field.default is MISSING)
+
+
+def _stored(name: str, kind: str, value: Any, words: Collection[str]) -> Any:
+    """One stored value as the type `kind` that the field declares."""
+    if value is None and kind.endswith("| None"):
+        return None
+    wanted = kind.split(" | ")[0]
+    if isinstance(value, str) and "Decimal" in kind:
+        return value if "str" in kind and value in words else _decimal(name, value)
+    if wanted == {bool: "bool", int: "int", str: "str"}.get(type(value)):
+        return value
+    raise ValueError(f"stored config: {name} cannot be {value!r}")
+
+
+def _decimal(name: str, value: str) -> Decimal:
+    try:
+        return Decimal(value)
+    except InvalidOperation:
+        raise ValueError(f"stored config: {name} is no number: {value!r}") from None
