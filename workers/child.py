@@ -120,6 +120,8 @@ class Child:
         status = self._handle.poll()
         if status is None:
             return
+        if not self.has_lock:
+            self._read_status()  # it may have said so a moment before it ended
         self._loop.remove_reader(self._handle.status_fd)
         self._loop.remove_reader(self._handle.pidfd)
         self._handle.close()

@@ -82,6 +82,8 @@ class Explainer:
             return True
         if order.venue_id and sale.bid_id:
             return False  # sold to another bid, which may be of the same price
+        if sale.bid_id and any(other.venue_id == sale.bid_id for other in orders.wallet_orders(order.wallet)):
+            return False  # it was another bid of ours; the id of this one was never told
         is_price = sale.price == order.price_sats or (order.id in self.partly and sale.price < order.price_sats)
         return is_price and sale.buyer in self._buyers and sale.sold_ms + CLOCKS_MS >= order.created_ms
 

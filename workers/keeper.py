@@ -23,6 +23,7 @@ from models.tasks import RUNNING, STOPPED, Task
 from workers import task_lock
 from workers.burial import bury
 from workers.child import Child
+from workers.exits import STOPPED as EXIT_STOPPED
 from workers.exits import judge
 from workers.means import Means
 from workers.pace import until_first_turn
@@ -262,7 +263,9 @@ class Keeper:
 
         timeout_s = self._means.timing.locked_s
         up = await self._turn.until(lambda: child.has_lock or child.has_ended, overtaken, timeout_s)
-        if child.exit_status is not None:
+        # One whose item is sold ends at once, and no longer wants to run.
+        is_done = child.has_lock and child.exit_status == EXIT_STOPPED and has_changed(row)
+        if child.exit_status is not None and not is_done:
             raise PeerRefused(ME, "start_failed", f"the worker {judge(child.exit_status).text}")
         if up:
             self._is_up(child)

@@ -328,3 +328,19 @@ def test_a_doubtful_bid_is_not_lost_for_minutes_while_sales_cannot_be_read(
     world.clock.advance(60)
     bidder.cycle()
     assert world.closed()[0] == (52_000, end)
+
+
+def test_a_sale_of_the_other_bid_of_one_price_is_not_that_of_the_bid_without_an_id(world: World) -> None:
+    task = world.task(replace(CATS, bid_mode="fixed", bid_count=2, bid_fixed_low=52_000, bid_fixed_high=52_000))
+    bidder = world.bidder(task)
+    bidder.cycle()
+    bidder.cycle()
+    first, second = Order.select().order_by(Order.id)
+    Order.update(state="unknown", venue_id=None).where(Order.id == first.id).execute()
+    world.market.sell(52_000)
+    del world.market.own_[:]
+    world.market.sales_[0] = replace(world.market.sales_[0], bid_id=second.venue_id)
+    for _ in range(2):
+        world.clock.advance(6)
+        bidder.cycle()
+    assert (Order.get_by_id(first.id).state, Order.get_by_id(second.id).close_reason) == ("unknown", "filled")
