@@ -50,6 +50,7 @@ def order(number: int, time_ms: int, price: int, **changes: Any) -> Row:
         "price_sats": price,
         "quantity": "1",
         "expires_ms": time_ms + LIFE_MS,
+        "venue_id": f"id{number}",
         "token": 1,
         "state": "live",
         "close_reason": None,
@@ -180,6 +181,14 @@ PLANTED: dict[str, tuple[str, Plant]] = {
     ),
     "a sale taken for a cancel": ("wrong_end", lambda run: run.orders[1].update(close_reason="cancelled")),
     "a cancel taken for a sale": ("wrong_end", lambda run: run.orders[0].update(close_reason="filled")),
+    "a sale without an id taken for a cancel": (
+        "wrong_end",
+        lambda run: run.orders[1].update(close_reason="cancelled", venue_id=None),
+    ),
+    "a cancel without an id taken for a sale": (
+        "wrong_end",
+        lambda run: run.orders[0].update(close_reason="filled", venue_id=None),
+    ),
     "a timeout taken for a refusal": (
         "wrong_end",
         lambda run: run.orders[0].update(close_reason="refused"),
@@ -224,3 +233,17 @@ def test_a_venue_that_accepts_twice_is_no_fault_of_ours() -> None:
     run.history.append(run.history[3] | {"orderId": "id9", "time": 61_000})
     run.accepted_twice = True
     assert checker.disagreements(run) == []
+
+
+def test_which_of_two_bids_without_an_id_was_sold_nobody_can_know() -> None:
+    run = clean()
+    cancelled, sold = run.orders[:2]
+    # As dear as each other, and taken for one another.
+    reword(run, 1, price=75_000)
+    run.history[1]["price"] = 75_000
+    cancelled.update(venue_id=None, close_reason="filled")
+    sold.update(venue_id=None, close_reason="cancelled", price_sats=75_000)
+    run.audit[:] = audited(run.orders, run.history)
+    assert [line for line in checker.disagreements(run) if line.startswith("wrong_end")] == []
+    cancelled["venue_id"] = "id1"
+    assert [line for line in checker.disagreements(run) if line.startswith("wrong_end")] != []
