@@ -20,7 +20,7 @@ run: setup
 	@exec $(BIN)/bidkeeper demo
 
 test: setup
-	$(BIN)/python -m pytest -n 4 --dist loadfile -m "not faults"
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not faults"
 
 faults: setup
 	$(BIN)/python -m pytest -s -m faults
