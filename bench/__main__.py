@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, ModuleType
 
-from bench import decisions, idle, ledger, reads_and_writes, sign_in, signing, starts, venue_reads, workers
+from bench import answers, decisions, idle, ledger, reads_and_writes, sign_in, signing, starts, venue_reads, workers
 from bench.timing import Row
 
-MODULES = (decisions, ledger, sign_in, signing, reads_and_writes, starts, workers, venue_reads, idle)
+MODULES = (decisions, ledger, sign_in, signing, reads_and_writes, starts, workers, venue_reads, answers, idle)
 _LONGEST_S = 300
 
 Rows = Callable[[], Iterable[tuple[str, ...]]]

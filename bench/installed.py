@@ -43,6 +43,7 @@ class Home:
         self._installation = installation
         self.port = installation.port
         self.data_dir: Path = installation.data_dir
+        self.gateway_socket: Path = installation.data_dir / "run" / "gateway.sock"
         self.environment: Mapping[str, str] = installation.environment
 
     def user_with_tasks(self, count: int, asks: Iterable[int] = WITHOUT_BIDS, **config: Any) -> Tasks:
@@ -104,6 +105,14 @@ class Home:
             for command in (f"cli.main {name}", f"bidkeeper: {name}")
             for pid in self._installation.processes(command)
         ]
+
+    def sim(self, method: str, path: str, body: Any = None) -> Any:
+        """One call of the simulator's control."""
+        return self._installation.sim(method, path, body)
+
+    @property
+    def simulator_url(self) -> str:
+        return f"http://127.0.0.1:{self.environment['BIDKEEPER_SIMULATOR_PORT']}"
 
     def cycles(self) -> int:
         """How many cycles all tasks have finished so far."""

@@ -3,21 +3,38 @@
 A user has one task for each slug, so a hundred tasks on three slugs are those of 34 users, and every user has a
 wallet of their own. So two things are counted apart: reads of a slug's book, which all tasks share, and reads of a
 wallet (its bids and balance), a minute and slug or wallet. What the simulator counted is divided, not what we sent.
+
+More tasks than one for each slug and wallet exist only where users share a wallet, which the keystore refuses. What
+they would cost is counted with askers: threads that look at the market as a worker does, at the turns of a worker.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
 from bench.installed import WITHOUT_BIDS, Home, Tasks, installed
 from bench.timing import Row
+from markets.client import MarketClient
+from markets.look import Looker, Wallet
+from strategy.book import NO_HISTORY
+from strategy.config import BidConfig
+from tests.wallet.listings import key
+from wallet.keys import user_secrets
+from workers.faults import Faults
+from workers.pace import until_turn
 
 SLUGS = ("c-0", "c-1", "c-2")
 USERS = 34
 LOOP_S = 10
-WINDOW_S = 40.0
+LOOPS = 6
+# Workers look in the first two fifths of a loop: a count that begins in the pause after them has whole rounds in it.
+PAUSE = 0.7
+WALLETS, ASKERS = 10, 100
 
 
 class Reads(NamedTuple):
@@ -48,6 +65,46 @@ def rows() -> Iterator[Row]:
         yield Row(what, f"{ours:.1f}", f"{len(SLUGS)} tasks {peer:.1f}", f"{ours / peer:.2f} x", "1 x")
 
 
+def shared_rows() -> Iterator[Row]:
+    """A hundred tasks on three slugs and ten wallets, beside one task for each slug and wallet."""
+    pairs = [(slug, number) for slug in SLUGS for number in range(WALLETS)]
+    with installed(max_tasks=1) as home:
+        home.put_collections(SLUGS, WITHOUT_BIDS)
+        few = _asked(home, pairs)
+        many = _asked(home, [pairs[number % len(pairs)] for number in range(ASKERS)])
+    what = f"venue reads a minute, {ASKERS} tasks on {len(SLUGS)} slugs and {WALLETS} wallets"
+    yield Row(what, f"{many:.1f}", f"{len(pairs)} tasks {few:.1f}", f"{many / few:.2f} x", "1.05 x")
+
+
+def _asked(home: Home, pairs: list[tuple[str, int]]) -> float:
+    """All reads a minute while each of `pairs` (slug, number of the wallet) has its asker."""
+    enough = threading.Event()
+    with ThreadPoolExecutor(len(pairs)) as pool:
+        askers = [pool.submit(_ask, home.gateway_socket, slug, number, enough) for slug, number in pairs]
+        try:
+            time.sleep(2 * LOOP_S)
+            reads = _reads(home, wallets=1)
+        finally:
+            enough.set()
+        for asker in askers:
+            asker.result()
+    return reads.book * len(SLUGS) + reads.wallet
+
+
+def _ask(socket: Path, slug: str, number: int, enough: threading.Event) -> None:
+    """Looks at the market at the turns of a task on `slug`, as workers/cycle.py does for a task that places nothing."""
+    config = BidConfig(slug, outbid_enabled=True, hardcap_sats=5_000_000, loop_seconds=LOOP_S)
+    keys, faults = user_secrets(key(f"payment {number}"), key(f"vault {number}")).public, Faults()
+    wallet = Wallet(keys.payment, keys.payment_pubkey, keys.vault, frozenset({keys.payment}))
+    with MarketClient(socket) as market:
+        looker = Looker(market, lambda: time.time_ns() // 1_000_000)
+        while not enough.wait(until_turn(slug, LOOP_S, time.time())):
+            market.own_bids(wallet.payment, LOOP_S / 2)
+            looker.look(config, wallet, NO_HISTORY, LOOP_S / 2, faults)
+            if faults.text:
+                raise RuntimeError(f"failed to look: {faults.text}")
+
+
 def _start(home: Home, users: list[Tasks]) -> None:
     home.start_all(users)
     for made in users:
@@ -55,10 +112,11 @@ def _start(home: Home, users: list[Tasks]) -> None:
 
 
 def _reads(home: Home, wallets: int) -> Reads:
-    before, began = _counts(home), time.monotonic()
-    time.sleep(WINDOW_S)
-    after, minutes = _counts(home), (time.monotonic() - began) / 60
-    book, wallet = (now - then for now, then in zip(after, before, strict=True))
+    time.sleep((PAUSE * LOOP_S - time.time()) % LOOP_S)
+    before = _counts(home)
+    time.sleep(LOOPS * LOOP_S)
+    book, wallet = (now - then for now, then in zip(_counts(home), before, strict=True))
+    minutes = LOOPS * LOOP_S / 60
     return Reads(book / minutes / len(SLUGS), wallet / minutes / wallets)
 
 
