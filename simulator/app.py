@@ -12,7 +12,7 @@ from tornado import web
 from tornado.httpserver import HTTPServer
 
 from simulator import control
-from simulator.dialects import mempool, ord, satflow, unisat, unisat_indexer
+from simulator.dialects import mempool, ord, ordinalswallet, ordnet, satflow, unisat, unisat_indexer, unisat_market
 from simulator.handler import NotFound
 from simulator.state import StateFile
 from simulator.world import World
@@ -28,7 +28,7 @@ MAX_REQUEST = 16 << 20
 
 def make_app(world: World) -> web.Application:
     """The application that answers for `world`; time and chance are the world's."""
-    dialects = (satflow, unisat, unisat_indexer, mempool, ord)
+    dialects = (satflow, unisat, unisat_indexer, unisat_market, ordinalswallet, ordnet, mempool, ord)
     routes = [route for part in (*dialects, control) for route in part.routes(world)]
     return web.Application(
         routes,

@@ -82,7 +82,7 @@ class Bidders:
         bids = market.best("bid", self._engine.now_ms())
         if not bids or bids[0].origin != "dialect" or float(bids[0].unit_price) < WORTH_SELLING * course.level:
             return
-        if self._engine.wallets.balance(bids[0].maker) >= bids[0].price:
+        if bids[0].funding or self._engine.wallets.backing(bids[0].maker) >= bids[0].price:
             sell(self._engine, slug=market.slug, bid_id=bids[0].order_id)
             course.to_sale = self._rng.randint(*SALE_EVERY)
 

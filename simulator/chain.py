@@ -68,6 +68,7 @@ class Chain:
         self.transactions: dict[str, Recorded] = {}
         # The outpoints that each inscription went through, newest last.
         self._trails: dict[str, list[str]] = {}
+        self._just_spent: list[str] = []
 
     # Blocks
 
@@ -78,6 +79,13 @@ class Chain:
     def confirmations(self, txid: str) -> int:
         """Blocks since that of the transaction, its own among them; 0 while it waits."""
         return max(0, self.height() - self.transactions[txid].height + 1)
+
+    def confirm(self, txid: str | None) -> list[str]:
+        """Puts a transaction that waits, or all of them, into the newest block; the txids."""
+        waiting = [each for each in self.transactions if txid in (None, each) and not self.confirmations(each)]
+        for each in waiting:
+            self.transactions[each] = Recorded(self.transactions[each].raw, self.height())
+        return waiting
 
     # Coins
 
@@ -133,6 +141,7 @@ class Chain:
             spent = self.coins.get(outpoint_of(source))
             if spent is not None:
                 spent.spent_by, spent.spent_vin = txid, at
+                self._just_spent.append(spent.outpoint)
         for at, output in enumerate(made.vout):
             held = inscriptions.get(at, ())
             coin = Coin(f"{txid}:{at}", output.value, output.script_pubkey.data.hex(), held)
@@ -140,6 +149,11 @@ class Chain:
             for inscription in held:
                 self._trails.setdefault(inscription, []).append(coin.outpoint)
         return txid
+
+    def take_spent(self) -> list[str]:
+        """The outputs that were spent since the last call."""
+        taken, self._just_spent = self._just_spent, []
+        return taken
 
     def add_to(self, coin: Coin, inscriptions: list[str], runes: dict[str, tuple[int, int]]) -> None:
         """Lets an index find more on an output."""
@@ -171,6 +185,7 @@ class Chain:
             runes = {name: (int(raw), int(places)) for name, (raw, places) in kept["runes"].items()}
             coin = Coin(**(kept | {"inscriptions": tuple(kept["inscriptions"]), "runes": runes}))
             self.coins[coin.outpoint] = coin
+        self._just_spent = [coin.outpoint for coin in self.coins.values() if coin.spent_by is not None]
         self.transactions = {
             txid: Recorded(str(raw), int(height)) for txid, (raw, height) in row["transactions"].items()
         }

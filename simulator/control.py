@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from simulator.control_chain import Confirm, PutCoins
 from simulator.control_listings import Delist, Move, PutOutput, PutPoison, buy_listing, flag
 from simulator.control_scenes import PutCollection, PutRune, PutWallet, summary
+from simulator.control_windows import PutWindows
 from simulator.handler import JsonHandler
 from simulator.limits import BURST, PER_MONTH, PER_SECOND
 from simulator.orders import Order
@@ -87,8 +89,9 @@ class GetState(JsonHandler):
 class Sell(JsonHandler):
     """`POST /sim/sell {slug|inscriptionId, bidId?, fillQuantity?}`: somebody sells into the best bid, or the given one.
 
-    `{inscriptionId, confirmed?}` of what a client has listed: somebody buys the listing instead, in a transaction that
-    waits for its block when `confirmed` is false; the answer has `txid`, `buyer` and the new `outpoint` too.
+    `{inscriptionId, confirmed?, venue?}` of what a client has listed: somebody buys the listing instead, in a
+    transaction that waits for its block when `confirmed` is false; the answer has `txid`, `buyer` and the new
+    `outpoint` too. Of listings at several venues the oldest goes, or that at `venue`.
 
     Without `fillQuantity` one inscription, or all tokens that a rune bid asks for. Answers the bid with price and
     quantity of what was sold, `remaining` being what it still asks for.
@@ -96,12 +99,12 @@ class Sell(JsonHandler):
 
     def post(self) -> None:
         body = self.body()
-        only(body, frozenset({"slug", "inscriptionId", "bidId", "fillQuantity", "confirmed"}), "the body")
-        slug, inscription, bid_id = (
+        only(body, frozenset({"slug", "inscriptionId", "bidId", "fillQuantity", "confirmed", "venue"}), "the body")
+        slug, inscription, bid_id, venue = (
             text(body[name], name) if body.get(name) is not None else None
-            for name in ("slug", "inscriptionId", "bidId")
+            for name in ("slug", "inscriptionId", "bidId", "venue")
         )
-        ask = self.world.engine.ask_of(inscription) if inscription and not slug and not bid_id else None
+        ask = self.world.engine.ask_of(inscription, venue) if inscription and not slug and not bid_id else None
         if ask is not None and ask.outpoint:
             self.send(buy_listing(self.world, ask, confirmed=flag(body, "confirmed", default=True)))
             return
@@ -165,6 +168,7 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "/sim/wallets/([^/]+)": PutWallet,
         "/sim/faults": PutFaults,
         "/sim/limits": PutLimits,
+        "/sim/windows": PutWindows,
         "/sim/history": GetHistory,
         "/sim/requests": GetRequests,
         "/sim/state": GetState,
@@ -173,6 +177,8 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "/sim/delist": Delist,
         "/sim/poison": PutPoison,
         "/sim/outputs/([^/]+)": PutOutput,
+        "/sim/coins/([^/]+)": PutCoins,
+        "/sim/confirm": Confirm,
         "/healthz": Health,
     }
     return [(path, handler, {"world": world}) for path, handler in here.items()]

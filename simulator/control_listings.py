@@ -48,13 +48,14 @@ class Move(JsonHandler):
 
 
 class Delist(JsonHandler):
-    """`POST /sim/delist {inscriptionId}`: the venue drops a listing of its own accord."""
+    """`POST /sim/delist {inscriptionId, venue?}`: the venue drops a listing of its own accord."""
 
     def post(self) -> None:
         body = self.body()
-        only(body, frozenset({"inscriptionId"}), "the body")
+        only(body, frozenset({"inscriptionId", "venue"}), "the body")
         engine = self.world.engine
-        ask = engine.ask_of(text(body.get("inscriptionId"), "inscriptionId"))
+        venue = text(body["venue"], "venue") if body.get("venue") is not None else None
+        ask = engine.ask_of(text(body.get("inscriptionId"), "inscriptionId"), venue)
         if ask is None:
             raise ApiError(404, "not listed", "NOT_FOUND")
         engine.cancel(ask, "delisted by the venue")

@@ -7,6 +7,7 @@ from typing import Any
 from simulator import scripts
 from simulator.handler import JsonHandler
 from simulator.holdings import hold
+from simulator.money import follow
 from simulator.orders import Market
 from simulator.wire import bad, only, text, whole
 from simulator.world import World
@@ -73,6 +74,7 @@ class PutWallet(JsonHandler):
         held = scripts.inscriptions(body["inscriptions"]) if "inscriptions" in body else None
         if balance is not None:
             wallets.set_balance(address, balance)
+            follow(self.world.engine, address)
         if held is not None:
             hold(self.world.engine, address, held)
         self.world.engine.changes += 1

@@ -88,31 +88,42 @@ class Engine:
         self.changes += 1
         return market
 
-    def floor(self, market: Market) -> Decimal | None:
+    def floor(self, market: Market, venue: str | None = None) -> Decimal | None:
         """The lowest ask: sats of an inscription, sats per whole token of a rune. None when nothing is listed."""
-        asks = market.best("ask", self.now_ms())
+        asks = market.best("ask", self.now_ms(), venue)
         return asks[0].unit_price if asks else None
 
-    def bids_of(self, maker: str, *, hidden: bool = False) -> list[Order]:
+    def bids_of(self, maker: str, *, hidden: bool = False, venue: str | None = None) -> list[Order]:
         """Every open bid of a payment address, oldest first; `hidden` ones too that reads do not show yet."""
         self.expire()
         now = self.now_ms()
-        return [o for o in self._open.of(maker) if o.side == "bid" and (hidden or o.visible_ms <= now)]
+        bids = (o for o in self._open.of(maker) if o.side == "bid" and o.at(venue))
+        return [bid for bid in bids if hidden or bid.visible_ms <= now]
 
-    def ask_of(self, inscription: str) -> Order | None:
-        """The open ask for an inscription."""
+    def asks_of(self, inscription: str) -> list[Order]:
+        """The open asks for an inscription at all venues, oldest first."""
         self.expire()
-        return self._open.ask_of(inscription)
+        return self._open.asks_of(inscription)
 
-    def ask_on(self, outpoint: str, maker: str) -> Order | None:
+    def ask_of(self, inscription: str, venue: str | None = None) -> Order | None:
+        """The open ask for an inscription at `venue`, or the oldest at any."""
+        return next((ask for ask in self.asks_of(inscription) if ask.at(venue)), None)
+
+    def bids_on(self, inscription: str, venue: str) -> list[Order]:
+        """The open bids for one inscription alone that reads of `venue` show, oldest first."""
+        self.expire()
+        now = self.now_ms()
+        return [bid for bid in self._open.bids_on(inscription) if bid.at(venue) and bid.visible_ms <= now]
+
+    def ask_on(self, outpoint: str, maker: str, venue: str | None = None) -> Order | None:
         """The open ask by which `maker` sells an output."""
         self.expire()
-        asks = (order for order in self._open.of(maker) if order.side == "ask")
+        asks = (order for order in self._open.of(maker) if order.side == "ask" and order.at(venue))
         return next((ask for ask in asks if ask.outpoint == outpoint), None)
 
-    def listing_of(self, inscription: str) -> Order | None:
+    def listing_of(self, inscription: str, venue: str | None = None) -> Order | None:
         """The open ask for an inscription, as reads show it."""
-        ask = self.ask_of(inscription)
+        ask = self.ask_of(inscription, venue)
         return ask if ask is not None and ask.visible_ms <= self.now_ms() else None
 
     def order(self, order_id: str) -> Order | None:
@@ -162,7 +173,7 @@ class Engine:
         """Takes a bid of a dialect, or notes why not and raises Refusal. Equal bids are allowed."""
         self.expire()
         try:
-            check_bid(market, terms, self.now_ms(), self.wallets.balance(terms.maker))
+            check_bid(market, terms, self.now_ms(), self.wallets.backing(terms.maker))
         except Refusal as refusal:
             self.refuse(market.kind, terms, str(refusal))
             raise
@@ -172,9 +183,9 @@ class Engine:
         self.record("accepted", order)
         return order
 
-    def enter_ask(self, market: Market, order: Order) -> None:
-        """Puts the checked listing of a dialect into the book, giving it its id."""
-        order.order_id, order.sequence = self.new_id(), self._next()
+    def enter(self, market: Market, order: Order) -> None:
+        """Puts the checked order of a dialect into the book, giving it an id unless it has one."""
+        order.order_id, order.sequence = order.order_id or self.new_id(), self._next()
         self._enter(market, order)
         self.record("accepted", order)
 
@@ -211,6 +222,9 @@ class Engine:
             over = order.expires_ms is not None and order.expires_ms <= end_ms
             self.remove(order)
             self.history.record("expired" if over else "cancelled", order, end_ms)
+        for outpoint in self.chain.take_spent():
+            for order in self._open.funded_by(outpoint):
+                self.cancel(order, "invalidated: a coin behind it is spent")
 
     def _order(self, terms: BidTerms, order_id: str, kind: Kind, slug: str) -> Order:
         return Order(
@@ -230,6 +244,7 @@ class Engine:
             origin="dialect",
             message=terms.message,
             signature=terms.signature,
+            venue=terms.venue,
         )
 
     def _next(self) -> int:

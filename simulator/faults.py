@@ -15,7 +15,8 @@
 | accept_twice | a bid stands twice; else done as ever | as ever |
 | cancel_lie | a cancel is confirmed and nothing is cancelled; else done as ever | as ever |
 
-`list` covers both steps of a listing, `/intent/sell` and `/list`; of its modes those that follow a deed strike `/list`
+`withdraw` covers both steps of a withdrawal, `/intent/withdraw` and its submit route, as `list` does; `broadcast` is
+mempool's `POST /api/tx`. `list` covers both steps of a listing, `/intent/sell` and `/list`; of its modes those that follow a deed strike `/list`
 only, as drafting does nothing. `draft` strikes `/intent/sell` alone. The chain is told of by `output`, `inscription`,
 `holdings` and `index` (ord) and `tx`, `outspend` and `tip` (mempool): `stale` on all of ord's makes its index lag.
 
@@ -33,6 +34,8 @@ from simulator.frozen import frozen
 from simulator.operations import MODES, OPERATIONS
 from simulator.wire import amount, bad, items, only, seconds, whole
 
+# What follows a deed: asking for a draft, which does nothing yet, does not use these up.
+AFTER_THE_DEED = frozenset({"accept_then_timeout", "accept_then_500", "accept_twice", "bad_json", "cancel_lie", "late"})
 _FIELDS = frozenset({"operation", "mode", "count", "probability", "delaySeconds"})
 _DEFAULT_DELAY = {"timeout": 30.0, "accept_then_timeout": 30.0, "rate_429": 1.0}
 

@@ -51,6 +51,10 @@ class History:
             "message": order.message,
             "signature": order.signature,
         }
+        if order.venue:
+            row["venue"] = order.venue
+        if order.inscription is not None:
+            row["inscriptionId"] = order.inscription
         if reason is not None:
             row["reason"] = reason
         if remaining is not None:

@@ -37,6 +37,6 @@ def send(engine: Engine, item: Item, to: str, *, confirmed: bool = True) -> None
 
 
 def _end_listing(engine: Engine, inscription: str, reason: str) -> None:
-    ask = engine.ask_of(inscription)
-    if ask is not None and ask.outpoint:
-        engine.cancel(ask, reason)
+    for ask in engine.asks_of(inscription):
+        if ask.outpoint:
+            engine.cancel(ask, reason)

@@ -44,8 +44,11 @@ class Limits:
         for key in self._keys.values():
             key.tokens, key.filled_at = float(burst), now
 
-    def admit(self, name: str) -> None:
-        """Counts one request of the key `name`. Raises ApiError(429) when it is one too many."""
+    def admit(self, name: str, per_month: int = PER_MONTH) -> None:
+        """Counts one request of the key `name`. Raises ApiError(429) when it is one too many.
+
+        `per_month` is the venue's own quota, in force as long as no other limits are set.
+        """
         key = self._key(name)
         now = self._monotonic()
         key.tokens = min(float(self.burst), key.tokens + (now - key.filled_at) * self.per_second)
@@ -54,8 +57,9 @@ class Limits:
             wait = math.ceil((1 - key.tokens) / self.per_second)
             raise ApiError(429, f"rate limit of {self.per_second} requests a second exceeded", "RATE_LIMITED", wait)
         key.tokens -= 1
-        if key.used >= self.monthly:
-            raise ApiError(429, f"quota of {self.monthly} requests a month used up", "QUOTA_EXCEEDED", 3600)
+        most = per_month if self.monthly == PER_MONTH else self.monthly
+        if key.used >= most:
+            raise ApiError(429, f"quota of {most} requests a month used up", "QUOTA_EXCEEDED", 3600)
         key.used += 1
 
     def _key(self, name: str) -> _Key:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from embit.ec import PublicKey
 from embit.psbt import PSBT
+from embit.script import Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
 from simulator.chain import Coin
-from simulator.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Psbt, parse
+from simulator.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt, parse
 from simulator.rules import Refusal
 from simulator.taproot import ALL_ANYONECANPAY, SINGLE_ANYONECANPAY, is_signed
 from simulator.transactions import spend
@@ -100,10 +101,37 @@ def read_signed(text: str, draft: Draft, name: str) -> SignedSale:
 
 
 def signed_sale(text: str) -> SignedSale:
-    """The seller's half in a PSBT that `read_signed` took."""
-    psbt = read(text, "the listing")
+    """The seller's half in a PSBT that `read_signed` took, or that `encode_sale` wrote."""
+    return signed_sales(text, "the listing")[0]
+
+
+def signed_sales(text: str, name: str) -> list[SignedSale]:
+    """The halves in a PSBT whose inputs each pay the output of their number, signed or finalized. Raises Refusal."""
+    psbt = read(text, name)
     tx = psbt.tx
-    return SignedSale(tx.version, tx.locktime, tx.vin[0], tx.vout[0], psbt.inputs[0][TAP_KEY_SIG])
+    if len(tx.vin) != len(tx.vout):
+        raise Refusal(f"{name} must have as many outputs as inputs")
+    signatures = [signature_of(fields) for fields in psbt.inputs]
+    if not all(signatures):
+        raise Refusal(f"{name} is not signed")
+    return [SignedSale(tx.version, tx.locktime, *half) for half in zip(tx.vin, tx.vout, signatures, strict=True)]
+
+
+def encode_sale(sale: SignedSale, coin: Coin) -> str:
+    """A PSBT in base64 of this half alone, which sells `coin`."""
+    psbt = PSBT(Transaction(sale.version, [sale.source], [sale.payout], sale.locktime))
+    psbt.inputs[0].witness_utxo = coin.output
+    psbt.inputs[0].final_scriptwitness = Witness([sale.signature])
+    return str(psbt.to_base64())
+
+
+def signature_of(fields: Map) -> bytes:
+    """The key path signature of a taproot input, also of one that is finalized; empty when there is none."""
+    witness = fields.get(FINAL_SCRIPTWITNESS, b"")
+    # One item of 64 or 65 bytes: how many there are, how long it is, and it.
+    if len(witness) in (66, 67) and witness[:2] == bytes([1, len(witness) - 2]):
+        return witness[2:]
+    return fields.get(TAP_KEY_SIG, b"")
 
 
 def read(text: str, name: str) -> Psbt:

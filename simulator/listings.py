@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Literal
 
 from embit.ec import ECError, PublicKey
 from embit.transaction import TransactionOutput
@@ -21,7 +22,7 @@ from simulator.wallets import Item
 class AskTerms:
     """A listing as somebody asks for it: `price` in sats, `receive` the address that is paid.
 
-    `internal_key` is the seller's x-only key in hex, empty when not told.
+    `internal_key` is the seller's x-only key in hex, empty when not told. `venue` is where it is listed.
     """
 
     inscription: str
@@ -29,6 +30,18 @@ class AskTerms:
     seller: str
     receive: str
     internal_key: str = ""
+    venue: str = "satflow"
+
+
+Cause = Literal["unknown", "holder", "unconfirmed", "crowded", "script", "key"]
+
+
+class Unlistable(Refusal):
+    """An inscription that cannot be listed as asked, with what is wrong, for venues that have a code for it."""
+
+    def __init__(self, cause: Cause, text: str) -> None:
+        super().__init__(text)
+        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +55,14 @@ class Signed:
 
 def draft(engine: Engine, terms: AskTerms) -> Drafts:
     """The PSBTs that list an inscription. Raises Refusal when this seller cannot list it now."""
-    coin, _ = _holding(engine, terms)
+    coin, _ = holding(engine, terms)
     return drafts(coin, TransactionOutput(terms.price + coin.value, script_of(terms.receive)), terms.internal_key)
 
 
 def list_signed(engine: Engine, terms: AskTerms, signed: Signed, visible_ms: int = 0) -> Order:
     """Takes a signed listing, in place of a former one of the same inscription, or notes why not and raises Refusal."""
     try:
-        coin, item = _holding(engine, terms)
+        coin, item = holding(engine, terms)
         wanted = draft(engine, terms)
         sale = read_signed(signed.plain, wanted.plain, "signedListingPSBT")
         if signed.unsigned and read(signed.unsigned, "unsignedListingPSBT").tx.serialize() != sale.unsigned():
@@ -60,14 +73,14 @@ def list_signed(engine: Engine, terms: AskTerms, signed: Signed, visible_ms: int
     except Refusal as refusal:
         refuse(engine, terms, str(refusal))
         raise
-    former = engine.ask_of(item.id)
+    former = engine.ask_of(item.id, terms.venue)
     if former is not None:
         engine.cancel(former, "listed again")
     market = engine.market("ordinals", item.collection) or engine.open_market("ordinals", item.collection)
-    order = _order(engine, market, item, terms)
+    order = ask_order(engine, market, item, terms)
     order.outpoint, order.psbt, order.visible_ms = coin.outpoint, signed.plain, visible_ms
     order.signature = sale.signature.hex()
-    engine.enter_ask(market, order)
+    engine.enter(market, order)
     return order
 
 
@@ -76,11 +89,11 @@ def refuse(engine: Engine, terms: AskTerms, reason: str) -> None:
     holder = engine.wallets.holder_of(terms.inscription)
     item = holder[1] if holder else Item(terms.inscription, "", "")
     market = engine.market("ordinals", item.collection) or Market("ordinals", item.collection, item.collection)
-    engine.record("refused", _order(engine, market, item, terms), reason)
+    engine.record("refused", ask_order(engine, market, item, terms), reason)
 
 
-def _order(engine: Engine, market: Market, item: Item, terms: AskTerms) -> Order:
-    """Without an id: that comes with the place in the book."""
+def ask_order(engine: Engine, market: Market, item: Item, terms: AskTerms) -> Order:
+    """A listing that is in no book yet, without an id: that comes with the place in one."""
     return Order(
         order_id="",
         sequence=0,
@@ -96,25 +109,26 @@ def _order(engine: Engine, market: Market, item: Item, terms: AskTerms) -> Order
         traits=item.traits,
         inscription=item.id,
         origin="dialect",
+        venue=terms.venue,
     )
 
 
-def _holding(engine: Engine, terms: AskTerms) -> tuple[Coin, Item]:
-    """The seller's output with the inscription, and what it is."""
+def holding(engine: Engine, terms: AskTerms) -> tuple[Coin, Item]:
+    """The seller's output with the inscription, and what it is. Raises Unlistable."""
     holder, coin = engine.wallets.holder_of(terms.inscription), engine.chain.coin_of(terms.inscription)
     if holder is None or coin is None:
-        raise Refusal("inscription not found")
+        raise Unlistable("unknown", "inscription not found")
     if holder[0] != terms.seller:
-        raise Refusal("sellerOrdAddress does not hold the inscription")
+        raise Unlistable("holder", "sellerOrdAddress does not hold the inscription")
     if not engine.chain.confirmations(coin.txid):
-        raise Refusal("the inscription's output is not confirmed")
+        raise Unlistable("unconfirmed", "the inscription's output is not confirmed")
     if len(coin.inscriptions) > 1 or coin.runes:
-        raise Refusal("the inscription's output holds something else too")
+        raise Unlistable("crowded", "the inscription's output holds something else too")
     script = coin.output.script_pubkey
     if script.script_type() != "p2tr":
-        raise Refusal("only inscriptions at a taproot address can be listed here")
+        raise Unlistable("script", "only inscriptions at a taproot address can be listed here")
     if terms.internal_key and not _is_internal(terms.internal_key, script.data[2:]):
-        raise Refusal("tapInternalKey is not the key of sellerOrdAddress")
+        raise Unlistable("key", "tapInternalKey is not the key of sellerOrdAddress")
     return coin, holder[1]
 
 

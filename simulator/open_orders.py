@@ -15,6 +15,7 @@ class OpenOrders:
         self._by_id: dict[str, Order] = {}
         self._of_maker: dict[str, dict[str, Order]] = {}
         self._asks: dict[str, dict[str, Order]] = {}
+        self._funded: dict[str, dict[str, Order]] = {}
         self._ends: list[tuple[int, str]] = []
 
     def __contains__(self, order_id: str) -> bool:
@@ -27,15 +28,25 @@ class OpenOrders:
         """The orders of one address, oldest first."""
         return list(self._of_maker.get(maker, {}).values())
 
-    def ask_of(self, inscription: str) -> Order | None:
-        """The open ask for an inscription, the oldest when scripts made several."""
-        return next(iter(self._asks.get(inscription, {}).values()), None)
+    def asks_of(self, inscription: str) -> list[Order]:
+        """The open asks for an inscription, oldest first: several venues may have one each, scripts any number."""
+        return list(self._asks.get(inscription, {}).values())
+
+    def bids_on(self, inscription: str) -> list[Order]:
+        """The open bids for one inscription alone, oldest first."""
+        return [o for o in self._by_id.values() if o.side == "bid" and o.inscription == inscription]
+
+    def funded_by(self, outpoint: str) -> list[Order]:
+        """The orders that an output stands behind, oldest first."""
+        return list(self._funded.get(outpoint, {}).values())
 
     def enter(self, order: Order) -> None:
         self._by_id[order.order_id] = order
         self._of_maker.setdefault(order.maker, {})[order.order_id] = order
         if order.side == "ask" and order.inscription is not None:
             self._asks.setdefault(order.inscription, {})[order.order_id] = order
+        for outpoint in order.funding:
+            self._funded.setdefault(outpoint, {})[order.order_id] = order
         if order.expires_ms is not None:
             self.end_at(order, order.expires_ms)
 
@@ -44,6 +55,8 @@ class OpenOrders:
         _drop(self._of_maker, order.maker, order)
         if order.side == "ask" and order.inscription is not None:
             _drop(self._asks, order.inscription, order)
+        for outpoint in order.funding:
+            _drop(self._funded, outpoint, order)
 
     def end_at(self, order: Order, end_ms: int) -> None:
         """Lets the order end at `end_ms`, unless it ends before."""

@@ -26,6 +26,8 @@ Operation = Literal[
     "tx",
     "outspend",
     "tip",
+    "withdraw",
+    "broadcast",
 ]
 Mode = Literal[
     "timeout",

@@ -35,6 +35,9 @@ class Order:
     `maker` is the seller's address or the bidder's payment address, `receive` where what is bought goes.
     `expires_ms` None lives until it is cancelled. `visible_ms`: reads do not show the order before that time.
     A signed listing has the `outpoint` that it sells and the PSBT (base64) that its seller signed for whoever buys.
+    `venue` is the one that a client placed it at; what scripts and traders place has none and stands at every venue.
+    A bid ends when one of the outputs in `funding` is spent; a bid with an `inscription` is for that one alone.
+    `papers`: what else a venue keeps of the order, each in its own way.
     """
 
     order_id: str
@@ -57,11 +60,22 @@ class Order:
     signature: str = ""
     outpoint: str = ""
     psbt: str = ""
+    venue: str = ""
+    funding: tuple[str, ...] = ()
+    papers: tuple[str, ...] = ()
+
+    def at(self, venue: str | None) -> bool:
+        """Whether the order stands at `venue`; at any for None."""
+        return venue is None or self.venue in ("", venue)
 
     @property
     def trait(self) -> Trait | None:
-        """The one trait that a trait bid asks for."""
+        """The one trait that a trait bid asks for, the first when it takes others as well."""
         return self.traits[0] if self.side == "bid" and self.traits else None
+
+    def takes(self, traits: tuple[Trait, ...]) -> bool:
+        """Whether a bid takes an inscription of these traits: of each type that it names, one of the values."""
+        return all(any(t in traits for t in self.traits if t[0] == kind) for kind in {t[0] for t in self.traits})
 
     def rank(self) -> tuple[Decimal, int, int]:
         """Sort key, best first: the lowest ask; the highest bid; among equals the older."""
@@ -81,7 +95,10 @@ def load_order(row: dict[str, Any]) -> Order:
     """The order that `Order.dump` wrote."""
     traits = tuple((str(key), str(value)) for key, value in row["traits"])
     decimals = {"quantity": Decimal(row["quantity"]), "unit_price": Decimal(row["unit_price"])}
-    return Order(**(row | decimals | {"traits": traits}))
+    # A state file of before there were several venues has Satflow's orders alone.
+    venue = row.get("venue", "satflow" if row["origin"] == "dialect" else "")
+    tuples = {name: tuple(row.get(name, ())) for name in ("funding", "papers")}
+    return Order(**(row | decimals | tuples | {"traits": traits, "venue": venue}))
 
 
 @dataclass(slots=True)
@@ -112,10 +129,13 @@ class Market:
         yield from self.asks.values()
         yield from self.bids.values()
 
-    def best(self, side: Side, now_ms: int) -> list[Order]:
-        """Visible orders of one side, best first."""
-        shown = (order for order in self.side(side).values() if order.visible_ms <= now_ms)
-        return sorted(shown, key=Order.rank)
+    def best(self, side: Side, now_ms: int, venue: str | None = None) -> list[Order]:
+        """Visible orders of one side, best first: those that stand at `venue`, or at any.
+
+        Bids on one inscription are left out: they do not compete for the collection.
+        """
+        shown = (order for order in self.side(side).values() if order.visible_ms <= now_ms and order.at(venue))
+        return sorted((order for order in shown if side == "ask" or order.inscription is None), key=Order.rank)
 
     def dump(self) -> dict[str, Any]:
         return {

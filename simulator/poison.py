@@ -23,7 +23,7 @@ Poison = Literal[
 POISONS: frozenset[str] = frozenset(get_args(Poison))
 
 NONE_ANYONECANPAY = 0x82
-_THIEF = script_of("the thief")
+THIEF = script_of("the thief")
 
 
 def poisoned(draft: Draft, poison: Poison | None, engine: Engine, terms: AskTerms) -> Draft:
@@ -33,19 +33,33 @@ def poisoned(draft: Draft, poison: Poison | None, engine: Engine, terms: AskTerm
         case None:
             return draft
         case "wrong_payout":
-            return replace(draft, outputs=(TransactionOutput(payout.value, _THIEF),))
+            return replace(draft, outputs=(TransactionOutput(payout.value, THIEF),))
         case "low_payout":
             return replace(draft, outputs=(TransactionOutput(payout.value - 1, payout.script_pubkey),))
         case "other_outpoint":
             return replace(draft, coins=(_other(draft.coins[0], engine, terms),))
         case "extra_input":
-            return replace(draft, coins=(*draft.coins, _made_up("a stranger's", 600, _THIEF.data.hex())))
+            return replace(draft, coins=(*draft.coins, _made_up("a stranger's", 600, THIEF.data.hex())))
         case "sighash_none":
             return replace(draft, sighash=NONE_ANYONECANPAY)
         case "extra_output":
-            return replace(draft, outputs=(payout, TransactionOutput(1_000, _THIEF)))
+            return replace(draft, outputs=(payout, TransactionOutput(1_000, THIEF)))
         case "two_inputs":
             return replace(draft, coins=(*draft.coins, _other(draft.coins[0], engine, terms)), to_sign=(0, 1))
+
+
+def poisoned_outputs(outputs: list[TransactionOutput], poison: Poison | None) -> list[TransactionOutput]:
+    """The outputs of a withdrawal with what `poison` does to them; as they are where it is about something else."""
+    first, rest = outputs[0], outputs[1:]
+    match poison:
+        case "wrong_payout":
+            return [TransactionOutput(first.value, THIEF), *rest]
+        case "low_payout":
+            return [TransactionOutput(first.value // 2, first.script_pubkey), *rest]
+        case "extra_output":
+            return [*outputs, TransactionOutput(1_000, THIEF)]
+        case _:
+            return outputs
 
 
 def _other(coin: Coin, engine: Engine, terms: AskTerms) -> Coin:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from simulator.engine import Engine
 from simulator.listing_psbt import signed_sale
 from simulator.orders import Order
+from simulator.ordnet import purchase
+from simulator.ordnet.offers import VENUE as ORDNET
 from simulator.rules import Refusal
 from simulator.sale_transaction import INSCRIPTION_AT, Buyer, complete
 from simulator.sales import Sale
@@ -12,7 +14,7 @@ from simulator.sales import Sale
 
 def buy(engine: Engine, ask: Order, buyer: str) -> Sale:
     """Somebody buys a listing of a script or a trader, which has no output: the record is all."""
-    return _record(engine, ask, buyer, buyer)
+    return _record(engine, ask, buyer, buyer, "")
 
 
 def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[Sale, str]:
@@ -27,19 +29,26 @@ def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[S
     try:
         if holder is None:
             raise Refusal("nobody holds the inscription")
-        sold = signed_sale(ask.psbt)
-        made = complete(engine.chain, coin, sold, buyer)
+        inscriptions = coin.inscriptions
+        if ask.venue == ORDNET:
+            passed, sold = purchase.release(engine, ask, confirmed=confirmed)
+            made = complete(engine.chain, passed, sold, buyer, purchase.opener(ask, sold))
+        else:
+            sold = signed_sale(ask.psbt)
+            made = complete(engine.chain, coin, sold, buyer)
     except Refusal as refusal:
         engine.cancel(ask, str(refusal))
         raise
-    txid = engine.chain.add(made, {INSCRIPTION_AT: coin.inscriptions}, confirmed=confirmed)
-    sale = _record(engine, ask, buyer.payment, buyer.ordinals)
+    txid = engine.chain.add(made, {INSCRIPTION_AT: inscriptions}, confirmed=confirmed)
+    sale = _record(engine, ask, buyer.payment, buyer.ordinals, txid)
+    for other in engine.asks_of(ask.inscription):
+        engine.cancel(other, "sold at another venue")
     engine.wallets.move(holder[1], buyer.ordinals)
     engine.wallets.credit(ask.receive, sold.payout.value)
     return sale, txid
 
 
-def _record(engine: Engine, ask: Order, buyer: str, receive: str) -> Sale:
+def _record(engine: Engine, ask: Order, buyer: str, receive: str, txid: str) -> Sale:
     engine.remove(ask)
     engine.record("filled", ask)
     sale = Sale(
@@ -53,6 +62,10 @@ def _record(engine: Engine, ask: Order, buyer: str, receive: str) -> Sale:
         receive=receive,
         seller=ask.maker,
         inscription=ask.inscription,
+        ask_id=ask.order_id,
+        listed_ms=ask.placed_ms,
+        venue=ask.venue,
+        txid=txid,
     )
     engine.sales.record(sale)
     return sale

@@ -15,7 +15,10 @@ MIN_DURATION_MS = 15 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class BidTerms:
-    """A bid as somebody asks for it. `price` is the whole order's sats, `maker` the payment address."""
+    """A bid as somebody asks for it. `price` is the whole order's sats, `maker` the payment address.
+
+    `venue` is where it is placed.
+    """
 
     slug: str
     maker: str
@@ -26,6 +29,7 @@ class BidTerms:
     trait: Trait | None = None
     message: str = ""
     signature: str = ""
+    venue: str = "satflow"
 
 
 class Refusal(Exception):

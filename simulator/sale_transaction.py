@@ -7,6 +7,7 @@ the seller's input and payout stand at the same index, as SINGLE needs it (magic
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from embit import script
@@ -45,22 +46,32 @@ class Buyer:
         return str(script.p2tr(self.key.get_public_key()).address())
 
 
-def complete(chain: Chain, coin: Coin, sale: SignedSale, buyer: Buyer) -> Transaction:
+Opener = Callable[[Transaction, list[TransactionOutput]], Witness]
+
+
+def complete(chain: Chain, coin: Coin, sale: SignedSale, buyer: Buyer, opened: Opener | None = None) -> Transaction:
     """The whole signed transaction; the buyer's coins are made on `chain`.
 
+    `opened` makes the witness of the seller's input out of the transaction and what its inputs spend, and raises
+    Refusal when it cannot; without, the seller's signature is all of it.
     Raises Refusal, and makes nothing, when the seller's output is spent or their signature does not hold in it.
     """
     if coin.spent_by is not None:
         raise Refusal("the inscription's output is spent")
     cost = sale.payout.value + 2 * PADDING + FEE
     made = _unsigned(coin, sale, buyer, "0" * 64)
-    if not is_signed(made, SELLER_AT, coin.output, sale.signature, SINGLE_ANYONECANPAY):
+    money = script.p2wpkh(buyer.key.get_public_key())
+    spent = [TransactionOutput(value, money) for value in (PADDING, PADDING, cost)]
+    spent.insert(SELLER_AT, coin.output)
+    if opened is not None:
+        opened(made, spent)
+    elif not is_signed(made, SELLER_AT, coin.output, sale.signature, SINGLE_ANYONECANPAY):
         raise Refusal("the seller's signature does not hold in the sale")
     values = [PADDING, PADDING, cost]
     funding = chain.mint(f"money of {buyer.name}", [(value, buyer.payment) for value in values], {})
     made = _unsigned(coin, sale, buyer, funding)
-    made.vin[SELLER_AT].witness = Witness([sale.signature])
-    spends = script.p2pkh_from_p2wpkh(script.p2wpkh(buyer.key.get_public_key()))
+    made.vin[SELLER_AT].witness = opened(made, spent) if opened else Witness([sale.signature])
+    spends = script.p2pkh_from_p2wpkh(money)
     for at, value in zip((0, 1, 3), values, strict=True):
         made.vin[at].witness = _witness(made, at, spends, value, buyer.key)
     return made

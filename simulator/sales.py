@@ -17,8 +17,9 @@ KEPT = 1_000
 class Sale:
     """One trade: `price` sats for `quantity` tokens or for one inscription.
 
-    `buyer` is the address that pays, `receive` where it goes, `bid_id` the bid that was sold into (None when somebody
-    bought a listing).
+    `buyer` is the address that pays, `receive` where it goes. `bid_id` is the bid that was sold into, or `ask_id` the
+    listing that was bought, which stood since `listed_ms`; `venue` is the order's. `txid` is empty where nothing moved
+    on the chain.
     """
 
     sale_id: str
@@ -32,6 +33,14 @@ class Sale:
     seller: str
     bid_id: str | None = None
     inscription: str | None = None
+    ask_id: str | None = None
+    listed_ms: int | None = None
+    venue: str = ""
+    txid: str = ""
+
+    def at(self, venue: str) -> bool:
+        """Whether the order that was filled stood at `venue`."""
+        return self.venue in ("", venue)
 
     @property
     def unit_price(self) -> Decimal:
@@ -58,7 +67,9 @@ class Sales:
 
     def load(self, rows: list[dict[str, Any]]) -> None:
         for row in rows:
-            self.record(Sale(**({name: row[name] for name in _FIELDS} | {"quantity": Decimal(row["quantity"])})))
+            # A state file of before there were several venues lacks the newer fields.
+            known = {name: row[name] for name in _FIELDS if name in row}
+            self.record(Sale(**(known | {"quantity": Decimal(row["quantity"])})))
 
 
 _FIELDS = tuple(each.name for each in fields(Sale))

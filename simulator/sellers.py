@@ -105,7 +105,8 @@ class Sellers:
         for ask in asks[:-LEFT_BY_SWEEP]:
             buy(self._engine, ask, buyer)
         for ask in _of_clients(market):
-            if float(ask.unit_price) < lifted:
+            # What is listed at two venues is sold once.
+            if float(ask.unit_price) < lifted and self._engine.order(ask.order_id) is ask:
                 self._buy_signed(ask)
         left = asks[-LEFT_BY_SWEEP:]
         factor = lifted / float(left[0].unit_price)

@@ -37,21 +37,24 @@ def sell(
         raise ApiError(404, "no such collection or rune", "NOT_FOUND")
     bids = market.best("bid", engine.now_ms())
     if bid_id is not None:
-        bids = [bid for bid in bids if bid.order_id == bid_id]
+        bids = _named(engine, market, bid_id)
+        if item is None and bids and bids[0].inscription is not None:
+            item = _item(engine, bids[0].inscription)
     met = [bid for bid in bids if _meets(bid, item, named=bid_id is not None)]
     if not met:
         raise ApiError(404, "no such bid", "NOT_FOUND")
     bid = met[0]
     part = _part(market, bid, quantity)
     price = part_price(bid, part)
-    if bid.origin == "dialect" and engine.wallets.balance(bid.maker) < price:
+    if bid.origin == "dialect" and not bid.funding and engine.wallets.backing(bid.maker) < price:
         engine.cancel(bid, "the balance no longer covers it")
         raise ApiError(409, "the bid was not covered and is cancelled", "CONFLICT")
     if item is not None:
         if part != 1:
             raise bad("one inscription is a quantity of 1")
         return bid, fill(engine, bid, part, price, [item])
-    traits = (bid.trait,) if bid.trait else ()
+    # One of each type that it names.
+    traits = tuple(dict(reversed(bid.traits)).items())
     count = int(part) if market.kind == "ordinals" else 0
     return bid, fill(engine, bid, part, price, [_new_item(engine, market.slug, traits) for _ in range(count)])
 
@@ -79,10 +82,17 @@ def _part(market: Market, bid: Order, quantity: Decimal | None) -> Decimal:
     return quantity
 
 
+def _named(engine: Engine, market: Market, bid_id: str) -> list[Order]:
+    """The open bid of that id, if it is one on this market that reads show."""
+    bid = engine.order(bid_id)
+    shown = bid is not None and bid.side == "bid" and bid.slug == market.slug and bid.visible_ms <= engine.now_ms()
+    return [bid] if bid is not None and shown else []
+
+
 def _meets(bid: Order, item: Item | None, *, named: bool) -> bool:
-    if bid.trait is None:
-        return True
-    return bid.trait in item.traits if item else named
+    if item is None:
+        return named or not bid.traits
+    return bid.takes(item.traits) and bid.inscription in (None, item.id)
 
 
 def _item(engine: Engine, inscription: str) -> Item:

@@ -13,10 +13,14 @@ from embit.transaction import Transaction, TransactionOutput
 
 ALL_ANYONECANPAY = 0x81
 SINGLE_ANYONECANPAY = 0x83
+# By length and last byte of a signature: embit's digest is right for these two.
+_WHOLE = {(64, b""): 0x00, (65, b"\x01"): 0x01}
 
 
-def digest(tx: Transaction, index: int, spent: TransactionOutput, sighash: int) -> bytes:
-    """The 32 bytes that input `index` signs, without annex or script path; `spent` is the output that it spends.
+def digest(tx: Transaction, index: int, spent: TransactionOutput, sighash: int, leaf_hash: bytes = b"") -> bytes:
+    """The 32 bytes that input `index` signs, without annex; `spent` is the output that it spends.
+
+    By key path, or with the 32 bytes of `leaf_hash` for the script of that leaf.
 
     Raises ValueError for any other sighash, and when SINGLE has no output to cover.
     """
@@ -28,10 +32,12 @@ def digest(tx: Transaction, index: int, spent: TransactionOutput, sighash: int) 
     message = b"\x00" + bytes([sighash]) + tx.version.to_bytes(4, "little") + tx.locktime.to_bytes(4, "little")
     if sighash == ALL_ANYONECANPAY:
         message += _sha256(*(output.serialize() for output in tx.vout))
-    message += b"\x00" + own.txid[::-1] + own.vout.to_bytes(4, "little")
+    message += (b"\x02" if leaf_hash else b"\x00") + own.txid[::-1] + own.vout.to_bytes(4, "little")
     message += spent.serialize() + own.sequence.to_bytes(4, "little")
     if sighash == SINGLE_ANYONECANPAY:
         message += _sha256(tx.vout[index].serialize())
+    if leaf_hash:
+        message += leaf_hash + b"\x00" + b"\xff\xff\xff\xff"
     return bytes(tagged_hash("TapSighash", message))
 
 
@@ -44,6 +50,18 @@ def is_signed(tx: Transaction, index: int, spent: TransactionOutput, signature: 
         key = PublicKey.from_xonly(script[2:])
         return bool(key.schnorr_verify(SchnorrSig(signature[:64]), digest(tx, index, spent, sighash)))
     except (ECError, ValueError):
+        return False
+
+
+def is_owner_signed(tx: Transaction, spent: TransactionOutput, signature: bytes) -> bool:
+    """Whether the only input of `tx` is signed for all of it (DEFAULT or ALL) by the key in the P2TR output `spent`."""
+    script = spent.script_pubkey
+    if script.script_type() != "p2tr" or len(tx.vin) != 1 or (len(signature), signature[64:]) not in _WHOLE:
+        return False
+    message = tx.sighash_taproot(0, [script], [spent.value], sighash=_WHOLE[len(signature), signature[64:]])
+    try:
+        return bool(PublicKey.from_xonly(script.data[2:]).schnorr_verify(SchnorrSig(signature[:64]), message))
+    except ECError:
         return False
 
 

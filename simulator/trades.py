@@ -6,9 +6,11 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
+from simulator import money
 from simulator.engine import Engine
 from simulator.holdings import give
 from simulator.orders import Order, unit_price
+from simulator.ordnet import settlement
 from simulator.sales import Sale
 from simulator.wallets import Item
 from simulator.wire import EXACT
@@ -18,7 +20,8 @@ def fill(engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[
     """Somebody sells `quantity` for `price` sats into `bid`, which goes on with what is left of it.
 
     Its account pays, its receive address gets the `items` (as many as `quantity`) or the tokens. Bids of the same
-    account that its balance then no longer covers are cancelled, as the venue documents.
+    account that its balance then no longer covers are cancelled, as the venue documents. A bid that coins stand behind
+    is paid on the chain.
     """
     # To the sat: 100 sats for 3 items are 33, 33 and 34.
     cuts = [price * at // len(items) for at in range(len(items) + 1)] if items else []
@@ -27,12 +30,14 @@ def fill(engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[
     sales = sales or [_sale(engine, bid, quantity, price)]
     _take(engine, bid, quantity, price)
     for item in items:
-        ask = engine.ask_of(item.id)
-        if ask is not None:
+        for ask in engine.asks_of(item.id):
             engine.cancel(ask, "sold into a bid")
+    if bid.funding:
+        txid = settlement.settle(engine, bid, items[0], sales[0].seller)
+        sales = [replace(sale, txid=txid) for sale in sales]
     for sale in sales:
         engine.sales.record(sale)
-    if bid.origin == "dialect":
+    if bid.origin == "dialect" and not bid.funding:
         _settle(engine, bid, quantity, price, items)
     return sales
 
@@ -52,6 +57,7 @@ def _sale(engine: Engine, bid: Order, quantity: Decimal, price: int, item: Item 
         seller=ask.maker if ask else holder[0] if holder else engine.new_address("p2tr"),
         bid_id=bid.order_id,
         inscription=item.id if item else None,
+        venue=bid.venue,
     )
 
 
@@ -69,12 +75,13 @@ def _take(engine: Engine, bid: Order, quantity: Decimal, price: int) -> None:
 
 
 def _settle(engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[Item]) -> None:
-    engine.wallets.debit(bid.maker, price)
+    engine.wallets.pay_from_backing(bid.maker, price)
     for item in items:
         give(engine, item, bid.receive)
     if bid.kind == "runes":
         engine.wallets.credit_rune(bid.receive, bid.slug, quantity)
-    balance = engine.wallets.balance(bid.maker)
+    money.follow(engine, bid.maker)
+    balance = engine.wallets.backing(bid.maker)
     for other in engine.bids_of(bid.maker, hidden=True):
-        if other.price > balance:
+        if other.price > balance and not other.funding:
             engine.cancel(other, "the balance no longer covers it")

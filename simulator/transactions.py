@@ -36,9 +36,15 @@ def minted(tag: str, outputs: list[TransactionOutput]) -> Transaction:
 
 def moved(outpoint: str, output: TransactionOutput) -> Transaction:
     """Spends `outpoint` to `output`. The owner's signature is zeros: this chain has no key of his."""
-    source = spend(outpoint)
-    source.witness = Witness([bytes(64)])
-    return Transaction(2, [source], [output])
+    return spent_together([outpoint], [output])
+
+
+def spent_together(outpoints: list[str], outputs: list[TransactionOutput]) -> Transaction:
+    """Spends several outputs at once, the owners' signatures being zeros as in `moved`."""
+    sources = [spend(each) for each in outpoints]
+    for source in sources:
+        source.witness = Witness([bytes(64)])
+    return Transaction(2, sources, outputs)
 
 
 def spend(outpoint: str, sequence: int = REPLACEABLE) -> TransactionInput:

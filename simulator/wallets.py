@@ -1,15 +1,18 @@
-"""Play money and play inscriptions by address. Accounts and bidding wallets are two names of one balance."""
+"""Play money and play inscriptions by address.
+
+A payment address and its bidding wallets are names of one balance, until its owner moves some of it on the chain: from
+then on each has what was common to them, of its own.
+"""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
+from simulator.bidding_wallets import address_of
 from simulator.orders import Trait
 from simulator.wire import plain
-from wallet import bech32
 
 FRESH_BALANCE = 100_000_000
 
@@ -31,15 +34,57 @@ class Wallets:
     def __init__(self) -> None:
         self._balances: dict[str, int] = {}
         self._payment_of: dict[str, str] = {}
+        self._pair_of: dict[str, tuple[str, str, str]] = {}
+        # Bidding wallets by the payment address that they no longer share their money with, newest last.
+        self._separate: dict[str, list[str]] = {}
         self.inscriptions: dict[str, dict[str, Item]] = {}
         self.runes: dict[str, dict[str, Decimal]] = {}
 
-    def bidding_wallet(self, payment: str, ordinals: str) -> str:
-        """The P2WSH address that collects the bids' money of this pair; the same pair has always the same one."""
-        program = hashlib.sha256(f"bidding wallet {payment} {ordinals}".encode()).digest()
-        address = bech32.encode("bc", 0, program)
-        self._payment_of[address] = payment
+    def bidding_wallet(self, payment: str, ordinals: str, public_key: str) -> str:
+        """The P2WSH address that collects the bids' money of this pair; the same pair has always the same one.
+
+        `public_key` (hex) is the payment address's.
+        """
+        address = address_of(payment, ordinals, public_key)
+        self._pair_of[address] = (payment, ordinals, public_key)
+        if payment not in self._separate:
+            self._payment_of[address] = payment
+        elif address not in self._separate[payment]:
+            self._separate[payment].append(address)
+            self._balances.setdefault(address, 0)
         return address
+
+    def pair_of(self, bidding_wallet: str) -> tuple[str, str, str]:
+        """Payment address, ordinals address and public key that a bidding wallet belongs to."""
+        return self._pair_of[bidding_wallet]
+
+    def bidding_wallets(self, payment: str) -> list[str]:
+        """Those of a payment address, oldest first."""
+        return [address for address, (owner, _, _) in self._pair_of.items() if owner == payment]
+
+    def separate(self, payment: str) -> None:
+        """The newest bidding wallet of `payment` gets the common balance as its own, and so does `payment`."""
+        mine = self.bidding_wallets(payment)
+        if payment in self._separate or not mine:
+            return
+        common = self.balance(payment)
+        self._separate[payment] = mine
+        for address in mine:
+            del self._payment_of[address]
+            self._balances[address] = common if address == mine[-1] else 0
+
+    def backing(self, payment: str) -> int:
+        """Sats that back the bids of `payment`: those of its bidding wallets."""
+        if payment not in self._separate:
+            return self.balance(payment)
+        return sum(map(self.balance, self._separate[payment]))
+
+    def pay_from_backing(self, payment: str, sats: int) -> None:
+        """Takes what a bid of `payment` costs from what backs it."""
+        for address in self._separate.get(payment, [payment]):
+            part = min(sats, self.balance(address))
+            self.debit(address, part)
+            sats -= part
 
     def _account(self, address: str) -> str:
         return self._payment_of.get(address, address)
@@ -80,6 +125,8 @@ class Wallets:
         return {
             "balances": self._balances,
             "payment_of": self._payment_of,
+            "pair_of": self._pair_of,
+            "separate": self._separate,
             "inscriptions": {
                 address: [asdict(item) for item in held.values()] for address, held in self.inscriptions.items()
             },
@@ -92,6 +139,10 @@ class Wallets:
     def load(self, row: dict[str, Any]) -> None:
         self._balances = dict(row["balances"])
         self._payment_of = dict(row["payment_of"])
+        # A state file of before there were withdrawals has neither.
+        pairs = row.get("pair_of", {}).items()
+        self._pair_of = {address: (str(pair[0]), str(pair[1]), str(pair[2])) for address, pair in pairs}
+        self._separate = {payment: list(mine) for payment, mine in row.get("separate", {}).items()}
         self.inscriptions = {
             address: {item["id"]: _item(item) for item in held} for address, held in row["inscriptions"].items()
         }

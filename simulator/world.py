@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from simulator.auctions import Auctions
 from simulator.challenges import Challenges
 from simulator.counts import Counts
 from simulator.engine import Engine
 from simulator.faults import Faults
 from simulator.limits import Limits
+from simulator.ordnet.desk import Desk
 from simulator.poison import Poison
 from simulator.traders import Traders
+from simulator.wallet_sessions import WalletSessions
 
 VERSION = 1
 
@@ -26,8 +29,8 @@ def wall_clock_ms() -> int:
 class World:
     """One practice market. `clock` gives ms since the epoch, `monotonic` seconds for intervals.
 
-    After `reset` with the same seed and clock the same steps give the same market. Challenges, faults, poison,
-    request counts and buckets are not part of the state file.
+    After `reset` with the same seed and clock the same steps give the same market. Challenges, drafts, faults,
+    poison, request counts and buckets are not part of the state file.
     """
 
     def __init__(
@@ -58,10 +61,13 @@ class World:
         self.background = background
         self.engine = Engine(self._clock, random.Random(f"engine {seed}{salt}"))
         self.challenges = Challenges(self._clock)
+        self.ordnet = Desk(self._clock)
         self.limits = Limits(self._clock, self._monotonic)
         self.faults = Faults(random.Random(f"faults {seed}{salt}"))
         self.counts = Counts()
         self.poison: Poison | None = None
+        self.auctions = Auctions()
+        self.wallet_sessions = WalletSessions(self._clock, f"{seed}")
         self.traders = Traders(self.engine, random.Random(f"traders {seed}{salt}"))
 
     @property

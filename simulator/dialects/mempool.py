@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
-from simulator.dialects import mempool_chain
+from simulator.dialects import mempool_broadcast, mempool_chain
 from simulator.dialects.mempool_base import MempoolHandler
+from simulator.money import coins
 from simulator.operations import Operation
 from simulator.world import World
 
 FEES = {"fastestFee": 12, "halfHourFee": 8, "hourFee": 5, "economyFee": 3, "minimumFee": 1}
 PRECISE = {"fastestFee": 12.5, "halfHourFee": 7.75, "hourFee": 4.5, "economyFee": 2.5, "minimumFee": 1.0}
-BLOCK_HEIGHT = 900_000
 
 
 class RecommendedFees(MempoolHandler):
@@ -45,26 +44,21 @@ class AddressStats(MempoolHandler):
 
 
 class Utxos(MempoolHandler):
-    """`GET /api/address/:a/utxo`: the balance as one confirmed output, and every output that holds an inscription."""
+    """`GET /api/address/:a/utxo`: the coins that make up the balance, and every output that holds an inscription."""
 
     operation: Operation = "balance"
 
     def answer(self) -> Any:
         address = self.address()
-        sats = self.engine.wallets.balance(address)
-        txid = hashlib.sha256(f"play money {address}".encode()).hexdigest()
-        block = hashlib.sha256(b"play block").hexdigest()
-        status = {"confirmed": True, "block_height": BLOCK_HEIGHT, "block_hash": block, "block_time": 1_750_000_000}
-        money = [{"txid": txid, "vout": 0, "value": sats, "status": status}] if sats else []
-        coins = self.engine.chain.unspent(address)
-        return money + [
+        coins(self.engine, address)
+        return [
             {
                 "txid": coin.txid,
                 "vout": int(coin.outpoint.split(":")[1]),
                 "value": coin.value,
                 "status": mempool_chain.status(self.engine, coin.txid),
             }
-            for coin in coins
+            for coin in self.engine.chain.unspent(address)
         ]
 
 
@@ -87,4 +81,5 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         ("/mempool/api/address/([^/]+)", AddressStats, {"world": world}),
         ("/mempool/api/address/([^/]+)/utxo", Utxos, {"world": world}),
         *mempool_chain.routes(world),
+        *mempool_broadcast.routes(world),
     ]

@@ -10,6 +10,7 @@ from simulator.dialects.satflow_listings import IntentSell, List
 from simulator.dialects.satflow_market import Collection, CollectionStats, Floors, Item
 from simulator.dialects.satflow_orders import Cancel, PlaceBid
 from simulator.dialects.satflow_wallet import BiddingWallet, Challenge, OwnBids, VerifyChallenge, WalletContents
+from simulator.dialects.satflow_withdrawals import IntentWithdraw, SubmitWithdraw
 from simulator.operations import Operation
 from simulator.wire import ApiError
 from simulator.world import World
@@ -48,9 +49,11 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "intent/sell": IntentSell,
         "list": List,
         "cancel": Cancel,
+        "intent/withdraw": IntentWithdraw,
+        "intent/withdraw/submit": SubmitWithdraw,
     }
     absent: list[tuple[str, Operation, str]] = [
-        ("intent/(?:bid|withdraw|accept-collection-bid)", "place", "POST"),
+        ("intent/(?:bid|accept-collection-bid)", "place", "POST"),
         ("intent/(?:bulk-sell|external-sell)", "list", "POST"),
         ("list/external", "list", "POST"),
         ("withdraw|bid/fill", "place", "POST"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from simulator.dialects.satflow_base import SatflowHandler, attribute, attributes
+from simulator.dialects.satflow_base import VENUE, SatflowHandler, attribute, attributes
 from simulator.operations import Operation
 from simulator.orders import Market, Order
 from simulator.sales import Sale
@@ -85,7 +85,7 @@ class Listings(OpenOrdersActivity):
     """`GET /activity/listings`; traits only where the market tells them, since the documentation has none."""
 
     def found(self, market: Market) -> list[Order]:
-        return sorted(market.best("ask", self.engine.now_ms()), key=_age)
+        return sorted(market.best("ask", self.engine.now_ms(), VENUE), key=_age)
 
     def row(self, found: Order, market: Market) -> dict[str, Any]:
         row: dict[str, Any] = {
@@ -110,7 +110,7 @@ class Bids(OpenOrdersActivity):
     default_direction = "desc"
 
     def found(self, market: Market) -> list[Order]:
-        return sorted(market.best("bid", self.engine.now_ms()), key=_age)
+        return sorted(market.best("bid", self.engine.now_ms(), VENUE), key=_age)
 
     def row(self, found: Order, market: Market) -> dict[str, Any]:
         row: dict[str, Any] = {

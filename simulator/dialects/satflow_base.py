@@ -9,6 +9,8 @@ from simulator.orders import Trait
 from simulator.wire import ApiError, bad, load_object, text
 from wallet import address
 
+VENUE = "satflow"
+
 
 class SatflowHandler(DialectHandler):
     """Asks for `x-api-key`, counts it against the limits, wraps answers as {"success": true, "data": ...}."""

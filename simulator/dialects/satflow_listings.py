@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from simulator.dialects.satflow_base import SatflowHandler, peek, sign_in_address
-from simulator.faults import Fault
+from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.keys import belongs_to
 from simulator.listings import AskTerms, Signed, draft, list_signed, refuse
 from simulator.operations import Operation
@@ -15,10 +15,6 @@ from simulator.rules import Refusal
 from simulator.wire import ApiError, bad, items, text, whole
 from wallet import address
 
-# Faults of a listing that is taken: asking for a draft does not use them up.
-_AFTER_THE_DEED = frozenset(
-    {"accept_then_timeout", "accept_then_500", "accept_twice", "bad_json", "cancel_lie", "late"}
-)
 _MAX_PSBT_TEXT = 100_000
 _MAX_PSBTS = 100
 _XONLY = re.compile(r"[0-9a-f]{64}")
@@ -39,7 +35,7 @@ class IntentSell(SatflowHandler):
 
     def draw_fault(self) -> Fault | None:
         faults = self.world.faults
-        return faults.draw("draft") or faults.draw("list", but=_AFTER_THE_DEED)
+        return faults.draw("draft") or faults.draw("list", but=AFTER_THE_DEED)
 
     def data(self) -> dict[str, Any]:
         terms = _terms(self.body())

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from simulator.dialects.satflow_base import SatflowHandler, attributes
+from simulator.dialects.satflow_base import VENUE, SatflowHandler, attributes
 from simulator.operations import Operation
 from simulator.orders import Kind, Market, Order, Trait
 from simulator.wire import ApiError, bad
@@ -33,7 +33,8 @@ class CollectionStats(SatflowHandler):
         market = self.engine.find(self.query("collectionId"))
         if market is None:
             raise _not_found("Collection")
-        row: dict[str, Any] = {"floor": self.engine.floor(market) or 0, "listedCount": len(market.asks)}
+        listed = sum(ask.at(VENUE) for ask in market.asks.values())
+        row: dict[str, Any] = {"floor": self.engine.floor(market, VENUE) or 0, "listedCount": listed}
         for span, days in SPANS.items():
             sales = self.engine.sales.of(market.key, self.engine.now_ms() - days * DAY_MS)
             volume = sum(sale.price for sale in sales)
@@ -62,11 +63,12 @@ class Floors(SatflowHandler):
         return [self._row(market, taken) for market in markets if market is not None]
 
     def _row(self, market: Market, taken: str) -> dict[str, Any]:
+        makers = [ask.maker for ask in market.asks.values() if ask.at(VENUE)]
         return {
             "slug": market.slug,
-            "floor": self.engine.floor(market) or 0,
-            "listedCount": len(market.asks),
-            "ownerCount": len({ask.maker for ask in market.asks.values()}),
+            "floor": self.engine.floor(market, VENUE) or 0,
+            "listedCount": len(makers),
+            "ownerCount": len(set(makers)),
             "oneDayChange": 0.0,
             "sevenDayChange": 0.0,
             "timestamp": taken,
@@ -101,7 +103,7 @@ class Item(SatflowHandler):
         if self.get_query_argument("inscriptionNumber", ""):
             raise ApiError(501, "looking up by inscriptionNumber is not implemented here", "NOT_IMPLEMENTED")
         inscription = self.query("inscriptionId")
-        held, ask = self.engine.wallets.holder_of(inscription), self.engine.listing_of(inscription)
+        held, ask = self.engine.wallets.holder_of(inscription), self.engine.listing_of(inscription, VENUE)
         if held is None and ask is None:
             raise _not_found("Item")
         owner = held[0] if held else ask.maker if ask else None
@@ -141,7 +143,7 @@ class Item(SatflowHandler):
         }
 
     def _bids(self, market: Market | None) -> list[Order]:
-        return market.best("bid", self.engine.now_ms()) if market else []
+        return market.best("bid", self.engine.now_ms(), VENUE) if market else []
 
 
 def _kind(text: str) -> Kind:
@@ -164,7 +166,9 @@ def _held_traits(handler: SatflowHandler, market: Market) -> list[tuple[Trait, .
 
 
 def _metadata(market: Market, held: list[tuple[Trait, ...]], *, with_traits: bool) -> dict[str, Any]:
-    every = [ask.traits for ask in market.asks.values()] + held
+    # An inscription that several venues list is one of the collection all the same.
+    listed = {ask.inscription or ask.order_id: ask.traits for ask in market.asks.values()}
+    every = [*listed.values(), *held]
     row: dict[str, Any] = {
         "id": market.slug,
         "name": market.name,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from simulator.dialects.satflow_base import SatflowHandler, peek, sign_in_address
+from simulator.dialects.satflow_base import VENUE, SatflowHandler, peek, sign_in_address
 from simulator.keys import belongs_to
 from simulator.operations import Operation
 from simulator.orders import Kind, Market, Side, Trait
@@ -194,10 +194,10 @@ class Cancel(SatflowHandler):
             return _order_ids(body)
         if body.get("inscriptionId") is not None:
             wanted = text(body["inscriptionId"], "inscriptionId")
-            ask = self.world.engine.ask_of(wanted)
+            ask = self.world.engine.ask_of(wanted, VENUE)
         elif body.get("output") is not None:
             wanted = text(body["output"], "output")
-            ask = self.world.engine.ask_on(wanted, maker)
+            ask = self.world.engine.ask_on(wanted, maker, VENUE)
         else:
             raise bad("_id, _ids, inscriptionId or output is required")
         return [ask.order_id if ask else wanted], False
@@ -205,7 +205,7 @@ class Cancel(SatflowHandler):
     def _cancel(self, order_id: str, maker: str, side: Side) -> bool:
         engine = self.world.engine
         order = engine.order(order_id)
-        if order is None or order.maker != maker or order.side != side:
+        if order is None or order.maker != maker or order.side != side or not order.at(VENUE):
             return False
         if self.fault and self.mode == "late":
             end_ms = engine.now_ms() + round(self.fault.delay_seconds * 1000)

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Any
 
-from simulator.dialects.satflow_base import SatflowHandler, attribute, sign_in_address
+from simulator.dialects.satflow_base import VENUE, SatflowHandler, attribute, sign_in_address
 from simulator.keys import belongs_to
 from simulator.operations import Operation
 from simulator.orders import Market, Order, ticker_key
@@ -59,7 +59,7 @@ class BiddingWallet(SatflowHandler):
         if not belongs_to(public_key, payment):
             raise bad("paymentPubkey is not the key of paymentAddress")
         # The live market: a name learnt in a frozen copy would be forgotten with it.
-        address = self.world.engine.wallets.bidding_wallet(payment, ordinals)
+        address = self.world.engine.wallets.bidding_wallet(payment, ordinals, public_key)
         self.world.engine.changes += 1
         return {"address": address, "userPaymentAddress": payment}
 
@@ -99,7 +99,7 @@ class WalletContents(SatflowHandler):
         return [row for row in rows if row["listing"] or not listed_only]
 
     def _ordinal(self, item: Item) -> dict[str, Any]:
-        ask = self.engine.listing_of(item.id)
+        ask = self.engine.listing_of(item.id, VENUE)
         market = self.engine.market("ordinals", item.collection)
         return {
             "collection": {"id": item.collection, "name": market.name if market else item.collection},
@@ -142,7 +142,7 @@ class OwnBids(SatflowHandler):
         return self.asked("address")
 
     def data(self) -> dict[str, Any]:
-        bids = self.engine.bids_of(self.query_address())
+        bids = self.engine.bids_of(self.query_address(), venue=VENUE)
         if not bids:
             raise ApiError(404, "address not found or no bids", "NOT_FOUND")
         return {"results": [self._row(bid) for bid in bids]}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from simulator.dialects.unisat_base import UnisatHandler
+from simulator.dialects.unisat_actions import Action, Actions
+from simulator.dialects.unisat_base import MAX_PAGE, VENUE, UnisatHandler
 from simulator.operations import Operation
-from simulator.orders import Market, Order
+from simulator.orders import Market, Order, unit_price
 from simulator.wire import ApiError, amount, bad, text, whole
 from simulator.world import World
 
-MAX_PAGE = 99
 PREFIX = "/unisat/v3/market/runes/auction"
 
 
@@ -36,7 +36,7 @@ class RuneListings(UnisatHandler):
         }
 
     def _asks(self, market: Market | None) -> list[Order]:
-        return market.best("ask", self.engine.now_ms()) if market else []
+        return market.best("ask", self.engine.now_ms(), VENUE) if market else []
 
 
 class RuneType(UnisatHandler):
@@ -54,7 +54,7 @@ class RuneType(UnisatHandler):
         return {
             "tick": market.slug,
             "symbol": market.slug[:1],
-            "curPrice": self.engine.floor(market) or Decimal(0),
+            "curPrice": self.engine.floor(market, VENUE) or Decimal(0),
             "changePrice": 0,
             "btcVolume": 0,
             "amountVolume": 0,
@@ -66,6 +66,22 @@ class RuneType(UnisatHandler):
             "number": 0,
             "warning": False,
         }
+
+
+class RuneActions(Actions):
+    """`POST .../actions`: what happened to the listings of one rune, or of all."""
+
+    def wanted_markets(self, wanted: dict[str, Any]) -> list[Market]:
+        if wanted.get("nftType") not in (None, "runes"):
+            raise bad('filter.nftType must be "runes"')
+        if wanted.get("tick") is None:
+            return self.runes()
+        market = self.engine.market("runes", text(wanted["tick"], "filter.tick"))
+        return [market] if market else []
+
+    def more(self, action: Action, market: Market) -> dict[str, Any]:
+        unit = unit_price(action.price, action.quantity)
+        return {"tick": market.slug, "name": market.slug, "amount": action.quantity, "unitPrice": unit}
 
 
 def _wanted(wanted: dict[str, Any], asks: list[Order]) -> list[Order]:
@@ -112,5 +128,6 @@ def routes(world: World) -> list[tuple[Any, ...]]:
     """Path, handler and arguments of each route."""
     return [
         (f"{PREFIX}/list", RuneListings, {"world": world}),
+        (f"{PREFIX}/actions", RuneActions, {"world": world}),
         (f"{PREFIX}/runes_types_specified", RuneType, {"world": world}),
     ]

@@ -42,6 +42,7 @@ async def test_a_well_signed_bid_stands_among_the_own_bids(desk: Desk) -> None:
         "quantity": 1,
         "message": message_of(body),
         "signature": body["signedBiddingMessage"],
+        "venue": "satflow",
     }
 
 

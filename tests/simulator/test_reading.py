@@ -189,7 +189,7 @@ async def test_unisat_tells_a_runes_divisibility(desk: Desk) -> None:
     }
 
 
-@pytest.mark.parametrize("path", ["intent/bulk-sell", "intent/bid", "list/external", "intent/withdraw"])
+@pytest.mark.parametrize("path", ["intent/bulk-sell", "intent/bid", "list/external"])
 async def test_documented_endpoints_that_are_missing_say_so(desk: Desk, path: str) -> None:
     status, answer = await desk.ask("POST", f"{SATFLOW}/{path}", {})
 

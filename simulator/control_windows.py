@@ -1,0 +1,19 @@
+"""The control route for rate limits that count in windows."""
+
+from __future__ import annotations
+
+from simulator.handler import JsonHandler
+from simulator.wire import only, whole
+
+
+class PutWindows(JsonHandler):
+    """`PUT /sim/windows {seconds}`: how long ord.net's windows are, for tests that cannot wait; a reset ends it."""
+
+    def put(self) -> None:
+        body = self.body()
+        only(body, frozenset({"seconds"}), "the body")
+        self.world.ordnet.windows.seconds = whole(body.get("seconds"), "seconds", 1, 3600)
+        self.get()
+
+    def get(self) -> None:
+        self.send({"seconds": self.world.ordnet.windows.seconds})

@@ -1,0 +1,63 @@
+"""Ordinals Wallet's routes under `/ordinalswallet`, from its client ordinals-wallet/ow-cli."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.dialects.ordinalswallet_base import PREFIX, OrdinalsWalletHandler
+from simulator.dialects.ordinalswallet_collections import Collection, Escrows, Stats
+from simulator.dialects.ordinalswallet_items import Escrow, Inscription, InscriptionOutpoint
+from simulator.dialects.ordinalswallet_listings import BuildEscrows, CancelEscrow, Session, SubmitEscrows
+from simulator.dialects.ordinalswallet_sales import SalesTape, SoldEscrows
+from simulator.dialects.ordinalswallet_wallet import FeeEstimates, RuneBalance, WalletInscriptions
+from simulator.operations import Operation
+from simulator.wire import ApiError
+from simulator.world import World
+
+
+class NotOffered(OrdinalsWalletHandler):
+    """What the venue offers besides and this one does not: protected listings, funded offers, purchases."""
+
+    def initialize(self, world: World, operation: Operation = "list", method: str = "POST") -> None:
+        super().initialize(world)
+        self.operation, self.method = operation, method
+
+    def subject(self) -> str:
+        return self.request.path[:200]
+
+    def answer(self) -> Any:
+        raise ApiError(400, "This is not offered here", "not_offered")
+
+
+def routes(world: World) -> list[tuple[Any, ...]]:
+    """Path, handler and arguments of each route."""
+    here = {
+        "collection/([^/]+)": Collection,
+        "collection/([^/]+)/stats": Stats,
+        "collection/([^/]+)/escrows": Escrows,
+        "collection/([^/]+)/sold-escrows": SoldEscrows,
+        "collection/([^/]+)/sales": SalesTape,
+        "wallet/fee-estimates": FeeEstimates,
+        "wallet/([^/]+)/inscriptions": WalletInscriptions,
+        "wallet/([^/]+)/rune-balance": RuneBalance,
+        "inscription/([^/]+)": Inscription,
+        "inscription/([^/]+)/outpoint": InscriptionOutpoint,
+        "auth/session": Session,
+        "wallet/escrow-bulk": BuildEscrows,
+        "market/escrow-bulk": SubmitEscrows,
+        "market/escrow/([^/]+)": Escrow,
+        "market/cancel-escrow": CancelEscrow,
+    }
+    absent: list[tuple[str, Operation, str]] = [
+        ("market/secure-listing/(?:build-bulk|authorize-bulk|recover)", "list", "POST"),
+        ("market/secure-listing/[^/]+", "item", "GET"),
+        ("(?:market|wallet)/secure-purchase/[^/]+", "place", "POST"),
+        ("(?:market/purchase|wallet/purchase-bulk)[a-z-]*", "place", "POST"),
+        ("market/offers/(?:build|[^/]+/(?:prepare|activate|build-accept|accept))", "place", "POST"),
+        ("market/offers/[^/]+/(?:build-cancel|cancel)", "cancel", "POST"),
+        ("market/offers/(?:collection|inscription|wallet)/[^/]+", "book", "GET"),
+    ]
+    found: list[tuple[Any, ...]] = [(f"{PREFIX}/{path}", handler, {"world": world}) for path, handler in here.items()]
+    for path, operation, method in absent:
+        found.append((f"{PREFIX}/{path}", NotOffered, {"world": world, "operation": operation, "method": method}))
+    return found

@@ -1,0 +1,211 @@
+"""What a node makes of a transaction that somebody sends: every rule by which it is refused, and what it moves."""
+
+from __future__ import annotations
+
+from embit.ec import ECError, PublicKey, SchnorrSig, Signature
+from embit.hashes import hash160
+from embit.script import Script, p2pkh_from_p2wpkh, p2wsh
+from embit.transaction import SIGHASH, Transaction, TransactionInput
+
+from simulator.chain import Coin
+from simulator.engine import Engine
+from simulator.money import settle
+from simulator.transactions import address_of, outpoint_of
+
+MAX_WEIGHT = 400_000
+LEAST_FEE_PER_KVB = 1_000
+_DUST = {"p2wpkh": 294, "p2tr": 330, "p2wsh": 330, "p2sh": 540, "p2pkh": 546}
+_KEY_PATH = {64: 0x00, 65: 0x01}  # DEFAULT is not written out, ALL is
+_OP_1 = 0x51
+
+
+class Rejected(Exception):
+    """No node would relay it. `code` and text are Bitcoin Core's."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def send(engine: Engine, raw: bytes) -> str:
+    """Takes a signed transaction into the mempool, where it waits for its block; the txid. Raises Rejected.
+
+    One that waits already is taken again, which changes nothing.
+    """
+    tx = _read(raw)
+    txid: str = tx.txid().hex()
+    if txid in engine.chain.transactions:
+        if engine.chain.confirmations(txid):
+            raise Rejected(-27, "Transaction outputs already in utxo set")
+        return txid
+    coins = [_coin(engine, source) for source in tx.vin]
+    _check_amounts(tx, coins)
+    for at in range(len(tx.vin)):
+        _check_signature(tx, at, coins)
+    _move(engine, tx, coins)
+    return txid
+
+
+def witness_is_valid(tx: Transaction, at: int, coins: list[Coin]) -> bool:
+    """Whether input `at` is signed as the coin that it spends wants it, with a signature over everything."""
+    try:
+        _check_signature(tx, at, coins)
+    except Rejected:
+        return False
+    return True
+
+
+def _read(raw: bytes) -> Transaction:
+    try:
+        tx = Transaction.parse(raw)
+        same = tx.serialize() == raw
+    except Exception:
+        # embit answers hostile bytes with whatever error they happen to cause.
+        raise Rejected(-22, "TX decode failed. Make sure the tx has at least one input.") from None
+    if not same or not tx.vin or not tx.vout:
+        raise Rejected(-22, "TX decode failed. Make sure the tx has at least one input.")
+    if len({outpoint_of(source) for source in tx.vin}) < len(tx.vin):
+        raise Rejected(-26, "bad-txns-inputs-duplicate")
+    if _weight(tx) > MAX_WEIGHT:
+        raise Rejected(-26, "tx-size")
+    return tx
+
+
+def _coin(engine: Engine, source: TransactionInput) -> Coin:
+    coin = engine.chain.coins.get(outpoint_of(source))
+    if coin is None:
+        raise Rejected(-25, "bad-txns-inputs-missingorspent")
+    if coin.spent_by is not None:
+        spent_in_block = engine.chain.confirmations(coin.spent_by) > 0
+        raise Rejected(*((-25, "bad-txns-inputs-missingorspent") if spent_in_block else (-26, "txn-mempool-conflict")))
+    return coin
+
+
+def _check_amounts(tx: Transaction, coins: list[Coin]) -> None:
+    fee = sum(coin.value for coin in coins) - sum(output.value for output in tx.vout)
+    if fee < 0:
+        raise Rejected(-26, "bad-txns-in-belowout")
+    for output in tx.vout:
+        if output.value < _DUST.get(output.script_pubkey.script_type() or "", 546):
+            raise Rejected(-26, "dust")
+    vsize = -(-_weight(tx) // 4)
+    if fee * 1000 < vsize * LEAST_FEE_PER_KVB:
+        raise Rejected(-26, f"min relay fee not met, {fee} < {-(-vsize * LEAST_FEE_PER_KVB // 1000)}")
+
+
+def _weight(tx: Transaction) -> int:
+    bare = Transaction(
+        tx.version, [TransactionInput(s.txid, s.vout, s.script_sig, s.sequence) for s in tx.vin], tx.vout, tx.locktime
+    )
+    return 3 * len(bare.serialize()) + len(tx.serialize())
+
+
+def _check_signature(tx: Transaction, at: int, coins: list[Coin]) -> None:
+    script, witness = coins[at].output.script_pubkey, tx.vin[at].witness.items
+    checks = {"p2wpkh": _is_p2wpkh_signed, "p2tr": _is_p2tr_signed, "p2wsh": _is_multisig_signed}
+    check = checks.get(script.script_type() or "")
+    if check is None or tx.vin[at].script_sig.data:
+        raise Rejected(-26, "mandatory-script-verify-flag-failed (not a spend that this market checks)")
+    try:
+        signed = check(tx, at, coins, witness)
+    except (ECError, ValueError, IndexError):
+        signed = False
+    if not signed:
+        raise Rejected(-26, "mandatory-script-verify-flag-failed (Signature must be zero for failed CHECK(MULTI)SIG)")
+
+
+def _is_p2wpkh_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
+    if len(witness) != 2 or hash160(witness[1]) != coins[at].output.script_pubkey.data[2:]:
+        return False
+    code = p2pkh_from_p2wpkh(coins[at].output.script_pubkey)
+    return _is_ecdsa(tx, at, code, coins[at].value, witness[0], witness[1])
+
+
+def _is_p2tr_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
+    if len(witness) != 1 or len(witness[0]) not in _KEY_PATH:
+        return False
+    sighash = _KEY_PATH[len(witness[0])]
+    if witness[0][64:] not in (b"", b"\x01"):
+        return False
+    scripts, values = [coin.output.script_pubkey for coin in coins], [coin.value for coin in coins]
+    digest = tx.sighash_taproot(at, scripts, values, sighash=sighash)
+    key = PublicKey.from_xonly(coins[at].output.script_pubkey.data[2:])
+    return bool(key.schnorr_verify(SchnorrSig(witness[0][:64]), digest))
+
+
+def _is_multisig_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
+    """`OP_m keys OP_n CHECKMULTISIG`: an empty item, m signatures in the order of their keys, the script."""
+    code = Script(witness[-1])
+    if p2wsh(code).data != coins[at].output.script_pubkey.data or witness[0]:
+        return False
+    required, keys = _keys_of(code)
+    signatures = list(witness[1:-1])
+    if len(signatures) != required:
+        return False
+    for key in keys:
+        if signatures and _is_ecdsa(tx, at, code, coins[at].value, signatures[0], key):
+            signatures.pop(0)
+    return not signatures
+
+
+def _keys_of(code: Script) -> tuple[int, list[bytes]]:
+    data, count = code.data, (len(code.data) - 3) // 34
+    keys = [data[2 + 34 * n : 35 + 34 * n] for n in range(count)]
+    rest = b"".join(b"\x21" + key for key in keys)
+    if data != bytes([data[0]]) + rest + bytes([_OP_1 - 1 + count, 0xAE]):
+        raise ValueError("not a multisig script")
+    return data[0] - _OP_1 + 1, keys
+
+
+def _is_ecdsa(tx: Transaction, at: int, code: Script, value: int, signature: bytes, key: bytes) -> bool:
+    if signature[-1:] != bytes([SIGHASH.ALL]):
+        return False
+    digest = tx.sighash_segwit(at, code, value, SIGHASH.ALL)
+    return bool(PublicKey.parse(key).verify(Signature.parse(signature[:-1]), digest))
+
+
+def _move(engine: Engine, tx: Transaction, coins: list[Coin]) -> None:
+    """First in, first out: an inscription goes with the first sat of its coin; runes go to the first output."""
+    for coin in coins:
+        if coin.address is not None:
+            engine.wallets.separate(coin.address)
+    held = _carried(tx, coins)
+    runes = {name: pile for coin in coins for name, pile in coin.runes.items()}
+    txid = settle(engine, tx, held, confirmed=False)
+    if runes:
+        engine.chain.add_to(engine.chain.coins[f"{txid}:0"], [], runes)
+    for inscription in {each for coin in coins for each in coin.inscriptions}.difference(*held.values()):
+        _lose(engine, inscription)
+    for at, inscriptions in held.items():
+        to = address_of(tx.vout[at].script_pubkey)
+        for inscription in inscriptions:
+            found = engine.wallets.holder_of(inscription)
+            if found is not None and to is not None:
+                engine.wallets.move(found[1], to)
+            for ask in engine.asks_of(inscription):
+                if ask.outpoint:
+                    engine.cancel(ask, "the inscription was moved")
+
+
+def _lose(engine: Engine, inscription: str) -> None:
+    """Its sat became a miner's fee."""
+    found = engine.wallets.holder_of(inscription)
+    if found is not None:
+        del engine.wallets.inscriptions[found[0]][inscription]
+    engine.chain.forget(inscription)
+
+
+def _carried(tx: Transaction, coins: list[Coin]) -> dict[int, tuple[str, ...]]:
+    """The inscriptions of each output, by its number; one whose sat becomes fee is on none."""
+    held: dict[int, tuple[str, ...]] = {}
+    begin = 0
+    for coin in coins:
+        end = 0
+        for at, output in enumerate(tx.vout):
+            end += output.value
+            if begin < end:
+                if coin.inscriptions:
+                    held[at] = held.get(at, ()) + coin.inscriptions
+                break
+        begin += coin.value
+    return held

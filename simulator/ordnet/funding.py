@@ -1,0 +1,115 @@
+"""The funding parent of an offer: the buyer's coins go to the offer's output and back to the buyer, without a fee.
+
+From ord.net's documents: a transaction of version 3 that is not broadcast before the offer is filled, with the offer's
+output first and an OP_RETURN that tells how to find it again. That the change comes last is a guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from embit.script import Script, Witness
+from embit.transaction import Transaction, TransactionInput, TransactionOutput
+
+from simulator.chain import Coin
+from simulator.engine import Engine
+from simulator.money import coins
+from simulator.ordnet.scripts import Output, announcement
+from simulator.ordnet.signed import payment_witness, redeem
+from simulator.psbt import Map, Psbt
+from simulator.psbt_write import Unsigned, spends
+from simulator.rules import Refusal
+from simulator.transactions import script_of, spend
+from simulator.wire import ApiError, bad
+
+MAX_COINS = 50
+# Less than this would be dust that no node relays.
+LEAST_CHANGE = 330
+
+Spendable = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The unsigned funding parent of one offer."""
+
+    offer: Output
+    price: int
+    coins: tuple[Coin, ...]
+    payment: str
+
+    @property
+    def transaction(self) -> Transaction:
+        outputs = [TransactionOutput(self.price, self.offer.script), TransactionOutput(0, announcement(self.offer))]
+        change = sum(coin.value for coin in self.coins) - self.price
+        if change:
+            outputs.append(TransactionOutput(change, script_of(self.payment)))
+        return Transaction(3, [spend(coin.outpoint) for coin in self.coins], outputs)
+
+    @property
+    def comes_back(self) -> int:
+        """Which output the buyer gets: the change, the offer's own when there is none."""
+        return 2 if len(self.transaction.vout) > 2 else 0
+
+    @property
+    def txid(self) -> str:
+        return str(self.transaction.txid().hex())
+
+    def to_sign(self, public_key: bytes) -> Unsigned:
+        """What the payment key is to sign at every input."""
+        return Unsigned(self.transaction, [self._fields(coin, public_key) for coin in self.coins])
+
+    def _fields(self, coin: Coin, public_key: bytes) -> Map:
+        script_sig = redeem(coin.output, public_key).data
+        return spends(coin.output) | ({b"\x04": script_sig[1:]} if script_sig else {})
+
+    def signed(self, psbt: Psbt, public_key: bytes) -> Transaction:
+        """The whole transaction, out of this one signed. Raises Refusal when it is another one or not signed."""
+        if psbt.tx.serialize() != self.transaction.serialize():
+            raise Refusal("the signed funding parent is not the one of the preflight")
+        spent = [coin.output for coin in self.coins]
+        witnesses = [payment_witness(psbt, at, spent, public_key) for at in range(len(spent))]
+        return whole(psbt.tx, witnesses, [redeem(own, public_key) for own in spent])
+
+
+def whole(tx: Transaction, witnesses: list[Witness], script_sigs: list[Script]) -> Transaction:
+    """`tx` with its witnesses and script sigs in place."""
+    inputs = [
+        TransactionInput(source.txid, source.vout, script_sig, source.sequence, witness)
+        for source, witness, script_sig in zip(tx.vin, witnesses, script_sigs, strict=True)
+    ]
+    return Transaction(tx.version, inputs, tx.vout, tx.locktime)
+
+
+def spendable(engine: Engine, payment: str, named: list[Spendable]) -> list[Coin]:
+    """The coins that a request names by outpoint and sats. Raises ApiError.
+
+    400 for one that is not a coin of `payment` with that value, or is not confirmed; 409 when it is spent.
+    """
+    coins(engine, payment)
+    found = []
+    for outpoint, sats in named:
+        coin = engine.chain.coins.get(outpoint)
+        if coin is None or coin.output.script_pubkey != script_of(payment) or coin.value != sats:
+            raise bad(f"spendableUtxos: {outpoint} is not an output of the payment address with {sats} sats")
+        if coin.inscriptions or coin.runes:
+            raise bad(f"spendableUtxos: {outpoint} holds an inscription or runes")
+        if coin.spent_by is not None:
+            raise ApiError(409, f"{outpoint} is spent")
+        if not engine.chain.confirmations(coin.txid):
+            raise bad(f"spendableUtxos: {outpoint} is not confirmed")
+        found.append(coin)
+    return found
+
+
+def select(found: list[Coin], sats: int) -> tuple[Coin, ...]:
+    """The fewest coins that pay `sats`, with no change that would be dust. Raises ApiError(400)."""
+    chosen: list[Coin] = []
+    for coin in sorted(found, key=lambda coin: -coin.value):
+        chosen.append(coin)
+        left = sum(each.value for each in chosen) - sats
+        if left == 0 or left >= LEAST_CHANGE:
+            if len(chosen) > MAX_COINS:
+                break
+            return tuple(chosen)
+    raise bad(f"spendableUtxos do not cover {sats} sats, or not with {MAX_COINS} of them")

@@ -1,0 +1,147 @@
+"""Offers for one inscription: the settlement is drafted at once, and the buyer signs their inputs of it.
+
+The documents show which fields come and go. What the settlement looks like is a guess: the inscription's output first,
+then the buyer's coins; the inscription to the buyer, the price less the seller's fee to the owner, both fees to the
+venue, change. It pays no network fee here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from embit.script import Script, Witness
+from embit.transaction import Transaction, TransactionOutput
+
+from simulator.chain import Coin
+from simulator.engine import Engine
+from simulator.orders import Market, Order
+from simulator.ordnet.funding import Spendable, select, spendable, whole
+from simulator.ordnet.offers import HOUR_MS, VENUE, new_id
+from simulator.ordnet.scripts import fee_script
+from simulator.ordnet.sessions import Session
+from simulator.ordnet.signed import payment_witness, redeem
+from simulator.ordnet.targets import Member, members
+from simulator.psbt import parse
+from simulator.psbt_write import Unsigned, spends
+from simulator.rules import Refusal
+from simulator.transactions import script_of, spend
+from simulator.wire import ApiError, bad
+
+LEAST_PRICE, TICK = 10_000, 1_000
+HOURS = (12, 24, 168, 720, 2160)
+# Of the price, from each side.
+FEE_BPS = 100
+
+
+def fee(price: int) -> int:
+    return price * FEE_BPS // 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The offer for one inscription as it is to be signed; `coin` holds the inscription."""
+
+    member: Member
+    coin: Coin
+    coins: tuple[Coin, ...]
+    price: int
+    hours: int
+    payment: str
+    receive: str
+
+    @property
+    def total(self) -> int:
+        """What the buyer pays."""
+        return self.price + fee(self.price)
+
+    @property
+    def settlement(self) -> Transaction:
+        change = sum(coin.value for coin in self.coins) - self.total
+        outputs = [
+            TransactionOutput(self.coin.value, script_of(self.receive)),
+            TransactionOutput(self.price - fee(self.price), script_of(self.member.owner)),
+            TransactionOutput(2 * fee(self.price), fee_script()),
+        ]
+        if change:
+            outputs.append(TransactionOutput(change, script_of(self.payment)))
+        return Transaction(2, [spend(coin.outpoint) for coin in (self.coin, *self.coins)], outputs)
+
+    @property
+    def txid(self) -> str:
+        return str(self.settlement.txid().hex())
+
+    def to_sign(self) -> Unsigned:
+        return Unsigned(self.settlement, [spends(coin.output) for coin in (self.coin, *self.coins)])
+
+
+def draft(
+    engine: Engine, market: Market, session: Session, wanted: list[str], price: int, hours: int, named: list[Spendable]
+) -> list[Draft]:
+    """One for each inscription, all on the same coins. Raises ApiError: 404 for one of another collection."""
+    if price < LEAST_PRICE or price % TICK:
+        raise bad(f"priceSats must be at least {LEAST_PRICE} and a multiple of {TICK}")
+    if hours not in HOURS:
+        raise bad(f"validityHours must be one of {', '.join(map(str, HOURS))}")
+    known = {member.item.id: member for member in members(engine, market, VENUE)}
+    chosen = select(spendable(engine, session.payment, named), price + fee(price))
+    found = []
+    for inscription in wanted:
+        member = known.get(inscription)
+        if member is None:
+            raise ApiError(404, f"Inscription {inscription} not found in the collection")
+        if member.owner == session.ordinals:
+            raise bad("you hold this inscription")
+        coin = engine.chain.coin_of(inscription) or engine.chain.place(inscription, member.owner)
+        found.append(Draft(member, coin, chosen, price, hours, session.payment, session.ordinals))
+    return found
+
+
+def stale(engine: Engine, made: Draft) -> str:
+    """Why a draft can no longer be taken, however it is signed; empty when it can."""
+    if engine.chain.coins[made.coin.outpoint].spent_by is not None:
+        return "the inscription has moved"
+    spent = any(engine.chain.coins[coin.outpoint].spent_by is not None for coin in made.coins)
+    return "a payment input is spent" if spent else ""
+
+
+def signed_order(engine: Engine, market: Market, made: Draft, psbt: str, key: bytes) -> Order:
+    """The offer that a signed settlement makes, not in the book yet. Raises Refusal."""
+    try:
+        read = parse(psbt)
+    except ValueError as error:
+        raise Refusal(f"the signed step is not a PSBT in base64: {error}") from None
+    if read.tx.serialize() != made.settlement.serialize():
+        raise Refusal("the signed step is not the one of the preflight")
+    spent = [coin.output for coin in (made.coin, *made.coins)]
+    witnesses = [payment_witness(read, at, spent, key) for at in range(1, len(spent))]
+    script_sigs = [Script(), *(redeem(own, key) for own in spent[1:])]
+    order = unsigned_order(engine, market, made)
+    order.order_id, order.psbt = new_id(engine), psbt
+    order.signature = witnesses[0].items[0].hex()
+    order.papers = (whole(read.tx, [Witness([]), *witnesses], script_sigs).serialize().hex(),)
+    return order
+
+
+def unsigned_order(engine: Engine, market: Market, made: Draft) -> Order:
+    """Without id and signature, as a refused one is noted."""
+    now = engine.now_ms()
+    return Order(
+        order_id="",
+        sequence=0,
+        kind="ordinals",
+        side="bid",
+        slug=market.slug,
+        maker=made.payment,
+        receive=made.receive,
+        price=made.price,
+        quantity=Decimal(1),
+        unit_price=Decimal(made.price),
+        placed_ms=now,
+        expires_ms=now + made.hours * HOUR_MS,
+        inscription=made.member.item.id,
+        origin="dialect",
+        venue=VENUE,
+        # The inscription's own output too: when it moves, the settlement can no longer be.
+        funding=tuple(coin.outpoint for coin in (made.coin, *made.coins)),
+    )

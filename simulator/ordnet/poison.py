@@ -1,0 +1,55 @@
+"""What ord.net's preflights give to sign when the practice venue has turned evil (see `simulator.poison`)."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from embit.transaction import Transaction, TransactionOutput
+
+from simulator.chain import Coin
+from simulator.engine import Engine
+from simulator.money import coins
+from simulator.poison import NONE_ANYONECANPAY, THIEF, Poison
+from simulator.psbt_write import SIGHASH_TYPE, Unsigned, spends
+from simulator.transactions import script_of, spend
+
+
+def spoiled(shown: Unsigned, poison: Poison | None, payout: int, other: Coin) -> Unsigned:
+    """`shown` with what `poison` does to it. Output `payout` is the signer's, `other` one more coin of theirs."""
+    tx, inputs, outputs = shown.tx, list(shown.inputs), list(shown.tx.vout)
+    sources = list(tx.vin)
+    paid = outputs[payout]
+    match poison:
+        case None:
+            return shown
+        case "wrong_payout":
+            outputs[payout] = TransactionOutput(paid.value, THIEF)
+        case "low_payout":
+            outputs[payout] = TransactionOutput(paid.value - 1, paid.script_pubkey)
+        case "other_outpoint":
+            sources[0], inputs[0] = spend(other.outpoint), inputs[0] | spends(other.output)
+        case "extra_input":
+            stranger = TransactionOutput(600, THIEF)
+            sources.append(spend(f"{hashlib.sha256(b'a strangers').hexdigest()}:0"))
+            inputs.append(spends(stranger))
+        case "sighash_none":
+            inputs[0] = inputs[0] | {SIGHASH_TYPE: NONE_ANYONECANPAY.to_bytes(4, "little")}
+        case "extra_output":
+            outputs.append(TransactionOutput(1_000, THIEF))
+        case "two_inputs":
+            sources.append(spend(other.outpoint))
+            inputs.append(spends(other.output))
+    return replace(shown, tx=Transaction(tx.version, sources, outputs, tx.locktime), inputs=inputs)
+
+
+def indexes(asked: list[int], poison: Poison | None) -> list[int]:
+    """Which inputs are to be signed: the second of two as well."""
+    return [*asked, asked[-1] + 1] if poison == "two_inputs" else asked
+
+
+def another(engine: Engine, owner: str, used: set[str]) -> Coin:
+    """A coin of `owner` besides the `used` ones; one that looks like it when there is none."""
+    free = (coin for coin in coins(engine, owner) if coin.outpoint not in used)
+    made_up = Coin(f"{hashlib.sha256(owner.encode()).hexdigest()}:0", 10_000, script_of(owner).data.hex())
+    return next(free, made_up)

@@ -1,0 +1,45 @@
+"""Somebody buys what is listed at ord.net: TX1 goes out, and the venue signs the sale together with the seller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from embit.script import Witness
+from embit.transaction import Transaction, TransactionOutput
+
+from simulator.chain import Coin
+from simulator.engine import Engine
+from simulator.listing_psbt import SignedSale, read
+from simulator.orders import Order
+from simulator.ordnet.scripts import MARKET, Output
+from simulator.ordnet.signed import DEFAULT, holds_for_leaf
+from simulator.rules import Refusal
+from simulator.sale_transaction import SELLER_AT
+from simulator.transactions import parse
+
+
+def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, SignedSale]:
+    """Sends TX1: the output that it puts the inscription on, and the seller's half of the sale from there."""
+    coin = engine.chain.coins[ask.outpoint]
+    if coin.spent_by is not None:
+        raise Refusal("the inscription's output is spent")
+    txid = engine.chain.add(parse(ask.papers[0]), {0: coin.inscriptions}, confirmed=confirmed)
+    half = read(ask.psbt, "the listing").tx
+    sale = SignedSale(half.version, half.locktime, half.vin[0], half.vout[0], bytes.fromhex(ask.signature))
+    return engine.chain.coins[f"{txid}:0"], sale
+
+
+def opener(ask: Order, sale: SignedSale) -> Callable[[Transaction, list[TransactionOutput]], Witness]:
+    """What makes the witness of the seller's input, by script path: both signatures, the leaf, the control block."""
+    output = Output(*map(bytes.fromhex, ask.papers[1:3]))
+
+    def opened(made: Transaction, spent: list[TransactionOutput]) -> Witness:
+        value = spent[SELLER_AT].value
+        if not holds_for_leaf(made, SELLER_AT, output, value, output.internal, sale.signature):
+            raise Refusal("the seller's signature does not hold in the sale")
+        scripts, values = [each.script_pubkey for each in spent], [each.value for each in spent]
+        digest = made.sighash_taproot(SELLER_AT, scripts, values, DEFAULT, ext_flag=1, script=output.leaf_script)
+        market = MARKET.schnorr_sign(digest).serialize()
+        return Witness([market, sale.signature, output.leaf, output.control_block])
+
+    return opened

@@ -1,0 +1,124 @@
+"""ord.net's outputs: the one that an offer's money goes to, and the one that a listed inscription passes through.
+
+From ord.net's technical documents "Collection Offers" and "Sale PSBT Construction"; the order of the four keys in the
+offer's leaf is that of settlements on the chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from embit.ec import PrivateKey
+from embit.hashes import tagged_hash
+from embit.script import Script
+from embit.transaction import compact
+from embit.util import secp256k1
+
+_IF, _ENDIF, _SHA256, _EQUALVERIFY = b"\x63", b"\x68", b"\xa8", b"\x88"
+_CHECKSIG, _CHECKSIGADD, _CHECKSIGVERIFY = b"\xac", b"\xba", b"\xad"
+_ONE, _TWO, _NUMEQUAL, _NUMEQUALVERIFY = b"\x51", b"\x52", b"\x9c", b"\x9d"
+LEAF_VERSION = 0xC0
+
+
+def practice_key(name: str) -> PrivateKey:
+    """One of the practice venue's keys; the real ones are the venue's alone."""
+    return PrivateKey(hashlib.sha256(name.encode()).digest())
+
+
+MARKET = practice_key("practice market ord.net")
+GATE = practice_key("practice market ord.net gate")
+ENCLAVE = practice_key("practice market ord.net enclave")
+
+
+def fee_script() -> Script:
+    """Where the practice venue's fees go."""
+    return Script(b"\x51\x20" + xonly(practice_key("practice market ord.net fees")))
+
+
+def xonly(key: PrivateKey) -> bytes:
+    return bytes(key.get_public_key().xonly())
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A taproot output with one leaf: `internal` is the x-only key that may spend it alone."""
+
+    internal: bytes
+    leaf: bytes
+
+    @property
+    def leaf_hash(self) -> bytes:
+        """The merkle root too, as there is no other leaf."""
+        return bytes(tagged_hash("TapLeaf", bytes([LEAF_VERSION]) + compact.to_bytes(len(self.leaf)) + self.leaf))
+
+    def _tweaked(self) -> bytes:
+        """The output key with its parity in front (02 or 03)."""
+        tweak = tagged_hash("TapTweak", self.internal + self.leaf_hash)
+        point = secp256k1.ec_pubkey_parse(b"\x02" + self.internal)
+        return bytes(secp256k1.ec_pubkey_serialize(secp256k1.ec_pubkey_add(point, tweak)))
+
+    @property
+    def script(self) -> Script:
+        return Script(b"\x51\x20" + self._tweaked()[1:])
+
+    @property
+    def leaf_script(self) -> Script:
+        return Script(self.leaf)
+
+    @property
+    def control_block(self) -> bytes:
+        return bytes([LEAF_VERSION | (self._tweaked()[0] & 1)]) + self.internal
+
+
+@dataclass(frozen=True, slots=True)
+class OfferTerms:
+    """What an offer's leaf commits to: sats, seconds since the epoch, the buyer's ordinals script, and two hashes."""
+
+    price: int
+    expires_s: int
+    receive: bytes
+    eligible_root: bytes
+    criteria_hash: bytes
+
+
+def offer_output(buyer: bytes, terms: OfferTerms, secret_hash: bytes) -> Output:
+    """Where the money of an offer goes: the buyer alone may take it back, or the venue's keys together settle."""
+    leaf = (
+        b"\x00"
+        + _IF
+        + b"".join(
+            map(
+                _push,
+                (
+                    b"ordnet-offer/v2",
+                    terms.price.to_bytes(8, "little"),
+                    terms.expires_s.to_bytes(8, "little"),
+                    terms.receive,
+                    terms.eligible_root,
+                    terms.criteria_hash,
+                ),
+            )
+        )
+        + _ENDIF
+        + (_SHA256 + _push(secret_hash) + _EQUALVERIFY)
+        + (_push(buyer) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _ONE + _NUMEQUALVERIFY)
+        + (_push(xonly(GATE)) + _CHECKSIGVERIFY + _push(xonly(ENCLAVE)) + _CHECKSIG)
+    )
+    return Output(buyer, leaf)
+
+
+def passthrough_output(seller: bytes) -> Output:
+    """tr(seller, multi_a(2, seller, ord.net)): the seller alone may take it back, both together sell."""
+    leaf = _push(seller) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _TWO + _NUMEQUAL
+    return Output(seller, leaf)
+
+
+def announcement(offer: Output) -> Script:
+    """The OP_RETURN of a funding parent: internal key and merkle root, by which the buyer can find the offer again."""
+    return Script(b"\x6a" + _push(offer.internal + offer.leaf_hash))
+
+
+def _push(data: bytes) -> bytes:
+    assert 0 < len(data) < 76
+    return bytes([len(data)]) + data

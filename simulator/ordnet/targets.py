@@ -1,0 +1,109 @@
+"""What a collection offer is for: the whole collection, or the inscriptions that have certain traits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.engine import Engine
+from simulator.orders import Market, Order, Trait
+from simulator.wallets import Item
+from simulator.wire import bad, items, only, text
+
+MAX_VALUES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`traits` are all the values that are taken; none is the whole collection."""
+
+    traits: tuple[Trait, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        if not self.traits:
+            return {"kind": "all"}
+        kinds = sorted({kind for kind, _ in self.traits})
+        rows = [{"type": kind, "values": [value for own, value in self.traits if own == kind]} for kind in kinds]
+        return {"kind": "traits", "traits": rows}
+
+    @property
+    def label(self) -> str:
+        rows = self.as_json().get("traits", [])
+        return ", ".join(f"{row['type']}: {' / '.join(row['values'])}" for row in rows) or "Collection"
+
+    def criteria(self, slug: str) -> str:
+        """The canonical JSON that an offer's leaf has the hash of."""
+        return json.dumps({"v": 1, "collection": slug, "target": self.as_json()}, separators=(",", ":"), sort_keys=True)
+
+
+def target_of(value: Any) -> Target:
+    """The target of a request. Raises ApiError(400)."""
+    if not isinstance(value, dict) or value.get("kind") not in ("all", "traits"):
+        raise bad("target.kind must be all or traits")
+    if value["kind"] == "all":
+        only(value, frozenset({"kind"}), "target")
+        return Target()
+    only(value, frozenset({"kind", "traits"}), "target")
+    found: set[Trait] = set()
+    for at, row in enumerate(items(value.get("traits"), "target.traits", MAX_VALUES)):
+        values = row.get("values")
+        if not isinstance(values, list) or not 1 <= len(values) <= MAX_VALUES:
+            raise bad(f"target.traits[{at}].values must be a list of 1 to {MAX_VALUES} texts")
+        kind = text(row.get("type"), f"target.traits[{at}].type")
+        found |= {(kind, text(each, f"target.traits[{at}].values")) for each in values}
+    if not found:
+        raise bad("target.traits must not be empty")
+    return Target(tuple(sorted(found)))
+
+
+def of_order(bid: Order) -> Target:
+    return Target(tuple(sorted(bid.traits)))
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An inscription of a collection: who has it, and its open listing here if there is one."""
+
+    item: Item
+    owner: str
+    ask: Order | None
+
+
+def members(engine: Engine, market: Market, venue: str) -> list[Member]:
+    """Every inscription of a collection that the market knows, listed or in a play wallet, lowest number first."""
+    found: dict[str, Member] = {}
+    for owner, held in engine.wallets.inscriptions.items():
+        for item in held.values():
+            if item.collection == market.slug:
+                found[item.id] = Member(item, owner, None)
+    for ask in market.best("ask", engine.now_ms(), venue):
+        if ask.inscription is None:
+            continue
+        known = found.get(ask.inscription)
+        if known is None or known.ask is None:
+            found[ask.inscription] = Member(known.item if known else item_of(ask), ask.maker, ask)
+    return sorted(found.values(), key=lambda member: (member.item.number, member.item.id))
+
+
+def item_of(ask: Order) -> Item:
+    """The inscription of a listing that no play wallet holds."""
+    assert ask.inscription is not None
+    number = int.from_bytes(ask.inscription.encode()[:4]) % 90_000_000
+    return Item(ask.inscription, ask.slug, f"{ask.slug} {ask.inscription[:8]}", ask.traits, number)
+
+
+def eligible(found: list[Member], target: Target) -> list[Member]:
+    """Those of `found` that an offer for `target` takes."""
+    kinds = {kind for kind, _ in target.traits}
+    return [
+        member
+        for member in found
+        if all(any(t in member.item.traits for t in target.traits if t[0] == kind) for kind in kinds)
+    ]
+
+
+def root(found: list[Member]) -> bytes:
+    """32 bytes that commit to the eligible inscriptions."""
+    return hashlib.sha256("\n".join(sorted(member.item.id for member in found)).encode()).digest()
