@@ -9,7 +9,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from cli import doctor_data, doctor_database, doctor_machine, doctor_processes, doctor_programs, doctor_settings
+from cli import (
+    doctor_data,
+    doctor_database,
+    doctor_machine,
+    doctor_month,
+    doctor_processes,
+    doctor_programs,
+    doctor_settings,
+)
 from cli.doctor_check import Check, fail
 from cli.doctor_venues import Venues
 from cli.venue_questions import About, default_about
@@ -76,6 +84,7 @@ def _with(
         yield from _safely("machine", doctor_machine.examine_for(settings, seen.tasks, manager))
     if "programs" in parts:
         yield from _safely("programs", doctor_programs.examine(settings, own))
+        yield from _safely("month", doctor_month.examine(settings, seen.running))
     if "venues" in parts:
         venues = Venues(settings, about(options, settings, seen), clock_ms)
         yield from _safely("venues", venues.examine())

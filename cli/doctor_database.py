@@ -14,8 +14,10 @@ from peewee import PeeweeException, SqliteDatabase
 from cli.doctor_check import Check, fail, ok, warn
 from core.settings import Settings
 from models import base, schema
+from models.running_tasks import running_tasks
 from models.task_tables import RUNNING, AutolistTask, BiddingTask
 from models.users import Whitelist
+from strategy.monthly import Task
 
 _BUSY_S = 5
 _WAL_FORMAT = (2, 2)  # bytes 18 and 19 of a database in WAL mode
@@ -23,11 +25,12 @@ _WAL_FORMAT = (2, 2)  # bytes 18 and 19 of a database in WAL mode
 
 @dataclass(slots=True)
 class Seen:
-    """What the database told: how many tasks are wanted, and the newest slugs that are traded."""
+    """What the database told: how many tasks are wanted, which by venue, and the newest slugs that are traded."""
 
     tasks: int | None = None
     collection: str | None = None
     rune: str | None = None
+    running: dict[str, list[Task]] | None = None
 
 
 def examine(settings: Settings, seen: Seen) -> Iterator[Check]:
@@ -71,6 +74,7 @@ def _contents(settings: Settings, seen: Seen) -> Iterator[Check]:
     tables = (BiddingTask, AutolistTask)
     wanted = [table.select().where(table.desired == RUNNING, table.deleted_ms.is_null()).count() for table in tables]
     seen.tasks = sum(wanted)
+    seen.running = running_tasks(settings.market)
     seen.collection, seen.rune = _newest("ordinals"), _newest("rune")
     yield ok("database", f"whole, WAL, migrations are current; {seen.tasks} tasks are wanted to run")
     if not (settings.whitelist or settings.admins or Whitelist.select().exists()):

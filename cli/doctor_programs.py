@@ -12,11 +12,15 @@ from typing import Any
 
 from cli import doctor_processes
 from cli.doctor_check import Check, fail, ok, warn
+from cli.doctor_month import quota_variable
 from cli.doctor_settings import is_held
+from cli.venue_answers import CLOCK_REMEDY
 from core.errors import BidkeeperError
 from core.local import ask
-from core.settings import Settings
-from gateway.app import quota as make_quota
+from core.settings import SECRETS, Settings
+from gateway.app import quotas
+from gateway.skew import MOST_S
+from markets.asking import skew_words
 from markets.client import MarketClient
 from wallet.client import SignerClient
 
@@ -51,12 +55,13 @@ def manager_of(own: dict[int, str]) -> int | None:
     return next((pid for pid, line in own.items() if line.rstrip().endswith("manager")), None)
 
 
-def quota(status: dict[str, Any]) -> Check:
-    """What is left of the month, from the status of the marketplace's quota."""
+def quota(venue: str, status: dict[str, Any]) -> Check:
+    """What is used and left of the month, from the status of a venue's quota."""
     left, limit, rungs = int(status["left"]), int(status["limit"]), status.get("rungs")
-    text = f"{left} of {limit} calls are left this month, {status['projected']} projected, by the gateway's count"
+    used = f"{int(status['used']):,} of {limit:,} calls at {venue} are used this month, {left:,} are left"
+    text = f"{used}; {int(status['projected']):,} at its end, if it goes on like the last hour"
     if left == 0:
-        return fail("quota", text, "wait for the month to end, or get a larger one (BIDKEEPER_SATFLOW_MONTHLY_CALLS)")
+        return fail("quota", text, f"wait for the month to end, or get a larger one ({quota_variable(venue)})")
     if rungs is not None or left < limit * _LEFT_IS_LITTLE:
         slower = "" if rungs is None else f"; only the top {rungs} of a ladder get new bids"
         return warn("quota", text + slower, "fewer tasks, longer loopSeconds, or a larger quota (docs/venues.md)")
@@ -66,15 +71,15 @@ def quota(status: dict[str, Any]) -> Check:
 def _kept_quota(settings: Settings) -> Iterator[Check]:
     """What the gateway has written down of the month."""
     file = settings.quota_file
-    if is_held(settings, "satflow_api_key") or (file.exists() and not os.access(file, os.R_OK)):
+    if any(is_held(settings, name) for name in SECRETS) or (file.exists() and not os.access(file, os.R_OK)):
         return
     try:
-        kept = make_quota(settings)
+        kept = quotas(settings)
     except BidkeeperError as error:
         yield fail("quota", str(error), "remove the file, if the count may begin anew")
         return
-    if kept is not None:
-        yield quota(kept.status())
+    for venue, each in kept.items():
+        yield quota(venue, each.status())
 
 
 def _runs(settings: Settings, own: dict[int, str]) -> bool:
@@ -151,8 +156,16 @@ def _gateway(settings: Settings) -> Iterator[Check]:
         if venue["paused_s"] > 0:
             text = f"{name} has asked for a pause, of which {venue['paused_s']:.0f} s are left"
             yield warn("gateway", text, "wait; if it comes again and again, something else uses the same key")
-    if "quota" in venues["satflow"]:
-        yield quota(venues["satflow"]["quota"])
+        yield from _skew(name, venue.get("skew_s"))
+    for name, venue in venues.items():
+        if "quota" in venue:
+            yield quota(name, venue["quota"])
+
+
+def _skew(name: str, skew_s: float | None) -> Iterator[Check]:
+    if skew_s is not None and abs(skew_s) > MOST_S:
+        text = f"{skew_words(skew_s)} ({name}), by its answers to the gateway: no bid is placed there"
+        yield fail("clock", text, CLOCK_REMEDY)
 
 
 def _facts(settings: Settings) -> Iterator[Check]:

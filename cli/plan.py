@@ -6,6 +6,7 @@ import argparse
 import time
 from datetime import UTC, datetime
 
+from cli import entitlements
 from cli.migrate import migrate
 from core.settings import Settings
 from models import base
@@ -24,7 +25,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Changes or prints plans. The manager stops the tasks of a plan that is over at its next look."""
+    """Changes or prints plans. The tasks of a plan that is over are stopped at once."""
     migrate(settings)
     base.connect(settings.database_url)
     try:
@@ -49,6 +50,7 @@ def _set(settings: Settings, options: argparse.Namespace) -> int:
     now_ms = time.time_ns() // 1_000_000
     set_plan(user.id, options.plan, now_ms + days * DAY_MS, now_ms)
     print(f"{user.address} has {options.plan} for {days} days")
+    entitlements.enforce(settings)
     return 0
 
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from cli.doctor_check import Check, fail, ok, warn
 from cli.venue_exchanges import Exchange
 from cli.venue_questions import Answer
+from gateway.skew import MOST_S
 
-_SKEW_WARN_S, _SKEW_FAIL_S = 2.0, 30.0
+_SKEW_WARN_S = 2.0
+CLOCK_REMEDY = "set the clock by NTP: timedatectl set-ntp true"
 
 
 def understood(name: str, answer: Answer) -> Check:
@@ -39,10 +41,9 @@ def skew(venue: str, heard: list[Exchange]) -> Iterator[Check]:
         return
     least = min(told, key=abs)
     name, text = f"clock against {venue}", f"{abs(least):.1f} s {'ahead' if least > 0 else 'behind'} at the least"
-    remedy = "set the clock by NTP: timedatectl set-ntp true"
     if abs(least) <= _SKEW_WARN_S:
         yield ok(name, "agrees within 2 s")
-    elif abs(least) <= _SKEW_FAIL_S:
-        yield warn(name, text, remedy)
+    elif abs(least) <= MOST_S:
+        yield warn(name, text, CLOCK_REMEDY)
     else:
-        yield fail(name, f"{text}; bids expire at the wrong time", remedy)
+        yield fail(name, f"{text}: no bid is placed, for it would expire at the wrong time", CLOCK_REMEDY)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
+from markets.dates import made_s
 from markets.http import Http
 from markets.replies import Reply
 
@@ -38,12 +38,10 @@ class Exchange:
 
         `Date` names a second between sending and receiving, so what is within that span proves nothing.
         """
-        if self.reply is None or self.reply.headers.get("Age", "0").strip() != "0":
-            return None  # an answer out of a cache has an old date
-        try:
-            told_ms = parsedate_to_datetime(self.reply.headers.get("Date", "")).timestamp() * 1000
-        except (ValueError, TypeError):
+        made = None if self.reply is None else made_s(self.reply.headers)
+        if made is None:
             return None
+        told_ms = made * 1000
         ahead, behind = self.sent_ms - (told_ms + 1000), told_ms - self.received_ms
         return max(ahead, 0) / 1000 - max(behind, 0) / 1000
 

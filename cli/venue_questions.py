@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cli.venue_exchanges import Adapter, Exchange, Listener
+from core.settings import DIALECTS
 from gateway.adapters import Adapters
 from markets.base import AuthFailed, NotFound, NotSupported, RateLimited, VenueError
 from markets.wire import Unreadable
@@ -57,7 +58,11 @@ def default_about(market: str) -> About:
 def adapters_of(venue: str, adapters: Adapters) -> list[Adapter]:
     """The adapters that talk to `venue`; none when it is not set."""
     found: dict[str, list[Any]] = {"unisat": [adapters.unisat, adapters.unisat_index]}
-    return [each for each in found.get(venue, [getattr(adapters, venue)]) if each is not None]
+    return [each for each in found.get(venue, [_of(venue, adapters)]) if each is not None]
+
+
+def _of(venue: str, adapters: Adapters) -> Any:
+    return adapters.speaking(venue) if venue in DIALECTS else getattr(adapters, venue)
 
 
 def questions(venue: str, adapters: Adapters, about: About) -> list[Question]:
@@ -93,7 +98,7 @@ def _outcome(error: VenueError, exchange: Exchange | None) -> Outcome:
 
 
 def _satflow(adapters: Adapters, about: About) -> list[Question]:
-    venue = adapters.satflow
+    venue = adapters.speaking("satflow")
     assert venue is not None
     return [
         Question("floors", lambda: venue.floors([about.collection], "ordinals")),
@@ -101,7 +106,7 @@ def _satflow(adapters: Adapters, about: About) -> list[Question]:
         Question("bids", lambda: venue.bids(about.collection, "ordinals", 1).entries),
         Question("rune floors", lambda: venue.floors([about.rune], "runes")),
         Question("rune bids", lambda: venue.bids(about.rune, "runes", 1).entries),
-        Question("own bids", lambda: venue.own_bids(ADDRESS)),
+        Question("own bids", lambda: venue.own_bids(ADDRESS, None).entries),
         Question("traits", lambda: venue.traits(about.collection), is_extra=True),
         Question("sales", lambda: venue.sales(about.collection, "ordinals", 1).entries, is_extra=True),
         Question("rune sales", lambda: venue.sales(about.rune, "runes", 1).entries, is_extra=True),

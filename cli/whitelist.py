@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
+from cli import entitlements
 from cli.migrate import migrate
 from core.settings import Settings
 from models import base, sessions
@@ -31,7 +32,7 @@ def _address(text: str) -> str:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Changes or prints the list. The manager stops the tasks of a removed address at its next look."""
+    """Changes or prints the list. The tasks of a removed address are stopped at once."""
     migrate(settings)
     base.connect(settings.database_url)
     try:
@@ -60,4 +61,5 @@ def _remove(settings: Settings, address: str) -> int:
     if user:
         sessions.end_sessions(user.id)
     print(f"{address} may not sign in any more" if removed else f"{address} was not on the list")
+    entitlements.enforce(settings)
     return 0 if removed else 1

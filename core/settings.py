@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import pwd
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
@@ -21,7 +22,13 @@ from core.errors import SettingsError
 from core.local import socket_path_problem
 from core.plans import DEFAULT_PLANS, Plan, read_plans
 
-MARKETS = ("simulator", "satflow")
+PLAY_MARKET = "simulator"
+MARKETS = (PLAY_MARKET, "satflow", "ordnet")
+DIALECTS = ("satflow", "ordnet", "unisat", "ordinalswallet")  # the marketplaces that can be traded at
+# On the practice market the first dialect has the market's own name.
+_PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect for dialect in DIALECTS[1:]}
+VENUES = (*DIALECTS, *_PLAY_VENUES)  # every name that a venue has, here or elsewhere
+_MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan
 SPAWNERS = ("zygote", "popen")
 
 
@@ -57,8 +64,14 @@ class Settings:
     satflow_url: str | None = None
     satflow_api_key: str | None = field(default=None, repr=False)
     satflow_monthly_calls: int | None = None
+    satflow_withdraw_path: str | None = None
+    satflow_bid_challenge: str = "timestamp"
+    satflow_rune_price: str | None = None
     unisat_url: str | None = None
     unisat_api_key: str | None = field(default=None, repr=False)
+    unisat_monthly_calls: int | None = None
+    ordnet_url: str | None = None
+    ordinalswallet_url: str | None = None
     mempool_url: str | None = None
     ord_url: str | None = None
     keystore_passphrase_file: Path | None = None
@@ -77,6 +90,7 @@ class Settings:
     max_exposure_sats: int = 0
     max_sats_per_hour: int = 0
     min_listing_sats: int = 0
+    max_withdrawal_sats_per_day: int = 0
     plans: Mapping[str, Plan] = field(default_factory=lambda: dict(DEFAULT_PLANS))
 
     @property
@@ -104,12 +118,27 @@ class Settings:
         """Where the gateway counts the month's calls: beside the data, or where it may write as a user of its own."""
         return (self.gateway_run_dir or self.data_dir) / "quota.json"
 
+    def monthly_calls(self, dialect: str) -> int:
+        """Calls that the key at a marketplace has in a month, 0 without a quota: as set, else what its owner sells."""
+        given: int | None = getattr(self, f"{dialect}_monthly_calls", None)
+        if given is not None:
+            return given
+        return 0 if self.market == PLAY_MARKET else _MONTHLY_CALLS.get(dialect, 0)
+
     @property
-    def monthly_calls(self) -> int:
-        """Calls that the marketplace's key has in a month, 0 without a quota: as set, else what Satflow sells."""
-        if self.satflow_monthly_calls is not None:
-            return self.satflow_monthly_calls
-        return 0 if self.market == "simulator" else 100_000
+    def venues(self) -> tuple[str, ...]:
+        """The names of the venues that are set up here, the default one first."""
+        found = _PLAY_VENUES if self.market == PLAY_MARKET else [each for each in DIALECTS if self.venue_url(each)]
+        return tuple(sorted(found, key=lambda name: name != self.market))
+
+    def why_no_venue(self, name: str) -> str | None:
+        """What keeps the venue of this name from being traded at, in words for its user; None when nothing does."""
+        if name in self.venues:
+            return None
+        dialect = dialect_of(name)
+        if dialect is None or (name == dialect) == (self.market == PLAY_MARKET):
+            return f"there is no venue {name[:40]!r} here, but {', '.join(self.venues)}"
+        return f"not set up here: BIDKEEPER_{dialect.upper()}_URL is not set"
 
     @property
     def signer_socket(self) -> Path:
@@ -125,7 +154,7 @@ class Settings:
         return f"http://127.0.0.1:{self.simulator_port}"
 
     def venue_url(self, venue: str) -> str | None:
-        """Where `venue` (satflow, unisat, mempool, ord) is: as set, else the simulator's dialect of it, else None."""
+        """Where `venue` (a dialect, mempool, ord) is: as set, else the simulator's dialect of it, else None."""
         given: str | None = getattr(self, f"{venue}_url")
         if given:
             return given
@@ -137,6 +166,11 @@ class Settings:
     def sign_in_name(self) -> str:
         """The name in the sign-in text, by which its reader knows whom they sign in to."""
         return self.public_name or f"{self.host}:{self.port}"
+
+
+def dialect_of(venue: str) -> str | None:
+    """The dialect that a venue of this name speaks, or None when no venue has this name."""
+    return venue if venue in DIALECTS else _PLAY_VENUES.get(venue)
 
 
 def _text(value: str) -> str:
@@ -183,6 +217,15 @@ def _choice(*choices: str) -> Callable[[str], str]:
     return read
 
 
+def _bid_challenge(value: str) -> str:
+    """What stands last in the text of a bid at Satflow."""
+    if value == "challenge-id":
+        raise ValueError(
+            "cannot be challenge-id: Satflow documents neither who issues the ids nor the text that is signed with one"
+        )
+    return _choice("timestamp")(value)
+
+
 def _addresses(value: str) -> frozenset[str]:
     return frozenset(part.strip() for part in value.split(",") if part.strip())
 
@@ -218,6 +261,13 @@ def _url(value: str) -> str:
     return value.rstrip("/")
 
 
+def _path(value: str) -> str:
+    """A path below a venue's address."""
+    if not re.fullmatch(r"(/[A-Za-z0-9_-]{1,64}){1,6}", value, re.ASCII):
+        raise ValueError(f"must be a path such as /intent/withdraw/submit, not {value!r}")
+    return value
+
+
 def is_loopback(host: str) -> bool:
     """Whether `host` (a name or an IP address) is this machine itself."""
     try:
@@ -235,15 +285,23 @@ OPTIONS = (
     Option("database_url", _database, "sqlite:///FILE; bidkeeper.db in the data directory when unset"),
     Option("whitelist", _addresses, "addresses that may sign in, comma-separated; * = everybody"),
     Option("admins", _addresses, "addresses of administrators, comma-separated"),
-    Option("market", _choice(*MARKETS), "where tasks trade: simulator (play money) or satflow"),
+    Option("market", _choice(*MARKETS), "the default venue: simulator (play money), satflow or ordnet"),
     Option("simulator_port", _whole(1, 65535), "loopback port of the practice marketplace"),
     Option("simulator_seed", _whole(0, 2**31), "seed of the practice marketplace's traders"),
     Option("simulator_background", _flag, "whether seeded traders move the practice marketplace from the start"),
     Option("satflow_url", _url, "Satflow API, with /v1; needed when it is the market"),
     Option("satflow_api_key", _text, "Satflow API key (or name a file in BIDKEEPER_SATFLOW_API_KEY_FILE)"),
     Option("satflow_monthly_calls", _whole(0, 10**9), "calls a calendar month that the Satflow key has; 0 = no quota"),
+    Option(
+        "satflow_withdraw_path", _path, "where Satflow takes signed withdrawals, below its URL (docs/withdrawing.md)"
+    ),
+    Option("satflow_bid_challenge", _bid_challenge, "what makes a bid's text unique at Satflow: timestamp"),
+    Option("satflow_rune_price", _choice("order", "token"), "what the price of rune bids at Satflow is of"),
     Option("unisat_url", _url, "UniSat open API; runes need it"),
     Option("unisat_api_key", _text, "UniSat API key (or name a file in BIDKEEPER_UNISAT_API_KEY_FILE)"),
+    Option("unisat_monthly_calls", _whole(0, 10**9), "calls a calendar month that the UniSat key has; 0 = no quota"),
+    Option("ordnet_url", _url, "ord.net API, with /api/v1; needed when it is the market"),
+    Option("ordinalswallet_url", _url, "Ordinals Wallet API"),
     Option("mempool_url", _url, "mempool server without /api; fee rates, balances and listings need it"),
     Option("ord_url", _url, "ord server; listings need it, or UniSat as their index"),
     Option("keystore_passphrase_file", Path, "file (mode 0600) with the keystore's passphrase; not used by play keys"),
@@ -262,10 +320,16 @@ OPTIONS = (
     Option("max_exposure_sats", _whole(0, 2**53), "most that all users' open orders may sum up to; 0 = no such limit"),
     Option("max_sats_per_hour", _whole(0, 2**53), "most that the signer signs bids for in an hour (docs/custody.md)"),
     Option("min_listing_sats", _whole(0, 2**53), "least that the signer signs any listing for (docs/custody.md)"),
+    Option(
+        "max_withdrawal_sats_per_day",
+        _whole(0, 2**53),
+        "most that the signer lets a user withdraw in a day; 0 = no bound (docs/withdrawing.md)",
+    ),
 )
 # A secret may stand in a file of its own instead, so that it is in no environment: NAME_FILE.
 SECRETS = ("satflow_api_key", "unisat_api_key")
 HELD = "held by the gateway"
+_NEEDED = {"satflow": ("satflow_url", "satflow_api_key"), "ordnet": ("ordnet_url",)}  # by the default venue
 
 
 def load(environment: Mapping[str, str] | None = None, *, with_secrets: bool = True) -> Settings:
@@ -361,12 +425,11 @@ def _problems(settings: Settings) -> list[str]:
     last_port = settings.port + settings.server_processes - 1
     if settings.market == "simulator" and settings.port <= settings.simulator_port <= last_port:
         problems.append("BIDKEEPER_SIMULATOR_PORT must differ from BIDKEEPER_PORT")
-    for venue in ("satflow", "unisat", "mempool", "ord"):
+    for venue in (*DIALECTS, "mempool", "ord"):
         url = getattr(settings, f"{venue}_url")
         if settings.market == "simulator" and url and not is_loopback(urlsplit(url).hostname or ""):
             problems.append(f"BIDKEEPER_{venue.upper()}_URL must be on this machine while the market is the simulator")
-    if settings.market == "satflow":
-        for name in ("satflow_url", "satflow_api_key"):
-            if not getattr(settings, name):
-                problems.append(f"BIDKEEPER_{name.upper()} is needed when BIDKEEPER_MARKET is satflow")
+    for name in _NEEDED.get(settings.market, ()):
+        if not getattr(settings, name):
+            problems.append(f"BIDKEEPER_{name.upper()} is needed when BIDKEEPER_MARKET is {settings.market}")
     return problems

@@ -1,46 +1,52 @@
-"""The venues of an installation, and the budgets and counts that belong to them."""
+"""The venues and sources of an installation, and the budgets and counts that belong to them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+from core.settings import dialect_of
 from gateway.venue import Venue
+from markets.adapter import Adapter
 from markets.base import NotSupported
 from markets.mempool import Mempool
 from markets.ord import Ord
-from markets.satflow import Satflow
 from markets.unisat import Unisat
 from markets.unisat_index import UnisatIndex
 
-Adapter = TypeVar("Adapter")
+Needed = TypeVar("Needed")
 
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
-    """The venues of this installation; None = it is not set."""
+    """What is talked to: marketplaces by name, the default one first, and sources of data; None = it is not set."""
 
-    satflow: Satflow | None = None
+    markets: Mapping[str, Adapter] = field(default_factory=dict)
     unisat: Unisat | None = None
     unisat_index: UnisatIndex | None = None
     mempool: Mempool | None = None
     ord: Ord | None = None
 
+    def speaking(self, dialect: str) -> Adapter | None:
+        """The marketplace that speaks `dialect`."""
+        return next((each for name, each in self.markets.items() if dialect_of(name) == dialect), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Venues:
-    """The budgets and counts that belong to the adapters."""
+    """The budgets and counts that belong to the adapters: one for each key, so UniSat's market and data share one."""
 
-    satflow: Venue
+    markets: Mapping[str, Venue]
     unisat: Venue
     mempool: Venue
     ord: Venue
 
     def all(self) -> tuple[Venue, ...]:
-        return self.satflow, self.unisat, self.mempool, self.ord
+        return tuple(dict.fromkeys((*self.markets.values(), self.unisat, self.mempool, self.ord)))
 
 
-def needed(adapter: Adapter | None, setting: str) -> Adapter:
+def needed(adapter: Needed | None, setting: str) -> Needed:
     """`adapter`, or NotSupported with the name of the setting that it wants."""
     if adapter is None:
         raise NotSupported(f"not set up here: BIDKEEPER_{setting} is not set")

@@ -6,55 +6,83 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from core.settings import Settings
+from core.settings import Settings, dialect_of
 from gateway.adapters import Adapters
-from gateway.facts import market, sources
+from gateway.common_reads import CommonReads
+from gateway.facts import sources
 from gateway.fence import Fences
+from gateway.market import Market, Markets, market_venue
 from gateway.process import Program, now_ms, serve
 from gateway.quota import Quota
 from gateway.quota_count import QuotaCount
-from gateway.reads import Reads
+from gateway.quota_file import QuotaFile
+from gateway.registry import key_of, market_adapters
+from gateway.scarcity import OF_RUNES, Scarcity
 from gateway.snapshots import Snapshots
+from gateway.venue import Venue
 from gateway.verbs import Verbs
-from gateway.writes import Writes
-from markets.satflow import Satflow
+from gateway.withdrawals import Withdrawals
+from markets.adapter import Adapter
 from markets.unisat import Unisat
 
-PLAY_KEY = "simulator"
+MOST_ANSWERS = 500  # kept of each marketplace
 
 
 class Gateway(Program):
     """The parts of one gateway, wired together. `least_token` tells a task's token from before the start."""
 
     def __init__(self, settings: Settings, least_token: Callable[[int], int]) -> None:
-        super().__init__(settings, settings.gateway_clients, quota(settings))
+        self._quotas = quotas(settings)
+        super().__init__(settings, settings.gateway_clients, self._quotas.get("unisat"))
         self.fences = Fences(least_token)
-        reads = Reads(adapters(settings), self.venues, Snapshots(time.monotonic, now_ms))
-        writes = Writes(reads, self.venues.satflow, self.fences, now_ms)
-        self.verbs = Verbs(market(settings), reads, writes, self.fences, self.venues)
+        found = adapters(settings)
+        venues = {name: self._venue(adapter) for name, adapter in found.markets.items()}
+        self.venues = replace(self.venues, markets=venues)
+        snapshots = Snapshots(time.monotonic, now_ms)
+        common = CommonReads(found, self.venues, snapshots)
+        self.markets = Markets(
+            settings.market,
+            {
+                name: Market(adapter, venues[name], common, snapshots.beside(MOST_ANSWERS), self.fences, now_ms)
+                for name, adapter in found.markets.items()
+            },
+            settings.why_no_venue,
+        )
+        runes = Scarcity(self.venues.unisat.quota, OF_RUNES)
+        withdrawals = Withdrawals(self.markets, found.mempool, self.venues.mempool, snapshots, now_ms)
+        self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, withdrawals.verbs())
+
+    def _venue(self, adapter: Adapter) -> Venue:
+        dialect = dialect_of(adapter.name) or ""
+        if dialect == "unisat":
+            return self.venues.unisat  # one key for its market and its data
+        return market_venue(adapter.capabilities(), self.threads, self._quotas.get(dialect))
 
 
 def adapters(settings: Settings) -> Adapters:
     """The venues and sources that `settings` name."""
-    play = settings.market == "simulator"
-    satflow, unisat = (settings.venue_url(venue) for venue in ("satflow", "unisat"))
+    unisat = settings.venue_url("unisat")
     return replace(
         sources(settings),
-        satflow=Satflow(satflow, _satflow_key(settings), market(settings)) if satflow else None,
-        unisat=Unisat(unisat, PLAY_KEY if play else settings.unisat_api_key) if unisat else None,
+        markets=market_adapters(settings),
+        unisat=Unisat(unisat, key_of(settings, "unisat")) if unisat else None,
     )
 
 
-def quota(settings: Settings) -> Quota | None:
-    """The month's quota of the marketplace's key, with what was used of it; None where the setting says so."""
-    limit = settings.monthly_calls
-    if not limit:
-        return None
-    return Quota(limit, QuotaCount(settings.quota_file, "satflow", _satflow_key(settings), now_ms), now_ms)
+def quotas(settings: Settings) -> dict[str, Quota]:
+    """The month's quotas by dialect, with what was used of them; those without one are left out."""
+    limits = {dialect: settings.monthly_calls(dialect) for dialect in _WITH_KEYS}
+    if not any(limits.values()):
+        return {}
+    file = QuotaFile(settings.quota_file)
+    return {
+        dialect: Quota(limit, QuotaCount(file, dialect, key_of(settings, dialect), now_ms), now_ms)
+        for dialect, limit in limits.items()
+        if limit
+    }
 
 
-def _satflow_key(settings: Settings) -> str:
-    return PLAY_KEY if settings.market == "simulator" else settings.satflow_api_key or ""
+_WITH_KEYS = ("satflow", "unisat")
 
 
 def run(settings: Settings, least_token: Callable[[int], int], *, ready: Callable[[], object] = lambda: None) -> None:

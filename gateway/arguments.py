@@ -11,6 +11,8 @@ from typing import Any
 from gateway.writes import Fencing
 from markets import codec
 from markets.base import BidOrder, Kind, Refused
+from markets.listings import LONGEST_PSBT
+from markets.offers import LONGEST_REFERENCE, MOST_DRAFTED
 
 MOST_SLUG = 200  # characters of one
 MOST_SLUGS = 100
@@ -20,6 +22,8 @@ _OLDEST_S = 86_400.0
 _WORD = re.compile(r"[A-Za-z0-9]{1,128}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{1,4096}={0,2}", re.ASCII)
+_PSBT = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}", re.ASCII)
+_REFERENCE = re.compile(rf"[!-~]{{0,{LONGEST_REFERENCE}}}", re.ASCII)
 _FEE_RATE = re.compile(r"fastestFee|halfHourFee|hourFee|minimumFee|[0-9]{1,6}(\.[0-9]{1,8})?", re.ASCII)
 
 
@@ -58,6 +62,23 @@ def identifiers(value: Any, name: str = "venue_ids") -> list[str]:
 def signature(value: Any) -> str:
     """A signature in base64."""
     return matching(_BASE64, value, "signature")
+
+
+def reference(value: Any) -> str:
+    """What a venue wants to hear again, as it gave it."""
+    return matching(_REFERENCE, value, "reference")
+
+
+def psbt(value: Any) -> str:
+    """A PSBT in base64."""
+    if len(matching(_PSBT, value, "PSBT")) > LONGEST_PSBT:
+        raise bad(f"a PSBT is longer than {LONGEST_PSBT} characters")
+    return str(value)
+
+
+def optional_signature(value: Any) -> str:
+    """A signature in base64, or "" for a venue that wants none."""
+    return "" if value == "" else signature(value)
 
 
 def kind(value: Any) -> Kind:
@@ -121,8 +142,15 @@ def order(value: Any) -> BidOrder:
     trait(None if given.trait is None else list(given.trait), kind(given.kind))
     for name in ("payment", "payment_pubkey", "receive"):
         word(getattr(given, name), name)
-    signature(given.signature)
     matching(_FEE_RATE, given.fee_rate, "fee_rate")
+    if bool(given.signed_psbts) == bool(given.signature):
+        raise bad("order: it takes a signature or signed PSBTs")
+    if given.signature:
+        signature(given.signature)
+    else:
+        for signed in _some(list(given.signed_psbts), "signed_psbts", MOST_DRAFTED):
+            psbt(signed)
+    reference(given.reference)
     return given
 
 

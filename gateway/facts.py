@@ -16,7 +16,6 @@ from gateway.snapshots import Snapshots
 from gateway.verbs import FactsVerbs
 from markets.mempool import Mempool
 from markets.ord import Ord
-from markets.satflow import Market
 from markets.unisat_index import UnisatIndex
 
 
@@ -26,7 +25,7 @@ class Facts(Program):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings, settings.facts_clients)
         facts = ChainFacts(sources(settings), self.venues, Snapshots(time.monotonic, now_ms))
-        self.verbs = FactsVerbs(market(settings), facts, (self.venues.mempool, self.venues.ord, self.venues.unisat))
+        self.verbs = FactsVerbs(settings.market, facts, (self.venues.mempool, self.venues.ord, self.venues.unisat))
 
 
 def sources(settings: Settings) -> Adapters:
@@ -39,11 +38,6 @@ def sources(settings: Settings) -> Adapters:
         ord=Ord(ord_url) if ord_url else None,
         unisat_index=UnisatIndex(unisat, settings.unisat_api_key) if unisat else None,
     )
-
-
-def market(settings: Settings) -> Market:
-    """The market's name, as adapters know it."""
-    return "simulator" if settings.market == "simulator" else "satflow"
 
 
 def run(settings: Settings, *, ready: Callable[[], object] = lambda: None) -> None:

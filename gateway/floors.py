@@ -13,8 +13,8 @@ from urllib.parse import quote
 from gateway.budget import Priority
 from gateway.snapshots import Flight, Snapshots
 from gateway.venue import Venue
+from markets.adapter import Adapter
 from markets.base import AuthFailed, Floor, Kind, Refused
-from markets.satflow import Satflow
 
 MOST_SLUGS = 40
 _LONGEST_QUERY = 2000  # characters; servers refuse addresses not much longer
@@ -34,9 +34,10 @@ class _Batch:
 class Floors:
     """Reads floors through `snapshots`, one snapshot for each slug, many slugs in a request."""
 
-    def __init__(self, satflow: Satflow, venue: Venue, snapshots: Snapshots) -> None:
-        self._satflow = satflow
+    def __init__(self, adapter: Adapter, venue: Venue, snapshots: Snapshots) -> None:
+        self._adapter = adapter
         self._venue = venue
+        self._most = min(MOST_SLUGS, adapter.capabilities().floors_at_once)
         self._snapshots = snapshots
         self._open: dict[Kind, _Batch] = {}
         self._asked_at: dict[tuple[Kind, str], float] = {}
@@ -61,7 +62,7 @@ class Floors:
         if _recent(self._alone, (kind, slug)):
             return (await self._ask([slug], kind, flight.begin)).get(slug)
         batch = self._open.get(kind)
-        if batch is None or not _fits([*batch.flights, slug]):
+        if batch is None or not self._fits([*batch.flights, slug]):
             batch = self._open[kind] = _Batch()
         batch.flights.setdefault(slug, []).append(flight)
         if batch.answer is None:
@@ -93,7 +94,7 @@ class Floors:
             batch.size = len(batch.flights) + len(riders)
 
         def call() -> dict[str, Floor]:
-            return self._satflow.floors([*batch.flights, *riders], kind)
+            return self._adapter.floors([*batch.flights, *riders], kind)
 
         try:
             found = await self._venue.read("floors", "floors", Priority.REST, call, begin)
@@ -113,7 +114,7 @@ class Floors:
 
     async def _ask(self, slugs: list[str], kind: Kind, begin: Callable[[], None]) -> dict[str, Floor]:
         return await self._venue.read(
-            "floors", "floors", Priority.REST, lambda: self._satflow.floors(slugs, kind), begin
+            "floors", "floors", Priority.REST, lambda: self._adapter.floors(slugs, kind), begin
         )
 
     def _lately(self, kind: Kind, batch: _Batch) -> list[str]:
@@ -121,13 +122,12 @@ class Floors:
         riders: list[str] = []
         for each_kind, slug in reversed(self._asked_at):
             wanted = each_kind == kind and slug not in batch.flights and _recent(self._asked_at, (kind, slug))
-            if wanted and _fits([*seats, *riders, slug]):
+            if wanted and self._fits([*seats, *riders, slug]):
                 riders.append(slug)
         return riders
 
-
-def _fits(slugs: Sequence[str]) -> bool:
-    return len(slugs) <= 1 or (len(slugs) <= MOST_SLUGS and len(quote(",".join(slugs))) <= _LONGEST_QUERY)
+    def _fits(self, slugs: Sequence[str]) -> bool:
+        return len(slugs) <= 1 or (len(slugs) <= self._most and len(quote(",".join(slugs))) <= _LONGEST_QUERY)
 
 
 def _recent(times: dict[tuple[Kind, str], float], key: tuple[Kind, str]) -> bool:

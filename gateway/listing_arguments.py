@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gateway.arguments import bad, identifier, identifiers, matching, slug, word
+from gateway.arguments import bad, identifier, identifiers, matching, psbt, slug, word
 from markets import codec
-from markets.listings import LONGEST_PSBT, MOST_SECURE, ListingAsk, ListingOrder
+from markets.listings import MOST_SECURE, ListingAsk, ListingOrder
 from markets.wire import MAX_SATS, Unreadable
 from markets.wire import outpoint as read_outpoint
 
 _KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_PSBT = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}", re.ASCII)
 
 
 def outpoint(value: Any) -> str:
@@ -26,6 +25,11 @@ def outpoint(value: Any) -> str:
 def inscriptions(value: Any) -> list[str]:
     """Up to 100 ids of inscriptions."""
     return identifiers(value, "inscription_ids")
+
+
+def delist_proof(value: Any) -> str:
+    """What a listing is taken back with: a signature or a signed PSBT, or "" where a session will do."""
+    return "" if value == "" else psbt(value)
 
 
 def ask(value: Any) -> ListingAsk:
@@ -46,10 +50,8 @@ def listing_order(value: Any) -> ListingOrder:
     _checked(given.ask)
     if len(given.signed_secure) > MOST_SECURE:
         raise bad("order: too many PSBTs")
-    for psbt in (given.signed_psbt, given.unsigned_psbt, *given.signed_secure):
-        matching(_PSBT, psbt, "PSBT")
-        if len(psbt) > LONGEST_PSBT:
-            raise bad(f"a PSBT is longer than {LONGEST_PSBT} characters")
+    for each in (given.signed_psbt, given.unsigned_psbt, *given.signed_secure):
+        psbt(each)
     word(given.payment, "payment")
     word(given.payment_pubkey, "payment_pubkey")
     return given

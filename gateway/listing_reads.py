@@ -1,4 +1,4 @@
-"""What the gateway reads of listings: what a vault has listed, and what a venue wants signed for a new one."""
+"""What the gateway reads of listings: what a vault has listed, and what a venue wants signed to list or delist."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from gateway.packed import text
 from gateway.pages import Pages
 from gateway.snapshots import Flight, Snapshots
 from gateway.venue import Venue
+from gateway.windows import Toll
+from markets.adapter import Adapter
 from markets.base import Unavailable
 from markets.listings import ListingAsk, OwnListings
-from markets.satflow import Satflow
 
 MOST_PAGES = 20
 
@@ -17,8 +18,8 @@ MOST_PAGES = 20
 class ListingReads:
     """Each returns JSON text and raises VenueError leaves."""
 
-    def __init__(self, satflow: Satflow, venue: Venue, snapshots: Snapshots) -> None:
-        self._satflow = satflow
+    def __init__(self, adapter: Adapter, venue: Venue, snapshots: Snapshots) -> None:
+        self._adapter = adapter
         self._venue = venue
         self._snapshots = snapshots
 
@@ -30,13 +31,13 @@ class ListingReads:
                 self._venue,
                 "own_listings",
                 "own_listings",
-                lambda cursor: self._satflow.own_listings(wallet, cursor),
-                0,
+                lambda cursor: self._adapter.own_listings(wallet, cursor),
                 MOST_PAGES,
                 Priority.OWN_BIDS,
+                Toll(wallet=wallet),
             )
-            listings, following = await source.fetch(flight)
-            if following is not None:
+            listings, _, is_complete = await source.fetch(flight)
+            if not is_complete:
                 raise Unavailable(f"more listings than {MOST_PAGES} pages hold")
             found = {listing.inscription_id: listing for listing in listings}
             return text(OwnListings(tuple(found.values()), flight.taken_ms))
@@ -47,7 +48,25 @@ class ListingReads:
         """Never shared: it is for this one listing. It goes with a write, so it has a write's priority."""
         return text(
             await self._venue.read(
-                "draft_listing", "draft_listing", Priority.PLACE, lambda: self._satflow.draft_listing(ask), lambda: None
+                "draft_listing",
+                "draft_listing",
+                Priority.PLACE,
+                lambda: self._adapter.draft_listing(ask),
+                lambda: None,
+                Toll("write", ask.owner, more=1),
+            )
+        )
+
+    async def draft_delist(self, wallet: str, inscription_id: str) -> str:
+        """As `draft`, with a cancel's priority."""
+        return text(
+            await self._venue.read(
+                "draft_delist",
+                "draft_delist",
+                Priority.CANCEL,
+                lambda: self._adapter.draft_delist(wallet, inscription_id),
+                lambda: None,
+                Toll("write", wallet, more=1),
             )
         )
 

@@ -4,43 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from gateway.budget import Priority
 from gateway.snapshots import Flight
 from gateway.venue import Venue
+from gateway.windows import READ, Toll
+from markets.adapter import Cursor
 from markets.wire import Page
 
 Entry = TypeVar("Entry")
 
 
+class Fetched(NamedTuple, Generic[Entry]):
+    """What was read of an answer: `pages` of them. `is_all` = there are no more."""
+
+    entries: list[Entry]
+    pages: int
+    is_all: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[Entry]):
-    """How one answer is put together: page `first`, and those behind it, `most` at most. `verb` is who asks."""
+    """How one answer is put together: its first page, and those behind it, `most` at most. `verb` is who asks."""
 
     venue: Venue
     verb: str
     operation: str
-    read: Callable[[int], Page[Entry]]
-    first: int
+    read: Callable[[Cursor], Page[Entry]]
     most: int
     priority: Priority = Priority.REST
+    toll: Toll = READ
 
     async def fetch(
         self, flight: Flight, enough: Callable[[list[Entry]], bool] = lambda found: False
-    ) -> tuple[list[Entry], int | None]:
-        """The entries until `enough`, and the page that follows them, None at the end. Raises VenueError leaves."""
+    ) -> Fetched[Entry]:
+        """The entries of the pages until `enough`. Raises VenueError leaves."""
         found: list[Entry] = []
-        at = self.first
-        for _ in range(self.most):
+        at: Cursor = None
+        pages = 0
+        while pages < self.most:
+            pages += 1
             page = await self._page(flight, at)
             found += page.entries
-            if page.following is None:
-                return found, None
             at = page.following
-            if enough(found):
+            if at is None or enough(found):
                 break
-        return found, at
+        return Fetched(found, pages, at is None)
 
-    def _page(self, flight: Flight, at: int) -> Awaitable[Page[Any]]:
-        return self.venue.read(self.verb, self.operation, self.priority, lambda: self.read(at), flight.begin)
+    def _page(self, flight: Flight, at: Cursor) -> Awaitable[Page[Any]]:
+        return self.venue.read(self.verb, self.operation, self.priority, lambda: self.read(at), flight.begin, self.toll)

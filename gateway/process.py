@@ -43,17 +43,14 @@ class Program:
 
     verbs: VerbTable
 
-    def __init__(self, settings: Settings, allowed_uids: frozenset[int], quota: Quota | None = None) -> None:
-        """`quota` is the month's of the marketplace's key, None = it has none."""
+    def __init__(self, settings: Settings, allowed_uids: frozenset[int], unisat: Quota | None = None) -> None:
+        """`unisat` is the month's quota of its key, None = it has none."""
         self.cut_off = False
         self.allowed_uids = allowed_uids or frozenset({os.getuid()})
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="venue")
-        # The venue's burst is 10: one is left, so that a request overtaking a slower one never meets an empty bucket.
-        satflow = Budget(rate=5, burst=9, slots=5, clock=time.monotonic, spare=2)
-        unisat = Budget(rate=5, burst=5, slots=1, clock=time.monotonic)
         self.venues = Venues(
-            Venue("satflow", satflow, self.threads, quota),
-            Venue("unisat", unisat, self.threads),
+            {},
+            Venue("unisat", Budget(rate=5, burst=5, slots=1, clock=time.monotonic), self.threads, unisat),
             Venue("mempool", _source_budget(settings.venue_url("mempool")), self.threads),
             Venue("ord", _source_budget(settings.venue_url("ord")), self.threads),
         )
@@ -147,7 +144,7 @@ class AskHandler(RequestHandler):
         try:
             request = _request(self.request.body)
             self._asker.work = asyncio.ensure_future(self._answer(request))
-            self.finish('{"ok":' + await self._asker.work + self._verbs.remark() + "}")
+            self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")
         except VenueError as error:
             self.finish(json.dumps({"error": to_wire(error)}))
         except asyncio.CancelledError:

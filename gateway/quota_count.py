@@ -1,4 +1,4 @@
-"""How many calls of one key a month has had, in a small file: a crash makes the count too high, never too low.
+"""How many calls of one key a month has had, kept in a file: a crash makes the count too high, never too low.
 
 The file is ahead of the truth: it says what will have been used before the next writing of it. A clean end writes the
 exact number.
@@ -7,27 +7,22 @@ exact number.
 from __future__ import annotations
 
 import hashlib
-import json
-import logging
-import os
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from core.errors import BidkeeperError
+from gateway.quota_file import QuotaFile
 from gateway.quota_pace import Use, end_of, month_of
 
-log = logging.getLogger(__name__)
 BLOCK = 20  # calls for one writing of the file: as many too many are counted after a crash, at most
 
 
 class QuotaCount:
     """The count of one venue's key, of which the file keeps a hash: another key begins anew. Safe in any thread."""
 
-    def __init__(self, path: Path, venue: str, key: str, now_ms: Callable[[], int], block: int = BLOCK) -> None:
-        """Raises BidkeeperError when the file is there and cannot be read."""
-        self._path = path
+    def __init__(self, file: QuotaFile, venue: str, key: str, now_ms: Callable[[], int], block: int = BLOCK) -> None:
+        self._file = file
+        self._venue = venue
         self._of = f"{venue} {hashlib.sha256(key.encode()).hexdigest()[:16]}"
         self._now_ms = now_ms
         self._block = block
@@ -48,7 +43,7 @@ class QuotaCount:
                     return
                 self._written = self._used + self._block - 1
                 kept = self._kept(self._written)
-            self._write(kept)
+            self._file.put(self._venue, kept)
 
     def use(self, limit: int) -> Use:
         """The month so far."""
@@ -64,7 +59,7 @@ class QuotaCount:
                     return
                 self._written = self._used
                 kept = self._kept(self._used)
-            self._write(kept)
+            self._file.put(self._venue, kept)
 
     def _turn_month(self) -> None:
         now_ms = self._now_ms()
@@ -74,30 +69,11 @@ class QuotaCount:
             self._end_ms = end_of(self._month)
 
     def _load(self) -> None:
-        try:
-            kept = json.loads(self._path.read_text())
-            if kept["of"] == self._of and kept["month"] >= self._month:
-                self._month, self._since_ms, self._used = str(kept["month"]), int(kept["since_ms"]), int(kept["used"])
-                self._end_ms = end_of(self._month)
-        except FileNotFoundError:
-            return
-        except (OSError, ValueError, TypeError, LookupError) as error:
-            raise BidkeeperError(
-                f"{self._path} cannot be read ({type(error).__name__}); without it the month's count begins anew"
-            ) from error
+        kept = self._file.get(self._venue)
+        if kept is not None and kept["of"] == self._of and kept["month"] >= self._month:
+            self._month, self._since_ms, self._used = kept["month"], kept["since_ms"], kept["used"]
+            self._end_ms = end_of(self._month)
         self._written = self._used
 
     def _kept(self, used: int) -> dict[str, Any]:
         return {"of": self._of, "month": self._month, "since_ms": self._since_ms, "used": used}
-
-    def _write(self, kept: dict[str, Any]) -> None:
-        beside = self._path.with_suffix(".new")
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with beside.open("w") as file:
-                json.dump(kept, file)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self._path)
-        except OSError as error:
-            log.error("failed to write %s (%s): a crash now would forget calls", self._path, error.strerror)

@@ -1,153 +1,141 @@
-"""What the gateway reads from the venues besides the market's books. Every answer is shared as a snapshot."""
+"""What the gateway reads from one marketplace besides its books. Every answer is shared as a snapshot."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
-from gateway.adapters import Adapters, Venues, needed
 from gateway.books import Books
 from gateway.budget import Priority
-from gateway.chain_facts import ChainFacts
+from gateway.common_reads import CommonReads
 from gateway.floors import Floors
 from gateway.listing_reads import ListingReads, own_listings_key
 from gateway.packed import text
 from gateway.pages import Pages
 from gateway.sales import SalesReads
 from gateway.snapshots import Flight, Snapshots
-from gateway.tickers import Tickers
-from markets.base import Balance, Floor, Kind, NotFound, OwnBids
-from markets.listings import ListingAsk
-from markets.satflow import Satflow
+from gateway.venue import Venue
+from gateway.windows import Toll
+from markets.adapter import Adapter
+from markets.base import Floor, Kind, NotFound, OwnBids, Unavailable
 
 WALLET_PAGES = 5
 WALLET_ITEMS = 500
+OWN_BIDS_PAGES = 20
 WALLET_ADDRESS_AGE_S = 3600.0  # a pair of addresses has one bidding wallet for good; only "none yet" changes
 
 
 class Reads:
-    """All reads. Each returns JSON text and raises VenueError leaves; `max_age_s` as in `gateway/snapshots.py`."""
+    """All reads. Each returns JSON text and raises VenueError leaves; `max_age_s` as in `gateway/snapshots.py`.
 
-    def __init__(self, adapters: Adapters, venues: Venues, snapshots: Snapshots) -> None:
-        self._adapters = adapters
-        self._venues = venues
+    `snapshots` are the market's own; `common` is shared by all.
+    """
+
+    def __init__(self, adapter: Adapter, venue: Venue, common: CommonReads, snapshots: Snapshots) -> None:
+        self._adapter = adapter
+        self._venue = venue
+        self._common = common
         self._snapshots = snapshots
-        self._floors = Floors(adapters.satflow, venues.satflow, snapshots) if adapters.satflow else None
-        self._sales = SalesReads(adapters.satflow, venues.satflow, snapshots) if adapters.satflow else None
-        self._listings = ListingReads(adapters.satflow, venues.satflow, snapshots) if adapters.satflow else None
-        self._tickers = Tickers(adapters.unisat, venues.unisat, snapshots)
-        self.facts = ChainFacts(adapters, venues, snapshots)
-        self.books = Books(adapters, venues, snapshots, self._tickers)
+        self._own_bids: dict[str, set[tuple[str, str, tuple[str, ...]]]] = {}  # what is kept of a wallet's bids
+        self._floors = Floors(adapter, venue, snapshots)
+        self._sales = SalesReads(adapter, venue, snapshots)
+        self.listings = ListingReads(adapter, venue, snapshots)
+        self.books = Books(adapter, venue, snapshots, common.tickers)
 
     async def floors(self, slugs: list[str], kind: Kind, max_age_s: float) -> str:
-        floors = needed(self._floors, "SATFLOW_URL")
         if kind == "ordinals":
-            return text(await floors.read(slugs, kind, max_age_s))
+            return text(await self._floors.read(slugs, kind, max_age_s))
         spelt = {slug: name for slug in slugs if (name := await self._spelt(slug)) is not None}
-        found = await floors.read(list(spelt.values()), kind, max_age_s)
+        found = await self._floors.read(list(spelt.values()), kind, max_age_s)
         named = {slug: found[name] for slug, name in spelt.items() if name in found}
         return text({slug: Floor(slug, each.floor, each.listed_count) for slug, each in named.items()})
 
     async def sales(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> str:
-        sales = needed(self._sales, "SATFLOW_URL")
-        spelt = await self._tickers.spelt(slug) if kind == "runes" else slug
-        return text(await sales.read(spelt, kind, since_ms, max_age_s))
+        spelt = await self._common.tickers.spelt(slug) if kind == "runes" else slug
+        return text(await self._sales.read(spelt, kind, since_ms, max_age_s))
 
-    async def rune(self, ticker: str, max_age_s: float) -> str:
-        return text(await self._tickers.rune(ticker, max_age_s))
+    async def own_bids(self, wallet: str, slugs: Sequence[str], max_age_s: float) -> str:
+        """All of them or none: a part of them would look as if the others were gone.
 
-    async def own_bids(self, wallet: str, max_age_s: float) -> str:
-        satflow = self.satflow()
-
-        async def fetch(flight: Flight) -> str:
-            bids = await self._venues.satflow.read(
-                "own_bids", "own_bids", Priority.OWN_BIDS, lambda: satflow.own_bids(wallet), flight.begin
-            )
-            return text(OwnBids(bids, flight.taken_ms))
-
-        return await self._snapshots.get(own_bids_key(wallet), max_age_s, fetch)
-
-    async def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> str:
-        satflow, mempool = self.satflow(), needed(self._adapters.mempool, "MEMPOOL_URL")
-
-        async def look_up(flight: Flight) -> str:
-            def call() -> str:
-                return satflow.bidding_wallet(payment, receive, pubkey)
-
-            return await self._venues.satflow.read("balance", "bidding_wallet", Priority.REST, call, flight.begin)
-
-        key = ("bidding_wallet", payment, receive, pubkey)
-        address = await self._snapshots.get(key, WALLET_ADDRESS_AGE_S, look_up)
-
-        async def fetch(flight: Flight) -> str:
-            sats = await self._venues.mempool.read(
-                "balance", "balance", Priority.REST, lambda: mempool.balance(address), flight.begin
-            )
-            return text(Balance(address, sats, flight.taken_ms))
-
-        return await self._snapshots.get(("balance", address), max_age_s, fetch)
-
-    async def fees(self, max_age_s: float) -> str:
-        mempool = needed(self._adapters.mempool, "MEMPOOL_URL")
-
-        async def fetch(flight: Flight) -> str:
-            return text(
-                await self._venues.mempool.read(
-                    "fees", "fees", Priority.REST, lambda: mempool.fees(flight.taken_ms), flight.begin
-                )
-            )
-
-        return await self._snapshots.get("fees", max_age_s, fetch)
-
-    async def wallet_contents(self, address: str, max_age_s: float) -> str:
-        satflow = self.satflow()
+        `slugs` matter only where the venue tells bids by collection: there it is all of those on these.
+        """
+        told = tuple(sorted(set(slugs))) if self._adapter.capabilities().own_bids_by_collection else ()
 
         async def fetch(flight: Flight) -> str:
             source = Pages(
-                self._venues.satflow,
-                "wallet_contents",
-                "wallet_contents",
-                lambda cursor: satflow.wallet_contents(address, cursor),
-                0,
-                WALLET_PAGES,
+                self._venue,
+                "own_bids",
+                "own_bids",
+                lambda cursor: self._adapter.own_bids(wallet, cursor, told),
+                OWN_BIDS_PAGES,
+                Priority.OWN_BIDS,
+                Toll(wallet=wallet),
             )
-            items, _ = await source.fetch(flight)
+            bids, _, is_complete = await source.fetch(flight)
+            if not is_complete:
+                raise Unavailable(f"more bids than {OWN_BIDS_PAGES} pages hold")
+            return text(OwnBids(tuple({bid.venue_id: bid for bid in bids}.values()), flight.taken_ms))
+
+        key = ("own_bids", wallet, told)
+        self._own_bids.setdefault(wallet, set()).add(key)
+        return await self._snapshots.get(key, max_age_s, fetch)
+
+    async def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> str:
+        """What bids are paid from: the bidding wallet, or the payment address itself where bids spend its coins."""
+        self._common.check_balances()
+        if self._adapter.capabilities().bids_are_psbt:
+            return await self._common.balance(payment, max_age_s)
+
+        async def look_up(flight: Flight) -> str:
+            def call() -> str:
+                return self._adapter.bidding_wallet(payment, receive, pubkey)
+
+            return await self._venue.read("balance", "bidding_wallet", Priority.REST, call, flight.begin)
+
+        key = ("bidding_wallet", payment, receive, pubkey)
+        return await self._common.balance(await self._snapshots.get(key, WALLET_ADDRESS_AGE_S, look_up), max_age_s)
+
+    async def wallet_contents(self, address: str, max_age_s: float) -> str:
+        async def fetch(flight: Flight) -> str:
+            source = Pages(
+                self._venue,
+                "wallet_contents",
+                "wallet_contents",
+                lambda cursor: self._adapter.wallet_contents(address, cursor),
+                WALLET_PAGES,
+                toll=Toll(wallet=address),
+            )
+            items = (await source.fetch(flight)).entries
             return text(list({item.id: item for item in items}.values())[:WALLET_ITEMS])
 
         return await self._snapshots.get(("wallet_contents", address), max_age_s, fetch)
 
     async def item(self, inscription_id: str, max_age_s: float) -> str:
-        satflow = self.satflow()
-
         async def fetch(flight: Flight) -> str:
             return text(
-                await self._venues.satflow.read(
-                    "item", "item", Priority.REST, lambda: satflow.item(inscription_id), flight.begin
+                await self._venue.read(
+                    "item", "item", Priority.REST, lambda: self._adapter.item(inscription_id), flight.begin
                 )
             )
 
         return await self._snapshots.get(("item", inscription_id), max_age_s, fetch)
 
-    async def own_listings(self, wallet: str, max_age_s: float) -> str:
-        return await needed(self._listings, "SATFLOW_URL").own(wallet, max_age_s)
-
-    async def draft_listing(self, ask: ListingAsk) -> str:
-        return await needed(self._listings, "SATFLOW_URL").draft(ask)
-
     async def challenge(self, wallet: str) -> str:
         """Never shared: it goes with a cancel, and a venue may take each only once."""
-        satflow = self.satflow()
-        challenge = await self._venues.satflow.read(
-            "challenge", "challenge", Priority.CANCEL, lambda: satflow.challenge(wallet), lambda: None
+        challenge = await self._venue.read(
+            "challenge",
+            "challenge",
+            Priority.CANCEL,
+            lambda: self._adapter.challenge(wallet),
+            lambda: None,
+            Toll(wallet=wallet),
         )
         return json.dumps(challenge)
 
-    def satflow(self) -> Satflow:
-        """The market's adapter. Raises NotSupported when it is not set."""
-        return needed(self._adapters.satflow, "SATFLOW_URL")
-
     def forget_own_bids(self, wallet: str) -> None:
         """Something was written for `wallet`."""
-        self._snapshots.forget(own_bids_key(wallet))
+        for key in self._own_bids.pop(wallet, ()):
+            self._snapshots.forget(key)
 
     def forget_own_listings(self, wallet: str) -> None:
         """Something was listed or delisted for `wallet`."""
@@ -157,10 +145,6 @@ class Reads:
     async def _spelt(self, ticker: str) -> str | None:
         """As venues spell it; None = there is no such rune, which must not hide the floors of others."""
         try:
-            return await self._tickers.spelt(ticker)
+            return await self._common.tickers.spelt(ticker)
         except NotFound:
             return None
-
-
-def own_bids_key(wallet: str) -> tuple[str, str]:
-    return ("own_bids", wallet)

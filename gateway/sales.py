@@ -9,8 +9,8 @@ from itertools import pairwise
 from gateway.pages import Pages
 from gateway.snapshots import Flight, Snapshots
 from gateway.venue import Venue
+from markets.adapter import Adapter
 from markets.base import Kind, Sale, Sales
-from markets.satflow import Satflow
 
 SALES_PAGES = 5
 _Key = tuple[str, Kind, str]
@@ -29,8 +29,8 @@ class _Read:
 class SalesReads:
     """Reads sales through `snapshots`, one snapshot for each collection or rune."""
 
-    def __init__(self, satflow: Satflow, venue: Venue, snapshots: Snapshots) -> None:
-        self._satflow = satflow
+    def __init__(self, adapter: Adapter, venue: Venue, snapshots: Snapshots) -> None:
+        self._adapter = adapter
         self._venue = venue
         self._snapshots = snapshots
         self._asked: dict[_Key, list[int]] = {}  # how far back each of those who wait wants to see
@@ -64,16 +64,15 @@ class SalesReads:
             return bool(found) and _in_order(found) and found[-1].sold_ms < since_ms
 
         source = Pages(
-            self._venue, "sales", "sales", lambda page: self._satflow.sales(slug, kind, page), 1, SALES_PAGES
+            self._venue, "sales", "sales", lambda cursor: self._adapter.sales(slug, kind, cursor), SALES_PAGES
         )
-        found, following = await source.fetch(flight, enough)
+        found, pages, is_complete = await source.fetch(flight, enough)
         since_ms = 0
-        if following is not None:
+        if not is_complete:
             # One of the same millisecond may be on the page that was not read.
             since_ms = found[-1].sold_ms + 1 if found and _in_order(found) else flight.taken_ms
         sales = sorted({sale.sale_id: sale for sale in found}.values(), key=lambda sale: -sale.sold_ms)
-        is_all = following is None or following > SALES_PAGES
-        return _Read(tuple(sales), flight.taken_ms, since_ms, is_all)
+        return _Read(tuple(sales), flight.taken_ms, since_ms, is_complete or pages == SALES_PAGES)
 
 
 def _in_order(sales: Sequence[Sale]) -> bool:

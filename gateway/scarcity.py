@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from gateway import arguments as read
 from gateway.quota import Quota
 
-# Reads at the marketplace whose key is counted. A challenge and a draft go with a write and are never shared.
-_STRETCHED = frozenset(
+# Reads whose answers are shared. A challenge and a draft go with a write and are never shared.
+AT_MARKET = frozenset(
     {"floors", "asks", "bids", "traits", "sales", "own_bids", "own_listings", "wallet_contents", "item"}
 )
+OF_RUNES = frozenset({"rune", "rune_asks"})  # from their provider, whichever marketplace is meant
 _BOOKS = frozenset({"asks", "bids"})
 _NOW_S = 1.0  # asked for something younger than this: what was just written is looked for
 # A bid is signed on a book of some seconds ago only; who asks for one gets one that can be signed on.
@@ -20,15 +21,16 @@ _FOR_PLACING_S, _STRETCHED_FOR_PLACING_S = 5.0, 8.0
 
 
 class Scarcity:
-    """Applies the quota, if there is one, to requests and answers."""
+    """Applies the quota of one key, if it has one, to requests for `reads` and to answers."""
 
-    def __init__(self, quota: Quota | None) -> None:
+    def __init__(self, quota: Quota | None, reads: Set[str] = AT_MARKET) -> None:
         self._quota = quota
+        self._reads = reads
 
     def stretched(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """The request with an age that the month allows. Raises Refused('bad_request')."""
         verb = request.get("verb")
-        if self._quota is None or verb not in _STRETCHED or not (stretch_s := self._quota.stretch_s()):
+        if self._quota is None or verb not in self._reads or not (stretch_s := self._quota.stretch_s()):
             return request
         max_age_s = read.max_age_s(request)
         if max_age_s < _NOW_S:

@@ -14,7 +14,10 @@ from gateway import call_log
 from gateway.breaker import Breaker
 from gateway.budget import Budget, Priority
 from gateway.quota import Quota
-from markets.base import RateLimited, Refused, Unavailable, Unknown, VenueError
+from gateway.skew import Skew
+from gateway.windows import READ, Call, Toll, Windows
+from markets.base import NotSupported, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
+from markets.capabilities import Capabilities
 
 log = logging.getLogger(__name__)
 READ_WAIT_S = 20.0  # the longest that a read waits for its turn
@@ -28,28 +31,43 @@ class Withdrawn(Unavailable):
 class Venue:
     """One venue's budget, quota and counts. `threads` run the adapter's calls, each of which is one HTTP request."""
 
-    def __init__(self, name: str, budget: Budget, threads: Executor, quota: Quota | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        budget: Budget,
+        threads: Executor,
+        quota: Quota | None = None,
+        windows: Windows | None = None,
+    ) -> None:
         self.name = name
         self.budget = budget
         self.quota = quota
+        self.windows = windows or Windows(Capabilities(name, name), time.monotonic)
         self.breaker = Breaker(time.monotonic)
+        self.skew = Skew(name, time.monotonic, lambda: time.time_ns() // 1_000_000)
         self._threads = threads
         self._calls: dict[str, Counter[str]] = {}
         self.running: set[asyncio.Task[Any]] = set()
 
     async def read(
-        self, verb: str, operation: str, priority: Priority, call: Callable[[], Value], begin: Callable[[], None]
+        self,
+        verb: str,
+        operation: str,
+        priority: Priority,
+        call: Callable[[], Value],
+        begin: Callable[[], None],
+        toll: Toll = READ,
     ) -> Value:
         """Waits for its turn, says so by `begin`, and runs one reading `call`. Raises VenueError leaves."""
-        await self.turn(priority, READ_WAIT_S)
+        await self.turn(priority, READ_WAIT_S, toll)
         begin()
         return await self.run(verb, operation, call, Unavailable)
 
-    async def turn(self, priority: Priority, wait_s: float) -> None:
+    async def turn(self, priority: Priority, wait_s: float, toll: Toll) -> None:
         """Waits up to `wait_s` for the turn of one call; follow it by `run`.
 
-        Raises RateLimited when the month or the key has no call for it now, Unavailable when the venue is not asked
-        since it has not answered, or when the turn did not come.
+        Raises RateLimited when the month, the minute or the key has no call for it now, Unavailable when the venue is
+        not asked since it has not answered, or when the turn did not come.
         """
         if self.quota is not None:
             self.quota.permit(priority)
@@ -57,10 +75,20 @@ class Venue:
         if (wait := self.breaker.wait_s(may_probe=priority is not Priority.PLACE)) is not None:
             text = f"{self.name} has not answered several times in a row; it is asked again in {wait:.0f} s"
             raise Unavailable(f"{text}; nothing was sent")
-        await self.budget.take(priority, time.monotonic() + wait_s)
+        until = time.monotonic() + wait_s
+        counted = await self._enter(priority, until, toll)
+        try:
+            await self.budget.take(priority, until)
+        except BaseException:
+            self.windows.give_back(counted)
+            raise
+        self.windows.sent(counted)
 
     def permit_place(self, rung: int) -> None:
-        """Raises Refused('quota') when the month's quota is too short for a bid at this rung (0 is the top)."""
+        """Raises Refused('clock_skew') while our clock is too far off, Refused('quota') when the month's quota is too
+        short for a bid at this rung (0 is the top).
+        """
+        self.skew.permit_place()
         if self.quota is not None:
             self.quota.permit_place(rung)
 
@@ -83,6 +111,7 @@ class Venue:
             "waiting": self.budget.waiting(),
             "running": len(self.running),
             "is_cut_off": self.breaker.is_open,
+            "skew_s": None if (skew_s := self.skew.seconds()) is None else round(skew_s, 1),
         }
         return status if self.quota is None else status | {"quota": self.quota.status()}
 
@@ -91,11 +120,20 @@ class Venue:
         if self.quota is not None:
             self.quota.close()
 
+    async def _enter(self, priority: Priority, until: float, toll: Toll) -> Call:
+        while wait := self.windows.wait_s(toll, priority):
+            if time.monotonic() + wait > until:
+                text = f"{self.name} takes so many calls a minute, and this one's turn is in {wait:.0f} s"
+                raise RateLimited(wait, f"{text}; nothing was sent")
+            await asyncio.sleep(wait)
+        return self.windows.enter(toll)
+
     async def _run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
         started = time.monotonic()
         outcome = "failed"
         try:
-            value = await asyncio.get_running_loop().run_in_executor(self._threads, self._counted(call))
+            watched = self.skew.watching(self._counted(call))
+            value = await asyncio.get_running_loop().run_in_executor(self._threads, watched)
             outcome = "ok"
             return value
         except VenueError as error:
@@ -129,6 +167,8 @@ class Venue:
     def _learn(self, error: VenueError) -> None:
         if isinstance(error, RateLimited):
             self.budget.pause(error.retry_after_s)
+        if isinstance(error, SignInNeeded | NotSupported):
+            return  # nothing was sent, mostly
         if isinstance(error, RateLimited | Refused):
             self.breaker.answered()
         elif isinstance(error, Unavailable | Unknown) and not isinstance(error, Withdrawn):

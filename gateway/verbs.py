@@ -8,23 +8,24 @@ from typing import Any
 
 from gateway import arguments as read
 from gateway import listing_arguments as listing
-from gateway.adapters import Venues
+from gateway import offer_arguments as offer
 from gateway.chain_facts import ChainFacts
+from gateway.common_reads import CommonReads
 from gateway.fence import Fences
+from gateway.market import Markets
 from gateway.reads import Reads
-from gateway.scarcity import Scarcity
+from gateway.scarcity import OF_RUNES, Scarcity
 from gateway.venue import Venue
 from gateway.writes import Asker, Writes
 from markets.base import Unavailable
-from markets.codec import pack
-from markets.satflow import Market, profile
+from markets.codec import named, pack
 
 Verb = Callable[[Mapping[str, Any], Mapping[str, Any], Asker], Awaitable[str]]
-WRITES = frozenset({"place", "cancel", "list_item", "delist"})
+WRITES = frozenset({"place", "cancel", "list_item", "delist", "submit_withdrawal", "broadcast"})
 
 
 class VerbTable:
-    """Answers requests `{"verb", "args", "max_age_s"?, "task"?, "token"?, "deadline_ms"?}`."""
+    """Answers requests `{"verb", "args", "venue"?, "max_age_s"?, "task"?, "token"?, "deadline_ms"?}`."""
 
     def __init__(self, table: Mapping[str, Verb]) -> None:
         self.stopping = False
@@ -40,15 +41,15 @@ class VerbTable:
             raise read.bad("no such verb, or its args are not an object")
         return await verb(request, args, asker)
 
-    def remark(self) -> str:
-        """What every answer says besides, as further members of its JSON object: ',"quota":{...}' or nothing."""
+    def remark(self, request: Mapping[str, Any]) -> str:
+        """What an answer says besides, as further members of its JSON object: ',"quota":{...}' or nothing."""
         return ""
 
 
 class FactsVerbs(VerbTable):
     """What the facts process can be asked."""
 
-    def __init__(self, market: Market, facts: ChainFacts, venues: Sequence[Venue]) -> None:
+    def __init__(self, market: str, facts: ChainFacts, venues: Sequence[Venue]) -> None:
         self._market = market
         self._facts = facts
         self._venues = venues
@@ -68,12 +69,21 @@ class FactsVerbs(VerbTable):
 class Verbs(FactsVerbs):
     """What the gateway can be asked."""
 
-    def __init__(self, market: Market, reads: Reads, writes: Writes, fences: Fences, venues: Venues) -> None:
-        super().__init__(market, reads.facts, venues.all())
-        self._reads = reads
-        self._writes = writes
+    def __init__(
+        self,
+        markets: Markets,
+        common: CommonReads,
+        fences: Fences,
+        venues: Sequence[Venue],
+        runes: Scarcity,
+        withdrawals: Mapping[str, Verb],
+    ) -> None:
+        """`runes` is what their provider's quota means for reads of it."""
+        super().__init__(markets.default, common.facts, venues)
+        self._markets = markets
+        self._common = common
         self._fences = fences
-        self._scarcity = Scarcity(venues.satflow.quota)
+        self._runes = runes
         self._table = {
             **self._table,
             "profile": self._profile,
@@ -87,96 +97,146 @@ class Verbs(FactsVerbs):
             "own_bids": self._own_bids,
             "balance": self._balance,
             "fees": self._fees,
+            "coins": self._coins,
             "wallet_contents": self._wallet_contents,
             "item": self._item,
             "challenge": self._challenge,
             "own_listings": self._own_listings,
             "draft_listing": self._draft_listing,
+            "draft_delist": self._draft_delist,
             "place": self._place,
             "cancel": self._cancel,
             "list_item": self._list_item,
             "delist": self._delist,
+            "draft_bid": self._draft_bid,
+            "sign_in_texts": self._sign_in_texts,
+            "sign_in": self._sign_in,
+            "venues": self._venues_there,
             "fence": self._fence,
+            **withdrawals,
         }
 
     async def answer(self, request: Mapping[str, Any], asker: Asker) -> str:
-        return await super().answer(self._scarcity.stretched(request), asker)
+        if request.get("verb") in OF_RUNES:
+            return await super().answer(self._runes.stretched(request), asker)
+        market = self._markets.find(request)
+        return await super().answer(market.scarcity.stretched(request) if market else request, asker)
 
-    def remark(self) -> str:
-        return self._scarcity.remark()
+    def remark(self, request: Mapping[str, Any]) -> str:
+        market = self._markets.find(request)
+        return market.scarcity.remark() + market.venue.skew.remark() if market else ""
+
+    def _reads_of(self, request: Mapping[str, Any]) -> Reads:
+        return self._markets.of(request).reads
+
+    def _writes_of(self, request: Mapping[str, Any]) -> Writes:
+        return self._markets.of(request).writes
 
     async def _profile(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return json.dumps(pack(profile(self._market, read.kind(args.get("kind")))))
+        return json.dumps(pack(self._markets.of(request).adapter.profile(read.kind(args.get("kind")))))
 
     async def _floors(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.floors(
+        return await self._reads_of(request).floors(
             read.slugs(args.get("slugs")), read.kind(args.get("kind")), read.max_age_s(request)
         )
 
     async def _asks(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         slug, trait = read.slug(args.get("slug")), read.trait(args.get("trait"), "ordinals")
-        return await self._reads.books.asks(slug, read.max_age_s(request), trait)
+        return await self._reads_of(request).books.asks(slug, read.max_age_s(request), trait)
 
     async def _bids(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         slug, kind = read.slug(args.get("slug")), read.kind(args.get("kind"))
-        return await self._reads.books.bids(slug, kind, read.max_age_s(request), read.trait(args.get("trait"), kind))
+        return await self._reads_of(request).books.bids(
+            slug, kind, read.max_age_s(request), read.trait(args.get("trait"), kind)
+        )
 
     async def _rune_asks(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.books.rune_asks(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request))
+        return await self._common.rune_asks(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request))
 
     async def _rune(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.rune(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request))
+        return await self._common.rune(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request))
 
     async def _traits(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.books.traits(read.slug(args.get("slug")), read.max_age_s(request))
+        return await self._reads_of(request).books.traits(read.slug(args.get("slug")), read.max_age_s(request))
 
     async def _sales(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         slug, kind, since_ms = read.slug(args.get("slug")), read.kind(args.get("kind")), read.whole(args, "since_ms")
-        return await self._reads.sales(slug, kind, since_ms, read.max_age_s(request))
+        return await self._reads_of(request).sales(slug, kind, since_ms, read.max_age_s(request))
 
     async def _own_bids(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.own_bids(read.word(args.get("wallet"), "wallet"), read.max_age_s(request))
+        slugs = read.slugs(args["slugs"]) if args.get("slugs") else []
+        return await self._reads_of(request).own_bids(
+            read.word(args.get("wallet"), "wallet"), slugs, read.max_age_s(request)
+        )
 
     async def _balance(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         payment, receive, pubkey = (read.word(args.get(name), name) for name in ("payment", "receive", "pubkey"))
-        return await self._reads.balance(payment, receive, pubkey, read.max_age_s(request))
+        return await self._reads_of(request).balance(payment, receive, pubkey, read.max_age_s(request))
 
     async def _fees(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.fees(read.max_age_s(request))
+        return await self._common.fees(read.max_age_s(request))
+
+    async def _coins(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._common.coins.at(read.word(args.get("address"), "address"), read.max_age_s(request))
 
     async def _wallet_contents(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.wallet_contents(read.word(args.get("address"), "address"), read.max_age_s(request))
+        return await self._reads_of(request).wallet_contents(
+            read.word(args.get("address"), "address"), read.max_age_s(request)
+        )
 
     async def _item(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         inscription = read.identifier(args.get("inscription_id"), "inscription_id")
-        return await self._reads.item(inscription, read.max_age_s(request))
+        return await self._reads_of(request).item(inscription, read.max_age_s(request))
 
     async def _challenge(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.challenge(read.word(args.get("wallet"), "wallet"))
+        return await self._reads_of(request).challenge(read.word(args.get("wallet"), "wallet"))
 
     async def _place(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        await self._writes.place(read.order(args.get("order")), read.fencing(request), asker)
-        return "null"
+        order, fencing = read.order(args.get("order")), read.fencing(request)
+        return json.dumps(await self._writes_of(request).place(order, fencing, asker))
 
     async def _cancel(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         wallet, ids = read.word(args.get("wallet"), "wallet"), read.identifiers(args.get("venue_ids"))
-        signature = read.signature(args.get("signature"))
-        return json.dumps(await self._writes.cancel(wallet, ids, signature, read.fencing(request), asker))
+        signature = read.optional_signature(args.get("signature"))
+        return json.dumps(await self._writes_of(request).cancel(wallet, ids, signature, read.fencing(request), asker))
 
     async def _own_listings(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.own_listings(read.word(args.get("wallet"), "wallet"), read.max_age_s(request))
+        return await self._reads_of(request).listings.own(
+            read.word(args.get("wallet"), "wallet"), read.max_age_s(request)
+        )
 
     async def _draft_listing(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads.draft_listing(listing.ask(args.get("ask")))
+        return await self._reads_of(request).listings.draft(listing.ask(args.get("ask")))
+
+    async def _draft_delist(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        wallet = read.word(args.get("wallet"), "wallet")
+        inscription = read.identifier(args.get("inscription_id"), "inscription_id")
+        return await self._reads_of(request).listings.draft_delist(wallet, inscription)
 
     async def _list_item(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        await self._writes.list_item(listing.listing_order(args.get("order")), read.fencing(request), asker)
+        await self._writes_of(request).list_item(listing.listing_order(args.get("order")), read.fencing(request), asker)
         return "null"
 
     async def _delist(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         wallet, ids = read.word(args.get("wallet"), "wallet"), listing.inscriptions(args.get("inscription_ids"))
-        signature = read.signature(args.get("signature"))
-        return json.dumps(await self._writes.delist(wallet, ids, signature, read.fencing(request), asker))
+        signature = listing.delist_proof(args.get("signature"))
+        return json.dumps(await self._writes_of(request).delist(wallet, ids, signature, read.fencing(request), asker))
+
+    async def _draft_bid(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._markets.of(request).offers.draft_bid(offer.bid_ask(args.get("ask")))
+
+    async def _sign_in_texts(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._markets.of(request).offers.sign_in_texts(offer.pair(args.get("pair")))
+
+    async def _sign_in(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._markets.of(request).offers.sign_in(offer.sign_in_answer(args.get("answer")))
+
+    async def _venues_there(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        found = []
+        for market in self._markets.all():
+            facts = market.facts(is_default=market.adapter.name == self._markets.default)
+            found.append(named(facts) | {"capabilities": named(facts.capabilities)})
+        return json.dumps(found)
 
     async def _fence(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         await self._fences.raise_to(read.whole(request, "task"), read.whole(request, "token"))

@@ -12,6 +12,8 @@ from gateway.budget import Priority
 from gateway.fence import Fences, Ticket
 from gateway.reads import Reads
 from gateway.venue import Venue, Withdrawn
+from gateway.windows import Toll
+from markets.adapter import Adapter
 from markets.base import BidOrder, Refused, Unknown
 from markets.http import Permit
 from markets.listings import ListingOrder
@@ -61,54 +63,72 @@ class Fencing:
 
 
 class Writes:
-    """The writes of the market. Raise VenueError leaves; Unavailable means that nothing was sent."""
+    """The writes of one marketplace. Raise VenueError leaves; Unavailable means that nothing was sent."""
 
-    def __init__(self, reads: Reads, venue: Venue, fences: Fences, now_ms: Callable[[], int]) -> None:
+    def __init__(self, adapter: Adapter, reads: Reads, venue: Venue, fences: Fences, now_ms: Callable[[], int]) -> None:
+        self._adapter = adapter
         self._reads = reads
         self._venue = venue
         self._fences = fences
         self._now_ms = now_ms
 
-    async def place(self, order: BidOrder, fencing: Fencing, asker: Asker) -> None:
-        """Submits a signed bid. Raises Refused('quota') where the month's quota is too short for its rung."""
-        satflow = self._reads.satflow()
+    async def place(self, order: BidOrder, fencing: Fencing, asker: Asker) -> str | None:
+        """Submits a signed bid; returns its id where the venue tells one.
+
+        Raises Refused('quota') where the month's quota is too short for its rung, Refused('clock_skew') while our
+        clock is too far off.
+        """
         self._venue.permit_place(fencing.rung)
 
-        def call(permit: Permit) -> None:
-            satflow.place(order, permit)
+        def call(permit: Permit) -> str | None:
+            def permit_by_clock() -> None:
+                permit()
+                self._venue.skew.permit_place()
 
-        await self._write("place", Priority.PLACE, call, self._bids_of(order.payment), fencing, asker)
+            return self._adapter.place(order, permit_by_clock)
+
+        wallet = order.payment
+        return await self._write("place", Priority.PLACE, call, wallet, self._bids_of(wallet), fencing, asker)
 
     async def cancel(self, wallet: str, venue_ids: list[str], signature: str, fencing: Fencing, asker: Asker) -> bool:
-        """Cancels bids; False when the venue reports a failure."""
-        satflow = self._reads.satflow()
+        """Cancels bids, as many at once as the venue takes; False when it reports a failure of any.
 
-        def call(permit: Permit) -> bool:
-            return satflow.cancel(wallet, venue_ids, signature, permit)
+        An error ends it early.
+        """
 
-        return await self._write("cancel", Priority.CANCEL, call, self._bids_of(wallet), fencing, asker)
+        all_gone = True
+        most = self._adapter.capabilities().cancels_at_once
+        for start in range(0, len(venue_ids), most):
+
+            def call(permit: Permit, some: list[str] = venue_ids[start : start + most]) -> bool:
+                return self._adapter.cancel(wallet, some, signature, permit)
+
+            forget = self._bids_of(wallet)
+            gone = await self._write("cancel", Priority.CANCEL, call, wallet, forget, fencing, asker)
+            all_gone = all_gone and gone
+        return all_gone
 
     async def list_item(self, order: ListingOrder, fencing: Fencing, asker: Asker) -> None:
         """Submits a signed listing."""
-        satflow = self._reads.satflow()
 
         def call(permit: Permit) -> None:
-            satflow.list_item(order, permit)
+            self._adapter.list_item(order, permit)
 
-        await self._write("list_item", Priority.PLACE, call, self._listings_of(order.ask.owner), fencing, asker)
+        wallet = order.ask.owner
+        await self._write("list_item", Priority.PLACE, call, wallet, self._listings_of(wallet), fencing, asker)
 
     async def delist(
         self, wallet: str, inscriptions: list[str], signature: str, fencing: Fencing, asker: Asker
     ) -> bool:
         """Cancels listings one by one; False when the venue reports a failure of any. An error ends it early."""
-        satflow = self._reads.satflow()
         all_gone = True
         for inscription in inscriptions:
 
             def call(permit: Permit, inscription: str = inscription) -> bool:
-                return satflow.delist(wallet, inscription, signature, permit)
+                return self._adapter.delist(wallet, inscription, signature, permit)
 
-            gone = await self._write("delist", Priority.CANCEL, call, self._listings_of(wallet), fencing, asker)
+            forget = self._listings_of(wallet)
+            gone = await self._write("delist", Priority.CANCEL, call, wallet, forget, fencing, asker)
             all_gone = all_gone and gone
         return all_gone
 
@@ -123,6 +143,7 @@ class Writes:
         verb: str,
         priority: Priority,
         call: Callable[[Permit], Value],
+        wallet: str,
         forget: Callable[[], None],
         fencing: Fencing,
         asker: Asker,
@@ -140,15 +161,16 @@ class Writes:
         assert work is not None
         with self._fences.enter(fencing.task, fencing.token, work.cancel) as ticket:
             permit()
-            await self._turn(priority, ticket, asker, (deadline_ms - self._now_ms()) / 1000)
+            toll = Toll("write", wallet)
+            await self._turn(priority, toll, ticket, asker, (deadline_ms - self._now_ms()) / 1000)
             try:
                 return await self._venue.run(verb, verb, lambda: call(permit), Unknown)
             finally:
                 forget()
 
-    async def _turn(self, priority: Priority, ticket: Ticket, asker: Asker, wait_s: float) -> None:
+    async def _turn(self, priority: Priority, toll: Toll, ticket: Ticket, asker: Asker, wait_s: float) -> None:
         try:
-            await self._venue.turn(priority, wait_s)
+            await self._venue.turn(priority, wait_s, toll)
         except asyncio.CancelledError:
             if ticket.stale:
                 raise Refused("stale_token", "a newer worker has taken over; nothing was sent") from None

@@ -29,12 +29,23 @@ class Scarcity:
 AMPLE = Scarcity()
 
 
+def skew_words(off_s: float) -> str:
+    """For example: this machine's clock is 61 s ahead of the marketplace's."""
+    return f"this machine's clock is {abs(off_s):.0f} s {'ahead of' if off_s > 0 else 'behind'} the marketplace's"
+
+
 class Asking:
-    """Asks the gateway at `socket_path`; a subclass has the verbs. `scarcity` is what the last good answer said."""
+    """Asks the gateway at `socket_path`; a subclass has the verbs. `scarcity` and `skew_s` are what the last good
+    answer said.
+
+    `venue` is the one that is meant, by its name; None = the installation's default.
+    """
 
     scarcity = AMPLE
+    skew_s = 0.0  # by how much the marketplace's last answers say that our clock is ahead, where too much to bid by
 
-    def __init__(self, socket_path: Path, timeout_s: float = 30.0) -> None:
+    def __init__(self, socket_path: Path, timeout_s: float = 30.0, venue: str | None = None) -> None:
+        self.venue = venue
         self._http = UnixHttp(socket_path, timeout_s)
 
     def close(self) -> None:
@@ -55,7 +66,7 @@ class Asking:
 
     def _ask(self, request: dict[str, Any], unpack: Callable[[Any], Value], *, write: bool) -> Value:
         lost: type[VenueError] = Unknown if write else Unavailable
-        asked = json.dumps(request).encode()
+        asked = json.dumps(request if self.venue is None else {"venue": self.venue, **request}).encode()
         if len(asked) > MAX_REQUEST:
             raise Refused("bad_request", "too much is asked at once")
         try:
@@ -69,6 +80,7 @@ class Asking:
             if "ok" in answer:
                 value = unpack(answer["ok"])
                 self.scarcity = Scarcity(**answer["quota"]) if "quota" in answer else AMPLE
+                self.skew_s = float(answer.get("skew_s", 0))
                 return value
             refused = from_wire(answer["error"])
         except codec.MALFORMED as error:

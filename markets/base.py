@@ -6,7 +6,7 @@
     ├── Unknown              a write was sent; its answer was lost, late, 5xx or unreadable
     └── Refused              the venue (or the gateway) said no; `code` says why in one word
         ├── InsufficientFunds, PriceGrid, BelowMinimum
-        └── NotFound, AuthFailed, NotSupported
+        └── NotFound, AuthFailed, SignInNeeded, NotSupported
 
 Catch by branch, raise by leaf. Sats are int, unit prices and quantities Decimal, times int milliseconds.
 """
@@ -102,13 +102,19 @@ class AuthFailed(_RefusedFor):
     kind = "auth_failed"
 
 
+class SignInNeeded(_RefusedFor):
+    """No session of that wallet is held, so nothing was sent; sign in and ask again."""
+
+    kind = "sign_in_needed"
+
+
 class NotSupported(_RefusedFor):
     """This venue, or this installation as it is set, cannot do it."""
 
     kind = "not_supported"
 
 
-_LEAVES = (InsufficientFunds, PriceGrid, BelowMinimum, NotFound, AuthFailed, NotSupported)
+_LEAVES = (InsufficientFunds, PriceGrid, BelowMinimum, NotFound, AuthFailed, SignInNeeded, NotSupported)
 _BY_KIND: dict[str, type[VenueError]] = {leaf.kind: leaf for leaf in (Unavailable, Unknown, *_LEAVES)}
 
 
@@ -270,7 +276,8 @@ class WalletItem:
 class BidOrder:
     """One signed bid, ready to be submitted: `price` is the whole order's sats, `signature` base64 BIP-322.
 
-    `fee_rate` is a tier's name or a decimal number in sat/vB.
+    `fee_rate` is a tier's name or a decimal number in sat/vB. Where the venue drafted the bid, `signature` is "" and
+    `signed_psbts` are the draft's, in its order and signed, under its `reference`.
     """
 
     price: int
@@ -285,3 +292,5 @@ class BidOrder:
     signature: str
     fee_rate: str
     trait: tuple[str, str] | None = None
+    reference: str = ""
+    signed_psbts: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ Imports no TLS, no HTTP library and no event loop, so that it costs a worker nex
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,21 +24,31 @@ from markets.base import (
     Sales,
     WalletItem,
 )
+from markets.capabilities import VenueFacts
+from markets.coins import Utxo
 from markets.facts import OutpointFacts, Whereabouts
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListings
+from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInTexts
 from strategy.book import Profile
 
 
 class MarketClient(Asking):
-    """One asker of the gateway at `socket_path`. Not for use by several threads at once.
+    """One asker of the gateway at `socket_path`, about `venue`. Not for use by several threads at once.
 
-    Every method raises VenueError leaves (`markets/base.py`). When the gateway itself cannot be asked, reads raise
-    Unavailable; place and cancel raise Unavailable when their request was not handed over, else Unknown.
+    Every method raises VenueError leaves (`markets/base.py`): NotSupported for what the venue cannot do, SignInNeeded
+    where it wants a session of a wallet that the gateway does not hold. When the gateway itself cannot be asked, reads
+    raise Unavailable; place and cancel raise Unavailable when their request was not handed over, else Unknown.
     `max_age_s` is how old an answer may be; 0 asks for one whose reading begins after this call. `timeout_s` bounds
     one call; a write waits at most 10 s for its turn and then for the venue's answer, so keep it above 25.
     Reads take tickers without their bullets, too, where a provider that spells them is set up; `place` does not, for
     the name is part of what was signed (`rune` tells it).
     """
+
+    def at(self, venue: str | None) -> MarketClient:
+        """The same asker about another venue, over the same connection."""
+        other = copy.copy(self)
+        other.venue = venue
+        return other
 
     def profile(self, kind: Kind = "ordinals") -> Profile:
         """What the market asks of bids."""
@@ -86,9 +97,10 @@ class MarketClient(Asking):
         """The cheapest lots of a rune, from its market data provider. Two venue calls at most."""
         return self._read("rune_asks", {"ticker": ticker}, max_age_s, codec.ask_book)
 
-    def own_bids(self, wallet: str, max_age_s: float) -> OwnBids:
-        """All live bids of a payment address."""
-        return self._read("own_bids", {"wallet": wallet}, max_age_s, codec.own_bids)
+    def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> OwnBids:
+        """All live bids of a payment address; where a venue tells them by collection only, those on `slugs`."""
+        args: dict[str, Any] = {"wallet": wallet}
+        return self._read("own_bids", args | ({"slugs": list(slugs)} if slugs else {}), max_age_s, codec.own_bids)
 
     def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> Balance:
         """The bidding wallet of a pair of addresses and what it holds; NotFound when there is none yet."""
@@ -98,6 +110,10 @@ class MarketClient(Asking):
     def fees(self, max_age_s: float) -> Fees:
         """Recommended fee rates, sat/vB."""
         return self._read("fees", {}, max_age_s, codec.fees)
+
+    def coins(self, address: str, max_age_s: float) -> tuple[Utxo, ...]:
+        """The unspent outputs of an address, confirmed and waiting; what lies on them, `outpoint` tells."""
+        return self._read("coins", {"address": address}, max_age_s, codec.coins)
 
     def wallet_contents(self, address: str, max_age_s: float) -> tuple[WalletItem, ...]:
         """Inscriptions at an address, at most 500."""
@@ -111,19 +127,41 @@ class MarketClient(Asking):
         """A text that `wallet` must sign before it may cancel."""
         return self._read("challenge", {"wallet": wallet}, None, str)
 
-    def place(self, order: BidOrder, *, task: int, token: int, deadline_ms: int, rung: int = 0) -> None:
+    def draft_bid(self, ask: BidAsk) -> BidDraft:
+        """What the venue wants signed for a bid. Changes nothing there, is never shared, fails as reads do."""
+        return self._read("draft_bid", {"ask": codec.pack(ask)}, None, codec.bid_draft)
+
+    def sign_in_texts(self, pair: Pair) -> SignInTexts:
+        """What the two addresses are to sign before the venue opens a session for them."""
+        return self._read("sign_in_texts", {"pair": codec.pack(pair)}, None, codec.sign_in_texts)
+
+    def sign_in(self, answer: SignInAnswer) -> None:
+        """Opens the session, which the gateway holds. AuthFailed when the venue does not take the signatures."""
+        self._read("sign_in", {"answer": codec.pack(answer)}, None, _nothing)
+
+    def venues(self) -> tuple[VenueFacts, ...]:
+        """The marketplaces that are set up here, the default one first. No venue is called."""
+        return self._read("venues", {}, None, codec.venue_facts)
+
+    def place(self, order: BidOrder, *, task: int, token: int, deadline_ms: int, rung: int = 0) -> str | None:
         """Submits a signed bid before `deadline_ms` (epoch; the gateway takes 10 s from now at most), or not at all.
 
+        Returns the bid's id where the venue tells one; else it shows among the own bids, known by its expiry.
         Raises Refused('stale_token') when the task's fence has passed `token`, Refused('quota') when the month's quota
-        of calls is too short for bids at this `rung` (0 is the top of the ladder).
+        of calls is too short for bids at this `rung` (0 is the top of the ladder), Refused('clock_skew') when our clock
+        and the venue's are too far apart.
         """
         fencing = {"task": task, "token": token, "deadline_ms": deadline_ms, "rung": rung}
-        self._ask({"verb": "place", "args": {"order": codec.pack(order)}, **fencing}, _nothing, write=True)
+        request = {"verb": "place", "args": {"order": codec.pack(order)}, **fencing}
+        return self._ask(request, codec.venue_id, write=True)
 
     def cancel(
         self, wallet: str, venue_ids: Sequence[str], signature: str, *, task: int, token: int, deadline_ms: int
     ) -> bool:
-        """Cancels bids by their ids, as `place` does; False when the venue reported that any of them failed."""
+        """Cancels bids by their ids, as `place` does; False when the venue reported that any of them failed.
+
+        `signature` is the wallet's under a challenge, "" where the venue wants none.
+        """
         fencing = {"task": task, "token": token, "deadline_ms": deadline_ms}
         args = {"wallet": wallet, "venue_ids": list(venue_ids), "signature": signature}
         return self._ask({"verb": "cancel", "args": args, **fencing}, _flag, write=True)
@@ -136,6 +174,11 @@ class MarketClient(Asking):
         """What the venue wants signed for a listing. Changes nothing there, is never shared, fails as reads do."""
         return self._read("draft_listing", {"ask": codec.pack(ask)}, None, codec.listing_draft)
 
+    def draft_delist(self, wallet: str, inscription_id: str) -> ListingDraft:
+        """What the venue wants signed before it takes a listing back; as `draft_listing`. NotSupported for nothing."""
+        args = {"wallet": wallet, "inscription_id": inscription_id}
+        return self._read("draft_delist", args, None, codec.listing_draft)
+
     def list_item(self, order: ListingOrder, *, task: int, token: int, deadline_ms: int) -> None:
         """Submits a signed listing as `place` does a bid; one of the same inscription replaces the former."""
         fencing = {"task": task, "token": token, "deadline_ms": deadline_ms}
@@ -146,7 +189,8 @@ class MarketClient(Asking):
     ) -> bool:
         """Cancels the listings of inscriptions at `wallet` (a vault address), as `cancel` does bids.
 
-        One venue call for each. `signature` is the vault's under a challenge.
+        One venue call for each. `signature` is what the venue's `delist_proof` says: the vault's under a challenge, the
+        signed PSBT of `draft_delist`, or "" in a session.
         """
         fencing = {"task": task, "token": token, "deadline_ms": deadline_ms}
         args = {"wallet": wallet, "inscription_ids": list(inscription_ids), "signature": signature}
@@ -160,6 +204,27 @@ class MarketClient(Asking):
     def outpoint(self, outpoint: str, max_age_s: float) -> OutpointFacts:
         """What is known of an output (txid:vout). What a source does not tell is None; NotSupported without sources."""
         return self._read("outpoint", {"outpoint": outpoint}, max_age_s, codec.outpoint)
+
+    def draft_withdrawal(self, payment: str, amount: int) -> str:
+        """The PSBT (base64) that the venue wants signed so that sats leave its bidding wallet for `payment`.
+
+        NotSupported where a signed one could not be handed in. Changes nothing there, fails as reads do.
+        """
+        return self._read("draft_withdrawal", {"payment": payment, "amount": amount}, None, _text)
+
+    def submit_withdrawal(self, payment: str, psbt: str, *, deadline_ms: int) -> str:
+        """Hands a signed draft of a withdrawal to the venue, which completes and sends it; the txid."""
+        args = {"payment": payment, "psbt": psbt}
+        return self._ask({"verb": "submit_withdrawal", "args": args, "deadline_ms": deadline_ms}, _text, write=True)
+
+    def broadcast(self, transaction: str, *, deadline_ms: int) -> str:
+        """Sends a signed transaction (hex) to the network; its txid. The same one twice changes nothing."""
+        request = {"verb": "broadcast", "args": {"transaction": transaction}, "deadline_ms": deadline_ms}
+        return self._ask(request, _text, write=True)
+
+    def is_confirmed(self, txid: str, max_age_s: float) -> bool:
+        """Whether a transaction is in a block; NotFound when neither a block nor the mempool has it."""
+        return self._read("is_confirmed", {"txid": txid}, max_age_s, _flag)
 
     def fence(self, task: int, token: int) -> None:
         """From now on writes of `task` under a lower token are refused; returns when none of them is on the wire."""
@@ -176,6 +241,12 @@ def _trait(trait: tuple[str, str] | None) -> dict[str, Any]:
 
 def _nothing(_: Any) -> None:
     return None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a text")
+    return value
 
 
 def _flag(value: Any) -> bool:

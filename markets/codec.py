@@ -24,8 +24,20 @@ from markets.base import (
     Sales,
     WalletItem,
 )
+from markets.capabilities import Capabilities, VenueFacts
+from markets.coins import Utxo
 from markets.facts import OutpointFacts, Whereabouts
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, OwnListings, SecureDraft
+from markets.offers import (
+    BidAsk,
+    BidDraft,
+    Coin,
+    DraftPsbt,
+    Pair,
+    SignInAnswer,
+    SignInText,
+    SignInTexts,
+)
 from strategy.book import Ask, Bid, Profile
 
 
@@ -102,12 +114,17 @@ def fees(row: Any) -> Fees:
     return Fees(fastest, half_hour, hour, economy, minimum, int(row[5]))
 
 
+def coins(packed: Any) -> tuple[Utxo, ...]:
+    return tuple(Utxo(str(outpoint), int(value), bool(is_confirmed)) for outpoint, value, is_confirmed in packed)
+
+
 def wallet_items(packed: Any) -> tuple[WalletItem, ...]:
     return tuple(WalletItem(*row) for row in packed)
 
 
 def order(row: Any) -> BidOrder:
-    price, quantity, slug, kind, payment, pubkey, receive, expires_ms, timestamp_ms, signature, fee_rate, trait = row
+    *first, expires_ms, timestamp_ms, signature, fee_rate, trait, reference, psbts = row
+    price, quantity, slug, kind, payment, pubkey, receive = first
     return BidOrder(
         price,
         Decimal(quantity),
@@ -121,6 +138,8 @@ def order(row: Any) -> BidOrder:
         signature,
         fee_rate,
         _pair(trait),
+        reference,
+        tuple(psbts),
     )
 
 
@@ -140,6 +159,62 @@ def listing_draft(packed: Any) -> ListingDraft:
 def listing_order(row: Any) -> ListingOrder:
     ask, signed, unsigned, secure, payment, pubkey = row
     return ListingOrder(listing_ask(ask), signed, unsigned, tuple(secure), payment, pubkey)
+
+
+def bid_ask(row: Any) -> BidAsk:
+    price, quantity, slug, kind, trait, *addresses, valid_hours, coins = row
+    payment, payment_pubkey, ordinals, ordinals_pubkey = addresses
+    return BidAsk(
+        price,
+        Decimal(quantity),
+        slug,
+        kind,
+        _pair(trait),
+        payment,
+        payment_pubkey,
+        ordinals,
+        ordinals_pubkey,
+        valid_hours,
+        tuple(Coin(*coin) for coin in coins),
+    )
+
+
+def bid_draft(packed: Any) -> BidDraft:
+    reference, psbts = packed
+    drafted = (
+        DraftPsbt(str(role), str(psbt), tuple(map(int, indices)), None if sighash is None else int(sighash))
+        for role, psbt, indices, sighash in psbts
+    )
+    return BidDraft(str(reference), tuple(drafted))
+
+
+def pair(row: Any) -> Pair:
+    return Pair(*row)
+
+
+def sign_in_texts(packed: Any) -> SignInTexts:
+    reference, texts = packed
+    return SignInTexts(str(reference), tuple(SignInText(*map(str, text)) for text in texts))
+
+
+def sign_in_answer(packed: Any) -> SignInAnswer:
+    both, reference, signatures = packed
+    return SignInAnswer(pair(both), reference, dict(signatures))
+
+
+def venue_id(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def venue_facts(packed: Any) -> tuple[VenueFacts, ...]:
+    return tuple(map(_venue_facts, packed))
+
+
+def _venue_facts(found: Any) -> VenueFacts:
+    can = found["capabilities"]
+    lists = {name: tuple(can[name]) for name in ("kinds", "bid_types", "lives_hours")}
+    profiles = {kind: profile(row) for kind, row in found["profiles"].items()}
+    return VenueFacts(Capabilities(**can | lists), profiles, bool(found["is_default"]), found["quota"])
 
 
 def named(value: Any) -> dict[str, Any]:

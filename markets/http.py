@@ -10,7 +10,8 @@ import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -21,11 +22,12 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError, NewConnectionError
 
 from core.settings import is_loopback
-from markets.base import NotFound, Unavailable, Unknown, VenueError
+from markets.base import NotFound, Refused, Unavailable, Unknown, VenueError
 from markets.replies import Reply, read_fault, write_fault
 from markets.wire import Unreadable, parse
 
 MAX_ANSWER = 2_000_000
+LONGEST_TEXT = 300  # bytes of an answer in plain text
 CONNECT_S = 3.0
 READ_S = 8.0
 
@@ -42,6 +44,16 @@ class _Exchange:
 
 
 _thread = threading.local()
+
+
+@contextmanager
+def hearing(heard: Callable[[Mapping[str, str]], None]) -> Iterator[None]:
+    """While it lasts, `heard` gets the headers of every answer that this thread gets, whatever its status."""
+    _thread.heard = heard
+    try:
+        yield
+    finally:
+        _thread.heard = None
 
 
 class _Watched:
@@ -148,22 +160,35 @@ class Http:
         `permit` is called in the instant before the first byte goes out; what it raises is raised, and nothing was
         sent. Raises Unavailable (nothing sent), RateLimited, a Refused leaf, or Unknown for all that is ambiguous.
         """
+        answer = self._sent(path, body, "application/json", permit)
+        if answer.status not in (200, 201):
+            raise write_fault(answer, path)
+        try:
+            return parse(answer.body)
+        except Unreadable as error:
+            raise Unknown(f"sent to {path}, but the answer is {error}") from error
+
+    def write_text(self, path: str, text: str, permit: Permit | None) -> str:
+        """As `write`, for servers that take and answer plain text; a 400's text is the Refused's message."""
+        answer = self._sent(path, text.encode(), "text/plain", permit)
+        said = answer.body[:LONGEST_TEXT].decode("ascii", "replace").strip()
+        if answer.status == 400 and said:
+            raise Refused("refused", "".join(letter if letter.isprintable() else " " for letter in said))
+        if answer.status not in (200, 201):
+            raise write_fault(answer, path)
+        return said
+
+    def _sent(self, path: str, body: bytes, content_type: str, permit: Permit | None) -> Reply:
         exchange = _Exchange(permit)
         if permit is not None:
             permit()  # a gone asker is not worth a connection
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": content_type}
         try:
-            reply = self._exchange(exchange, "POST", path, data=body, headers=headers)
+            return self._exchange(exchange, "POST", path, data=body, headers=headers)
         except _FAULTS as error:
             nothing_sent = not exchange.written if exchange.connecting else _never_connected(error)
             leaf: type[VenueError] = Unavailable if nothing_sent else Unknown
             raise leaf(f"failed to send to {path}: {_reason(error)}") from error
-        if reply.status not in (200, 201):
-            raise write_fault(reply, path)
-        try:
-            return parse(reply.body)
-        except Unreadable as error:
-            raise Unknown(f"sent to {path}, but the answer is {error}") from error
 
     def _exchange(self, exchange: _Exchange, method: str, path: str, **request: Any) -> Reply:
         _thread.exchange = exchange
@@ -173,6 +198,8 @@ class Http:
             with self._session.request(
                 method, self._base + path, timeout=self._timeout, allow_redirects=False, stream=True, **request
             ) as response:
+                if (heard := getattr(_thread, "heard", None)) is not None:
+                    heard(response.headers)
                 return Reply(response.status_code, response.headers, _body(response, deadline))
         finally:
             _thread.exchange = None

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from markets.base import Fees, Unavailable
+from markets.base import Fees, Unavailable, Unknown
+from markets.coins import Utxo
 from markets.facts import Spending
-from markets.http import Http, segment
-from markets.wire import Unreadable, amount, flag, height, sats, table, txid, whole
+from markets.http import Http, Permit, segment
+from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
 
 _NO_TRANSACTION = "Transaction not found"  # what both kinds of server say, in plain text
 
 
 class Mempool:
-    """The server's operations; `base` is the origin before `/api/...`. Reads only."""
+    """The server's operations; `base` is the origin before `/api/...`."""
 
     def __init__(self, base: str) -> None:
         self._http = Http(base, {})
@@ -43,6 +44,17 @@ class Mempool:
         except Unreadable as error:
             raise Unavailable(f"failed to understand the balance: {error}") from error
 
+    def coins(self, address: str) -> tuple[Utxo, ...]:
+        """The unspent outputs of `address`, in blocks and waiting. Raises as `fees`; over 1000 are Unavailable."""
+        answer = self._http.read(f"/api/address/{segment(address)}/utxo")
+        try:
+            found = tuple(_coin(table(row, "coin")) for row in rows(answer, "coins"))
+            if len({coin.outpoint for coin in found}) < len(found):
+                raise Unreadable("one output is told twice")
+            return found
+        except Unreadable as error:
+            raise Unavailable(f"failed to understand the coins: {error}") from error
+
     def transaction(self, wanted: str) -> bytes:
         """The bytes of a transaction, as the server gives them: whether they are it, its txid tells. Raises as `fees`.
 
@@ -61,6 +73,18 @@ class Mempool:
             return flag(table(answer, "status").get("confirmed"), "confirmed")
         except Unreadable as error:
             raise Unavailable(f"failed to understand a transaction: {error}") from error
+
+    def broadcast(self, raw: str, permit: Permit | None = None) -> str:
+        """Sends a signed transaction in hex to the network; the txid that the server answers.
+
+        One that it has in its mempool already is answered alike. Raises Refused with the node's reason, Unavailable
+        when nothing was sent, RateLimited, or Unknown.
+        """
+        answer = self._http.write_text("/api/tx", raw, permit)
+        try:
+            return txid(answer, "txid")
+        except Unreadable as error:
+            raise Unknown(f"sent, but the answer is not understood: {error}") from error
 
     def spending(self, outpoint: str) -> Spending:
         """What spends an output (txid:vout); one that nobody knows is not spent either. Raises as `fees`."""
@@ -82,6 +106,15 @@ class Mempool:
             return height(answer, "tip")
         except Unreadable as error:
             raise Unavailable(f"failed to understand the height of the tip: {error}") from error
+
+
+def _coin(found: Mapping[str, Any]) -> Utxo:
+    vout = whole(found.get("vout"), "vout")
+    return Utxo(
+        outpoint=outpoint(f"{txid(found.get('txid'), 'txid')}:{vout}", "coin"),
+        value=sats(found.get("value"), "value"),
+        is_confirmed=flag(table(found.get("status"), "status").get("confirmed"), "confirmed"),
+    )
 
 
 def _held(stats: Mapping[str, Any], name: str) -> int:

@@ -6,12 +6,13 @@ The field names of sellers and bidders are not documented; the lists below hold 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from markets.adapter import Listing, Offer
 from markets.base import Kind
-from markets.satflow_traits import Trait, bid_traits, listed_traits
+from markets.satflow_traits import bid_traits, listed_traits
+from markets.satflow_units import Units
 from markets.satflow_wire import only_rune, payload
 from markets.wire import (
     Page,
@@ -67,22 +68,6 @@ _CLOSED_STATES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """An ask and the traits that its item is known to have; None = the venue does not tell its traits."""
-
-    ask: Ask
-    traits: frozenset[Trait] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A bid and the traits that it asks for, mostly one; none = it is on the whole collection or rune."""
-
-    bid: Bid
-    traits: frozenset[Trait]
-
-
 def asks(answer: Any, slug: str, page: int) -> Page[Listing]:
     """Listings of a collection; sales that only wait for their block are left out."""
     data = table(payload(answer), "listings")
@@ -101,28 +86,29 @@ def _ask(entry: Mapping[str, Any], slug: str) -> Listing | None:
     return Listing(ask, listed_traits(entry))
 
 
-def bids(answer: Any, slug: str, kind: Kind, page: int) -> Page[Offer]:
+def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[Offer]:
     """Bids on the whole collection or rune and on traits; those on one item compete for something else."""
     data = table(payload(answer), "bids")
     entries = rows(first(data, "items", "bids", "results"), "bids")
-    found = [_bid(table(row, "bid"), slug, kind) for row in entries]
+    found = [_bid(table(row, "bid"), slug, kind, units) for row in entries]
     return Page(tuple(offer for offer in found if offer is not None), following(data, page, len(entries)))
 
 
-def _bid(entry: Mapping[str, Any], slug: str, kind: Kind) -> Offer | None:
+def _bid(entry: Mapping[str, Any], slug: str, kind: Kind, units: Units) -> Offer | None:
     check_slug(entry, slug)
     traits = bid_traits(entry)
     on_an_item = first(entry, "inscriptionId", "bid.inscriptionId", "inscription_id")
     if traits is None or on_an_item or entry.get("type") == "individual" or _is_closed(entry):
         return None
     order = identifier(first(entry, "_id", "bid_id", "id", "bid._id", "orderId"), "bid id")
-    price = sats(first(entry, *BID_PRICE_FIELDS), "bid price", least=1)
-    quantity = _bid_quantity(entry, price, kind)
-    bid = Bid(order, price, quantity, price / quantity, _address(entry, BIDDER_FIELDS), _placed_ms(entry))
+    told = units.price(first(entry, *BID_PRICE_FIELDS), kind, "bid price")
+    quantity = _bid_quantity(entry, told, kind)
+    price, unit_price = units.total(told, kind, quantity), units.each(told, kind, quantity)
+    bid = Bid(order, price, quantity, unit_price, _address(entry, BIDDER_FIELDS), _placed_ms(entry))
     return Offer(bid, traits)
 
 
-def _bid_quantity(entry: Mapping[str, Any], price: int, kind: Kind) -> Decimal:
+def _bid_quantity(entry: Mapping[str, Any], price: Decimal, kind: Kind) -> Decimal:
     given = first(entry, "quantity", "bid.quantity")
     if given is not None:
         return amount(given, "bid quantity")

@@ -66,16 +66,24 @@ def draft(answer: Any) -> ListingDraft:
     """What the venue wants signed. The PSBTs are texts here; whoever signs reads them."""
     seller = table(first(table(payload(answer), "draft"), "seller"), "seller")
     secure = rows(seller.get("secureListingPSBTs") or [], "secure PSBTs", most=MOST_SECURE)
-    return ListingDraft(_psbt(seller.get("unsignedListingPSBTBase64")), tuple(map(_secure, secure)))
+    return ListingDraft(psbt(seller.get("unsignedListingPSBTBase64")), tuple(map(_secure, secure)))
 
 
 def _secure(value: Any) -> SecureDraft:
     entry = table(value, "secure PSBT")
     indices = rows(entry.get("indicesToSign"), "indicesToSign", most=_MOST_INPUTS)
-    return SecureDraft(_psbt(entry.get("base64")), tuple(whole(index, "indicesToSign") for index in indices))
+    return SecureDraft(psbt(entry.get("base64")), tuple(_index(index) for index in indices))
 
 
-def _psbt(value: Any) -> str:
+def _index(value: Any) -> int:
+    found = whole(value, "indicesToSign")
+    if found >= _MOST_INPUTS:
+        raise Unreadable("indicesToSign names an input that no such PSBT has")
+    return found
+
+
+def psbt(value: Any) -> str:
+    """A PSBT in base64, of a fair length."""
     if not isinstance(value, str) or len(value) > LONGEST_PSBT or not _BASE64.fullmatch(value):
         raise Unreadable("a PSBT is not base64 of a fair length")
     return value

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from markets.adapter import Trait
 from markets.base import NotFound, NotSupported
 from markets.satflow_wire import payload
-from markets.wire import Unreadable, first, label, rows, same, table, text, whole
-
-Trait = tuple[str, str]  # type and value
+from markets.wire import Unreadable, first, how_many, label, rows, same, table, text
 
 # Where a listing tells the traits of its item. The documented items do not; these are the names under which Satflow's
 # other answers and other markets tell them.
@@ -91,7 +90,7 @@ def _values(given: Any) -> dict[str, int]:
         entry = table(row, "value of a trait")
         count = entry.get("count")
         if (value := _known(first(entry, *_VALUE_NAMES))) is not None:
-            found[value] = 0 if count is None else whole(count, "count of a trait")
+            found[value] = 0 if count is None else how_many(count, "count of a trait")
     return found
 
 

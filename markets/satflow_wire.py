@@ -12,12 +12,14 @@ from decimal import Decimal
 from typing import Any
 
 from markets.base import BidOrder, Floor, Kind, OwnBid, WalletItem
+from markets.satflow_units import Units
 from markets.wire import (
     Page,
     Unreadable,
     address,
     amount,
     first,
+    how_many,
     identifier,
     label,
     milliseconds,
@@ -52,7 +54,7 @@ def floors(answer: Any, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
         if spellings is None:
             continue
         listed = entry.get("listedCount")
-        count = 0 if listed is None else whole(listed, "listedCount")
+        count = 0 if listed is None else how_many(listed, "listedCount")
         price = _floor_price(entry.get("floor"), kind)
         found |= {slug: Floor(slug, price, count) for slug in spellings}
     return found
@@ -64,16 +66,15 @@ def _floor_price(value: Any, kind: Kind) -> Decimal | None:
     return amount(value, "floor") if kind == "runes" else Decimal(sats(value, "floor", least=1))
 
 
-def own_bids(answer: Any) -> tuple[OwnBid, ...]:
+def own_bids(answer: Any, units: Units) -> tuple[OwnBid, ...]:
     """All bids of a wallet. One strange entry makes the whole answer unreadable: unknown is not empty."""
     data = payload(answer)
     found = data if isinstance(data, list) else first(table(data, "own bids"), "results", "bids", "items")
-    return tuple(_own_bid(table(row, "own bid")) for row in rows(found, "own bids", most=5000))
+    return tuple(_own_bid(table(row, "own bid"), units) for row in rows(found, "own bids", most=5000))
 
 
-def _own_bid(entry: Mapping[str, Any]) -> OwnBid:
+def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid:
     venue_id = identifier(first(entry, "bid_id", "_id", "id"), "own bid id")
-    price = sats(entry.get("price"), "own bid price", least=1)
     expiration = first(entry, "expiration", "bidExpiry")
     expires_ms = None if expiration is None else milliseconds(expiration, "own bid expiration")
     kind = entry.get("type")
@@ -83,7 +84,8 @@ def _own_bid(entry: Mapping[str, Any]) -> OwnBid:
             raise Unreadable("own rune bid: which rune?")
         quantity = tokens(rune.get("amount"), rune.get("divisibility"), "own bid amount")
         name = text(rune.get("name"), "own bid rune")
-        return OwnBid(venue_id, name, "runes", price, quantity, expires_ms, None)
+        told = units.price(entry.get("price"), "runes", "own bid price")
+        return OwnBid(venue_id, name, "runes", units.total(told, "runes", quantity), quantity, expires_ms, None)
     if kind not in ("collection", "individual"):
         raise Unreadable(f"own bid: unknown type {str(kind)[:20]!r}")
     slug = ""
@@ -91,6 +93,8 @@ def _own_bid(entry: Mapping[str, Any]) -> OwnBid:
         slug = text(first(entry, "inscription_metadata.collection.id", "collectionSlug"), "own bid collection")
     given = entry.get("quantity")
     count = None if given is None else amount(given, "own bid quantity")
+    told = units.price(entry.get("price"), "ordinals", "own bid price")
+    price = units.total(told, "ordinals", Decimal(1) if count is None else count)
     return OwnBid(venue_id, slug, "ordinals", price, count, expires_ms, _trait(entry.get("attribute")))
 
 
@@ -119,7 +123,10 @@ def challenge(answer: Any) -> str:
 
 def bidding_wallet(answer: Any) -> str | None:
     """The address that funds the bids of a pair of addresses, or None when there is none yet."""
-    found = first(table(payload(answer), "bidding wallet"), "address", "multiSig.address", "multisig.address")
+    data = table(payload(answer), "bidding wallet")
+    if not data.keys() & {"address", "multiSig", "multisig"}:
+        raise Unreadable("the answer does not tell the bidding wallet")
+    found = first(data, "address", "multiSig.address", "multisig.address")
     return None if found is None else address(found, "bidding wallet")
 
 

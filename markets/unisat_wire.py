@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from markets.base import AuthFailed, NotFound, Refused, Unavailable
+from markets.base import AuthFailed, BelowMinimum, NotFound, Refused, Unavailable
 from markets.replies import error_text
 from markets.wire import Unreadable, table
+
+# Of errors/open-api-errors/marketplace-errors.yaml: maintenance, read-only, busy, updating; indexers that fail or lag.
+_THEIRS_TO_MEND = frozenset({-106, -111, -116, -119, -153, -154, -158, -161, -164, -169})
+_NOT_THERE = frozenset({-100, -109, -144})  # no such order, no such inscription, an order that is over
 
 
 def content(answer: Any) -> Any:
@@ -18,11 +22,12 @@ def content(answer: Any) -> Any:
     if code == 0:
         return envelope.get("data")
     said = error_text({"error": envelope.get("msg")}) or f"code {code}"
-    # -106 maintenance, -116 read-only, -153 busy, -154 indexer time-out: theirs to mend, not ours.
-    if code in (-106, -116, -153, -154) or code > 0:
+    if code in _THEIRS_TO_MEND or code > 0:
         raise Unavailable(f"UniSat: {said}")
-    if code in (-100, -109):
+    if code in _NOT_THERE:
         raise NotFound(said)
+    if code == -132:
+        raise BelowMinimum(said)
     if "api key" in said.lower() or "unauthorized" in said.lower():
         raise AuthFailed(said)
     raise Refused("refused", f"UniSat: {said}")

@@ -23,6 +23,7 @@ _SCRIPT = re.compile(r"([0-9a-f]{2}){0,10000}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
 # From 2001 to 2286: a time in seconds is never taken for one in milliseconds.
 _FIRST_MS, _LAST_MS = 10**12, 10**13
+_MOST_COUNTED = 10**9
 _MOST_HEIGHT = 10**8  # indexers write the greatest number they can for what is in no block yet
 
 Entry = TypeVar("Entry")
@@ -36,7 +37,7 @@ class Page(NamedTuple, Generic[Entry]):
     """One page of a longer answer; `following` is the next page's number or cursor, None at the end."""
 
     entries: tuple[Entry, ...]
-    following: int | None
+    following: int | str | None
 
 
 def parse(body: bytes) -> Any:
@@ -79,6 +80,14 @@ def whole(value: Any, what: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     raise Unreadable(f"{what}: {_shown(value)} is not a whole number")
+
+
+def how_many(value: Any, what: str) -> int:
+    """How many there are of something, which nobody has more than a billion of."""
+    number = whole(value, what)
+    if number > _MOST_COUNTED:
+        raise Unreadable(f"{what}: {number} is too many")
+    return number
 
 
 def amount(value: Any, what: str) -> Decimal:

@@ -26,11 +26,12 @@ def limits_of(
     fee_reserve_sats: int | None,
     untracked_sats: int = 0,
     rungs: int | None = None,
+    skew_s: float = 0.0,
 ) -> Limits:
     """What this task may hold as of now; a task that is yet to be created (`task_id` None) holds nothing.
 
     `untracked_sats` are bids of the wallet that no order explains. They count as long as they are there. `rungs` is
-    what the gateway says of the month's quota.
+    what the gateway says of the month's quota, `skew_s` how far off our clock is, where that is too far to bid by.
     """
     own_sats = 0 if task_id is None else orders.task_exposure(task_id, dry_run=config.dry_run)
     fills = fills_of(task_id, config)
@@ -44,7 +45,7 @@ def limits_of(
         fee_reserve_sats=fee_reserve_sats,
         fills_left=max(0, config.max_fills - fills.count) if config.max_fills else None,
         spend_left_sats=max(0, config.spend_cap_sats - fills.sats) if config.spend_cap_sats else None,
-        hold=hold(fills, now_ms),
+        hold=Reason.CLOCK_SKEW if skew_s else hold(fills, now_ms),
         rungs=rungs,
     )
 

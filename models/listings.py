@@ -89,6 +89,7 @@ __all__ = [
     "open_listing",
     "reserve",
     "saw",
+    "suspect",
     "tasks_to_delist",
 ]
 
@@ -152,10 +153,19 @@ def adopt(new: NewListing, now_ms: int) -> Listing:
 
     Raises OpenElsewhere, or IllegalMove when the task has an open listing; then nothing was written.
     """
+    return _taken_up(new, {"state": LIVE, "signed_ms": now_ms, "listed_ms": now_ms}, now_ms)
+
+
+def suspect(new: NewListing, now_ms: int) -> Listing:
+    """As `adopt`, of what the venue may show and does not say now: unknown until somebody has looked often enough."""
+    return _taken_up(new, {"state": UNKNOWN, "signed_ms": now_ms}, now_ms)
+
+
+def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     with transaction(durable=True):
         if COUNT_OPEN.rows(new.task_id)[0][0]:
             raise IllegalMove(f"task {new.task_id} has another open listing")
-        return _written(new, {"state": LIVE, "signed_ms": now_ms, "listed_ms": now_ms}, now_ms)
+        return _written(new, state, now_ms)
 
 
 def _written(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:

@@ -52,6 +52,18 @@ def rows_by_expiry(count: int) -> Prepared:
     return Prepared(lambda: Order.select().where(Order.wallet == "", Order.expires_ms.in_([0] * count), IS_REAL))
 
 
+@cache
+def closed_by_venue_id(count: int) -> Prepared:
+    """Rows of a wallet's real closed orders with one of `count` ids of the venue, oldest first."""
+    return Prepared(
+        lambda: (
+            Order.select()
+            .where(Order.wallet == "", Order.venue_id.in_([""] * count), IS_REAL, ~IS_OPEN)
+            .order_by(Order.id)
+        )
+    )
+
+
 INSERT = Prepared(lambda: Order.insert({getattr(Order, name): 0 for name in WRITTEN}))
 MOVE = Prepared(
     lambda: Order.update(

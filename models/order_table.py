@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peewee import SQL, BigIntegerField, BooleanField, CharField, IntegerField
+from peewee import SQL, BigIntegerField, BooleanField, CharField, IntegerField, TextField
 
 from models.base import Row, primary_key
 
@@ -33,7 +33,7 @@ class Order(Row):
 
     A venue returns no id when it accepts a bid, so the signed expiry, unique per wallet to the millisecond, is the
     order's fingerprint; `misses` counts the good reads in a row that did not show it. `sale_id` is the venue's name
-    for the sale that filled it.
+    for the sale that filled it. `coins` (`txid:vout`, blanks between) pay for it, where an order is a transaction.
     """
 
     id = primary_key()
@@ -59,6 +59,7 @@ class Order(Row):
     dry_run = BooleanField(default=False)
     closed_ms = BigIntegerField(null=True)
     sale_id = CharField(max_length=100, null=True)
+    coins = TextField(default="")
 
     class Meta:
         table_name = "orders"

@@ -36,6 +36,7 @@ from models.order_statements import (
     WRITTEN,
     rows_by_expiry,
 )
+from models.order_statements import closed_by_venue_id as closed_rows_by_venue_id
 from models.order_table import (
     CANCELLING,
     CLOSE_REASONS,
@@ -72,6 +73,7 @@ __all__ = [
     "NewOrder",
     "NotAllowedToPlace",
     "Order",
+    "closed_by_venue_id",
     "count_open",
     "exposure",
     "fill",
@@ -129,7 +131,7 @@ class Ceilings:
 class NewOrder:
     """What is to be reserved; `expires_ms` is moved on by milliseconds until it is unique in its wallet.
 
-    `trait` is (type, value), None for a bid on the whole collection or rune.
+    `trait` is (type, value), None for a bid on the whole collection or rune; `coins` as in the table.
     """
 
     intent: str
@@ -145,6 +147,7 @@ class NewOrder:
     token: int
     trait: tuple[str, str] | None = None
     dry_run: bool = False
+    coins: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +302,15 @@ def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
     wanted = list(expiries)
     found = (instance(Order, values) for values in rows_by_expiry(len(wanted)).rows(wallet, *wanted)) if wanted else ()
     return {order.expires_ms: order for order in found}
+
+
+def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order]:
+    """The wallet's real closed orders by the venue's id, of several with one id the newest. Looks through them all."""
+    wanted = list(venue_ids)
+    if not wanted:
+        return {}
+    found = (instance(Order, values) for values in closed_rows_by_venue_id(len(wanted)).rows(wallet, *wanted))
+    return {str(order.venue_id): order for order in found}
 
 
 def fills(task_id: int, *, dry_run: bool = False) -> Fills:

@@ -21,6 +21,7 @@ class ListedTask(NamedTuple):
     last_cycle_action: str | None
     last_error: str | None
     created_ms: int
+    venue: str | None
 
     @property
     def is_running(self) -> bool:

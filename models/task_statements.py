@@ -19,6 +19,7 @@ class TaskStatements:
         self.table = table
         self.token = Prepared(lambda: table.select(table.token).where(table.id == 0))
         self.raise_token = Prepared(lambda: table.update({table.token: SQL("token + 1")}).where(table.id == 0))
+        self.venue = Prepared(lambda: table.select(table.venue).where(table.id == 0))
         self.subject = Prepared(lambda: table.select(_subject_column(table)).where(table.id == 0))
         self.standing = Prepared(
             lambda: table.select(table.desired, table.deleted_ms, table.token).where(table.id == 0)

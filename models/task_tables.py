@@ -33,6 +33,7 @@ class Task(Row):
     id = primary_key()
     user = ForeignKeyField(User, on_delete="CASCADE")
     user_id: int  # as peewee names the column itself, which asks nothing of the database
+    venue = CharField(max_length=30, null=True)  # by its name; NULL = the installation's default
     config = TextField()
     revision = IntegerField(default=1)
     desired = CharField(max_length=10, default=STOPPED)
@@ -59,6 +60,10 @@ class Task(Row):
     def number(self) -> int:
         """See models/task_numbers.py."""
         return int(self.id)
+
+    def venue_or(self, default: str) -> str:
+        """The venue where it trades; `default` is the installation's."""
+        return str(self.venue or default)
 
     @property
     def subject(self) -> str:

@@ -53,6 +53,7 @@ __all__ = [
     "stop_wanting",
     "subject_of",
     "under_token",
+    "venue_of",
     "with_owner",
 ]
 
@@ -119,14 +120,26 @@ _INSERT = Prepared(lambda: BiddingTask.insert(dict.fromkeys(_STORED)))
 
 
 def create_bidding_task(
-    user_id: int, *, type: str, slug: str, slug_key: str, config: str, max_tasks: int, now_ms: int
+    user_id: int,
+    *,
+    type: str,
+    slug: str,
+    slug_key: str,
+    config: str,
+    max_tasks: int,
+    now_ms: int,
+    venue: str | None = None,
 ) -> BiddingTask:
-    """A new, stopped task. Raises TaskExists, then TaskLimitReached; neither can be raced past."""
+    """A new, stopped task. Raises TaskExists, then TaskLimitReached; neither can be raced past.
+
+    `venue` never changes: bids and listings stay where they were made. None = the installation's default.
+    """
     with transaction():
         _refuse_second(user_id, slug_key, but=0)
         if count_bidding_tasks(user_id) >= max_tasks:
             raise TaskLimitReached(max_tasks)
-        task = BiddingTask(user=user_id, type=type, slug=slug, slug_key=slug_key, config=config, created_ms=now_ms)
+        named = {"type": type, "slug": slug, "slug_key": slug_key, "config": config, "venue": venue}
+        task = BiddingTask(user=user_id, **named, created_ms=now_ms)
         task.id = _INSERT.run(*(task.__data__.get(field.name) for field in _STORED)).lastrowid
         return task
 
@@ -164,9 +177,15 @@ def _refuse_second(user_id: int, slug_key: str, *, but: int) -> None:
 
 
 def create_autolist_task(
-    user_id: int, *, inscription_id: str, collection_id: str | None, config: str, now_ms: int
+    user_id: int,
+    *,
+    inscription_id: str,
+    collection_id: str | None,
+    config: str,
+    now_ms: int,
+    venue: str | None = None,
 ) -> AutolistTask:
-    """A new, stopped auto-list task. Raises TaskExists, then TaskLimitReached."""
+    """A new, stopped auto-list task. Raises TaskExists, then TaskLimitReached. `venue` is as a bidding task's."""
     with transaction():
         same = AutolistTask.select().where(
             AutolistTask.user == user_id,
@@ -184,6 +203,7 @@ def create_autolist_task(
             collection_id=collection_id,
             config=config,
             created_ms=now_ms,
+            venue=venue,
         )
 
 
@@ -240,6 +260,12 @@ def subject_of(number: int) -> str | None:
     """What the task is about (a slug or an inscription's id); None when there is no such task."""
     found = statements(number).subject.row(row_id(number))
     return None if found is None else str(found[0])
+
+
+def venue_of(number: int) -> str | None:
+    """The venue that the task names; None when it names none, or when there is no such task."""
+    found = statements(number).venue.row(row_id(number))
+    return None if found is None or found[0] is None else str(found[0])
 
 
 def under_token(number: int, token: int) -> Task | None:

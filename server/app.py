@@ -30,6 +30,7 @@ from server.manager import WAIT_S, Manager
 from server.metrics import start_times
 from server.services import InFlight, Services, TaskLocks
 from server.urls import ROUTES
+from server.withdrawal_steps import RESUME_S, look_after_all
 from wallet import bip322
 from wallet.allowed import with_normal_addresses
 from wallet.client import SignerClient
@@ -128,6 +129,7 @@ async def _serve(app: Application, sockets: list[socket.socket]) -> None:
     chores = (
         asyncio.create_task(_every(_PURGE_S, _purge)),
         asyncio.create_task(_every(REMIND_S, lambda: remind_signer(services))),
+        asyncio.create_task(_every(RESUME_S, lambda: look_after_all(services))),
     )
     await stop.wait()
     log.info("stopping")

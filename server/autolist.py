@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from models import inscriptions, listings, tasks
+from models import listings, tasks
+from models.listings import Listing
 from models.tasks import AutolistTask, TaskExists, TaskLimitReached
+from server import task_venues
 from server.errors import ApiError, invalid, not_found
-from server.listing_checks import startable_collection
-from server.listing_json import as_json
+from server.listing_checks import known_collection, startable_collection
+from server.listing_json import all_as_json, as_json
+from server.listing_leftovers import take_up
 from server.schemas import listing_config
 from server.schemas.listing_config import ListingChange
 from server.task_handler import TaskHandler
 from strategy.listing_config import ListingConfig, dumps_config, loads_config, warnings
 
-_STILL_LISTED = "The marketplace has not cancelled the listing yet; this is tried again until it is gone."
+_STILL_LISTED = "The marketplace has not confirmed yet that the listing is gone; this is tried again until it has."
 
 
 class AutolistTaskHandler(TaskHandler):
@@ -29,18 +32,20 @@ class AutolistTaskHandler(TaskHandler):
 class AutolistTasksHandler(AutolistTaskHandler):
     """GET and POST /api/autolist"""
 
-    def get(self) -> None:
-        self.answer([as_json(task) for task in tasks.autolist_tasks(self.user.id)])
+    async def get(self) -> None:
+        self.answer(await all_as_json(self.services, tasks.autolist_tasks(self.user.id)))
 
-    def post(self) -> None:
+    async def post(self) -> None:
         given = self.json_object()
         change = listing_config.merged(given, None)
         if given.get("inscriptionId") in (None, ""):
             others = [detail for detail in change.details if not detail.startswith("inscriptionId:")]
             raise invalid(["inscriptionId: is required", *others], "inscriptionId is required")
-        if change.details or change.inscription_id is None:
-            raise invalid(change.details)
-        collection_id = change.collection_id or inscriptions.collection_of(change.inscription_id)
+        venue, unknown = task_venues.named(given, self.services.settings)
+        details = [*change.details, *unknown] or task_venues.unfit_for_listing(venue)
+        if details or change.inscription_id is None:
+            raise invalid(details)
+        collection_id = change.collection_id or known_collection(self, change.inscription_id, venue)
         try:
             task = tasks.create_autolist_task(
                 self.user.id,
@@ -48,6 +53,7 @@ class AutolistTasksHandler(AutolistTaskHandler):
                 collection_id=collection_id,
                 config=dumps_config(change.config),
                 now_ms=self.now_ms,
+                venue=venue,
             )
         except TaskExists:
             raise ApiError(409, "Task already exists for this inscription") from None
@@ -56,14 +62,17 @@ class AutolistTasksHandler(AutolistTaskHandler):
                 403, "Task limit reached", message=f"You may have {error.max_tasks} auto-list tasks."
             ) from None
         self.set_header("Location", f"/api/autolist/{task.id}")
-        self.answer(as_json(task, **_warned(change.config)), 201)
+        self.answer(await as_json(self.services, task, **_warned(change.config)), 201)
 
 
 class OneAutolistTaskHandler(AutolistTaskHandler):
     """GET, PUT and DELETE /api/autolist/:id"""
 
-    def get(self, task_id: str) -> None:
-        self.answer(as_json(self.task(task_id)))
+    _note: str | None = None  # what a DELETE has to tell beside its success
+    _before: Listing | None = None  # the newest listing when nobody acted for the task any more
+
+    async def get(self, task_id: str) -> None:
+        self.answer(await as_json(self.services, self.task(task_id)))
 
     async def put(self, task_id: str) -> None:
         async with self.services.locks.of(self.task(task_id).number):
@@ -78,12 +87,13 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
                 else:
                     tasks.change_autolist_task(task, collection_id=collection_id, config=config)
         task = self.task(task_id)
-        self.answer(as_json(task, **_warned(loads_config(task.config))))
+        self.answer(await as_json(self.services, task, **_warned(loads_config(task.config))))
 
     def _change(self, task: AutolistTask) -> ListingChange:
-        change = listing_config.merged(self.json_object(), loads_config(task.config))
-        details = [*change.details, *_moved(task, change)]
-        if details:
+        given, venue = self.json_object(), self.venue_of(task)
+        change = listing_config.merged(given, loads_config(task.config))
+        details = [*change.details, *_moved(task, change), *task_venues.moved(given, venue)]
+        if details := details or task_venues.unfit_for_listing(venue):
             raise invalid(details)
         return change
 
@@ -94,17 +104,20 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
         before = task.collection_id, task.config
         await self.restart_worker(task, lambda: write(task, collection_id, config), lambda now: write(now, *before))
 
+    async def before_hiding(self, task: AutolistTask) -> None:
+        self._note = await take_up(self, task)
+        self._before = listings.newest(task.number)
+
     async def delete(self, task_id: str) -> None:
         number = self.task(task_id).number
         async with self.services.locks.of(number):
             task = self.task(task_id)
-            before = listings.newest(number)
             still_listed = await self.delete_task(task)
-        after = listings.newest(number)
+        before, after = self._before, listings.newest(number)
         was_closed = before is not None and not before.is_open and after is not None and after.id == before.id
         is_cancelled = after is not None and after.close_reason == listings.CANCELLED and not was_closed
-        answer = {"success": True, "listingCancelled": is_cancelled}
-        self.answer(answer | ({"message": _STILL_LISTED} if still_listed else {}))
+        message = _STILL_LISTED if still_listed else self._note
+        self.answer({"success": True, "listingCancelled": is_cancelled} | ({"message": message} if message else {}))
 
 
 def _collection(task: AutolistTask, change: ListingChange) -> str | None:

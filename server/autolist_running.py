@@ -25,7 +25,7 @@ class StartHandler(AutolistTaskHandler):
                 await self.services.manager.ready()
                 await self.start_worker(self.task(task_id))
                 self.services.starts.observe(self.request.request_time())
-        self.answer(as_json(self.task(task_id)))
+        self.answer(await as_json(self.services, self.task(task_id)))
 
     async def _check(self, task: AutolistTask) -> None:
         """Raises ApiError: 400 and 409 (which the task then shows as its error, too), 403, or 503."""
@@ -51,7 +51,8 @@ class StopHandler(AutolistTaskHandler):
         await self.stop_worker(task_id)
         task = self.task(task_id)
         is_listed = listings.open_listing(task.number) is not None
-        self.answer(as_json(task, listingCancelled=False, **({"message": _STAYS} if is_listed else {})))
+        stays = {"message": _STAYS} if is_listed else {}
+        self.answer(await as_json(self.services, task, listingCancelled=False, **stays))
 
 
 class CyclesHandler(AutolistTaskHandler):

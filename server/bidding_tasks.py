@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from models import tasks, users
 from models.task_list import ListedTask, bidding_task_list
 from models.tasks import BiddingTask, TaskExists, TaskLimitReached
-from server import json_out
+from server import json_out, task_venues
 from server.base import SignedIn
 from server.errors import ApiError, invalid, not_found
 from server.json_out import Raw, text
@@ -18,10 +18,11 @@ from server.traits import refuse_unknown_trait
 from strategy.config import BidConfig, dumps, loads, normal_slug, unsupported
 
 
-def as_json(task: BiddingTask | ListedTask, config: BidConfig | None = None, **more: object) -> Raw:
+def as_json(task: BiddingTask | ListedTask, default: str, config: BidConfig | None = None, **more: object) -> Raw:
     """The task as callers see it, with `more` fields of an operation's answer after its own.
 
-    `config` is the task's own, where it is at hand and need not be read from the row again.
+    `default` is the venue of tasks that name none. `config` is the task's own, where it is at hand and need not be
+    read from the row again.
     """
     shown = bid_config.rendered(task.config) if config is None else bid_config.shown(config)
     cycle = "null"
@@ -31,7 +32,7 @@ def as_json(task: BiddingTask | ListedTask, config: BidConfig | None = None, **m
         f'{{"id": {task.id}, "slug": {text(task.slug)}, "type": {text(task.type)}'
         f', "isRunning": {"true" if task.is_running else "false"}, "config": {shown}'
         f', "lastCycle": {cycle}, "lastError": {"null" if task.last_error is None else text(task.last_error)}'
-        f', "createdAt": "{json_out.iso(task.created_ms)}"'
+        f', "createdAt": "{json_out.iso(task.created_ms)}", "venue": {text(task.venue or default)}'
         + "".join(f', "{name}": {json_out.dumps(value)}' for name, value in more.items())
         + "}"
     )
@@ -58,6 +59,11 @@ class BiddingTaskHandler(TaskHandler):
             raise not_found()
         return task
 
+    def shown(self, task_id: str, **more: object) -> Raw:
+        """The caller's own task as it is now, as they see it. Raises ApiError (404)."""
+        task = self.task(task_id)
+        return as_json(task, self.venue_of(task), None, **more)
+
     def refuse_unsupported(self, config: BidConfig) -> None:
         """Raises ApiError (400) for what cannot be run yet."""
         if found := bid_config.details_of(unsupported(config)):
@@ -71,27 +77,30 @@ class BiddingTasksHandler(SignedIn):
         self.send(self.services.task_lists.get(self.user.id, self._list))
 
     def _list(self) -> bytes:
-        return json_out.encoded([as_json(task) for task in bidding_task_list(self.user.id)])
+        default = self.services.settings.market
+        return json_out.encoded([as_json(task, default) for task in bidding_task_list(self.user.id)])
 
     def post(self) -> Awaitable[None] | None:
-        config, details = bid_config.merged(self.json_object(), None)
-        if details:
+        given = self.json_object()
+        config, details = bid_config.merged(given, None)
+        venue, unknown = task_venues.named(given, self.services.settings)
+        if details := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
         if config.trait is not None or is_unspelled(config):
-            return self._create_as_the_market_knows_it(config)
-        self._create(config)
+            return self._create_as_the_market_knows_it(config, venue)
+        self._create(config, venue)
         return None
 
-    async def _create_as_the_market_knows_it(self, config: BidConfig) -> None:
-        await refuse_unknown_trait(self, config)
-        self._create(await spelled(self, config))
+    async def _create_as_the_market_knows_it(self, config: BidConfig, venue: str) -> None:
+        await refuse_unknown_trait(self, config, venue)
+        self._create(await spelled(self, config), venue)
 
-    def _create(self, config: BidConfig) -> None:
+    def _create(self, config: BidConfig, venue: str) -> None:
         subscription = users.subscription_of(self.user.id)
         plan = self.services.plan(subscription.plan if subscription else "")
         try:
             task = tasks.create_bidding_task(
-                self.user.id, **columns(config), max_tasks=plan.max_tasks, now_ms=self.now_ms
+                self.user.id, **columns(config), max_tasks=plan.max_tasks, now_ms=self.now_ms, venue=venue
             )
         except TaskExists:
             raise exists_already() from None
@@ -99,20 +108,20 @@ class BiddingTasksHandler(SignedIn):
             message = f"The plan {plan.name} allows {error.max_tasks} bidding tasks."
             raise ApiError(403, "Plan task limit reached", message=message) from None
         self.set_header("Location", f"/api/tasks/{task.id}")
-        self.answer(as_json(task, config), 201)
+        self.answer(as_json(task, venue, config), 201)
 
 
 class OneBiddingTaskHandler(BiddingTaskHandler):
     """GET, PUT and DELETE /api/tasks/:id"""
 
     def get(self, task_id: str) -> None:
-        self.answer(as_json(self.task(task_id)))
+        self.answer(self.shown(task_id))
 
     async def put(self, task_id: str) -> None:
         seen = self.task(task_id)
         config = self._merged(seen)
         if config.trait is not None:
-            await refuse_unknown_trait(self, config, loads(seen.config))
+            await refuse_unknown_trait(self, config, self.venue_of(seen), loads(seen.config))
         config = await spelled(self, config)
         async with self.services.locks.of(seen.id):
             task = self.task(task_id)
@@ -127,11 +136,12 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
                 else:
                     self._write(task, row)
         task = self.task(task_id)
-        self.answer(as_json(task, config if task.config == row["config"] else None))
+        self.answer(as_json(task, self.venue_of(task), config if task.config == row["config"] else None))
 
     def _merged(self, task: BiddingTask) -> BidConfig:
-        config, details = bid_config.merged(self.json_object(), loads(task.config))
-        if details:
+        given, venue = self.json_object(), self.venue_of(task)
+        config, details = bid_config.merged(given, loads(task.config))
+        if details := [*details, *task_venues.moved(given, venue)] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
         return config
 

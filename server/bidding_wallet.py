@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
 from markets.base import NotFound, VenueError
-from models import orders
+from models import orders, withdrawals
 from server.base import SignedIn
-from server.errors import invalid
+from server.withdrawal_json import as_json
+from server.withdrawal_steps import look_after
 
 _MAX_AGE_S = 10.0
-_NO_WITHDRAWAL = "withdraw: sats cannot be sent from here yet"
+_NEWEST_WITHDRAWALS = 10
+_PATIENCE_S = 3.0
 
 
 class WalletHandler(SignedIn):
@@ -35,12 +40,21 @@ class WalletHandler(SignedIn):
             "biddingWallet": wallet,
             "exposure": orders.exposure(self.user.id),
             "worstLoss": worst_loss,
+            "paymentSats": await self._confirmed_sats(keys.payment),
+            "withdrawals": await self._withdrawals(),
         }
         self.answer(answer | ({"balanceError": trouble} if trouble else {}))
 
+    async def _confirmed_sats(self, payment: str) -> int | None:
+        """What lies at the payment address in blocks; None when that cannot be read."""
+        try:
+            coins = await self.services.market(lambda market: market.coins(payment, _MAX_AGE_S))
+        except VenueError:
+            return None
+        return sum(coin.value for coin in coins if coin.is_confirmed)
 
-class WithdrawHandler(SignedIn):
-    """POST /api/wallet/withdraw"""
-
-    def post(self) -> None:
-        raise invalid([_NO_WITHDRAWAL], "This cannot be done yet")
+    async def _withdrawals(self) -> list[dict[str, object]]:
+        """The latest, newest first; those on their way are looked up, for a moment."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(look_after(self.services, withdrawals.open_of(self.user.id)), _PATIENCE_S)
+        return [as_json(row) for row in withdrawals.newest(self.user.id, _NEWEST_WITHDRAWALS)]

@@ -36,25 +36,27 @@ class BidsHandler(BiddingTaskHandler):
         if not wallets:
             keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
             wallets = {keys.payment}
-        own = await self._own_bids(wallets)
+        venue, slugs = self.venue_of(task), {order.slug for order in orders.open_orders(task.id)} | {task.slug}
+        own = await self._own_bids(wallets, sorted(slugs), venue)
         found = [pair for wallet, read in own.items() for pair in _of_task(task, wallet, read.bids)]
         # More than one market only after a change of the task's slug or trait.
         markets = {_market_of(bid, order) for bid, order in found}
-        books = dict(zip(markets, await asyncio.gather(*map(self._book, markets)), strict=True))
+        read = await asyncio.gather(*(self._book(market, venue) for market in markets))
+        books = dict(zip(markets, read, strict=True))
         shown = [_as_json(bid, order, books[_market_of(bid, order)]) for bid, order in found]
         self.answer(sorted(shown, key=lambda bid: (bid["rank"], bid["id"])))
 
-    async def _own_bids(self, wallets: Iterable[str]) -> dict[str, OwnBids]:
+    async def _own_bids(self, wallets: Iterable[str], slugs: list[str], venue: str) -> dict[str, OwnBids]:
         """Each wallet's live bids; usually there is one wallet, two after other keys were imported."""
 
         def ask(market: MarketClient) -> dict[str, OwnBids]:
-            return {wallet: market.own_bids(wallet, MAX_AGE_S) for wallet in wallets}
+            return {wallet: market.at(venue).own_bids(wallet, MAX_AGE_S, slugs) for wallet in wallets}
 
         return await self.ask_market(ask)
 
-    async def _book(self, market: _Market) -> BidBook:
+    async def _book(self, market: _Market, venue: str) -> BidBook:
         slug, kind, trait = market
-        return await self.ask_market(lambda client: client.bids(slug, kind, MAX_AGE_S, trait))
+        return await self.ask_market(lambda client: client.at(venue).bids(slug, kind, MAX_AGE_S, trait))
 
 
 def _market_of(bid: OwnBid, order: Order) -> _Market:

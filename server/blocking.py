@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-from markets.base import NotFound, VenueError
+from markets.base import NotFound, SignInNeeded, VenueError
 from server.errors import ApiError, not_found
 from wallet.client import SignerError, SignerLocked
 
@@ -60,6 +60,10 @@ def answer_to(error: VenueError | SignerError) -> ApiError:
     """What a failed question to the venue (through the gateway) or to the signer means for the client."""
     if isinstance(error, NotFound):
         return not_found("Not found at the marketplace")
+    if isinstance(error, SignInNeeded):
+        return ApiError(
+            409, "The marketplace wants a sign-in, which only a running task there makes", message=error.message
+        )
     if isinstance(error, VenueError):
         return ApiError(502, "The marketplace cannot be read", message=error.message)
     if isinstance(error, SignerLocked):

@@ -1,4 +1,4 @@
-"""Whether bids may be placed: for everybody, for the caller, for one of the caller's tasks. The strictest holds.
+"""Whether bids and listings may be placed: for all, for the caller, for one of their tasks. The strictest holds.
 
 Workers obey the row from their next cycle on. The signer has states of its own and signs no bid that one of them
 forbids, whatever a worker believes. To tighten, the row is written first: a signer that is away keeps nobody from it,
@@ -15,11 +15,12 @@ from typing import NamedTuple, cast
 
 from models import controls, tasks, users
 from models.controls import EVERYBODY, GLOBAL, REDUCE, RUN, SCOPES, STATES, TASK, USER, Control
+from models.tasks import AUTOLIST_BASE, Task
 from models.users import User
 from server import json_out
 from server.base import MAX_ID, SignedIn
 from server.errors import ApiError, invalid, not_found
-from server.schemas.control import read_change
+from server.schemas.control import TASK_SCOPES, read_change
 from server.services import Services
 from wallet.client import SignerError
 from wallet.protocol import Scope, State
@@ -53,8 +54,8 @@ class ControlHandler(SignedIn):
     async def put(self) -> None:
         given = self.json_object()
         change, details = read_change(given)
-        if change.scope == TASK and change.task_id is not None:
-            self._refuse_foreign(change.task_id)
+        if change.scope in TASK_SCOPES and change.task_id is not None:
+            self._refuse_foreign(change.scope, change.task_id)
         if details:
             raise invalid(details)
         if change.scope == GLOBAL and not users.is_admin(self.user.address, self.services.admins):
@@ -68,13 +69,14 @@ class ControlHandler(SignedIn):
             told = await self._tighten(subject, state)
         self.answer(await self._shown() | {"signerTold": told})
 
-    def _refuse_foreign(self, task_id: int) -> None:
-        if not 0 < task_id <= MAX_ID or tasks.bidding_task(self.user.id, task_id) is None:
+    def _refuse_foreign(self, scope: str, task_id: int) -> None:
+        own = tasks.bidding_task if scope == TASK else tasks.autolist_task
+        if not 0 < task_id <= MAX_ID or own(self.user.id, task_id) is None:
             raise not_found()
 
     def _subject(self, scope: str, task_id: int | None) -> Subject:
-        if scope == TASK and task_id is not None:
-            return Subject("task", task_id, str(task_id))
+        if scope in TASK_SCOPES and task_id is not None:
+            return _of_task(task_id if scope == TASK else AUTOLIST_BASE + task_id)
         return Subject("user", self.user.id, self.user.address) if scope == USER else _ALL
 
     async def _tighten(self, subject: Subject, state: State) -> bool:
@@ -106,15 +108,17 @@ class ControlHandler(SignedIn):
         general = [*_holding(_ALL, rows, said), *_holding(me, rows, said)]
         if said is not None and said.has_halt_file:
             general.append((REDUCE, GLOBAL))
-        own = []
-        for task in tasks.bidding_tasks(self.user.id):
-            subject = self._subject(TASK, task.id)
+
+        def shown(task: Task) -> dict[str, object]:
+            subject = _of_task(task.number)
             effective = _strictest([*general, *_holding(subject, rows, said)])
-            own.append({"taskId": task.id, **_entry(subject, rows, said), "effective": effective})
+            return {"taskId": task.id, **_entry(subject, rows, said), "effective": effective}
+
         return {
             "global": _entry(_ALL, rows, said),
             "user": _entry(me, rows, said),
-            "tasks": own,
+            "tasks": [shown(task) for task in tasks.bidding_tasks(self.user.id)],
+            "autolist": [shown(task) for task in tasks.autolist_tasks(self.user.id)],
             "effective": _strictest(general),
             "haltFile": None if said is None else said.has_halt_file,
         }
@@ -122,6 +126,10 @@ class ControlHandler(SignedIn):
 
 _ALL = Subject("global", EVERYBODY, "")
 Rows = dict[tuple[str, int], Control]
+
+
+def _of_task(number: int) -> Subject:
+    return Subject("task", number, str(number))
 
 
 def state_of(subject: Subject) -> State:
@@ -160,7 +168,7 @@ def _subject_of(row: Control) -> Subject | None:
     if row.scope == GLOBAL:
         return _ALL
     if row.scope == TASK:
-        return Subject("task", row.subject_id, str(row.subject_id))
+        return _of_task(row.subject_id)
     user = User.get_or_none(User.id == row.subject_id)
     return None if user is None else Subject("user", user.id, user.address)
 

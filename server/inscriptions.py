@@ -15,6 +15,7 @@ from server.base import SignedIn
 from server.errors import not_found
 from server.json_out import Raw
 from server.schemas.listing_config import is_inscription_id
+from server.task_venues import telling_wallets
 
 KEPT_MS = 300_000
 # The gateway's own copies may be this old, so that a refreshing wallet does not use up the venue's quota.
@@ -49,7 +50,8 @@ class WalletOrdinalsHandler(Cached):
     async def _items(self, address: str) -> list[Raw]:
         kept = inscriptions.cached_wallet(address, self.newer_than_ms())
         if kept is None:
-            items = await self.ask_market(lambda market: market.wallet_contents(address, self.max_age_s()))
+            venue = telling_wallets(self.services.settings)
+            items = await self.ask_market(lambda market: market.at(venue).wallet_contents(address, self.max_age_s()))
             kept = "\n".join(json_out.dumps(_item(item, address)) for item in items[:_MOST_ITEMS])
             collections = {item.id: item.collection_id for item in items[:_MOST_ITEMS]}
             inscriptions.store_wallet(address, kept, collections, self.now_ms)
@@ -86,11 +88,17 @@ class InscriptionHandler(Cached):
             raise blocking.answer_to(error) from error
 
 
-async def look_up(handler: SignedIn, inscription_id: str, max_age_s: float) -> dict[str, Any]:
-    """What the marketplace says of an inscription, kept for later. Raises VenueError."""
-    detail = _detail(
-        inscription_id, await handler.services.market(lambda market: market.item(inscription_id, max_age_s))
-    )
+async def look_up(handler: SignedIn, inscription_id: str, max_age_s: float, venue: str | None = None) -> dict[str, Any]:
+    """What a marketplace says of an inscription. Raises VenueError.
+
+    It is kept for later if it is the one whose words are: `venue` None, or that one's name.
+    """
+    usual = telling_wallets(handler.services.settings)
+    asked = venue or usual
+    said = await handler.services.market(lambda market: market.at(asked).item(inscription_id, max_age_s))
+    detail = _detail(inscription_id, said)
+    if asked != usual:
+        return detail
     kept = json_out.dumps(detail)
     inscriptions.store_inscription(inscription_id, kept, detail["collectionId"], handler.now_ms)
     return detail

@@ -11,6 +11,7 @@ import asyncio
 from markets.base import NotFound, VenueError
 from models import inscriptions
 from models.tasks import AutolistTask
+from server import task_venues
 from server.base import SignedIn
 from server.errors import ApiError, invalid
 from server.inscriptions import look_up
@@ -35,19 +36,28 @@ async def startable_collection(
     """
     if found := listing_config.details_of([*problems(config), *unstartable(config)]):
         raise invalid(found, _NOT_YET)
-    collection_id = named or inscriptions.collection_of(task.inscription_id)
+    venue = task.venue_or(handler.services.settings.market)
+    if found := task_venues.not_there(venue, handler.services.settings) or task_venues.unfit_for_listing(venue):
+        raise invalid(found, _NOT_YET)
+    collection_id = named or known_collection(handler, task.inscription_id, venue)
     if collection_id is None and config.wants_collection:
-        collection_id = await _told_collection(handler, task.inscription_id)
+        collection_id = await _told_collection(handler, task.inscription_id, venue)
     if config.trait is not None and collection_id is not None:
         kind, value = config.trait
         asked = BidConfig(collection_id, bid_type="trait", trait_type=kind, trait_value=value)
-        await refuse_unknown_trait(handler, asked)
+        await refuse_unknown_trait(handler, asked, venue)
     return collection_id
 
 
-async def _told_collection(handler: SignedIn, inscription_id: str) -> str | None:
+def known_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
+    """The collection that an earlier look told, in the words of the venue that was asked and of no other."""
+    is_its_word = venue == task_venues.telling_wallets(handler.services.settings)
+    return inscriptions.collection_of(inscription_id) if is_its_word else None
+
+
+async def _told_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
     try:
-        found = (await asyncio.wait_for(look_up(handler, inscription_id, 0.0), PATIENCE_S))["collectionId"]
+        found = (await asyncio.wait_for(look_up(handler, inscription_id, 0.0, venue), PATIENCE_S))["collectionId"]
     except NotFound:
         found = None
     except (VenueError, TimeoutError):

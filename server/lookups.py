@@ -5,8 +5,10 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 
 from markets.base import Floor, Kind
+from server import task_venues
 from server.base import SignedIn
 from server.errors import invalid, not_found
+from server.task_venues import kind_of
 from strategy.config import MAX_SATS, BidConfig, problems
 from strategy.pricing import vwap
 
@@ -14,11 +16,6 @@ MAX_AGE_S = 10.0
 UNKNOWN_SLUG = "The marketplace does not know this slug"
 _DEFAULT_DEPTH = 1_000_000
 _VWAP_DIGITS = 20
-
-
-def kind_of(type: str) -> Kind:
-    """The venue's word for a task's type."""
-    return "runes" if type == "rune" else "ordinals"
 
 
 def _faults(names: dict[str, str], **fields: str) -> list[str]:
@@ -30,9 +27,9 @@ def _faults(names: dict[str, str], **fields: str) -> list[str]:
 class MarketHandler(SignedIn):
     """What the lookups share."""
 
-    async def floor_of(self, slug: str, kind: Kind) -> Floor:
+    async def floor_of(self, slug: str, kind: Kind, venue: str | None = None) -> Floor:
         """The floor as the marketplace tells it. Raises ApiError: 404 for an unknown slug, 502."""
-        floors = await self.ask_market(lambda market: market.floors([slug], kind, MAX_AGE_S))
+        floors = await self.ask_market(lambda market: market.at(venue).floors([slug], kind, MAX_AGE_S))
         if slug not in floors:
             raise not_found(UNKNOWN_SLUG)
         return floors[slug]
@@ -42,13 +39,15 @@ class FloorHandler(MarketHandler):
     """GET /api/tasks/floor"""
 
     async def get(self) -> None:
-        query = self.query("slug", "type")
+        query = self.query("slug", "type", "venue")
         slug, type_ = query.get("slug", ""), query.get("type", "ordinals")
-        if details := _faults({"slug": "slug", "type": "type"}, slug=slug, type=type_):
+        details = _faults({"slug": "slug", "type": "type"}, slug=slug, type=type_)
+        venue, unknown = task_venues.named(query, self.services.settings)
+        if details := [*details, *unknown]:
             raise invalid(
                 ["slug: is required" if detail == "slug: must not be empty" else detail for detail in details]
             )
-        found = await self.floor_of(slug, kind_of(type_))
+        found = await self.floor_of(slug, kind_of(type_), venue)
         self.answer({"floorPrice": found.floor, "listedCount": found.listed_count})
 
 

@@ -10,7 +10,9 @@ from server.auth import proven
 from server.base import SignedIn
 from server.errors import ApiError, invalid
 from server.schemas.auth import ProfileBody
+from server.task_venues import with_bidding_wallets
 from wallet.address import AddressError, sign_in_address
+from wallet.protocol import UserKeys
 
 
 class MeHandler(SignedIn):
@@ -61,9 +63,13 @@ class MeHandler(SignedIn):
         """The bidding wallet belongs to the pair of payment and ordinals address: changed, its money would be lost."""
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
         receive = self.user.ordinals_address
+        for venue in with_bidding_wallets(self.services.settings):
+            await self._check_no_balance_at(venue, keys, receive)
+
+    async def _check_no_balance_at(self, venue: str, keys: UserKeys, receive: str) -> None:
         try:
             balance = await self.services.market(
-                lambda market: market.balance(keys.payment, receive, keys.payment_pubkey, 0)
+                lambda market: market.at(venue).balance(keys.payment, receive, keys.payment_pubkey, 0)
             )
         except NotFound:
             return

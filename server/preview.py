@@ -8,15 +8,18 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from core.errors import BidkeeperError
+from core.settings import dialect_of
 from markets.asking import Scarcity
 from markets.base import OwnBids, VenueError
+from markets.call_costs import call_costs
 from markets.client import MarketClient
 from markets.look import KNOWN_SLUG_S, Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
 from models import controls, orders, references, tasks, users
 from models.limits import limits_of
 from models.orders import Order
-from models.running_configs import running_configs
+from models.running_tasks import running_tasks
 from models.tasks import BiddingTask
+from server import task_venues
 from server.bidding_tasks import BiddingTaskHandler
 from server.errors import invalid, not_found
 from server.lookups import MAX_AGE_S, UNKNOWN_SLUG
@@ -27,7 +30,7 @@ from strategy.bidding import Memory, OwnOrder, Rules
 from strategy.book import NO_HISTORY, History, Profile
 from strategy.config import BidConfig, loads, normal_slug
 from strategy.entry import Entry
-from strategy.monthly import least_calls, usable
+from strategy.monthly import Month
 
 
 @dataclass(slots=True)
@@ -53,16 +56,17 @@ class _Market:
     is_known: bool
     faults: tuple[str, ...]
     scarcity: Scarcity
+    skew_s: float
 
 
 class PreviewHandler(BiddingTaskHandler):
     """POST /api/tasks/preview"""
 
     async def post(self) -> None:
-        task, config = self._meant()
+        task, config, venue = self._meant()
         self.refuse_unsupported(config)
-        await refuse_unknown_trait(self, config)
-        market = await self._read(config)
+        await refuse_unknown_trait(self, config, venue)
+        market = await self._read(config, venue)
         entry = self._entry(task, config, market)
         control = controls.effective(self.user.id, task.id if task else 0)
         around = {
@@ -75,18 +79,17 @@ class PreviewHandler(BiddingTaskHandler):
             ),
             "errors": list(market.faults),
         }
-        self.answer(around | plan_as_json(entry, entry.decide(), market.seen, self._calls_left(task)))
+        self.answer(around | plan_as_json(entry, entry.decide(), market.seen, self._month(task, venue), self.user.id))
 
-    def _calls_left(self, task: BiddingTask | None) -> int | None:
-        """Calls that the month's quota leaves to this task, all others that run in mind; None = there is no quota."""
-        quota = self.services.settings.monthly_calls
-        if not quota:
-            return None
-        others = running_configs(but=task.id if task else None)
-        return usable(quota, least_calls((each, 0 if each.dry_run else each.bid_count) for each in others))
+    def _month(self, task: BiddingTask | None, venue: str) -> Month:
+        """What a month at the venue has to carry besides this task."""
+        settings = self.services.settings
+        quota = settings.monthly_calls(dialect_of(venue) or "")
+        others = running_tasks(settings.market, but=task.id if task else None) if quota else {}
+        return Month(quota, call_costs(venue), others.get(venue, ()))
 
-    def _meant(self) -> tuple[BiddingTask | None, BidConfig]:
-        """The caller's own task that is meant, if there is one, and the config. Raises ApiError: 404, 400."""
+    def _meant(self) -> tuple[BiddingTask | None, BidConfig, str]:
+        """The caller's own task that is meant, if there is one, config and venue. Raises ApiError: 404, 400."""
         given = self.json_object()
         task_id, stored, faults = given.pop("taskId", None), None, list[str]()
         if type(task_id) is int and task_id > 0:
@@ -94,15 +97,21 @@ class PreviewHandler(BiddingTaskHandler):
         elif task_id is not None:
             faults.append("taskId: must be the id of a task")
         config, details = bid_config.merged(given, loads(stored.config) if stored else None)
-        if faults or details:
-            raise invalid(faults + details)
-        return stored or self._task_on(config), config
+        task = stored or self._task_on(config)
+        if task is None:
+            venue, wrong = task_venues.named(given, self.services.settings)
+        else:
+            venue = self.venue_of(task)
+            wrong = task_venues.moved(given, venue)
+        if found := [*faults, *details, *wrong] or task_venues.unfit_for_bids(venue, config):
+            raise invalid(found)
+        return task, config, venue
 
     def _task_on(self, config: BidConfig) -> BiddingTask | None:
         key = normal_slug(config.type, config.slug)
         return next((task for task in tasks.bidding_tasks(self.user.id) if task.slug_key == key), None)
 
-    async def _read(self, config: BidConfig) -> _Market:
+    async def _read(self, config: BidConfig, venue: str) -> _Market:
         """Raises ApiError: 404, 502 when there is nothing to decide on, 503."""
         user, clock_ms = self.user, self.services.clock_ms
         keys = await self.ask_signer(lambda signer: signer.addresses(user.address))
@@ -113,8 +122,9 @@ class PreviewHandler(BiddingTaskHandler):
         is_fixed = config.bid_mode == "fixed"
         history = NO_HISTORY if is_fixed else references.history(*history_key(config), self.now_ms)
 
-        def ask(market: MarketClient) -> _Market:
-            own_bids = market.own_bids(wallet.payment, MAX_AGE_S)
+        def ask(default: MarketClient) -> _Market:
+            market = default.at(venue)
+            own_bids = market.own_bids(wallet.payment, MAX_AGE_S, [config.slug])
             knowing = _knowing(wallet, placed, own_bids) if config.wants_bids else wallet
             untracked_sats = _untracked_sats(own_bids, placed)
             return _looked(market, Looker(market, clock_ms), config, knowing, untracked_sats, history)
@@ -138,6 +148,7 @@ class PreviewHandler(BiddingTaskHandler):
             fee_reserve_sats=market.seen.fee_reserve_sats,
             untracked_sats=market.untracked_sats,
             rungs=market.scarcity.rungs,
+            skew_s=market.skew_s,
         )
         rules = replace(
             Rules.for_loop(config.loop_s, market.scarcity.stretch_s),
@@ -167,7 +178,7 @@ def _looked(
             raise notes.errors[failed_to]
     # A book that is empty and one that is not there look alike; the floors tell them apart.
     is_known = bool(seen.asks_read or market.floors([config.slug], kind_of(config), KNOWN_SLUG_S))
-    return _Market(profile, seen, untracked_sats, is_known, tuple(notes.texts), market.scarcity)
+    return _Market(profile, seen, untracked_sats, is_known, tuple(notes.texts), market.scarcity, market.skew_s)
 
 
 def _untracked_sats(own_bids: OwnBids, placed: Iterable[Order]) -> int:

@@ -10,12 +10,14 @@ from server import json_out
 from strategy.bidding import Plan, RungNote
 from strategy.config import BidConfig
 from strategy.entry import Entry
-from strategy.monthly import fits_from_minutes, monthly_calls
+from strategy.monthly import Bidding, Month
 from strategy.reasons import Reason
 
+_FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW)  # a bid is wanted there all the same
 
-def plan_as_json(entry: Entry, plan: Plan, seen: Seen, calls_left: int | None) -> dict[str, Any]:
-    """What was decided, on what, and what a month of it costs; `calls_left` as in `_monthly`."""
+
+def plan_as_json(entry: Entry, plan: Plan, seen: Seen, month: Month, user_id: int) -> dict[str, Any]:
+    """What was decided, on what, and what a month of it costs beside the others of `month`."""
     limits = entry.limits
     return {
         "rungs": _rungs(entry, plan),
@@ -38,7 +40,7 @@ def plan_as_json(entry: Entry, plan: Plan, seen: Seen, calls_left: int | None) -
             "spend": limits.spend_left_sats,
             "hold": None if limits.hold is None else str(limits.hold),
         },
-        "monthlyCalls": _monthly(entry.config, plan, calls_left),
+        "monthlyCalls": _monthly(entry.config, plan, month, user_id),
     }
 
 
@@ -81,14 +83,13 @@ def _market(seen: Seen) -> dict[str, Any] | None:
     }
 
 
-def _monthly(config: BidConfig, plan: Plan, calls_left: int | None) -> dict[str, Any]:
-    """What all bids of the plan cost in 30 days; the quota leaves them `calls_left`, None = there is no quota."""
-    bids = 0 if config.dry_run else sum(not note.is_skipped or note.reason is Reason.QUOTA for note in plan.rungs)
-    calls = monthly_calls(config, bids)
-    left = calls.least if calls_left is None else calls_left
+def _monthly(config: BidConfig, plan: Plan, month: Month, user_id: int) -> dict[str, Any]:
+    """What all bids of the plan cost in 30 days."""
+    bids = 0 if config.dry_run else sum(not note.is_skipped or note.reason in _FOR_NOW for note in plan.rungs)
+    found = month.judged(Bidding(config, bids, user_id))
     return {
-        "reads": calls.reads,
-        "writes": calls.writes,
-        "fits": calls.least <= left,
-        "fitsFromExpiryMinutes": fits_from_minutes([(config, bids)], left),
+        "reads": found.alone.reads,
+        "writes": found.alone.writes,
+        "fits": found.fits,
+        "fitsFromExpiryMinutes": found.from_minutes,
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from models import tasks
 from models.tasks import RUNNING, BiddingTask
-from server.bidding_tasks import BiddingTaskHandler, as_json, columns
+from server import task_venues
+from server.bidding_tasks import BiddingTaskHandler, columns
 from server.errors import ApiError, invalid
 from server.schemas import bid_config
 from server.tickers import spelled
@@ -24,16 +25,19 @@ class StartHandler(BiddingTaskHandler):
                 await self.services.manager.ready()
                 await self.start_worker(self.task(task_id))
                 self.services.starts.observe(self.request.request_time())
-        self.answer(as_json(self.task(task_id)))
+        self.answer(self.shown(task_id))
 
     async def _check(self, task: BiddingTask) -> None:
         """Raises ApiError: 400 (which the task then shows as its error, too) or 403."""
-        config = loads(task.config)
+        config, venue = loads(task.config), self.venue_of(task)
         try:
             if wrong := bid_config.details_of(problems(config)):
                 raise invalid(wrong)
             self.refuse_unsupported(config)
-            await refuse_unknown_trait(self, config)
+            cannot = task_venues.not_there(venue, self.services.settings)
+            if cannot := cannot or task_venues.unfit_for_bids(venue, config):
+                raise invalid(cannot, "This cannot be started yet")
+            await refuse_unknown_trait(self, config, venue)
         except ApiError as error:
             tasks.set_error(task, "; ".join(error.details))
             raise
@@ -48,4 +52,4 @@ class StopHandler(BiddingTaskHandler):
 
     async def post(self, task_id: str) -> None:
         open_bids = await self.stop_worker(task_id)
-        self.answer(as_json(self.task(task_id), openBids=open_bids))
+        self.answer(self.shown(task_id, openBids=open_bids))

@@ -22,6 +22,13 @@ class TaskHandler(SignedIn):
         """The caller's own task with this id in the path. Raises ApiError (404)."""
         raise NotImplementedError
 
+    def venue_of(self, task: Task) -> str:
+        """The venue where the task trades."""
+        return task.venue_or(self.services.settings.market)
+
+    async def before_hiding(self, task: Any) -> None:
+        """Called of a task that is about to be deleted, when it has no worker any more."""
+
     def refuse_without_plan(self) -> None:
         """Raises ApiError (403) when the caller may run no tasks."""
         refusal = users.refusal_to_trade(
@@ -82,14 +89,17 @@ class TaskHandler(SignedIn):
         Once the row is hidden nothing is taken back: the manager closes what is open, however long that takes, and
         removes the row with the last order. The worker ends first: while it runs, what it is about is taken.
         """
-        if is_idle(task) and not owing.count_open(task.number):
-            tasks.mark_deleted(task, self.now_ms)
-            tasks.remove_tombstone(task.number)
-            return 0
+        if is_idle(task):
+            await self.before_hiding(task)
+            if not owing.count_open(task.number):
+                tasks.mark_deleted(task, self.now_ms)
+                tasks.remove_tombstone(task.number)
+                return 0
         await self.services.manager.ready()
         task = self.task(str(task.id))
         if not is_idle(task):
             await self._end_worker(task)
+            await self.before_hiding(task)
         tasks.mark_deleted(task, self.now_ms)
         try:
             return (await self.services.manager.settle(task.number)).open_orders

@@ -18,15 +18,17 @@ _MOST_NEAR = 3
 Catalogue = Mapping[str, Mapping[str, int]]
 
 
-async def refuse_unknown_trait(handler: SignedIn, config: BidConfig, former: BidConfig | None = None) -> None:
-    """Raises ApiError (400) when the marketplace says that the collection has no such trait.
+async def refuse_unknown_trait(
+    handler: SignedIn, config: BidConfig, venue: str, former: BidConfig | None = None
+) -> None:
+    """Raises ApiError (400) when the marketplace `venue` says that the collection has no such trait.
 
     Whoever cannot be asked, takes long, or tells no traits of this collection says nothing against it. A trait that
     `former` asked for, too, is not asked about again.
     """
     if config.trait is None or (former and (former.slug, former.trait) == (config.slug, config.trait)):
         return
-    question = handler.services.market(lambda market: market.traits(config.slug, _MAX_AGE_S))
+    question = handler.services.market(lambda market: market.at(venue).traits(config.slug, _MAX_AGE_S))
     try:
         catalogue = await asyncio.wait_for(question, PATIENCE_S)
     except (VenueError, TimeoutError):

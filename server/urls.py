@@ -19,6 +19,8 @@ from server import (
     reference,
     running,
     task_log,
+    venues,
+    withdrawals,
 )
 from server.base import Handler
 
@@ -52,7 +54,8 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopHandler),
     (rf"/api/autolist/{_ID}/cycles", autolist_running.CyclesHandler),
     (rf"/api/autolist/{_ID}/log", autolist_running.LogHandler),
+    (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
-    (r"/api/wallet/withdraw", bidding_wallet.WithdrawHandler),
+    (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
     (r"/api/control", control.ControlHandler),
 ]

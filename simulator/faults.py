@@ -15,10 +15,11 @@
 | accept_twice | a bid stands twice; else done as ever | as ever |
 | cancel_lie | a cancel is confirmed and nothing is cancelled; else done as ever | as ever |
 
-`withdraw` covers both steps of a withdrawal, `/intent/withdraw` and its submit route, as `list` does; `broadcast` is
-mempool's `POST /api/tx`. `list` covers both steps of a listing, `/intent/sell` and `/list`; of its modes those that follow a deed strike `/list`
-only, as drafting does nothing. `draft` strikes `/intent/sell` alone. The chain is told of by `output`, `inscription`,
-`holdings` and `index` (ord) and `tx`, `outspend` and `tip` (mempool): `stale` on all of ord's makes its index lag.
+`list` covers both steps of a listing, `/intent/sell` and `/list`; of its modes those that follow a deed strike `/list`
+only, as drafting does nothing. `withdraw` covers both steps of a withdrawal, `/intent/withdraw` and its submit route,
+in the same way; `broadcast` is mempool's `POST /api/tx`. `draft` strikes `/intent/sell` alone. The chain is told of by
+`output`, `inscription`, `holdings` and `index` (ord) and `tx`, `outspend` and `tip` (mempool): `stale` on all of ord's
+makes its index lag.
 
 A fault comes after key and rate limit, so that a 429 of its own does not use it up.
 """

@@ -39,8 +39,8 @@ class Limits:
 
     `fills_left` and `spend_left_sats` are what maxFills and spendCapSats leave to fills to come, None when they are
     not set: open and new orders together stay within both. `hold` says why nothing may be placed or raised now though
-    everything is known (`fill_pause`, `fill_burst`). `rungs` is how many, from the top, may have new and renewed bids
-    while the month's quota of calls runs short, None = all.
+    everything is known (`fill_pause`, `fill_burst`, `clock_skew`). `rungs` is how many, from the top, may have new and
+    renewed bids while the month's quota of calls runs short, None = all.
     """
 
     task_total: int

@@ -28,7 +28,8 @@ class ListingInputs:
 
     `asks` is the whole book with our own listings, () when nothing is listed; `trait_asks` are those known to have
     `config.trait`. `own_wallets` are the addresses whose asks are ours. `fee_ppm` is what the venue keeps of a sale,
-    in millionths of the price. `median_60m` is of the asks that the price hangs on.
+    in millionths of the price. `median_60m` is of the asks that the price hangs on. `last_sales` are the prices of the
+    collection's sales of late, newest first.
 
     `listed` is our listing, with `missing_reads` as it was when last seen; `own_read` False says that our listings
     could not be read. `highest_last_hour` is the highest price at which the inscription was listed at any time within
@@ -47,7 +48,7 @@ class ListingInputs:
     trait_asks: tuple[Ask, ...] | None
     own_wallets: frozenset[str]
     median_60m: Decimal | None
-    last_sale: int | None
+    last_sales: tuple[int, ...] | None
     listed: Listed | None
     own_read: bool
     highest_last_hour: int | None

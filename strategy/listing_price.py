@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from strategy.listing_config import ListingConfig
 from strategy.listing_inputs import ListingInputs
-from strategy.listing_reference import foreign_prices, least_believed
+from strategy.listing_reference import LEAST_SALES, foreign_prices, least_believed, of_sales
 from strategy.pricing import ceil_quotient, ceil_to_tick, floor_to_tick, plus, times
 
 _MILLION = 1_000_000
@@ -67,7 +67,7 @@ def _reference(inputs: ListingInputs) -> tuple[Decimal | None, str]:
     if config.reference == "purchase":
         return _known(config.cost_sats, "cost")
     if config.reference == "lastSale":
-        return _known(inputs.last_sale, "last sale")
+        return _sales(inputs.last_sales)
     is_trait = config.reference == "traitFloor"
     asks, name = (inputs.trait_asks, "trait floor") if is_trait else (inputs.asks, "floor")
     if asks is None:
@@ -85,6 +85,16 @@ def _known(price: int | None, name: str) -> tuple[Decimal | None, str]:
     if price is None or price <= 0:
         return None, f"the {name} is not known"
     return Decimal(price), f"{name} {price:,}"
+
+
+def _sales(newest_first: tuple[int, ...] | None) -> tuple[Decimal | None, str]:
+    if newest_first is None:
+        return None, "the last sales are not known"
+    found = of_sales(newest_first)
+    if found is None:
+        return None, f"the last sales are not known: fewer than {LEAST_SALES}"
+    price, count = found
+    return price, f"{price.normalize():,f} (the median of the last {count} sales)"
 
 
 def _undercut(inputs: ListingInputs, least: int) -> Wanted:

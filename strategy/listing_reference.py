@@ -1,8 +1,8 @@
-"""What the asks of others say to a seller. Falling is the dangerous direction here, so low asks are doubted."""
+"""What asks and sales of others say to a seller. Falling is the dangerous direction here, so low ones are doubted."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 
 from strategy.book import Ask
@@ -10,8 +10,11 @@ from strategy.config import MAX_SATS
 from strategy.pricing import times
 
 MOST_OUTLIERS = 2
+SALES = 5
+LEAST_SALES = 3
 _OUTLIER = Decimal("0.7")
 _FALL = Decimal("0.75")
+_HALF = Decimal("0.5")
 
 
 def foreign_prices(asks: Iterable[Ask], own_wallets: Collection[str]) -> list[int]:
@@ -38,3 +41,16 @@ def least_believed(median_60m: Decimal | None) -> Decimal | None:
     if median_60m is None or not median_60m.is_finite() or median_60m <= 0:
         return None
     return times(_FALL, median_60m)
+
+
+def of_sales(newest_first: Sequence[int]) -> tuple[Decimal, int] | None:
+    """The median of the newest five sales, and of how many it is; None for fewer than three.
+
+    Two sales that were bait, a gift or somebody's slip so do not set the price. Example: of 20,000, 98,000 and 99,000
+    it is 98,000.
+    """
+    prices = sorted([price for price in newest_first if 0 < price <= MAX_SATS][:SALES])
+    count = len(prices)
+    if count < LEAST_SALES:
+        return None
+    return times(_HALF, prices[(count - 1) // 2] + prices[count // 2]), count

@@ -39,6 +39,7 @@ class Reason(StrEnum):
     FILL_PAUSE = "fill_pause"  # a bid was just filled: the next ones wait a moment
     FILL_BURST = "fill_burst"  # several bids were filled in a short time: nothing more is placed for now
     QUOTA = "quota"  # the month's quota of calls runs short: a ladder's lowest rungs wait first
+    CLOCK_SKEW = "clock_skew"  # our clock and the marketplace's are too far apart: nothing is placed
     REDUCE = "reduce"  # control says cancels only
 
     # Why a live bid is cancelled or left alone.

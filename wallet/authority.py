@@ -12,7 +12,7 @@ from core.errors import PeerRefused
 from wallet import policy, protocol
 from wallet.audit import AuditLog
 from wallet.ceilings import Ceilings
-from wallet.keys import Keystore
+from wallet.keys import Keystore, UserSecrets
 from wallet.ledger import Ledger
 from wallet.policy import HeldGrant, Refused
 from wallet.protocol import Grant, Operation, Scope
@@ -50,6 +50,12 @@ class Authority:
         if self.keystore is None:
             raise PeerRefused(PEER, LOCKED, self.locked_reason)
         return self.keystore
+
+    def secrets_of(self, user: str) -> UserSecrets:
+        """The keys of a user (normalised sign-in address), made if there are none. Raises Refused or PeerRefused."""
+        keystore = self.unlocked()
+        policy.users_max(self.ceilings.users, len(keystore.users), is_new=user not in keystore.users)
+        return keystore.secrets_of(user)
 
     def live(self, task: Any, token: Any, secret: Any, operation: Operation) -> HeldGrant:
         """The grant that allows `operation`. Raises RequestError, Refused, or PeerRefused when there are no keys."""

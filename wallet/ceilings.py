@@ -30,7 +30,9 @@ class Rate:
 class Ceilings:
     """Sats; 0 where there is no such bound. `*_hour` is what may be signed in an hour, expired or not.
 
-    `least_listing` is what no listing may be below.
+    `least_listing` is what no listing may be below, `withdrawn_a_day` what leaves here for one user in a day.
+
+    `users` is how many may have keys: whoever asks for the addresses of a new one makes the signer write them down.
 
     The rates lie well above what a venue's own limit (5 requests a second) lets anybody place. Challenges have one of
     their own, for each task: cancelling must not wait for what others do.
@@ -40,11 +42,13 @@ class Ceilings:
     outstanding_host: int = 0
     sats_hour_host: int = 0
     least_listing: int = 0
+    withdrawn_a_day: int = 0
     max_expiry_ms: int = 8 * DAY_MS
     task: Rate = Rate(300, 6_000)
     user: Rate = Rate(600, 12_000)
     host: Rate = Rate(3_000, 36_000)
     challenges_a_minute: int = 240
+    users: int = 10_000
 
 
 def ceilings_of(settings: Settings) -> Ceilings:
@@ -56,4 +60,5 @@ def ceilings_of(settings: Settings) -> Ceilings:
         outstanding_host=host,
         sats_hour_host=settings.max_sats_per_hour or HOURLY_FACTOR * host,
         least_listing=settings.min_listing_sats,
+        withdrawn_a_day=settings.max_withdrawal_sats_per_day,
     )

@@ -20,14 +20,17 @@ from wallet.protocol import (
     ControlState,
     Grant,
     ListingToSign,
+    OfferToSign,
     Scope,
     SignedBid,
     SignedListing,
+    SignedOffer,
     SignerStatus,
     SigningKey,
     State,
     UserKeys,
 )
+from wallet.withdrawal import SignedWithdrawal, WithdrawalToSign, as_request
 
 __all__ = [
     "BidMessage",
@@ -35,8 +38,11 @@ __all__ = [
     "Controls",
     "Grant",
     "ListingToSign",
+    "OfferToSign",
     "SignedBid",
     "SignedListing",
+    "SignedOffer",
+    "SignedWithdrawal",
     "SignerClient",
     "SignerError",
     "SignerLocked",
@@ -44,6 +50,7 @@ __all__ = [
     "SignerStatus",
     "SignerUnavailable",
     "UserKeys",
+    "WithdrawalToSign",
 ]
 
 _PEER = "signer"
@@ -51,8 +58,10 @@ _PEER = "signer"
 _NO_ANSWER = ("internal", "unreadable")
 # Tags that refuse whatever is asked under this grant: the signer does not have it, or has a newer one.
 _NO_GRANT = ("grant-live", "stale-token")
-# The signer may wait this long for the facts about an output before it looks at a listing.
+# The signer may wait this long for the facts about an output before it looks at what is to be signed; it asks for those
+# of four at once.
 FACTS_S = 5.0
+_LOOKED_UP_AT_ONCE = 4
 
 T = TypeVar("T")
 
@@ -148,6 +157,21 @@ class SignerClient:
             bid=asdict(bid),
         )
 
+    def sign_offer(self, task: int, token: int, secret: str, offer: OfferToSign) -> SignedOffer:
+        """Signs the PSBTs that pay for a bid with the user's payment key; the same intent gets the same answer.
+
+        The signer asks about the coins on its own, so that this may take some seconds longer than `timeout_s`.
+        """
+        return self._ask(
+            lambda answer: SignedOffer(tuple(_text(psbt) for psbt in answer["psbts"])),
+            "sign_offer",
+            self._timeout_s + FACTS_S * -(-len(offer.coins) // _LOOKED_UP_AT_ONCE),
+            task=task,
+            token=token,
+            secret=secret,
+            offer=asdict(offer),
+        )
+
     def sign_listing(self, task: int, token: int, secret: str, listing: ListingToSign) -> SignedListing:
         """Signs a listing's PSBTs with the user's vault; the same intent with the same fields gets the same answer.
 
@@ -163,6 +187,19 @@ class SignerClient:
             listing=asdict(listing),
         )
 
+    def sign_withdrawal(self, withdrawal: WithdrawalToSign) -> SignedWithdrawal:
+        """Signs a user's coins to the address that they sign in with; the same intent gets the same answer.
+
+        Needs no grant. The signer asks about the coins on its own, as for an offer.
+        """
+        coins = len(withdrawal.coins) + len(withdrawal.fee_coins)
+        return self._ask(
+            lambda answer: SignedWithdrawal(**answer),
+            "sign_withdrawal",
+            self._timeout_s + FACTS_S * -(-coins // _LOOKED_UP_AT_ONCE),
+            withdrawal=as_request(withdrawal),
+        )
+
     def sign_challenge(self, task: int, token: int, secret: str, challenge: str, key: SigningKey = "payment") -> str:
         """Signs a venue's challenge, as cancelling needs it; returns base64. Only a grant to list takes the vault."""
         return self._ask(
@@ -175,6 +212,33 @@ class SignerClient:
             key=key,
         )
 
+    def sign_sign_in(self, task: int, token: int, secret: str, text: str, key: SigningKey) -> str:
+        """Signs the text by which a user signs in at the grant's venue; returns base64. The right to cancel will do."""
+        return self._ask(
+            lambda answer: _text(answer["signature"]),
+            "sign_sign_in",
+            task=task,
+            token=token,
+            secret=secret,
+            text=text,
+            key=key,
+        )
+
+    def sign_delist(self, task: int, token: int, secret: str, outpoint: str, psbt: str) -> str:
+        """Signs the PSBT by which a venue takes back what is listed at `outpoint`; returns it, not final.
+
+        All that the output holds must come back to the vault. The right to cancel will do.
+        """
+        return self._ask(
+            lambda answer: _text(answer["psbt"]),
+            "sign_delist",
+            task=task,
+            token=token,
+            secret=secret,
+            outpoint=outpoint,
+            psbt=psbt,
+        )
+
     def lowest_listing(self, outpoint: str) -> int | None:
         """The lowest price that a listing of this output was ever signed for, in sats; None when none was.
 
@@ -183,7 +247,7 @@ class SignerClient:
         return self._ask(lambda answer: _sats_or_none(answer["price"]), "lowest_listing", outpoint=outpoint)
 
     def was_signed(self, intent: str) -> bool:
-        """Whether a bid (32 hex digits) or a listing (64) was ever signed under this intent.
+        """Whether a bid or an offer (32 hex digits), a listing (64) or a withdrawal (40) was signed under this intent.
 
         False is final only once the right to place it is gone.
         """

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 TIMEOUT_S = 5.0
 MAX_AGE_S = 10
 
-Facts = Callable[[str], OutpointFacts]
+AskFacts = Callable[[str], OutpointFacts]
 
 
 class FactsError(BidkeeperError):

@@ -28,9 +28,8 @@ class Grants:
     def grant(self, request: Answer) -> Answer:
         (given,) = protocol.take(request, "grant")
         grant = _checked(protocol.read_grant(given))
-        keystore = self._authority.unlocked()
-        keystore.secrets_of(grant.user)
-        policy.market(grant, play=keystore.is_play)
+        policy.market(grant, play=self._authority.unlocked().is_play)
+        self._authority.secrets_of(grant.user)
         secret = self._rng_bytes(_SECRET_BYTES).hex()
         with self._ledger.transaction():
             policy.stale_token(self._ledger.highest_token(grant.task), grant.token)

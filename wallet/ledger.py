@@ -14,9 +14,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from wallet import signed_withdrawals
 from wallet.policy import HeldGrant
 from wallet.protocol import ControlState, Grant, Scope, State
 from wallet.signed import SCHEMA, SignedStore
+from wallet.signed_withdrawals import WithdrawalStore
 
 _BUSY_SECONDS = 5.0
 _SCHEMA = """
@@ -42,7 +44,7 @@ CREATE TABLE IF NOT EXISTS controls (
 
 
 class Ledger:
-    """The open file; `signed` is what was signed. Writes belong inside `transaction()`.
+    """The open file; `signed` and `withdrawals` are what was signed. Writes belong inside `transaction()`.
 
     One process at a time (see the lock in wallet/audit.py).
     """
@@ -52,8 +54,9 @@ class Ledger:
         path.chmod(0o600)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=FULL")
-        self._database.executescript(_SCHEMA + SCHEMA)
+        self._database.executescript(_SCHEMA + SCHEMA + signed_withdrawals.SCHEMA)
         self.signed = SignedStore(self._database)
+        self.withdrawals = WithdrawalStore(self._database)
 
     def close(self) -> None:
         self._database.close()

@@ -1,7 +1,7 @@
-"""The texts that are signed: Satflow bid messages, Satflow challenges, and our own sign-in text.
+"""The texts that are signed: Satflow bid messages, venues' challenges and sign-ins, and our own sign-in text.
 
 A bid's signature is money and a sign-in's is a session, so no text of one kind may ever pass as another: bids are
-composed here from checked fields, challenges of the venue are refused when they could be either of the other two.
+composed here from checked fields, the venues' own texts are refused when they could be a bid or a sign-in here.
 """
 
 from __future__ import annotations
@@ -9,16 +9,33 @@ from __future__ import annotations
 import re
 
 from core.errors import BidkeeperError
-from wallet.protocol import BidMessage, UserKeys
+from wallet.protocol import MAX_SIGN_IN, BidMessage, UserKeys
 
 SIGN_IN_PHRASE = "Sign in to Bidkeeper"
 MAX_CHALLENGE = 200
 MAX_SLUG = 200
+# How venues begin the text that a wallet signs to sign in. What follows differs, and is not always documented in full.
+_ORDNET, _ORDINALSWALLET = "Sign in to ord.net", "Sign in to Ordinals Wallet"
+SIGN_IN_BEGINNINGS = {
+    "ordnet": _ORDNET,
+    "simulator-ordnet": _ORDNET,
+    "ordinalswallet": _ORDINALSWALLET,
+    "simulator-ordinalswallet": _ORDINALSWALLET,
+}
+# Where the venue rebuilds the text byte for byte, it is known in full.
+_ORDINALSWALLET_TEXT = re.compile(
+    rf"{_ORDINALSWALLET}\n\n"
+    r"This proves you own this address\. It does not move funds or cost a fee\.\n\n"
+    r"Address: bc1[0-9a-z]{8,87}\nNonce: [0-9a-f]{32}\nIssued At: [1-9][0-9]{12}",
+    re.ASCII,
+)
+SIGN_IN_TEXTS = {"ordinalswallet": _ORDINALSWALLET_TEXT, "simulator-ordinalswallet": _ORDINALSWALLET_TEXT}
 MAX_QUANTITY = 60
 
 _SLUG = re.compile(r"[A-Za-z0-9_.\u2022-]+")
 _QUANTITY = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?")
 _NONCE = re.compile(r"[0-9a-f]{32}")
+_ADDRESS = re.compile(r"bc1[0-9a-z]{8,}")
 _OUR_NAME = SIGN_IN_PHRASE.split()[-1].lower()
 
 
@@ -64,9 +81,37 @@ def check_challenge(challenge: str) -> None:
         raise MessageError("a challenge must be one line of printable ASCII")
     if challenge.count(":") > 1:
         raise MessageError("a challenge must have at most one colon, else it could be a bid")
-    # Squeezed, so that blanks or dashes inside our name do not hide it from here and show it to a reader.
-    if _OUR_NAME in "".join(letter for letter in challenge.lower() if letter.isalnum()):
+    if _names_us(challenge):
         raise MessageError("a challenge must not name this service: it could be its sign-in text")
+
+
+def check_sign_in(text: str, venue: str, address: str) -> None:
+    """Raises MessageError unless `text` signs `address` in at `venue` and nowhere else.
+
+    It begins as the venue's texts do, ord.net's for example `Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: …)`,
+    so that it can be no other service's; the blanks in that make it no bid. Where it names an address, it is `address`.
+    Ordinals Wallet's is known to the letter.
+    """
+    beginning = SIGN_IN_BEGINNINGS.get(venue)
+    if beginning is None:
+        raise MessageError("it is not known what this venue's sign-in looks like")
+    if len(text) > MAX_SIGN_IN or not text.isascii() or not text.replace("\n", "").isprintable():
+        raise MessageError(f"a sign-in must be lines of printable ASCII, {MAX_SIGN_IN} characters at most")
+    rest = text.removeprefix(beginning)
+    if rest == text or rest[:1] not in (" ", "\n"):
+        raise MessageError(f"a sign-in at {venue} must begin with {beginning!r}")
+    exact = SIGN_IN_TEXTS.get(venue)
+    if exact is not None and not exact.fullmatch(text):
+        raise MessageError(f"a sign-in at {venue} must be word for word what its own client signs")
+    if any(found != address.lower() for found in _ADDRESS.findall(text.lower())):
+        raise MessageError("a sign-in must not name another address than the one that signs it")
+    if _names_us(text):
+        raise MessageError("a sign-in elsewhere must not name this service: it could be its sign-in text")
+
+
+def _names_us(text: str) -> bool:
+    """Squeezed, so that blanks or dashes inside our name do not hide it from here and show it to a reader."""
+    return _OUR_NAME in "".join(letter for letter in text.lower() if letter.isalnum())
 
 
 def compose_sign_in(name: str, address: str, expires_at_iso: str, nonce_hex: str) -> str:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from core.errors import BidkeeperError
 from wallet.ceilings import HOURLY_FACTOR, Ceilings, Rate
-from wallet.messages import MessageError, check_challenge, compose_bid
-from wallet.protocol import BidMessage, Grant, Operation, Scope, SigningKey, State, UserKeys
+from wallet.messages import MessageError, check_challenge, check_quantity, check_sign_in, check_slug, compose_bid
+from wallet.protocol import BidMessage, Grant, OfferToSign, Operation, Scope, SigningKey, State, UserKeys
 
 PLAY_VENUE = "simulator"
+# The practice market in each of the dialects that it speaks.
+PLAY_VENUES = frozenset({PLAY_VENUE, "simulator-ordnet", "simulator-unisat", "simulator-ordinalswallet"})
 _SAID_BY = {"global": "the installation", "user": "the user", "task": "the task"}
 
 
@@ -101,7 +103,7 @@ def control_state(states: Iterable[tuple[Scope, State]] | None) -> None:
 
 def market(grant: Grant, *, play: bool) -> None:
     """Play keys sign for the practice market only, and nothing else signs there."""
-    if play != (grant.venue == PLAY_VENUE):
+    if play != (grant.venue in PLAY_VENUES):
         raise Refused("market", f"{'play' if play else 'real'} keys do not sign for {grant.venue}")
 
 
@@ -152,6 +154,12 @@ def velocity_sats(whose: str, most: int | None, signed: Signed | None, price: in
         raise Refused("velocity", f"with {price} sats more than {most} are signed in an hour for {whose}")
 
 
+def users_max(ceiling: int, users: int, *, is_new: bool) -> None:
+    """Whoever has no keys yet gets some while fewer than the ceiling have."""
+    if is_new and users >= ceiling:
+        raise Refused("users-max", f"{users} users have keys, and no more are given any")
+
+
 def velocity_challenges(a_minute: int, signed: int | None) -> None:
     """`signed`: the task's challenges of the last minute."""
     if signed is None or signed >= a_minute:
@@ -190,6 +198,25 @@ def msg_template(grant: Grant, bid: BidMessage, keys: UserKeys) -> str:
         raise Refused("msg-template", "the slug is not the grant's")
     try:
         return compose_bid(bid, keys, grant.receive)
+    except MessageError as error:
+        raise Refused("msg-template", str(error)) from None
+
+
+def offer_terms(grant: Grant, offer: OfferToSign) -> None:
+    """What an offer is said to be for: of the grant's slug, one item or several. No PSBT can say so itself."""
+    if offer.slug != grant.slug:
+        raise Refused("msg-template", "the slug is not the grant's")
+    try:
+        check_slug(offer.slug)
+        check_quantity(offer.quantity)
+    except MessageError as error:
+        raise Refused("msg-template", str(error)) from None
+
+
+def sign_in_template(grant: Grant, text: str, address: str) -> None:
+    """A sign-in at the grant's venue, by the user's own `address`."""
+    try:
+        check_sign_in(text, grant.venue, address)
     except MessageError as error:
         raise Refused("msg-template", str(error)) from None
 

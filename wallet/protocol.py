@@ -25,6 +25,10 @@ MAX_TEXT = 256
 MAX_PSBT_TEXT = 4 * -(-32 * 1024 // 3)
 MAX_SECURE = 4
 LISTING_INTENT_DIGITS = 64
+# PSBTs that pay for one offer, and coins that may be spent for it: each is looked up before it is signed.
+MAX_OFFER_PSBTS = 4
+MAX_COINS = 20
+MAX_SIGN_IN = 512
 
 _INSCRIPTION = re.compile(r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})")
 _OUTPOINT = re.compile(r"[0-9a-f]{64}:(?:0|[1-9][0-9]{0,9})")
@@ -80,6 +84,31 @@ class SignedBid:
 
     message: str
     signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfferToSign:
+    """One bid that is paid for by PSBTs, to be signed. `intent` is 32 hex digits and names the order for ever.
+
+    `price` is the whole order's sats and `quantity` as in a bid's message. `psbts` are the venue's drafts in base64,
+    `coins` (`txid:vout`) all that they may spend. `trait` is (type, value), if it is bid on one.
+    """
+
+    intent: str
+    price: int
+    quantity: str
+    expires_ms: int
+    slug: str
+    psbts: tuple[str, ...]
+    coins: tuple[str, ...]
+    trait: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignedOffer:
+    """The same PSBTs in base64 with the signatures of the user's payment address, not final, in their order."""
+
+    psbts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +195,13 @@ def text(name: str, value: Any) -> str:
     return value
 
 
+def sign_in_text(value: Any) -> str:
+    """`value` if it is text of a length that a venue's sign-in may have. Raises RequestError."""
+    if type(value) is not str or not 0 < len(value) <= MAX_SIGN_IN:
+        raise RequestError(f"text must be text of 1 to {MAX_SIGN_IN} characters")
+    return value
+
+
 def text_or_nothing(name: str, value: Any) -> str:
     """`text`, or "". Raises RequestError."""
     return "" if value == "" else text(name, value)
@@ -204,7 +240,7 @@ def read_grant(value: Any) -> Grant:
         receive=text("receive", fresh["receive"]),
         max_expiry_ms=whole("max_expiry_ms", fresh["max_expiry_ms"], 0, MAX_MS),
         expires_ms=whole("expires_ms", fresh["expires_ms"], 0, MAX_MS),
-        inscription_id=_inscription_or_nothing(fresh["inscription_id"]),
+        inscription_id=inscription_or_nothing(fresh["inscription_id"]),
         min_price_sats=whole("min_price_sats", fresh["min_price_sats"], 0, MAX_SATS),
     )
 
@@ -224,6 +260,31 @@ def read_bid(value: Any) -> BidMessage:
     )
 
 
+def read_offer(value: Any) -> OfferToSign:
+    """An offer as it came over the socket; its PSBTs are read by the checks. Raises RequestError."""
+    if not isinstance(value, dict):
+        raise RequestError("offer must be an object")
+    fresh = dict(zip(_names(OfferToSign), take(value, *_names(OfferToSign)), strict=True))
+    psbts, coins = fresh["psbts"], fresh["coins"]
+    if not isinstance(psbts, list) or not 0 < len(psbts) <= MAX_OFFER_PSBTS:
+        raise RequestError(f"psbts must be a list of 1 to {MAX_OFFER_PSBTS} PSBTs")
+    if not isinstance(coins, list) or not 0 < len(coins) <= MAX_COINS:
+        raise RequestError(f"coins must be a list of 1 to {MAX_COINS} outpoints")
+    outpoints = tuple(read_outpoint(coin) for coin in coins)
+    if len(set(outpoints)) != len(outpoints):
+        raise RequestError("coins must be different ones")
+    return OfferToSign(
+        intent=hex_text("intent", fresh["intent"], 32),
+        price=whole("price", fresh["price"], 1, MAX_SATS),
+        quantity=text("quantity", fresh["quantity"]),
+        expires_ms=whole("expires_ms", fresh["expires_ms"], 0, MAX_MS),
+        slug=text("slug", fresh["slug"]),
+        psbts=tuple(psbt_text("psbts", psbt) for psbt in psbts),
+        coins=outpoints,
+        trait=_trait_or_nothing(fresh["trait"]),
+    )
+
+
 def read_listing(value: Any) -> ListingToSign:
     """A listing as it came over the socket; its PSBTs are read by the checks. Raises RequestError."""
     if not isinstance(value, dict):
@@ -237,8 +298,8 @@ def read_listing(value: Any) -> ListingToSign:
         inscription_id=_shaped("inscription_id", fresh["inscription_id"], _INSCRIPTION),
         outpoint=read_outpoint(fresh["outpoint"]),
         price=whole("price", fresh["price"], 1, MAX_SATS),
-        psbt=_psbt_text("psbt", fresh["psbt"]),
-        secure=tuple(_psbt_text("secure", psbt) for psbt in secure),
+        psbt=psbt_text("psbt", fresh["psbt"]),
+        secure=tuple(psbt_text("secure", psbt) for psbt in secure),
     )
 
 
@@ -271,7 +332,16 @@ def read_control(scope: Any, subject: Any, state: Any) -> ControlState:
     return ControlState(scope, subject if scope != "user" else text("subject", subject), state)
 
 
-def _inscription_or_nothing(value: Any) -> str:
+def _trait_or_nothing(value: Any) -> tuple[str, str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != 2:
+        raise RequestError("trait must be a type and a value")
+    return text("trait", value[0]), text("trait", value[1])
+
+
+def inscription_or_nothing(value: Any) -> str:
+    """An inscription's id, or "". Raises RequestError."""
     return "" if value == "" else _shaped("inscription_id", value, _INSCRIPTION)
 
 
@@ -281,11 +351,12 @@ def _shaped(name: str, value: Any, shape: re.Pattern[str]) -> str:
     return value
 
 
-def _psbt_text(name: str, value: Any) -> str:
+def psbt_text(name: str, value: Any) -> str:
+    """`value` if it may be a PSBT in base64 by its length. Raises RequestError."""
     if type(value) is not str or not 0 < len(value) <= MAX_PSBT_TEXT or not value.isascii():
         raise RequestError(f"{name} must be base64 of at most {MAX_PSBT_TEXT} characters")
     return value
 
 
-def _names(kind: type[Grant] | type[BidMessage] | type[ListingToSign]) -> list[str]:
+def _names(kind: type[Grant] | type[BidMessage] | type[OfferToSign] | type[ListingToSign]) -> list[str]:
     return [field.name for field in fields(kind)]

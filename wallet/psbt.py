@@ -68,9 +68,9 @@ def decode_base64(text: str) -> Psbt:
 
 
 def from_base64(text: str) -> bytes:
-    """The bytes of strict base64, which Python alone does not insist on. Raises WireError."""
+    """The bytes of base64 in its one way of writing, which Python does not insist on. Raises WireError."""
     try:
-        raw = binascii.a2b_base64(text, strict_mode=True)
+        raw = binascii.a2b_base64(text)
     except ValueError:
         raise WireError("not base64") from None
     if base64.b64encode(raw).decode() != text:

@@ -15,9 +15,10 @@ from wallet.policy import Refused
 from wallet.protocol import MAX_SATS
 from wallet.psbt import Map, Psbt, decode, encode, key_type
 from wallet.psbt_listing import Approved, ListingIntent, OutpointFacts, Owner
+from wallet.psbt_offer_template import OfferTemplate
 from wallet.psbt_rules import LOCKTIME_IS_A_TIME
 from wallet.psbt_script import own_script, redeem_script, script_of
-from wallet.psbt_template import PPM, ListingTemplate, Payout
+from wallet.psbt_template import MOST_POSTAGE, PPM, DelistTemplate, ListingTemplate, Payout
 from wallet.sighash import ANYONECANPAY, SINGLE
 from wallet.transaction import Outpoint, TxOutput, WireError, compact, decode_network, decode_output
 
@@ -52,8 +53,8 @@ def check_listing(
     tip = _inputs_cardinal(facts, intent)
     payout = _outputs(psbt, template, payout_script, price, spent.value)
     _sighash_allowed(own, template)
-    _tx_form(psbt, template, tip)
-    _key_path(own, owner)
+    tx_form(psbt, template, tip)
+    key_path(own, owner)
     others = len(psbt.inputs) - 1 - template.index
     return Approved(
         psbt, template.index, template.sighash, (None,) * template.index + (spent,) + (None,) * others, owner, payout
@@ -115,8 +116,8 @@ def _inputs_reserved(psbt: Psbt, intent: ListingIntent, template: ListingTemplat
         raise Refused("inputs-reserved", "one output is spent twice")
     for at, item in enumerate(psbt.inputs):
         if at != template.index:
-            claimed = _claimed(item, inputs[at].outpoint)
-            if not claimed or any(output.script in owner.scripts for output in claimed):
+            said = claimed(item, inputs[at].outpoint)
+            if not said or any(output.script in owner.scripts for output in said):
                 raise Refused("inputs-reserved", "another input is ours, or may be")
     return psbt.inputs[template.index]
 
@@ -136,8 +137,8 @@ def _amount_proof(own: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
     spent = TxOutput(facts.value_sats, facts.script)
     if spent.script != own_script(owner.kind, owner.public_key) or spent.script not in owner.scripts:
         raise Refused("amount-proof", "the output is not held by our key")
-    claimed = _claimed(own, facts.outpoint)
-    if not claimed or any(output != spent for output in claimed):
+    said = claimed(own, facts.outpoint)
+    if not said or any(output != spent for output in said):
         raise Refused("amount-proof", "the PSBT does not say what the input spends, or says it wrong")
     # A signature of segwit v0 covers our amount only, and a signer who is lied to about it twice can be made to burn
     # coins as fees: the whole former transaction cannot lie.
@@ -146,19 +147,19 @@ def _amount_proof(own: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
     return spent
 
 
-def _claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
+def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
     """What the PSBT says that an input spends, by each of the two fields that may say it."""
-    claimed = []
+    said = []
     former = item.get(compact(fields.IN_NON_WITNESS_UTXO))
     if former is not None:
         transaction = decode_network(former)
         if transaction.txid() != outpoint.txid or outpoint.vout >= len(transaction.outputs):
             raise Refused("amount-proof", "the former transaction is not the one that made the output")
-        claimed.append(transaction.outputs[outpoint.vout])
+        said.append(transaction.outputs[outpoint.vout])
     bare = item.get(compact(fields.IN_WITNESS_UTXO))
     if bare is not None:
-        claimed.append(decode_output(bare))
-    return claimed
+        said.append(decode_output(bare))
+    return said
 
 
 def _inputs_cardinal(facts: OutpointFacts, intent: ListingIntent) -> int:
@@ -187,6 +188,8 @@ def _outputs(psbt: Psbt, template: ListingTemplate, payout_script: bytes, price:
         if sorted(found) == sorted(scripts):
             raise Refused("outputs-order", "the outputs are not in the template's order")
         raise Refused("outputs-known", "an output is not the template's, or one is missing")
+    if not template.returns_postage and postage > MOST_POSTAGE:
+        raise Refused("payout", f"the {postage} sats that the output holds would go to the buyer")
     payout = 0
     for output, slot in zip(outputs, template.outputs, strict=True):
         if isinstance(slot, Payout):
@@ -206,7 +209,8 @@ def _sighash_allowed(own: Map, template: ListingTemplate) -> None:
         raise Refused("sighash-allowed", f"the input does not ask for sighash {template.sighash:#x}")
 
 
-def _tx_form(psbt: Psbt, template: ListingTemplate, tip: int) -> None:
+def tx_form(psbt: Psbt, template: ListingTemplate | OfferTemplate | DelistTemplate, tip: int) -> None:
+    """Version, locktime and sequences are the template's; nothing waits for a block that is still to come."""
     transaction = psbt.transaction
     if transaction.version not in template.versions:
         raise Refused("tx-form", f"transaction version {transaction.version}")
@@ -216,7 +220,7 @@ def _tx_form(psbt: Psbt, template: ListingTemplate, tip: int) -> None:
         raise Refused("tx-form", "a sequence is not the template's")
 
 
-def _key_path(own: Map, owner: Owner) -> None:
+def key_path(own: Map, owner: Owner) -> None:
     """Our input is unsigned, and spent by our key alone."""
     kinds = {key_type(key) for key in own}
     if kinds & _SIGNATURES:

@@ -15,7 +15,6 @@ Rule = Callable[[bytes, bytes], object]
 
 LOCKTIME_IS_A_TIME = 500_000_000
 
-_XPUB_BYTES = 78
 _DEEPEST_LEAF = 128
 
 
@@ -53,18 +52,15 @@ def sized_key(*lengths: int) -> Rule:
 
 
 def _public_key(key: bytes) -> None:
-    """A compressed or an uncompressed point of the curve."""
-    if len(key) not in (33, 65) or key[0] not in ((4,) if len(key) == 65 else (2, 3)):
-        raise WireError("a public key is misshapen")
+    """A compressed or an uncompressed point of the curve; embit takes no hybrid one."""
     try:
         secp256k1.ec_pubkey_parse(key)
     except ValueError:
-        raise WireError("a public key is not on the curve") from None
+        raise WireError("a public key is misshapen or not on the curve") from None
 
 
 def x_only(key: bytes) -> None:
-    if len(key) != 32:
-        raise WireError("an x-only public key must have 32 bytes")
+    """A public key of 32 bytes: with a mark before it, a compressed one."""
     _public_key(b"\x02" + key)
 
 
@@ -75,13 +71,12 @@ def _compressed(key: bytes) -> None:
 
 def _path(value: bytes) -> None:
     """A fingerprint, then steps of four bytes."""
-    if len(value) < 4 or len(value) % 4:
+    if not value or len(value) % 4:
         raise WireError("a derivation path is not a fingerprint and whole steps")
 
 
 def xpub(key: bytes, value: bytes) -> None:
-    if len(key) != _XPUB_BYTES:
-        raise WireError("an extended public key must have 78 bytes")
+    """The key is a whole extended key: 78 bytes, of which the public key is the last 33 and the depth the fifth."""
     _compressed(key[45:])
     _path(value)
     if len(value) // 4 - 1 != key[4]:
@@ -90,9 +85,11 @@ def xpub(key: bytes, value: bytes) -> None:
 
 def _der(signature: bytes) -> None:
     """A DER signature with its sighash byte, the lengths as BIP-66 has them."""
-    if not 9 <= len(signature) <= 73 or signature[0] != 0x30 or signature[1] != len(signature) - 3:
+    outer = Reader(signature[:-1])
+    if len(signature) > 73 or outer.take(1) != b"\x30":
         raise WireError("an ECDSA signature is misshapen")
-    reader = Reader(signature[2:-1])
+    reader = Reader(outer.sized())
+    outer.end()
     for _ in range(2):
         if reader.take(1) != b"\x02":
             raise WireError("an ECDSA signature is misshapen")
@@ -120,7 +117,8 @@ def tap_script_sig(key: bytes, value: bytes) -> None:
 
 def tap_leaf(key: bytes, value: bytes) -> None:
     """The key is a control block, the value a script and its leaf version."""
-    if len(key) % 32 != 1 or not 33 <= len(key) <= 33 + 32 * _DEEPEST_LEAF:
+    depth, rest = divmod(len(key) - 33, 32)
+    if rest or not 0 <= depth <= _DEEPEST_LEAF:
         raise WireError("a control block has a wrong length")
     if not value:
         raise WireError("a leaf script without a version")
@@ -146,8 +144,7 @@ def tap_tree(value: bytes) -> None:
             open_depths.pop()
             depth -= 1
         open_depths.append(depth)
-        if open_depths != sorted(set(open_depths)):
-            raise WireError("the leaves make no tree")
+    # A leaf that comes too late finds no partner, and neither does what lies below it.
     if open_depths != [0]:
         raise WireError("the leaves make no whole tree")
 

@@ -14,6 +14,7 @@ from embit.ec import PrivateKey, PublicKey, SchnorrSig, Signature
 from wallet import psbt_fields as fields
 from wallet.psbt import Psbt, encode, without_unknown
 from wallet.psbt_listing import Approved
+from wallet.psbt_offer import ApprovedOffer
 from wallet.psbt_script import OwnKind, own_script, redeem_script
 from wallet.sighash import ALL, DEFAULT, LISTING, SECURE_LISTING, segwit_digest, taproot_digest
 from wallet.transaction import Transaction, TxOutput, compact
@@ -72,6 +73,18 @@ def sign_listing(approved: Approved, private_key: PrivateKey) -> bytes:
     transaction = approved.psbt.transaction
     signature = sign_input(transaction, index, approved.spent, approved.sighash, kind, private_key)
     return encode(with_signature(approved.psbt, index, kind, approved.owner.public_key, signature))
+
+
+def sign_offer(approved: ApprovedOffer, private_key: PrivateKey) -> bytes:
+    """The approved PSBT with our signature on every input. The same PSBT gives the same bytes.
+
+    Raises as `sign_input`.
+    """
+    owner, signed = approved.owner, approved.psbt
+    for index in range(len(approved.spent)):
+        signature = sign_input(signed.transaction, index, approved.spent, ALL, owner.kind, private_key)
+        signed = with_signature(signed, index, owner.kind, owner.public_key, signature)
+    return encode(signed)
 
 
 def with_signature(psbt: Psbt, index: int, kind: OwnKind, public_key: bytes, signature: bytes) -> Psbt:

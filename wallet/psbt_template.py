@@ -14,8 +14,11 @@ from wallet.sighash import ANYONECANPAY, LISTING, SECURE_LISTING, SINGLE
 
 PPM = 1_000_000
 
+# Sats that an output may hold whose holder does not get them back from a sale: what `ord` takes for postage at most.
+MOST_POSTAGE = 20_000
+
 # Opt in to replacement, opt out of it, or neither but with a locktime. Anything lower may delay the spend (BIP-68).
-_SEQUENCES = frozenset({0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF})
+SEQUENCES = frozenset({0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class ListingTemplate:
     """One form of one venue's listing. `index` is our input's, `other_inputs` how many more there must be.
 
     `outputs` is all of them in their order. The seller is paid the price less at most `seller_fee_ppm` millionths,
-    and with `returns_postage` also what the listed output holds.
+    and with `returns_postage` also what the listed output holds; without, that goes to the buyer.
     """
 
     venue: str
@@ -50,7 +53,7 @@ class ListingTemplate:
     seller_fee_ppm: int = 0
     returns_postage: bool = True
     versions: frozenset[int] = frozenset({1, 2})
-    sequences: frozenset[int] = _SEQUENCES
+    sequences: frozenset[int] = SEQUENCES
 
     def __post_init__(self) -> None:
         if self.sighash not in (LISTING, SECURE_LISTING):
@@ -72,7 +75,32 @@ class ListingTemplate:
 
 Form = Literal["listing", "secure"]
 
+
+def _price_alone(venue: str) -> ListingTemplate:
+    """One input, and one output that pays the price alone."""
+    return ListingTemplate(
+        venue, LISTING, returns_postage=False, versions=frozenset({2}), sequences=frozenset({0xFFFFFFFD})
+    )
+
+
 TEMPLATES: dict[tuple[str, Form], ListingTemplate] = {
     (PLAY_VENUE, "listing"): ListingTemplate(PLAY_VENUE, LISTING),
     (PLAY_VENUE, "secure"): ListingTemplate(PLAY_VENUE, SECURE_LISTING),
+    ("simulator-ordinalswallet", "listing"): _price_alone("simulator-ordinalswallet"),
+    ("simulator-unisat", "listing"): _price_alone("simulator-unisat"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class DelistTemplate:
+    """What is signed where a listing is taken back by a signature on a transaction that nobody sends.
+
+    One input, the listed output, and one output, which gives all that it holds back to where it is.
+    """
+
+    venue: str
+    versions: frozenset[int] = frozenset({2})
+    sequences: frozenset[int] = frozenset({0xFFFFFFFD})
+
+
+DELIST_TEMPLATES: dict[str, DelistTemplate] = {"simulator-unisat": DelistTemplate("simulator-unisat")}

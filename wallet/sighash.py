@@ -1,4 +1,4 @@
-"""What a signature of an input covers: the digests of BIP-143 (P2WPKH) and BIP-341 (P2TR by key path).
+"""What a signature of an input covers: the digests of BIP-143 (segwit v0) and BIP-341 (P2TR by key path).
 
 Own code, because embit 0.8.0 hashes the wrong bytes for taproot with ANYONECANPAY and with SINGLE.
 """
@@ -29,6 +29,11 @@ def segwit_digest(transaction: Transaction, index: int, public_key: bytes, value
 
     Raises ValueError for a sighash without a meaning, and for SINGLE without an output at the same index.
     """
+    return script_digest(transaction, index, b"\x76\xa9\x14" + hash160(public_key) + b"\x88\xac", value, sighash)
+
+
+def script_digest(transaction: Transaction, index: int, script_code: bytes, value: int, sighash: int) -> bytes:
+    """As `segwit_digest`, of any input of segwit v0; of P2WSH `script_code` is the witness script."""
     if sighash == DEFAULT:
         raise ValueError("only taproot has a default sighash")
     only_ours, outputs = _reading(transaction, index, sighash)
@@ -49,7 +54,7 @@ def segwit_digest(transaction: Transaction, index: int, public_key: bytes, value
         + prevouts
         + sequences
         + encode_outpoint(own.outpoint)
-        + sized(b"\x76\xa9\x14" + hash160(public_key) + b"\x88\xac")
+        + sized(script_code)
         + value.to_bytes(8, "little")
         + _four(own.sequence)
         + paid

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 
 from wallet import policy, protocol
 from wallet.authority import Answer, Authority
@@ -23,23 +24,23 @@ from wallet.transaction import Outpoint, WireError
 
 
 class ListingSigner:
-    """`facts` are of the listed output, by a source that the venue has no hand in; None is a refusal."""
+    """`facts` are of the listed output, by a source that the venue has no hand in; without them it is refused."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
-    def outpoint_to_look_up(self, request: Answer) -> str | None:
-        """The output that `sign_listing` must know about, None when the listing was signed before.
+    def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
+        """The output that `sign_listing` must know about, none when the listing was signed before.
 
         Raises as `sign_listing` does: nothing is looked up for whoever may not list.
         """
         held, listing = self._asked(request)
-        return None if self._known(held, listing) else listing.outpoint
+        return () if self._known(held, listing) else (listing.outpoint,)
 
-    def sign_listing(self, request: Answer, facts: OutpointFacts | None) -> Answer:
+    def sign_listing(self, request: Answer, facts: Mapping[str, OutpointFacts]) -> Answer:
         with self._authority.ledger.transaction():
             held, listing = self._asked(request)
-            signed = self._known(held, listing) or self._signed(held, listing, facts)
+            signed = self._known(held, listing) or self._signed(held, listing, facts.get(listing.outpoint))
         return {"psbt": signed.answer[0], "secure": list(signed.answer[1:])}
 
     def lowest_listing(self, request: Answer) -> Answer:

@@ -61,7 +61,10 @@ _ABOUT = {"task": "task = :task", "user": "user = :user", "host": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One signed bid. Times are Unix milliseconds, `price` sats of the whole order, `message_hash` SHA-256 in hex."""
+    """One signed bid. Times are Unix milliseconds, `price` sats of the whole order, `message_hash` SHA-256 in hex.
+
+    Of a bid that is paid for by PSBTs `message` is what it was signed with, and `signature` a JSON list of the PSBTs.
+    """
 
     intent: str
     task: int

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TypeVar
@@ -26,7 +26,7 @@ from wallet.address import AddressError, sign_in_address
 from wallet.audit import AuditLog
 from wallet.authority import LOCKED, PEER, Answer, Authority
 from wallet.ceilings import Ceilings
-from wallet.facts import Facts, FactsError
+from wallet.facts import AskFacts, FactsError
 from wallet.grants import Grants
 from wallet.keys import Keystore
 from wallet.ledger import Ledger
@@ -34,8 +34,12 @@ from wallet.policy import Refused
 from wallet.protocol import RequestError, SignerStatus
 from wallet.psbt_listing import OutpointFacts
 from wallet.sign_bids import BidSigner
+from wallet.sign_delists import DelistSigner
 from wallet.sign_listings import ListingSigner
 from wallet.sign_messages import ChallengeSigner
+from wallet.sign_offers import OfferSigner
+from wallet.sign_withdrawals import WithdrawalSigner
+from wallet.withdrawal import WITHDRAWAL_INTENT_DIGITS
 
 __all__ = ["LOCKED", "PEER", "Answer", "Signer"]
 
@@ -44,6 +48,8 @@ log = logging.getLogger(__name__)
 _LOOKING_UP_AT_ONCE = 4
 
 T = TypeVar("T")
+Facts = Mapping[str, OutpointFacts]
+_OnFacts = tuple[Callable[[Answer], tuple[str, ...]], Callable[[Answer, Facts], Answer]]
 
 
 class Signer:
@@ -74,7 +80,14 @@ class Signer:
             locked_reason=locked_reason,
             has_halt_file=has_halt_file,
         )
-        grants, self._listings = Grants(authority, rng_bytes), ListingSigner(authority)
+        grants, challenges = Grants(authority, rng_bytes), ChallengeSigner(authority)
+        listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)
+        # What is signed on facts of outputs: which those are, and the signing itself.
+        self._on_facts: dict[str, _OnFacts] = {
+            "sign_listing": (listings.outpoints_to_look_up, listings.sign_listing),
+            "sign_offer": (offers.outpoints_to_look_up, offers.sign_offer),
+            "sign_withdrawal": (withdrawals.outpoints_to_look_up, withdrawals.sign_withdrawal),
+        }
         self._operations: dict[str, Callable[[Answer], Answer]] = {
             "status": self._status,
             "addresses": self._addresses,
@@ -84,44 +97,54 @@ class Signer:
             "control": grants.control,
             "controls": grants.controls,
             "sign_bid": BidSigner(authority).sign_bid,
-            "sign_challenge": ChallengeSigner(authority).sign_challenge,
-            "lowest_listing": self._listings.lowest_listing,
+            "sign_challenge": challenges.sign_challenge,
+            "sign_sign_in": challenges.sign_sign_in,
+            "sign_delist": DelistSigner(authority).sign_delist,
+            "lowest_listing": listings.lowest_listing,
             "was_signed": self._was_signed,
         }
 
-    def handle(self, request: Answer, facts: OutpointFacts | None = None) -> Answer:
-        """Answers one request; `facts` are of the output that `outpoint_to_look_up` named.
+    def handle(self, request: Answer, facts: Facts | None = None) -> Answer:
+        """Answers one request; `facts` are of the outputs (`txid:vout`) that `outpoints_to_look_up` named.
 
         Raises PeerRefused with the rule's tag, `bad-request` or `locked` as its code.
         """
-        if request.get("op") == "sign_listing":
-            return _answered(request, lambda arguments: self._listings.sign_listing(arguments, facts))
+        on_facts = self._needing_facts(request)
+        if on_facts is not None:
+            return _answered(request, lambda arguments: on_facts[1](arguments, facts or {}))
         return _answered(request, self._operation(request.get("op")))
 
-    def outpoint_to_look_up(self, request: Answer) -> str | None:
-        """The output that facts are needed of before the request is handled; None for all that needs none.
+    def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
+        """The outputs that facts are needed of before the request is handled; none for all that needs none.
 
         Raises as `handle` does, for requests that would be refused whatever the facts are.
         """
-        if request.get("op") != "sign_listing":
-            return None
-        return _answered(request, self._listings.outpoint_to_look_up)
+        on_facts = self._needing_facts(request)
+        return () if on_facts is None else _answered(request, on_facts[0])
 
-    def answering(self, facts: Facts) -> Callable[[Answer], Awaitable[Answer]]:
-        """As `handle`, with `facts` asked in a thread: however slow they are, bids and cancels do not wait for them."""
+    def answering(self, ask_facts: AskFacts) -> Callable[[Answer], Awaitable[Answer]]:
+        """As `handle`, with facts asked in threads: however slow they are, bids and cancels do not wait for them."""
         threads = ThreadPoolExecutor(_LOOKING_UP_AT_ONCE, thread_name_prefix="facts")
 
+        def look_up(outpoint: str) -> OutpointFacts | None:
+            try:
+                return ask_facts(outpoint)
+            except FactsError as error:
+                log.warning("%s", error)
+                return None
+
         async def answer(request: Answer) -> Answer:
-            outpoint = self.outpoint_to_look_up(request)
-            found = None
-            if outpoint is not None:
-                try:
-                    found = await asyncio.get_running_loop().run_in_executor(threads, facts, outpoint)
-                except FactsError as error:
-                    log.warning("%s", error)
-            return self.handle(request, found)
+            outpoints = self.outpoints_to_look_up(request)
+            loop = asyncio.get_running_loop()
+            found = await asyncio.gather(*(loop.run_in_executor(threads, look_up, each) for each in outpoints))
+            known = zip(outpoints, found, strict=True)
+            return self.handle(request, {outpoint: facts for outpoint, facts in known if facts is not None})
 
         return answer
+
+    def _needing_facts(self, request: Answer) -> _OnFacts | None:
+        name = request.get("op")
+        return self._on_facts.get(name) if isinstance(name, str) else None
 
     def _operation(self, name: object) -> Callable[[Answer], Answer]:
         return self._operations.get(name, _denied) if isinstance(name, str) else _denied
@@ -136,13 +159,16 @@ class Signer:
     def _addresses(self, request: Answer) -> Answer:
         (user,) = protocol.take(request, "user")
         user = sign_in_address(protocol.text("user", user))
-        return asdict(self._authority.unlocked().secrets_of(user).public)
+        return asdict(self._authority.secrets_of(user).public)
 
     def _was_signed(self, request: Answer) -> Answer:
         (intent,) = protocol.take(request, "intent")
         if isinstance(intent, str) and len(intent) == protocol.LISTING_INTENT_DIGITS:
             listing = protocol.hex_text("intent", intent, protocol.LISTING_INTENT_DIGITS)
             return {"signed": self._ledger.signed.listing(listing) is not None}
+        if isinstance(intent, str) and len(intent) == WITHDRAWAL_INTENT_DIGITS:
+            withdrawal = protocol.hex_text("intent", intent, WITHDRAWAL_INTENT_DIGITS)
+            return {"signed": self._ledger.withdrawals.find(withdrawal) is not None}
         return {"signed": self._ledger.signed.bid(protocol.hex_text("intent", intent, 32)) is not None}
 
 

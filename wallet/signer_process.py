@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from wallet.keys import Keystore
 from wallet.keystore_file import KeystoreError
 from wallet.keystore_seal import WrongPassphrase
 from wallet.ledger import Ledger
+from wallet.protocol import ControlState
 from wallet.signer import LOCKED, PEER, Answer, Signer
 from wallet.signing import require_libsecp256k1
 
@@ -69,8 +71,8 @@ def run(
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     with closing(AuditLog(directory / "audit.jsonl")) as audit, closing(Ledger(directory / "signer.db")) as ledger:
 
-        def answering_with(keys: Keystore | None, locked_reason: str) -> Answering:
-            signer = Signer(
+        def signer_with(keys: Keystore | None, locked_reason: str) -> Signer:
+            return Signer(
                 ledger,
                 audit,
                 keys,
@@ -79,9 +81,14 @@ def run(
                 locked_reason=locked_reason,
                 has_halt_file=lambda: _is_there(directory / HALT_FILE),
             )
-            return signer.answering(partial(ask_facts, facts_socket))
 
-        states = SignerStates(directory, market, answering_with, clock)
+        def answering_with(keys: Keystore | None, locked_reason: str) -> Answering:
+            return signer_with(keys, locked_reason).answering(partial(ask_facts, facts_socket))
+
+        def set_control(control: ControlState) -> None:
+            signer_with(None, "").handle({"op": "control", **asdict(control)})
+
+        states = SignerStates(directory, market, answering_with, set_control, clock)
         states.unlock_unattended(passphrase_file)
         asyncio.run(_serve(states, socket_path, (allowed_uids or frozenset()) | {os.getuid()}))
 
@@ -94,16 +101,19 @@ class SignerStates:
         directory: Path,
         market: str,
         answering_with: Callable[[Keystore | None, str], Answering],
+        set_control: Callable[[ControlState], None],
         clock: Callable[[], int],
     ) -> None:
         self._directory = directory
         self._path = directory / KEYSTORE
         self._market = market
         self._answering_with = answering_with
+        self._set_control = set_control
         self._clock = clock
         self._tries = keystore_passphrase.Tries(directory / "unlock-tries.json")
         self._one_at_a_time = asyncio.Lock()
         self._is_reconciling = False
+        self._forgotten: tuple[ControlState, ...] = ()
         self._is_ready = False
         self._answer = answering_with(None, "it is starting")
 
@@ -174,7 +184,9 @@ class SignerStates:
         self._is_reconciling = True
         try:
             reconcile.self_test()
-            reconcile.require_agreement(self._directory / "audit.jsonl", self._directory / "signer.db", self._clock())
+            self._forgotten = reconcile.require_agreement(
+                self._directory / "audit.jsonl", self._directory / "signer.db", self._clock()
+            )
             return opened
         finally:
             self._is_reconciling = False
@@ -183,6 +195,9 @@ class SignerStates:
         problem = keystore_memory.lock_memory()
         if problem and not keys.is_play and keystore_memory.has_swap():
             log.warning("memory cannot be locked (%s), and this machine swaps: keys may reach its disk", problem)
+        for control in self._forgotten:
+            log.warning("signer.db is older than the audit log: %s %s is set again", control.scope, control.state)
+            self._set_control(control)
         self._answer = self._answering_with(keys, "")
         self._is_ready = True
         log.info("ready with %s keys", "play" if keys.is_play else "real")

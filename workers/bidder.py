@@ -23,6 +23,7 @@ from workers.cycle import Cycle, Lasting, memory_of
 from workers.executor import Executor
 from workers.faults import Faults
 from workers.journal import Journal
+from workers.month import MonthWords
 from workers.pace import Backoff
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
@@ -59,6 +60,7 @@ class Bidder:
             crash,
         )
         self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
+        self._month = MonthWords(context)
         self._keys: UserKeys | None = None
         self._profiles: dict[str, Profile] = {}
         self._due = 0.0  # on the monotonic clock
@@ -86,7 +88,7 @@ class Bidder:
             report.record_nothing_done(self._context, memory_of(assignment.task), faults)
         else:
             outcome = Cycle(self._context, assignment, keys, profile, self._lasting, faults).run()
-            report.record(self._context, outcome, faults)
+            report.record(self._context, outcome, faults, self._month.words(assignment))
             is_late = outcome.done.is_late
         if faults.rejected:
             raise BadCredentials(faults.rejected)

@@ -26,7 +26,7 @@ class Answer(Enum):
 
 
 class Canceller:
-    """Cancels bids of one wallet during one cycle; the venue's challenge is signed once, when first needed.
+    """Cancels bids of one wallet during one cycle; a challenge that the venue wants signed is so once, when needed.
 
     `asked` are the orders (by id) that a cancel was sent for, with the venue's answer.
     """
@@ -38,7 +38,7 @@ class Canceller:
         self._wallet = wallet
         self._faults = faults
         self._crash = crash
-        self._signature: str | None = None
+        self._signature = None if context.venue.cancel_needs_signature else ""
         self.asked: dict[int, Answer] = {}
         self.is_stuck = False
 

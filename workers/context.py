@@ -8,7 +8,9 @@ from typing import Protocol
 
 from core.errors import BidkeeperError
 from core.settings import Settings
+from markets.capabilities import Capabilities
 from markets.client import MarketClient
+from markets.venues import capabilities
 from wallet.client import SignerClient
 
 
@@ -31,6 +33,11 @@ class Context:
     market: MarketClient
     signer: SignerClient
     clock_ms: Callable[[], int]
+
+    @property
+    def venue(self) -> Capabilities:
+        """What the task's venue can do."""
+        return capabilities(self.market.venue or self.settings.market)
 
 
 class Job(Protocol):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
+from markets.asking import skew_words
 from markets.base import VenueError
 from markets.look import Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
 from models import orders, references
@@ -20,7 +21,7 @@ from strategy.entry import Entry, Sale
 from wallet.client import UserKeys
 from workers import dry_run
 from workers.assignment import Assignment, read_assignment
-from workers.cancels import WRITE_MS, Answer
+from workers.cancels import Answer
 from workers.context import Context
 from workers.decision import Decision
 from workers.executor import Done, Executor, Steps
@@ -28,8 +29,8 @@ from workers.faults import Faults
 from workers.fills import Explainer
 from workers.journal import Journal
 from workers.own_bids import LATE_MS, Found, needs_fresh_read, read_own_bids, settle, settle_reserved
-from workers.places import Terms
 from workers.report import Outcome
+from workers.terms import Terms, life_ms
 
 # A book for placing may be this old when it comes, so that tasks on one slug that place at the same time share it.
 FRESH_BOOK_S = 3.0
@@ -112,7 +113,7 @@ class Cycle:
 
     def _read(self, max_age_s: float, cancels: dict[int, Answer] | None = None) -> Found | None:
         context, wallet, lasting = self._context, self._keys.payment, self._lasting
-        read = read_own_bids(context, wallet, max_age_s, self._faults)
+        read = read_own_bids(context, wallet, self._config.slug, max_age_s, self._faults)
         if read is None:
             return None
         lasting.has_read = True
@@ -125,7 +126,8 @@ class Cycle:
             self._cover,
             lasting.partly,
         )
-        found = settle(context.task_id, wallet, read, context.clock_ms(), cancels, explainer, lasting.crash)
+        now_ms = context.clock_ms()
+        found = settle(context.task_id, context.venue, wallet, read, now_ms, cancels, explainer, lasting.crash)
         for order, shown in found.repriced:
             text = f"the market shows a bid of {shown} where {order.price_sats} was asked for (order {order.id})"
             self._faults.add("read back what was placed", text, backs_off=False)
@@ -227,7 +229,8 @@ class Cycle:
         wallet = Wallet(keys.payment, keys.payment_pubkey, self._assignment.user.ordinals_address, self._addresses)
         if not self._config.wants_bids:
             return wallet
-        own = orders.wallet_orders(keys.payment)
+        venue = self._context.venue.name
+        own = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
         ids = self._lasting.bids_seen.keys() | {order.venue_id for order in own if order.venue_id}
         return replace(wallet, bid_ids=frozenset(ids), bid_prices=frozenset(order.price_sats for order in own))
 
@@ -251,6 +254,7 @@ class Cycle:
             fee_reserve_sats=seen.fee_reserve_sats,
             untracked_sats=found.sats,
             rungs=self._context.market.scarcity.rungs,
+            skew_s=self._context.market.skew_s,
         )
 
     def _terms(self, decision: Decision, left: Found) -> Terms:
@@ -258,10 +262,11 @@ class Cycle:
         ceilings = ceilings_of(
             config, assignment.plan, decision.entry.limits, self._context.settings.max_exposure_sats, left.sats
         )
-        # A venue counts its shortest life from when the bid arrives, which may be as late as its deadline.
-        life_ms = max(config.expiry_ms, self._profile.min_duration_s * 1000 + WRITE_MS)
-        receive = assignment.user.ordinals_address
-        return Terms(config, assignment.user.id, receive, self._keys, self._profile.venue, ceilings, life_ms)
+        venue, keys = self._context.venue, self._keys
+        # Where bids are transactions the venue knows us by our own two addresses, and the vault is the other one.
+        receive = keys.vault if venue.bids_are_psbt else assignment.user.ordinals_address
+        life = life_ms(config, self._profile, venue)
+        return Terms(config, assignment.user.id, receive, keys, venue, ceilings, life)
 
     def _note_restraints(self, decision: Decision) -> None:
         """What keeps the task from placing though nothing has failed, for its owner."""
@@ -275,6 +280,8 @@ class Cycle:
         if limits.hold is Reason.FILL_BURST:
             text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
             faults.add("place", f"{text} until that is ten minutes ago", backs_off=False)
+        if limits.hold is Reason.CLOCK_SKEW:
+            faults.add("place", f"{skew_words(self._context.market.skew_s)}; set it right", backs_off=False)
         if limits.rungs is not None and any(note.reason is Reason.QUOTA for note in decision.plan.rungs):
             which = f"only the top {limits.rungs} of the ladder get new bids" if limits.rungs else "no new bids for now"
             faults.add("place", f"the month's quota of calls runs short: {which}", backs_off=False)

@@ -12,6 +12,7 @@ from models.orders import CANCELLING, LIVE, Order
 from models.tasks import BiddingTask
 from models.users import refusal_to_trade
 from strategy import config as configs
+from wallet.client import SignerError
 from workers import dry_run
 from workers.cancels import Answer, Canceller
 from workers.context import Context
@@ -61,7 +62,7 @@ class Drain:
         return self._backoff.delay(faults.retry_after_s) if left else None
 
     def _end_bids(self, task: BiddingTask, wallet: str, faults: Faults) -> None:
-        read = read_own_bids(self._context, wallet, 0, faults)
+        read = read_own_bids(self._context, wallet, task.slug, 0, faults)
         strays = () if read is None else self._settle(task, wallet, read, faults).strays
         if not self._must_cancel(task):
             return
@@ -78,7 +79,7 @@ class Drain:
                 log.info("task %d: cancelled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
 
     def _look_again(self, task: BiddingTask, wallet: str, canceller: Canceller, faults: Faults) -> None:
-        read = read_own_bids(self._context, wallet, 0, faults)
+        read = read_own_bids(self._context, wallet, task.slug, 0, faults)
         if read is not None:
             self._settle(task, wallet, read, faults, canceller.asked)
 
@@ -92,13 +93,24 @@ class Drain:
     ) -> Found:
         """What was sold meanwhile is told from what was cancelled: it counts when the task is started again."""
         context = self._context
-        buyers = frozenset({wallet, task.user.address, task.user.ordinals_address})
+        buyers = frozenset({wallet, task.user.address, task.user.ordinals_address, *self._vault(task, faults)})
         explainer = Explainer(context.market, buyers, task.id, faults, partly=self._partly.get(wallet, ()))
-        found = settle(task.id, wallet, read, context.clock_ms(), cancels, explainer, self._crash)
+        venue, now_ms = context.venue, context.clock_ms()
+        found = settle(task.id, venue, wallet, read, now_ms, cancels, explainer, self._crash)
         self._partly[wallet] = frozenset(found.partly)
         for order in found.filled:
             log.info("task %d: filled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
         return found
+
+    def _vault(self, task: BiddingTask, faults: Faults) -> frozenset[str]:
+        """Where what is bought goes, at venues that know us by our own two addresses."""
+        if not self._context.venue.bids_are_psbt:
+            return frozenset()
+        try:
+            return frozenset({self._context.signer.addresses(task.user.address).vault})
+        except SignerError as error:
+            faults.add("get our addresses from the signer", error)
+            return frozenset()
 
     def _must_cancel(self, task: BiddingTask) -> bool:
         """Only a task that its user merely stopped, and told to leave its bids, keeps them until they expire."""

@@ -14,7 +14,8 @@ from workers.crashpoints import crashpoint
 from workers.decision import Decision
 from workers.faults import Faults
 from workers.own_bids import Found
-from workers.places import Placer, Terms, Try, put_off
+from workers.places import Placer, Try, put_off
+from workers.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,7 @@ import os
 import random
 from collections.abc import Callable
 
-from markets.base import VenueError
 from models import tasks
-from strategy.book import Profile
 from wallet.client import SignerError, UserKeys
 from workers import listing_report
 from workers.context import BadCredentials, Context
@@ -46,7 +44,6 @@ class Lister:
         self._lasting = Lasting(CollectionFinder(context), Spend(context), new_intent, crash)
         self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
         self._keys: UserKeys | None = None
-        self._profile: Profile | None = None
 
     def cycle(self) -> float | None:
         """One cycle; returns the seconds until the next one.
@@ -59,11 +56,11 @@ class Lister:
         if assignment is None:
             return None
         faults = Faults()
-        keys, profile = self._known_keys(assignment, faults), self._known_profile(faults)
-        if keys is None or profile is None:
+        keys = self._known_keys(assignment, faults)
+        if keys is None:
             listing_report.record_nothing_done(context, faults)
             return self._backoff.delay(faults.retry_after_s)
-        outcome = ListingCycle(context, assignment, keys, profile, self._lasting, faults).run()
+        outcome = ListingCycle(context, assignment, keys, self._lasting, faults).run()
         listing_report.record(context, outcome, faults)
         if outcome.is_over:
             tasks.stop_wanting(context.task_id, outcome.error)
@@ -79,14 +76,6 @@ class Lister:
             except SignerError as error:
                 faults.add("get our addresses from the signer", error)
         return self._keys
-
-    def _known_profile(self, faults: Faults) -> Profile | None:
-        if self._profile is None:
-            try:
-                self._profile = self._context.market.profile("ordinals")
-            except VenueError as error:
-                faults.add("learn what the market asks of listings", error)
-        return self._profile
 
     def _pause(self, assignment: ListingAssignment, outcome: ListingOutcome, faults: Faults) -> float:
         if faults.backs_off:

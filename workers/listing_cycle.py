@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from markets.listings import OwnListing
 from models import listings
 from models.listings import CLOSED, GONE, LIVE, LOST, Listing, OpenElsewhere
-from strategy.book import Profile
 from strategy.listing import CONFIRMING_READS, plan_listing
 from strategy.listing_inputs import Listed, ListingInputs
 from wallet.client import UserKeys
@@ -49,7 +48,6 @@ class ListingCycle:
         context: Context,
         assignment: ListingAssignment,
         keys: UserKeys,
-        profile: Profile,
         lasting: Lasting,
         faults: Faults,
     ) -> None:
@@ -57,7 +55,6 @@ class ListingCycle:
         self._assignment = assignment
         self._task = assignment.task
         self._keys = keys
-        self._profile = profile
         self._lasting = lasting
         self._faults = faults
         self._shown: OwnListing | None = None
@@ -202,10 +199,8 @@ class ListingCycle:
         return ListingWriter(self._context, self._faults, lasting.new_intent, lasting.crash)
 
     def _item(self, outpoint: str) -> Item:
-        task = self._task
-        return Item(
-            task.inscription_id, outpoint, self._slug, task.user_id, self._keys, self._profile.venue, task.revision
-        )
+        task, venue = self._task, self._context.venue.name
+        return Item(task.inscription_id, outpoint, self._slug, task.user_id, self._keys, venue, task.revision)
 
     @property
     def _own_wallets(self) -> frozenset[str]:
@@ -218,13 +213,13 @@ class ListingCycle:
         return ListingInputs(
             now_ms=now_ms,
             config=self._assignment.config,
-            tick=self._profile.tick,
+            tick=self._context.venue.listing_tick,
             fee_ppm=SELLER_FEE_PPM,
             asks=market.asks,
             trait_asks=market.trait_asks,
             own_wallets=self._own_wallets,
             median_60m=market.history.median,
-            last_sale=market.last_sale,
+            last_sales=market.last_sales,
             listed=listed,
             own_read=self._is_read,
             highest_last_hour=listings.highest_since(self._task.inscription_id, self._keys.vault, now_ms - HOUR_MS),

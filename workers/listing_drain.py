@@ -25,6 +25,7 @@ from workers.undisturbed import undisturbed
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+_WORDS = {"challenge": "challenge", "psbt": "PSBT"}
 _HELD_S = 0.0  # how old the chain's word may be
 
 
@@ -79,7 +80,7 @@ class ListingDrain:
 
     def _cancel(self, listing: Listing, faults: Faults) -> None:
         context = self._context
-        signature = self._signed_challenge(listing.wallet, faults)
+        signature = self._proof(listing, faults)
         if signature is None:
             return
         with undisturbed():
@@ -95,15 +96,21 @@ class ListingDrain:
             shown = shown_of(read, listing.inscription_id, listing.wallet)
             settle(listing, shown, read.taken_ms, context.clock_ms(), self._crash, is_acknowledged=is_acknowledged)
 
-    def _signed_challenge(self, wallet: str, faults: Faults) -> str | None:
-        context = self._context
+    def _proof(self, listing: Listing, faults: Faults) -> str | None:
+        """What the venue wants signed before it cancels the listing, signed; "" where it is a session."""
+        context, wanted = self._context, self._context.venue.delist_proof
+        right = context.task_id, context.token, context.secret
         try:
-            challenge = context.market.challenge(wallet)
-            return context.signer.sign_challenge(context.task_id, context.token, context.secret, challenge, "vault")
+            if wanted == "psbt":
+                draft = context.market.draft_delist(listing.wallet, listing.inscription_id)
+                return context.signer.sign_delist(*right, listing.outpoint, draft.psbt)
+            if wanted == "challenge":
+                return context.signer.sign_challenge(*right, context.market.challenge(listing.wallet), "vault")
+            return ""
         except VenueError as error:
-            faults.add("get the challenge that a cancel needs", error)
+            faults.add(f"get the {_WORDS[wanted]} that a cancel needs", error)
         except SignerError as error:
-            faults.add("sign the challenge that a cancel needs", error)
+            faults.add(f"sign the {_WORDS[wanted]} that a cancel needs", error)
         return None
 
     def _sent(self, listing: Listing, signature: str, faults: Faults) -> bool:

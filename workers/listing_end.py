@@ -23,16 +23,21 @@ class Ending:
 
 
 class Spend:
-    """The end of one task's listing; remembers since when the inscription is known to be gone."""
+    """The end of one task's listing; remembers since when the inscription is known to be gone from which output.
+
+    Only in memory: whoever starts anew waits anew for a sale that is told late, and nothing but a record hangs on that.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._since_ms: int | None = None
+        self._outpoint: str | None = None
+        self._since_ms = 0
 
     def ending(self, newest: Listing, slug: str | None, faults: Faults) -> Ending:
         """What the sales say of the inscription since its output was first listed; `newest` is its last listing."""
         now_ms = self._context.clock_ms()
-        self._since_ms = self._since_ms or now_ms
+        if self._outpoint != newest.outpoint:
+            self._outpoint, self._since_ms = newest.outpoint, now_ms
         if slug is None:
             return Ending()
         try:

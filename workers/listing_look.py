@@ -1,4 +1,4 @@
-"""What the price of a listing hangs on: the asks of others, their median of the last hour, the last sale."""
+"""What the price of a listing hangs on: the asks of others, their median of the last hour, the last sales."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Market:
 
     asks: tuple[Ask, ...] | None = None
     trait_asks: tuple[Ask, ...] | None = None
-    last_sale: int | None = None
+    last_sales: tuple[int, ...] | None = None
     history: History = NO_HISTORY
     key: tuple[str, str, str] | None = None
 
@@ -69,7 +69,7 @@ def look(context: Context, config: ListingConfig, slug: str | None, faults: Faul
         faults.add("price the listing", "the inscription's collection is not known", backs_off=False)
         return Market()
     if wants_sale:
-        return Market(last_sale=_last_sale(context, slug, faults))
+        return Market(last_sales=_last_sales(context, slug, faults))
     key = ("ordinals", normal_slug("ordinals", slug), measure(config))
     return Market(
         asks=_asks(context, slug, None, faults) if config.trait is None else None,
@@ -113,11 +113,14 @@ def _asks(context: Context, slug: str, trait: tuple[str, str] | None, faults: Fa
         return None
 
 
-def _last_sale(context: Context, slug: str, faults: Faults) -> int | None:
+def _last_sales(context: Context, slug: str, faults: Faults) -> tuple[int, ...] | None:
+    """The prices of the collection's sales, newest first."""
+    since_ms = context.clock_ms() - LAST_SALE_MS
     try:
-        found = context.market.sales(slug, "ordinals", context.clock_ms() - LAST_SALE_MS, SALES_S)
+        found = context.market.sales(slug, "ordinals", since_ms, SALES_S)
     except VenueError as error:
         faults.add("read the sales", error)
         return None
-    newest = max(found.sales, key=lambda sale: sale.sold_ms, default=None)
-    return None if newest is None else newest.price
+    newest_first = sorted(found.sales, key=lambda sale: sale.sold_ms, reverse=True)
+    # Who has read further back for somebody else may answer with earlier ones, too.
+    return tuple(sale.price for sale in newest_first if sale.sold_ms >= since_ms)

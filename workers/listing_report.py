@@ -9,6 +9,7 @@ from typing import Any
 from models import controls, cycles
 from models.listings import Listing
 from strategy.listing_inputs import ListingDecision
+from strategy.listing_reference import SALES
 from strategy.reasons import Reason
 from workers.context import Context
 from workers.faults import Faults
@@ -105,7 +106,7 @@ def _detail(outcome: ListingOutcome, faults: Faults) -> dict[str, Any]:
             "asks": None if market.asks is None else len(market.asks),
             "trait_asks": None if market.trait_asks is None else len(market.trait_asks),
             "lowest_ask": min((ask.price for ask in market.asks or market.trait_asks or ()), default=None),
-            "last_sale": market.last_sale,
+            "last_sales": None if market.last_sales is None else market.last_sales[:SALES],
             "median": None if median is None else str(median),
             "samples": market.history.samples,
         },

@@ -3,6 +3,10 @@
     {"op": "ping"}                               {"state": "ready"}, or what keeps it from starting workers
     {"op": "settle", "task": 17, "drain_s": 10}  {"observed": "running" | "stopped", "open_orders": 0}
     {"op": "status"}                             {"observed": {"running": 3, ...}, "workers": 3}
+    {"op": "entitlements"}                       {"stopped": 2}
+
+`entitlements` is for whoever has just changed a plan or the whitelist: it answers when the tasks that these allow no
+more have lost their right to place, and their workers. The manager finds out by itself, too, within some seconds.
 
 A task is named by its number (models/task_numbers.py), and `open_orders` counts a listing, too.
 
@@ -149,6 +153,10 @@ class Manager:
             if type(task_id) is not int or type(drain_s) not in (int, float) or not 0 <= drain_s <= _LONGEST_DRAIN_S:
                 raise PeerRefused(ME, "unreadable", f"settle takes a task and drain_s from 0 to {_LONGEST_DRAIN_S:.0f}")
             return await self._keeper(task_id).settle(drain_s)
+        if op == "entitlements":
+            stopped = await self._full_sweep()
+            await asyncio.gather(*(self._keeper(task_id).settle(0) for task_id in stopped))
+            return {"stopped": len(stopped)}
         raise PeerRefused(ME, "unknown_op", f"there is no operation {op!r}")
 
     def _keeper(self, task_id: int) -> Keeper:
@@ -158,7 +166,7 @@ class Manager:
             self._keepers[task_id] = Keeper(task_id, self._means)
         return self._keepers[task_id]
 
-    async def _every(self, seconds: float, sweep: Callable[[], Awaitable[None]]) -> None:
+    async def _every(self, seconds: float, sweep: Callable[[], Awaitable[object]]) -> None:
         while True:
             await asyncio.sleep(seconds)
             try:
@@ -191,9 +199,13 @@ class Manager:
                 keeper.close()
                 del self._keepers[task_id]
 
-    async def _full_sweep(self) -> None:
-        """Looks at every worker, and ends what an owner's plan or the whitelist does not allow any more."""
+    async def _full_sweep(self) -> list[int]:
+        """Looks at every worker, and ends what an owner's plan or the whitelist does not allow any more.
+
+        Returns the numbers of the tasks that it has begun to stop.
+        """
         self._end_sessions()
+        stopped = []
         rows = {row.number: row for row in tasks.rows_of_interest(owing.tasks_owing())}
         reasons: dict[int, str | None] = {}
         for row in rows.values():
@@ -204,8 +216,10 @@ class Manager:
             if row.desired == RUNNING and reason:
                 log.info("%s: is stopped: %s", label(row.number), reason)
                 self._keeper(row.number).entitlement_over(reason)
+                stopped.append(row.number)
         for task_id, keeper in list(self._keepers.items()):
             keeper.check(rows.get(task_id))
+        return stopped
 
     def _end_sessions(self) -> None:
         """Signs those out who may not sign in any more."""

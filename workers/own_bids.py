@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from markets.base import OwnBid, OwnBids, VenueError
+from markets.capabilities import Capabilities
 from models import orders
 from models.orders import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
+from strategy.config import normal_slug
 from wallet.client import SignerClient, SignerError
 from workers.cancels import Answer
 from workers.context import Context
@@ -54,10 +56,16 @@ class Found:
         return sum(bid.price for bid in (*self.strays, *self.foreign)) + more
 
 
-def read_own_bids(context: Context, wallet: str, max_age_s: float, faults: Faults) -> OwnBids | None:
-    """What the venue shows of the wallet; None when that could not be read, which is not the same as nothing."""
+def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, faults: Faults) -> OwnBids | None:
+    """What the venue shows of the wallet; None when that could not be read, which is not the same as nothing.
+
+    A venue that tells a wallet's bids by collection only is asked about `slug` and all that the task has orders on.
+    """
+    slugs: list[str] = []
+    if context.venue.own_bids_by_collection:
+        slugs = sorted({slug, *(order.slug for order in orders.open_orders(context.task_id))})
     try:
-        return context.market.own_bids(wallet, max_age_s)
+        return context.market.own_bids(wallet, max_age_s, slugs)
     except VenueError as error:
         faults.add("read our own bids", error)
         return None
@@ -88,6 +96,7 @@ def settle_reserved(
 
 def settle(
     task_id: int,
+    venue: Capabilities,
     wallet: str,
     read: OwnBids,
     now_ms: int,
@@ -95,19 +104,19 @@ def settle(
     explainer: Explainer | None = None,
     crash: Callable[[str], None] = crashpoint,
 ) -> Found:
-    """Moves the task's open orders of this wallet to where the read shows them to be.
+    """Moves the task's open orders of this wallet at this venue to where the read shows them to be.
 
     `just_cancelled`: orders (by id) that a cancel was sent for a moment ago, with the venue's answer. Of these, what
     the read no longer shows is closed if acknowledged; what it still shows is left to a later read, since this one may
     have begun before the venue had done it. Without an `explainer` nothing is looked for among the sales.
     """
     cancels = just_cancelled or {}
-    shown, strays, foreign = _matched(task_id, wallet, read)
+    shown, strays, foreign = _matched(task_id, venue, wallet, read)
     filled: list[Order] = []
     partly: dict[int, Decimal] = {}
     repriced: list[tuple[Order, int]] = []
     for order in orders.open_orders(task_id):
-        if order.wallet != wallet or order.dry_run:
+        if order.wallet != wallet or order.venue != venue.name or order.dry_run:
             continue
         bid = shown.get(order.id)
         if bid is None:
@@ -129,12 +138,14 @@ def settle(
     return Found(_by_id(strays), _by_id(foreign), tuple(filled), partly, tuple(repriced))
 
 
-def _matched(task_id: int, wallet: str, read: OwnBids) -> tuple[dict[int, OwnBid], list[OwnBid], list[OwnBid]]:
+def _matched(
+    task_id: int, venue: Capabilities, wallet: str, read: OwnBids
+) -> tuple[dict[int, OwnBid], list[OwnBid], list[OwnBid]]:
     """The bid that stands for each open order (of any task, by id), and the strays and foreign ones."""
     by_order: dict[int, OwnBid] = {}
     strays: list[OwnBid] = []
     foreign: list[OwnBid] = []
-    for bid, order in _explained(wallet, read.bids):
+    for bid, order in _explained(venue, wallet, read.bids):
         if order is None:
             foreign.append(bid)
         elif order.state != CLOSED and order.id not in by_order:
@@ -152,13 +163,19 @@ def _by_id(bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
     return tuple(sorted(bids, key=lambda bid: bid.venue_id))
 
 
-def _explained(wallet: str, bids: Sequence[OwnBid]) -> list[tuple[OwnBid, Order | None]]:
-    """Each bid with its order: by the signed expiry, and by the venue's id where the venue tells no expiry.
+def _explained(venue: Capabilities, wallet: str, bids: Sequence[OwnBid]) -> list[tuple[OwnBid, Order | None]]:
+    """Each bid with its order: by the signed expiry, else by the venue's id, else by what it is on and for how much.
 
-    A bid that is known by its id comes first, so that of two with one fingerprint always the same one is kept.
+    The expiry is a bid's fingerprint where the venue keeps it to the millisecond. Elsewhere a bid whose id was never
+    told (the answer was lost) can only be known by what was asked for: the oldest open order without an id that asked
+    for just that, and no two bids are one order's. A bid that is known by its id comes first, so that of two with one
+    fingerprint always the same one is kept.
     """
     by_expiry = orders.orders_by_expiry(wallet, (bid.expires_ms for bid in bids if bid.expires_ms is not None))
-    by_venue_id = {order.venue_id: order for order in orders.wallet_orders(wallet) if order.venue_id}
+    by_venue_id = {str(order.venue_id): order for order in orders.wallet_orders(wallet) if order.venue_id}
+    gone = [bid.venue_id for bid in bids if bid.expires_ms is None and bid.venue_id not in by_venue_id]
+    by_venue_id |= orders.closed_by_venue_id(wallet, gone)
+    nameless = [] if venue.expiry == "ms" else _nameless(venue, wallet)
     pairs: list[tuple[OwnBid, Order | None]] = []
     for bid in sorted(bids, key=lambda bid: (bid.venue_id not in by_venue_id, bid.venue_id)):
         if bid.expires_ms is not None:
@@ -166,8 +183,23 @@ def _explained(wallet: str, bids: Sequence[OwnBid]) -> list[tuple[OwnBid, Order 
         else:
             order = by_venue_id.get(bid.venue_id)
             order = None if order and order.expires_ms in by_expiry else order
-        pairs.append((bid, order))
+            if bid.venue_id not in by_venue_id:
+                order = next((each for each in nameless if _asked_for(each, bid)), None)
+                if order is not None:
+                    nameless.remove(order)
+        pairs.append((bid, order if order is None or order.venue == venue.name else None))
     return pairs
+
+
+def _nameless(venue: Capabilities, wallet: str) -> list[Order]:
+    """Open orders at the venue that may be there without our knowing their ids, oldest first."""
+    found = (order for order in orders.wallet_orders(wallet) if order.venue == venue.name and not order.venue_id)
+    return sorted((order for order in found if order.state != RESERVED), key=lambda order: order.id)
+
+
+def _asked_for(order: Order, bid: OwnBid) -> bool:
+    is_slug = normal_slug("ordinals", order.slug) == normal_slug("ordinals", bid.slug)
+    return is_slug and (order.price_sats, order.trait) == (bid.price, bid.trait)
 
 
 def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:

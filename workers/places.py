@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from decimal import Decimal
-from enum import StrEnum
+from typing import NamedTuple
 
 from markets.base import BidOrder, Refused, Unavailable, VenueError
-from markets.look import kind_of
+from markets.offers import Coin
 from models import orders
 from models.orders import (
     CLOSED,
@@ -21,40 +20,25 @@ from models.orders import (
     SIGNED,
     SUBMITTED,
     UNKNOWN,
-    Ceilings,
     LimitReached,
     NewOrder,
     NotAllowedToPlace,
     Order,
 )
 from strategy.bidding import PlaceIntent
-from strategy.config import BidConfig
-from wallet.client import BidMessage, SignedBid, SignerError, SignerLocked, SignerRefused, UserKeys
 from workers import dry_run
+from workers.bid_signing import BidSigning, DraftSigning, TextSigning, canonical
 from workers.cancels import WRITE_MS
 from workers.context import Context
 from workers.crashpoints import crashpoint
 from workers.decision import Decision
+from workers.fate import OF_THE_GATEWAY, Fate
 from workers.faults import Faults
+from workers.purse import Purse
+from workers.terms import Terms
 from workers.undisturbed import undisturbed
 
-
-class Fate(StrEnum):
-    """What became of a bid that was to be placed; a limit's name (`task_total`, ...) stands beside these."""
-
-    PLACED = "placed"  # the venue accepted it
-    UNKNOWN = "unknown"  # its signature or the venue's answer was lost: it counts, and nothing is sent again
-    REFUSED = "refused"  # the venue said no
-    QUOTA = "quota"  # the gateway said no: the month's quota of calls runs short
-    NOT_SENT = "not_sent"  # nothing reached the venue
-    NOT_SIGNED = "not_signed"  # the signer said no or did not answer
-    NOT_ALLOWED = "not_allowed"  # the task is no longer wanted, or another worker has taken over
-    PUT_OFF = "put_off"  # not tried, after what became of the one before, or since the market wants cancels first
-
-
-CONTROL_STATE = "control-state"  # the signer's tag for what control (reduce, halt) forbids
-_ENDS_PLACING = {Fate.UNKNOWN, Fate.NOT_SENT, Fate.NOT_SIGNED, Fate.NOT_ALLOWED, Fate.QUOTA}
-_OF_THE_GATEWAY = {"stale_token": Fate.NOT_ALLOWED, "quota": Fate.QUOTA}  # codes of its own refusals
+_ENDS_PLACING = {Fate.UNKNOWN, Fate.NOT_SENT, Fate.NOT_SIGNED, Fate.NOT_ALLOWED, *OF_THE_GATEWAY.values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +55,11 @@ def put_off(intents: Iterable[PlaceIntent]) -> tuple[Try, ...]:
     return tuple(Try(intent, Fate.PUT_OFF) for intent in intents)
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What all bids of one decision have in common. `life_ms` is from reservation to expiry."""
+class Sent(NamedTuple):
+    """What came of sending a bid; `venue_id` where the venue says under which id it took it."""
 
-    config: BidConfig
-    user_id: int
-    receive: str
-    keys: UserKeys
-    venue: str
-    ceilings: Ceilings
-    life_ms: int
+    fate: Fate
+    venue_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +75,7 @@ class Placer:
     """Places bids for one task during one cycle. `new_intent` gives 32 hex digits, never the same again."""
 
     _terms: Terms
+    _signing: BidSigning | None = None
 
     def __init__(
         self,
@@ -147,8 +126,11 @@ class Placer:
         return Placed(tuple(tries), decision, is_late=False)
 
     def _place(self, intent: PlaceIntent) -> Try:
+        coins = () if self._terms.config.dry_run else self._signer().coins(intent, self._terms)
+        if isinstance(coins, Fate):
+            return Try(intent, coins)
         try:
-            order = self._reserve(intent)
+            order = self._reserve(intent, coins)
         except LimitReached as reached:
             return Try(intent, reached.limit)
         except NotAllowedToPlace as error:
@@ -159,25 +141,22 @@ class Placer:
             dry_run.place(order, self._context.clock_ms)
             self._crash("after_record")
             return Try(intent, Fate.PLACED, order)
-        timestamp_ms = self._context.clock_ms()
-        deadline_ms = timestamp_ms + WRITE_MS
-        signed = self._sign(order, timestamp_ms)
-        if signed is None:
-            return Try(intent, Fate.UNKNOWN if order.state == UNKNOWN else Fate.NOT_SIGNED, order)
+        signed = self._signer().signed(order, coins, self._terms)
+        if isinstance(signed, Fate):
+            return Try(intent, signed, order)
         self._crash("after_sign")
         orders.move(order, SIGNED, self._context.clock_ms())
         self._crash("after_store")
-        bid = self._bid(order, intent, signed, timestamp_ms)
-        return Try(intent, self._submit(order, bid, intent.rung, deadline_ms), order)
+        return Try(intent, self._submit(order, signed, intent.rung, signed.timestamp_ms + WRITE_MS), order)
 
-    def _reserve(self, intent: PlaceIntent) -> Order:
+    def _reserve(self, intent: PlaceIntent, coins: Iterable[Coin]) -> Order:
         terms, now_ms = self._terms, self._context.clock_ms()
         new = NewOrder(
             intent=self._new_intent(),
             kind="bid",
             task_id=self._context.task_id,
             user_id=terms.user_id,
-            venue=terms.venue,
+            venue=terms.venue.name,
             wallet=terms.keys.payment,
             slug=terms.config.slug,
             price_sats=intent.price_sats,
@@ -186,54 +165,29 @@ class Placer:
             token=self._context.token,
             trait=intent.trait,
             dry_run=terms.config.dry_run,
+            coins=" ".join(coin.outpoint for coin in coins),
         )
         return orders.reserve(new, terms.ceilings, now_ms)
 
-    def _sign(self, order: Order, timestamp_ms: int) -> SignedBid | None:
-        """The signature, or None with the order closed (not signed) or unknown (signed, but out of our hands).
+    def _signer(self) -> BidSigning:
+        if self._signing is None:
+            self._signing = self._new_signing()
+        return self._signing
 
-        When the signer cannot even be asked whether it signed, the order stays reserved: the next cycle asks.
-        """
-        context = self._context
-        message = BidMessage(
-            intent=order.intent,
-            price=order.price_sats,
-            quantity=order.quantity,
-            expires_ms=order.expires_ms,
-            slug=order.slug,
-            timestamp_ms=timestamp_ms,
-        )
-        self._crash("after_build")
-        try:
-            return context.signer.sign_bid(context.task_id, context.token, context.secret, message)
-        except (SignerRefused, SignerLocked) as error:
-            # That control forbids it is somebody's will and no outage.
-            is_forbidden = isinstance(error, SignerRefused) and error.tag == CONTROL_STATE
-            self._faults.add(f"sign a bid of {order.price_sats}", error, backs_off=not is_forbidden)
-            orders.move(order, CLOSED, context.clock_ms(), reason="refused")
-        except SignerError as error:
-            self._faults.add(f"sign a bid of {order.price_sats}", error)
-            self._settle_unsigned(order)
-        return None
-
-    def _settle_unsigned(self, order: Order) -> None:
-        try:
-            was_signed = self._context.signer.was_signed(order.intent)
-        except SignerError:
-            return
-        if was_signed:
-            orders.move(order, UNKNOWN, self._context.clock_ms())
-        else:
-            orders.move(order, CLOSED, self._context.clock_ms(), reason="refused")
+    def _new_signing(self) -> BidSigning:
+        context, faults = self._context, self._faults
+        if not self._terms.venue.bids_are_psbt:
+            return TextSigning(context, faults, self._crash)
+        return DraftSigning(context, faults, Purse(context, self._terms.keys.payment, faults), self._crash)
 
     def _submit(self, order: Order, bid: BidOrder, rung: int, deadline_ms: int) -> Fate:
         orders.move(order, SUBMITTED, self._context.clock_ms())
         self._crash("before_submit")
-        fate = self._sent(bid, rung, deadline_ms)
+        fate, venue_id = self._sent(bid, rung, deadline_ms)
         self._crash("after_submit")
         now_ms = self._context.clock_ms()
         if fate is Fate.PLACED:
-            orders.move(order, LIVE, now_ms)
+            orders.move(order, LIVE, now_ms, venue_id=venue_id)
         elif fate is Fate.UNKNOWN:
             orders.move(order, UNKNOWN, now_ms)
         else:
@@ -241,49 +195,24 @@ class Placer:
         self._crash("after_record")
         return fate
 
-    def _bid(self, order: Order, intent: PlaceIntent, signed: SignedBid, timestamp_ms: int) -> BidOrder:
-        terms = self._terms
-        return BidOrder(
-            price=order.price_sats,
-            quantity=intent.quantity,
-            slug=order.slug,
-            kind=kind_of(terms.config),
-            payment=terms.keys.payment,
-            payment_pubkey=terms.keys.payment_pubkey,
-            receive=terms.receive,
-            expires_ms=order.expires_ms,
-            timestamp_ms=timestamp_ms,
-            signature=signed.signature,
-            fee_rate=_fee_rate(terms.config),
-            trait=order.trait,
-        )
-
-    def _sent(self, bid: BidOrder, rung: int, deadline_ms: int) -> Fate:
+    def _sent(self, bid: BidOrder, rung: int, deadline_ms: int) -> Sent:
         """One try. What the error tree calls Unavailable is closed like a refusal: it is the gateway's word that
         nothing was written to the venue, and the signature was in no other hands. Were that ever wrong, the bid would
         be found by its expiry as a stray and cancelled.
         """
         context, failed_to = self._context, f"place {bid.price}"
         try:
-            context.market.place(bid, task=context.task_id, token=context.token, deadline_ms=deadline_ms, rung=rung)
+            venue_id = context.market.place(
+                bid, task=context.task_id, token=context.token, deadline_ms=deadline_ms, rung=rung
+            )
         except Refused as error:
             self._faults.add_write(failed_to, error, backs_off=False)
-            return _OF_THE_GATEWAY.get(error.code, Fate.REFUSED)
+            return Sent(OF_THE_GATEWAY.get(error.code, Fate.REFUSED))
         except Unavailable as error:
             self._faults.add(failed_to, error)
-            return Fate.NOT_SENT
+            return Sent(Fate.NOT_SENT)
         except VenueError as error:
             # Unknown, and whatever else is not clearly one of the above.
             self._faults.add(failed_to, error)
-            return Fate.UNKNOWN
-        return Fate.PLACED
-
-
-def _fee_rate(config: BidConfig) -> str:
-    return config.fee_rate if isinstance(config.fee_rate, str) else canonical(config.fee_rate)
-
-
-def canonical(number: Decimal) -> str:
-    """The one way of writing a number in a signed text: 1, 1000, 0.5."""
-    text = format(number, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+            return Sent(Fate.UNKNOWN)
+        return Sent(Fate.PLACED, venue_id)

@@ -18,9 +18,10 @@ from workers.assignment import Assignment
 from workers.context import Context
 from workers.decision import Decision
 from workers.executor import Done
+from workers.fate import Fate
 from workers.faults import Faults
 from workers.own_bids import Found
-from workers.places import Fate, Try
+from workers.places import Try
 
 log = logging.getLogger(__name__)
 
@@ -51,11 +52,13 @@ class Outcome:
         return (*self.found.filled, *self.done.filled)
 
 
-def record(context: Context, outcome: Outcome, faults: Faults) -> None:
-    """Writes the cycle down and logs it."""
+def record(context: Context, outcome: Outcome, faults: Faults, month: str = "") -> None:
+    """Writes the cycle down and logs it. `month` is what there is to say of its cost in calls."""
     action = _action(outcome)
     if stretch_s := context.market.scarcity.stretch_s:
         action += f"; the market is read every {stretch_s} s (quota)"
+    if month:
+        action += f"; {month}"
     _write(context, action, _detail(outcome, faults), outcome.memory, faults)
     task_id, reasons = context.task_id, _cancel_reasons(outcome)
     for order in outcome.filled:

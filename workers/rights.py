@@ -15,8 +15,10 @@ from typing import TypeVar
 from core.errors import PeerRefused
 from core.plans import Plan
 from core.settings import Settings
-from markets.base import Unavailable, VenueError
+from markets.base import NotSupported, Unavailable, VenueError
 from markets.client import MarketClient
+from markets.look import kind_of
+from markets.venues import capabilities, profile
 from models import tasks, users
 from models.task_numbers import label
 from models.tasks import AutolistTask, BiddingTask, Task
@@ -29,6 +31,7 @@ from wallet.protocol import Grant
 from workers.background import in_thread
 from workers.listing_assignment import SELLER_FEE_PPM
 from workers.reconcile import Kind
+from workers.terms import life_ms
 
 log = logging.getLogger(__name__)
 
@@ -131,12 +134,12 @@ class Rights:
 
     def _grant(self, row: Task, kind: Kind, token: int, now_ms: int) -> Grant:
         if kind == "drain":
-            return drain_grant(row, self._settings.market, token, now_ms)
+            return drain_grant(row, row.venue_or(self._settings.market), token, now_ms)
         subscription = subscription_of(row.user_id)
         plan = self._settings.plans.get(subscription.plan) if subscription else None
         if plan is None:
             raise PeerRefused(ME, "not_entitled", "the task's owner has no plan")
-        venue, ends_ms = self._settings.market, self.ends_ms(row, now_ms)
+        venue, ends_ms = row.venue_or(self._settings.market), self.ends_ms(row, now_ms)
         try:
             if isinstance(row, AutolistTask):
                 return lister_grant(row, loads_config(row.config), venue, token, ends_ms)
@@ -144,6 +147,8 @@ class Rights:
             return bidder_grant(row, loads(row.config), plan, venue, token, ends_ms)
         except ValueError as error:
             raise PeerRefused(ME, "start_failed", f"the task's config cannot be read: {error}") from error
+        except NotSupported as error:
+            raise PeerRefused(ME, "start_failed", str(error)) from error
 
     async def _ask_signer(self, call: Callable[[], T]) -> T:
         try:
@@ -168,7 +173,7 @@ def bidder_grant(row: BiddingTask, config: BidConfig, plan: Plan, venue: str, to
         hardcap_sats=most_sats(config),
         outstanding_sats=OUTSTANDING_FACTOR * plan.max_exposure,
         receive=row.user.ordinals_address,
-        max_expiry_ms=config.expiry_ms + EXPIRY_ALLOWANCE_MS,
+        max_expiry_ms=life_ms(config, profile(venue, kind_of(config)), capabilities(venue)) + EXPIRY_ALLOWANCE_MS,
         expires_ms=ends_ms,
     )
 

@@ -14,7 +14,6 @@ from typing import Any
 from core import log as log_setup
 from core.log import mask
 from core.settings import SECRETS, Settings, load
-from markets.client import MarketClient
 from models import base, tasks
 from models.task_numbers import file_stem, row_id
 from wallet.client import SignerClient
@@ -22,6 +21,7 @@ from workers import exits, task_lock
 from workers.context import BadConfig, BadCredentials, Context, Job
 from workers.life_line import LifeLine
 from workers.own_log import OwnLog
+from workers.sign_in import SignedIn, TaskSignIn
 from workers.task_lock import TaskLock
 from workers.title import set_title
 
@@ -120,13 +120,15 @@ class Worker:
             lock.touch()
             return time.time_ns() // 1_000_000
 
+        signer = SignerClient(settings.signer_socket)
+        sign_in = TaskSignIn(signer, self._task_id, self._token, secret)
         return Context(
             settings=settings,
             task_id=self._task_id,
             token=self._token,
             secret=secret,
-            market=MarketClient(settings.gateway_socket),
-            signer=SignerClient(settings.signer_socket),
+            market=SignedIn(settings.gateway_socket, sign_in, venue=tasks.venue_of(self._task_id)),
+            signer=signer,
             clock_ms=clock_ms,
         )
 

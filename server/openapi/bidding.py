@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.settings import VENUES
 from models.cycles import KEPT
 from server.openapi.operation import (
     INVALID,
@@ -23,6 +24,7 @@ from strategy.config import CHOICES, MAX_SATS
 _TAG = "bidding tasks"
 _TAKEN = "There is a task for this slug already."
 NOT_ALLOWED = "The plan is over, or the address is not whitelisted any more."
+_NO_SESSION = "The marketplace answers to a signed-in wallet only, and no running task has signed in there."
 _NO_SUCH_SLUG = "The marketplace does not know it."
 CYCLES_QUERY = (
     Parameter(
@@ -101,7 +103,7 @@ OPERATIONS = {
         summary="Live bids of a task",
         text="Read from the marketplace, at most 2 seconds old.",
         success=many(answers.Bid, "Best rank first."),
-        errors={404: NOT_YOURS, 502: UNREADABLE, 503: SIGNER_AWAY},
+        errors={404: NOT_YOURS, 409: _NO_SESSION, 502: UNREADABLE, 503: SIGNER_AWAY},
     ),
     "GET /api/tasks/{id}/cycles": Operation(
         id="listCycles",
@@ -130,6 +132,7 @@ OPERATIONS = {
         errors={
             400: INVALID,
             404: "The marketplace does not know the slug, or the task is not the caller's.",
+            409: _NO_SESSION,
             502: UNREADABLE,
             503: SIGNER_AWAY,
         },
@@ -145,9 +148,14 @@ OPERATIONS = {
                 {"type": "string", "enum": list(CHOICES["type"]), "default": "ordinals"},
                 "What the slug names.",
             ),
+            Parameter(
+                "venue",
+                {"type": "string", "enum": list(VENUES)},
+                "The marketplace, by its name; the default one when left out.",
+            ),
         ),
         success=one(answers.Floor, "The floor now, at most 10 seconds old."),
-        errors={400: INVALID, 404: _NO_SUCH_SLUG, 502: UNREADABLE},
+        errors={400: INVALID, 404: _NO_SUCH_SLUG, 409: _NO_SESSION, 502: UNREADABLE},
     ),
     "GET /api/tasks/rune-market": Operation(
         id="getRuneMarket",

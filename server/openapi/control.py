@@ -11,7 +11,7 @@ OPERATIONS = {
     "GET /api/control": Operation(
         id="getControl",
         tag=_TAG,
-        summary="Whether my bids may be placed",
+        summary="Whether my bids and listings may be placed",
         success=one(control.Controls, "The states that apply to me; the strictest holds."),
     ),
     "PUT /api/control": Operation(

@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 from server import prometheus
-from server.openapi.operation import JSON, SIGNER_AWAY, Answer, Operation, one, page
+from server.openapi.operation import INVALID, JSON, SIGNER_AWAY, UNREADABLE, Answer, Operation, many, one, page
 from server.schemas import answers
+from server.schemas.withdrawals import NewWithdrawal, Quote, Wallet, WithdrawalBody
 
 HTML = "text/html; charset=utf-8"
 _TAG = "service"
 
 OPERATIONS = {
+    "GET /api/venues": Operation(
+        id="listVenues",
+        tag="market",
+        summary="Marketplaces that tasks can name",
+        success=many(answers.VenueInfo, "The default one first."),
+    ),
     "GET /api/wallet": Operation(
         id="getWallet",
         tag="wallet",
         summary="My addresses here and the money behind my bids",
-        success=one(answers.Wallet, "`biddingWallet` is null, with `balanceError`, when it cannot be told."),
+        success=one(Wallet, "`biddingWallet` is null, with `balanceError`, when it cannot be told."),
         errors={503: SIGNER_AWAY},
     ),
     "POST /api/wallet/withdraw": Operation(
         id="withdraw",
         tag="wallet",
-        summary="Send sats away",
-        text="Refused for now.",
-        success={},
-        errors={400: "It cannot be done yet."},
+        summary="Get my money and inscriptions out",
+        text="From `payment` and `vault` everything goes to the address that the caller signs in with; the signer "
+        "knows it by itself and sends nowhere else. From `bidding` sats come to the caller's payment address. Asking "
+        "twice withdraws twice.",
+        body=WithdrawalBody,
+        success={
+            200: Answer("With `dryRun`: what would be sent.", Quote),
+            201: Answer("It is on its way.", NewWithdrawal),
+            202: Answer("It is signed, and it is not known yet whether it has left.", NewWithdrawal),
+        },
+        errors={
+            400: INVALID,
+            409: "Nothing can be withdrawn like this; `message` says why and what to do.",
+            502: UNREADABLE,
+            503: SIGNER_AWAY,
+        },
     ),
     "GET /api/openapi.json": Operation(
         id="getDescription",

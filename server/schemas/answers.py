@@ -13,6 +13,7 @@ from server.schemas.task_bodies import AutolistConfig, BiddingConfig
 
 Kind = Literal["ordinals", "rune"]
 Seconds = Annotated[int, Field(description="Unix time in seconds.")]
+Venue = Annotated[str, Field(description="The marketplace, by its name in GET /api/venues.")]
 Price = Annotated[float, Field(ge=0, description="Sats per token; exact, with as many digits as it has.")]
 
 
@@ -127,6 +128,7 @@ class BiddingTask(Answer):
     last_cycle: LastCycle | None
     last_error: Annotated[str | None, Field(description="What keeps the last cycle from doing its job.")]
     created_at: datetime
+    venue: Venue
 
 
 class StoppedBiddingTask(BiddingTask):
@@ -240,6 +242,7 @@ class Listing(Answer):
         int | None,
         Field(description="The lowest price ever signed for the output: it can be bought at that until it is spent."),
     ]
+    lowest_note: Annotated[str | None, Field(description="What keeps that from being sure, as a signer that is away.")]
     proceeds: Annotated[int | None, Field(description="Sats that the sale brought; null without one.")]
 
 
@@ -255,6 +258,7 @@ class AutolistTask(Answer):
     last_cycle: LastCycle | None
     last_error: Annotated[str | None, Field(description="What keeps the last cycle from doing its job.")]
     created_at: datetime
+    venue: Venue
 
 
 class WrittenAutolistTask(AutolistTask):
@@ -322,6 +326,50 @@ class MarketplaceWallet(Answer):
 
     address: str
     balance_sats: Annotated[int, Field(ge=0)]
+
+
+class VenueBids(Answer):
+    """What a marketplace asks of bids on one kind of goods."""
+
+    tick: Annotated[SATS, Field(description="Prices are multiples of it.")]
+    min_bid: SATS
+    min_duration_seconds: Annotated[int, Field(ge=0, description="Shortest life that it takes.")]
+
+
+class VenueLimits(Answer):
+    """How often a marketplace may be asked; null is no such limit. The gateway keeps them for all tasks together."""
+
+    requests_per_second: int
+    burst: int
+    reads_per_minute: int | None
+    writes_per_minute: int | None
+    reads_per_minute_per_wallet: int | None
+    writes_per_minute_per_wallet: int | None
+    calls_per_month: int | None
+
+
+class VenueInfo(Answer):
+    """A marketplace that is set up here."""
+
+    name: Annotated[str, Field(description="As tasks name it.")]
+    title: str
+    is_default: Annotated[bool, Field(description="Of tasks that name none.")]
+    kinds: Annotated[list[Kind], Field(description="What it takes bids on; none: it takes no bids.")]
+    bid_types: list[Literal["collection", "trait", "item"]]
+    bids: Annotated[dict[str, VenueBids], Field(description="By kind.")]
+    listings: Annotated[bool, Field(description="Auto-list tasks can name it.")]
+    needs_sign_in: Annotated[bool, Field(description="Wallets sign in there; the service does that by itself.")]
+    expiry: Annotated[
+        Literal["ms", "hours", "none"], Field(description="How exact a bid's end is; none: it has no end.")
+    ]
+    limits: VenueLimits
+    calls: Annotated[
+        dict[str, int], Field(description="Requests that a verb takes, with what goes before it; 1 where left out.")
+    ]
+    quota_left: Annotated[int | None, Field(ge=0, description="Calls left this month; null: no quota, or not known.")]
+    verified: Annotated[
+        Literal["documented", "client code", "probed"], Field(description="Where our knowledge of it is from.")
+    ]
 
 
 class Wallet(Answer):

@@ -93,13 +93,14 @@ class BidConfigFields(Body):
     max_fills: Whole = 0
     spend_cap_sats: Whole = 0
     dry_run: Flag = False
+    venue: Text = ""  # of the task, not of its config
 
 
 def merged(given: dict[str, Any], stored: BidConfig | None) -> tuple[BidConfig, list[str]]:
     """The config that `given` (a JSON object) makes of `stored`, or of the defaults, and everything wrong with it."""
     body, faults = read(BidConfigFields, given)
     broken = {_SNAKE[name] for name, _ in faults if name in _SNAKE}
-    changes = {name: getattr(body, name) for name in body.model_fields_set}
+    changes = {name: getattr(body, name) for name in body.model_fields_set if name in _CAMEL}
     if stored is None and "slug" not in changes and "slug" not in broken:
         faults.append(("slug", "is required"))
         broken.add("slug")

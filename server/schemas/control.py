@@ -1,4 +1,4 @@
-"""Whether bids may be placed: what a caller asks for and is answered."""
+"""Whether bids and listings may be placed: what a caller asks for and is answered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from server.schemas.answers import Answer
 from server.schemas.plain import Body, one_of, or_null, read, whole
 
 State = Literal["run", "reduce", "halt"]
-STATE_TEXT = "run places bids, reduce only cancels, halt cancels everything."
+AUTOLIST = "autolist"
+TASK_SCOPES = (TASK, AUTOLIST)
+STATE_TEXT = "run places bids and listings, reduce only cancels, halt cancels every bid."
 
 
 def _required(schema: dict[str, Any]) -> None:
@@ -22,12 +24,17 @@ def _required(schema: dict[str, Any]) -> None:
 
 
 class ControlChange(Body):
-    """A state for everybody (`global`, for admins), for the caller (`user`) or for one of the caller's tasks."""
+    """A state for everybody (`global`, for admins), for the caller (`user`) or for one of the caller's tasks.
+
+    Scope `task` is a bidding task, `autolist` an auto-list task; `taskId` is its id.
+    """
 
     model_config = ConfigDict(json_schema_extra=_required)
 
-    scope: Annotated[str, one_of(SCOPES)] = ""
-    task_id: Annotated[int | None, or_null(whole, int), Field(description="With scope `task`, and only then.")] = None
+    scope: Annotated[str, one_of((*SCOPES, AUTOLIST))] = ""
+    task_id: Annotated[
+        int | None, or_null(whole, int), Field(description="With scope `task` or `autolist`, and only then.")
+    ] = None
     state: Annotated[str, one_of(STATES), Field(description=STATE_TEXT)] = ""
 
 
@@ -36,10 +43,10 @@ def read_change(given: dict[str, Any]) -> tuple[ControlChange, list[str]]:
     change, faults = read(ControlChange, given)
     named = {name for name, _ in faults}
     faults += [(name, "is required") for name in ("scope", "state") if name not in given and name not in named]
-    if change.scope == TASK and change.task_id is None and "taskId" not in named:
-        faults.append(("taskId", "is required with scope task"))
+    if change.scope in TASK_SCOPES and change.task_id is None and "taskId" not in named:
+        faults.append(("taskId", f"is required with scope {change.scope}"))
     elif change.scope in (GLOBAL, USER) and change.task_id is not None:
-        faults.append(("taskId", "is for scope task only"))
+        faults.append(("taskId", "is for the scopes task and autolist only"))
     return change, [f"{name}: {text}" for name, text in faults]
 
 
@@ -52,21 +59,21 @@ class ScopeState(Answer):
 
 
 class EffectiveState(Answer):
-    """The strictest of what applies, and the widest scope that says so."""
+    """The strictest of what applies, and the widest scope that says so; `task` is the task itself, of either kind."""
 
     state: State
     scope: Literal["global", "user", "task"]
 
 
 class TaskState(ScopeState):
-    """The state of one of the caller's bidding tasks."""
+    """The state of one of the caller's tasks."""
 
     task_id: int
     effective: EffectiveState
 
 
 class Controls(Answer):
-    """Whether bids may be placed. Of everything that applies to a task the strictest holds."""
+    """Whether bids and listings may be placed. Of everything that applies to a task the strictest holds."""
 
     # Named as it is answered: `global` is no name for a field of a class.
     model_config = ConfigDict(serialize_by_alias=True)
@@ -74,6 +81,7 @@ class Controls(Answer):
     global_: Annotated[ScopeState, Field(alias="global")]
     user: ScopeState
     tasks: Annotated[list[TaskState], Field(description="Every bidding task of the caller, oldest first.")]
+    autolist: Annotated[list[TaskState], Field(description="Every auto-list task of the caller, oldest first.")]
     effective: Annotated[EffectiveState, Field(description="What holds for the caller's tasks in general.")]
     halt_file: Annotated[
         bool | None, Field(description="Whether the operator's halt file is there: no bid is signed. Null: not known.")

@@ -74,9 +74,9 @@ class PreviewLimits(Answer):
 
 
 class MonthlyCalls(Answer):
-    """About how often marketplaces are asked in 30 days, and whether the marketplace's quota has that many calls."""
+    """About how often the marketplace is asked in 30 days, and whether its quota has that many calls."""
 
-    reads: Annotated[int, Field(ge=0, description="Were nothing shared with other tasks and nothing made to last.")]
+    reads: Annotated[int, Field(ge=0, description="Were nothing shared with other tasks and no read made older.")]
     writes: Annotated[int, Field(ge=0, description="Renewals of the planned bids, if the market stood still.")]
     fits: Annotated[
         bool, Field(description="The quota has what cannot be saved, with all other tasks that run; true without one.")

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
+from core.settings import VENUES
 from server.schemas.bid_config import BidConfigFields
 from server.schemas.listing_config import ListingFields
 from server.schemas.plain import to_camel
@@ -20,6 +21,10 @@ from strategy.listing_config import LEAST_LOOP_SECONDS, MAX_MARGIN, MAX_PERCENT,
 
 Schema = dict[str, Any]
 
+_VENUE = (
+    "The marketplace, by its name in GET /api/venues; the installation's default when left out. It cannot be changed "
+    "later."
+)
 _BID_TEXTS = {
     "slug": "Collection slug, or rune ticker with or without its bullets.",
     "type": "What the slug names.",
@@ -52,6 +57,7 @@ _BID_TEXTS = {
     "max_fills": "End after so many fills; 0 is never.",
     "spend_cap_sats": "End after so many sats spent; 0 is never.",
     "dry_run": "Plan and report, place nothing.",
+    "venue": _VENUE,
 }
 _LISTING_TEXTS = {
     "inscription_id": "The inscription to list; it cannot be changed later.",
@@ -68,6 +74,7 @@ _LISTING_TEXTS = {
     "trait_type": "Trait category whose cheapest listing is the reference traitFloor.",
     "trait_value": "Trait value of that reference.",
     "loop_seconds": "Seconds between two cycles; null is the default of 30.",
+    "venue": _VENUE,
 }
 
 
@@ -96,6 +103,7 @@ def _bid_rules(schema: Schema) -> None:
     ]
     for name in ("trait_type", "trait_value"):
         of[name]["maxLength"] = rules.MAX_TEXT
+    of["venue"]["enum"] = list(VENUES)
 
 
 def _listing_rules(schema: Schema) -> None:
@@ -104,6 +112,7 @@ def _listing_rules(schema: Schema) -> None:
     schema["properties"]["minMargin"].update(minimum=0, maximum=MAX_MARGIN)
     for name in ("traitType", "traitValue"):
         schema["properties"][name]["maxLength"] = rules.MAX_TEXT
+    schema["properties"]["venue"]["enum"] = list(VENUES)
     schema["properties"]["loopSeconds"]["anyOf"] = [
         {"type": "integer", "minimum": LEAST_LOOP_SECONDS, "maximum": MOST_LOOP_SECONDS},
         {"type": "null"},

@@ -200,5 +200,10 @@ def test_an_index_that_does_not_serve(
     ("left", "rungs", "status"), [(90_000, None, "ok"), (9_000, None, "warn"), (50_000, 4, "warn"), (0, 0, "FAIL")]
 )
 def test_what_is_left_of_the_month(left: int, rungs: int | None, status: str) -> None:
-    told = {"limit": 100_000, "left": left, "projected": 120_000, "rungs": rungs}
-    assert doctor_programs.quota(told).status == status
+    told = {"limit": 100_000, "used": 100_000 - left, "left": left, "projected": 120_000, "rungs": rungs}
+    check = doctor_programs.quota("satflow", told)
+    assert check.status == status
+    assert check.text.startswith(
+        f"{100_000 - left:,} of 100,000 calls at satflow are used this month, {left:,} are left; "
+        "120,000 at its end, if it goes on like the last hour"
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -142,6 +144,25 @@ def test_a_deleted_tasks_listing_is_cancelled_though_the_market_fails_at_first(s
     answer = seller.ask("DELETE")
     assert answer["success"] is True
     until(lambda: ("cancelled", 105_000) in seller.events(), "the cancel", 120)
+    assert seller.market() == []
+
+
+def test_a_listing_that_no_record_explains_is_cancelled_with_its_task(service: Installation) -> None:
+    """As after a database was put back from before it was listed. The signer still knows what it signed."""
+    seller = Seller(service, "forgotten", [100_000])
+    seller.ask("POST", "/start")
+    until(lambda: seller.is_listed_at(105_000), "the listing")
+    seller.ask("PUT", body={"pricePercent": 1.2})
+    until(lambda: seller.is_listed_at(120_000), "the new price")
+    seller.ask("POST", "/stop")
+    with closing(sqlite3.connect(service.data_dir / "bidkeeper.db", timeout=20)) as database, database:
+        database.execute("DELETE FROM listings WHERE inscription_id = ? AND price_sats = 105000", (seller.inscription,))
+    assert (seller.listing["lowestOutstanding"], seller.listing["lowestNote"]) == (105_000, None)
+    with closing(sqlite3.connect(service.data_dir / "bidkeeper.db", timeout=20)) as database, database:
+        database.execute("DELETE FROM listings WHERE inscription_id = ?", (seller.inscription,))
+    assert seller.listing == {} and seller.market() == [120_000]
+
+    assert seller.ask("DELETE") == {"success": True, "listingCancelled": True}
     assert seller.market() == []
 
 

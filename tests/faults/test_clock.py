@@ -1,4 +1,4 @@
-"""The wall clock of every program jumps while tasks bid; the market's own does not."""
+"""The wall clock of every program jumps while tasks bid; the market's own does not, and by more no bid is placed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.installation import Installation, until
-from tests.faults.fleet import TOTAL, Fleet
+from tests.faults.evidence import AskMove
+from tests.faults.fleet import CONFIG, FLOOR, TOTAL, Fleet
 
 pytestmark = pytest.mark.slow
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 YEAR = 365 * 24 * HOUR
 FAR_MS = 24 * HOUR
+MOST_MS = 30 * SECOND  # by which our clock may be off for a bid to be placed
+ON_THE_WIRE_MS = 2 * SECOND  # a bid that went out a moment before the jump
 JUMPS = [SECOND, -SECOND, 5 * MINUTE, -5 * MINUTE, HOUR, -HOUR]
 # A session and a plan end within such a jump, so nobody may bid until the clock is back.
 FAR = [10 * FAR_MS, -YEAR, 10 * YEAR]
@@ -60,10 +63,22 @@ def jump(service: Installation, shift: Shift, jumps: list[int], tasks: int, seco
     fleet = Fleet(service, tasks)
     fleet.start()
     until(lambda: fleet.placed() >= 2 * tasks, "the ladders")
+    closed: list[tuple[int, int]] = []
+    late: str | None = None
     for shift_ms in jumps:
         for now_ms in (shift_ms, 0):
             shift(now_ms)
+            began_ms = time.time_ns() // 1_000_000
             _watch(fleet, seconds)
+            if MOST_MS < abs(now_ms) < FAR_MS:
+                late = _newcomer(fleet, len(closed))
+                _watch(fleet, seconds)
+            if abs(now_ms) > MOST_MS:
+                closed.append((began_ms + ON_THE_WIRE_MS, time.time_ns() // 1_000_000))
+            if not now_ms and late is not None:
+                slug = late
+                until(lambda slug=slug: any(bid.slug == slug for bid in fleet.taken()), "the newcomer's ladder")
+                late = None
             if abs(now_ms) < FAR_MS:
                 assert _are_cycling_at(fleet, time.time_ns() // 1_000_000 + now_ms, seconds)
     until(service.ready_again, "every program, by the right time")
@@ -73,8 +88,21 @@ def jump(service: Installation, shift: Shift, jumps: list[int], tasks: int, seco
     fleet.stop()
     until(lambda: all(bid.end_ms for bid in fleet.taken()), "the end of every bid", 120)
     assert [line for line in fleet.disagreements() if _OF_ROWS not in line] == []
+    assert closed
+    assert [bid for bid in fleet.taken() for begin, end in closed if begin <= bid.accepted_ms < end] == []
     farthest = max(map(abs, jumps)) / HOUR
     print(f"{2 * len(jumps)} jumps of up to {farthest:,.0f} h: {fleet.placed()} placed, 0 disagreements")
+
+
+def _newcomer(fleet: Fleet, number: int) -> str:
+    """One more task, which would place its ladder at once."""
+    slug = f"late-{number}"
+    fleet.service.put_collection(slug, [FLOOR])
+    fleet.slugs.append(slug)
+    fleet.asks.append(AskMove(0, slug, FLOOR))
+    fleet.tasks.append(fleet.trader.task(slug=slug, **CONFIG))
+    fleet.trader.start(fleet.tasks[-1])
+    return slug
 
 
 def _watch(fleet: Fleet, seconds: float) -> None:

@@ -54,7 +54,14 @@ class Bench:
     async def _begin(self) -> None:
         self._server = self.venue.start()
         base = f"http://127.0.0.1:{self.venue.port}"
-        settings = Settings(data_dir=self._directory, satflow_url=base, unisat_url=base, mempool_url=base)
+        settings = Settings(
+            data_dir=self._directory,
+            satflow_url=base,
+            unisat_url=base,
+            ordnet_url=f"{base}/ordnet",
+            ordinalswallet_url=f"{base}/ordinalswallet",
+            mempool_url=base,
+        )
         if self._changed.pop("with_ord", False):
             settings = dataclasses.replace(settings, ord_url=base)
         self.settings = dataclasses.replace(settings, **self._changed)
@@ -74,19 +81,19 @@ class Bench:
 
         return asyncio.run_coroutine_threadsafe(on_loop(), self._loop).result(10)
 
-    def client(self) -> MarketClient:
+    def client(self, venue: str | None = None) -> MarketClient:
         """A new asker with a connection of its own."""
-        client = MarketClient(self.settings.gateway_socket, timeout_s=20)
+        client = MarketClient(self.settings.gateway_socket, timeout_s=20, venue=venue)
         self._clients.append(client)
         return client
 
     def pause(self, seconds: float) -> None:
         """Stops Satflow's key, as a 429 does."""
-        self.run(self.gateway.venues.satflow.budget.pause, seconds)
+        self.run(self.gateway.venues.markets["simulator"].budget.pause, seconds)
 
     def waiting(self) -> int:
         """Requests that wait for their turn at Satflow."""
-        return self.gateway.venues.satflow.budget.waiting()
+        return self.gateway.venues.markets["simulator"].budget.waiting()
 
     def close(self) -> None:
         for client in self._clients:

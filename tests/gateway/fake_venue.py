@@ -59,7 +59,9 @@ class _Handler(RequestHandler):
     async def get(self) -> None:
         path = self.request.path
         query = {name: self.get_query_argument(name) for name in self.request.query_arguments}
-        body = json.loads(self.request.body) if self.request.body else None
+        sent = self.request.body
+        is_text = self.request.headers.get("Content-Type") == "text/plain"
+        body = sent.decode() if is_text else json.loads(sent) if sent else None
         call = Call(path, query, body, time.monotonic(), self.request.headers.get("x-api-key"))
         self.venue.calls.append(call)
         while path in self.venue.closed_gates:  # noqa: ASYNC110 - opened from another thread

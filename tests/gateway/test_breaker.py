@@ -10,6 +10,7 @@ from gateway import breaker as module
 from gateway import venue as module_of_venue
 from gateway.breaker import FAILURES, PROBE_S, SPAN_S, Breaker
 from gateway.budget import Priority
+from gateway.windows import READ
 from markets.base import NotFound, RateLimited, Unavailable, Unknown
 from tests.gateway.conftest import ORDER, Bench, soon
 
@@ -96,8 +97,8 @@ def test_a_dead_venue_hears_no_more_and_a_revived_one_does(bench: Bench, monkeyp
     with pytest.raises(Unavailable, match="nothing was sent"):
         client.place(ORDER, task=1, token=1, deadline_ms=soon())
     assert len(bench.venue.calls) == FAILURES
-    assert client.status()["venues"]["satflow"]["is_cut_off"]
-    bench.gateway.venues.satflow.breaker._probe_at = 0.0
+    assert client.status()["venues"]["simulator"]["is_cut_off"]
+    bench.gateway.venues.markets["simulator"].breaker._probe_at = 0.0
     with pytest.raises(Unavailable, match="nothing was sent"):
         client.place(ORDER, task=1, token=1, deadline_ms=soon())  # is no probe
 
@@ -105,7 +106,7 @@ def test_a_dead_venue_hears_no_more_and_a_revived_one_does(bench: Bench, monkeyp
     client.own_bids("bc1qpayment", 0)
     client.place(ORDER, task=1, token=1, deadline_ms=soon())
 
-    assert not client.status()["venues"]["satflow"]["is_cut_off"]
+    assert not client.status()["venues"]["simulator"]["is_cut_off"]
 
 
 @pytest.mark.parametrize(("status", "error"), [(429, RateLimited), (404, NotFound)])
@@ -119,7 +120,7 @@ def test_what_a_venue_says_is_an_answer(
     for _ in range(FAILURES + 1):
         with pytest.raises(error):
             bench.client().item("a" * 64 + "i0", 0)
-    assert not bench.gateway.venues.satflow.breaker.is_open
+    assert not bench.gateway.venues.markets["simulator"].breaker.is_open
 
 
 def test_a_place_whose_answer_is_lost_counts(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,19 +129,19 @@ def test_a_place_whose_answer_is_lost_counts(bench: Bench, monkeypatch: pytest.M
     for _ in range(FAILURES):
         with pytest.raises(Unknown):
             bench.client().place(ORDER, task=1, token=1, deadline_ms=soon())
-    assert bench.gateway.venues.satflow.breaker.is_open
+    assert bench.gateway.venues.markets["simulator"].breaker.is_open
 
 
 def test_what_we_withdrew_ourselves_says_nothing_of_the_venue(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SPAN_S", 0.0)
     monkeypatch.setattr(module, "FAILURES", 1)
-    venue = bench.gateway.venues.satflow
+    venue = bench.gateway.venues.markets["simulator"]
 
     async def withdrawn() -> None:
         def call() -> None:
             raise module_of_venue.Withdrawn("its asker is gone; nothing was sent")
 
-        await venue.turn(Priority.PLACE, 1)
+        await venue.turn(Priority.PLACE, 1, READ)
         await venue.run("place", "place", call, Unknown)
 
     with pytest.raises(Unavailable):

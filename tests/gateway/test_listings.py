@@ -93,8 +93,8 @@ def test_own_listings_are_all_pages_or_none(venue: Bench) -> None:
 
 
 def test_pages_without_end_are_no_answer(venue: Bench) -> None:
-    venue.run(setattr, venue.gateway.venues.satflow.budget, "_tokens", 100.0)
-    venue.run(setattr, venue.gateway.venues.satflow.budget, "_burst", 100)
+    venue.run(setattr, venue.gateway.venues.markets["simulator"].budget, "_tokens", 100.0)
+    venue.run(setattr, venue.gateway.venues.markets["simulator"].budget, "_burst", 100)
     venue.venue.answers[CONTENTS] = lambda call: _page([_entry()], int(call.query["cursor"]) + 100)
     with pytest.raises(Unavailable, match="more listings"):
         venue.client().own_listings(VAULT, 0)

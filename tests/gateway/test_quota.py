@@ -14,6 +14,7 @@ from core.errors import BidkeeperError
 from gateway.budget import Priority
 from gateway.quota import Quota
 from gateway.quota_count import BLOCK, QuotaCount
+from gateway.quota_file import QuotaFile
 from gateway.quota_pace import LONGEST_STRETCH_S, Use, end_of, month_of, pressure, rungs, stretch_s
 from gateway.scarcity import Scarcity
 from markets.base import RateLimited, Refused
@@ -42,7 +43,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def counted(path: Path, clock: Clock, *, key: str = "key", calls: int = 0) -> QuotaCount:
-    count = QuotaCount(path, "satflow", key, clock)
+    count = QuotaCount(QuotaFile(path), "satflow", key, clock)
     for _ in range(calls):
         count.count()
     return count
@@ -104,7 +105,36 @@ class TestTheCount:
         assert used(counted(path, clock, key="another")) == 0
         assert used(counted(path, clock, key="very-secret")) == 5
 
-    @pytest.mark.parametrize("text", ["", "[]", "{", '{"of": "x"'])
+    def test_a_file_of_one_venue_alone_is_read(self, path: Path, clock: Clock) -> None:
+        """As it was written before several venues had a count."""
+        counted(path, clock, calls=5).close()
+        [kept] = json.loads(path.read_text())["counts"]
+        path.write_text(json.dumps(kept))
+        assert used(counted(path, clock)) == 5
+
+    def test_the_counts_of_several_venues_stand_side_by_side(self, path: Path, clock: Clock) -> None:
+        file = QuotaFile(path)
+        satflow, unisat = (QuotaCount(file, venue, "key", clock) for venue in ("satflow", "unisat"))
+        with ThreadPoolExecutor(4) as threads:
+            for count in [satflow] * 50 + [unisat] * 70:
+                threads.submit(count.count)
+        satflow.close()
+        again = QuotaFile(path)
+        assert used(QuotaCount(again, "satflow", "key", clock)) == 50
+        assert 70 <= used(QuotaCount(again, "unisat", "key", clock)) < 70 + BLOCK  # as after a crash
+        assert used(QuotaCount(again, "ordnet", "key", clock)) == 0
+        unisat.close()
+        assert used(QuotaCount(QuotaFile(path), "unisat", "key", clock)) == 70
+
+    def test_another_key_of_one_venue_leaves_the_counts_of_others(self, path: Path, clock: Clock) -> None:
+        file = QuotaFile(path)
+        for venue in ("satflow", "unisat"):
+            QuotaCount(file, venue, "key", clock).count()
+        QuotaCount(QuotaFile(path), "satflow", "another", clock).count()
+        assert used(QuotaCount(QuotaFile(path), "unisat", "key", clock)) >= 1
+        assert used(QuotaCount(QuotaFile(path), "satflow", "key", clock)) == 0
+
+    @pytest.mark.parametrize("text", ["", "[]", "{", '{"of": "x"', '{"counts": 5}', '{"counts": [{"of": "x"}]}', "{}"])
     def test_a_file_that_cannot_be_read_is_no_empty_one(self, path: Path, clock: Clock, text: str) -> None:
         path.write_text(text)
         with pytest.raises(BidkeeperError, match="begins anew"):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gateway.quota_count import QuotaCount
+from gateway.quota_file import QuotaFile
 from markets.asking import AMPLE
 from markets.base import RateLimited, Refused
 from tests.gateway.conftest import ORDER, Bench, soon
@@ -19,7 +20,7 @@ Make = Callable[..., Bench]
 def short(make_bench: Make, used: int, limit: int = 1_000) -> Bench:
     """A bench whose month has begun just now, with so many calls used."""
     bench = make_bench(satflow_monthly_calls=limit)
-    quota = bench.gateway.venues.satflow.quota
+    quota = bench.gateway.venues.markets["simulator"].quota
     for _ in range(used):
         quota.count()
     bench.venue.answers["/address/bids"] = {"data": {"results": []}}
@@ -41,18 +42,18 @@ def test_every_call_is_counted_before_it_is_sent(make_bench: Make) -> None:
     with pytest.raises(Refused):
         bench.client().asks("goosinals", 0)
 
-    quota = bench.client().status()["venues"]["satflow"]["quota"]
+    quota = bench.client().status()["venues"]["simulator"]["quota"]
     assert (quota["limit"], quota["used"], quota["left"], quota["stretch_s"]) == (1_000, 3, 997, 0)
     assert "quota" not in bench.client().status()["venues"]["mempool"]
     # As after a crash of this very moment.
-    again = QuotaCount(bench.settings.quota_file, "satflow", "simulator", lambda: soon(0))
+    again = QuotaCount(QuotaFile(bench.settings.quota_file), "satflow", "simulator", lambda: soon(0))
     assert again.use(1_000).used >= 3
 
 
 def test_without_a_quota_nothing_is_counted_or_kept(make_bench: Make) -> None:
     bench = make_bench(satflow_monthly_calls=0)
     place(bench)
-    assert "quota" not in bench.client().status()["venues"]["satflow"]
+    assert "quota" not in bench.client().status()["venues"]["simulator"]
     assert not bench.settings.quota_file.exists()
 
 
@@ -61,7 +62,8 @@ def test_a_clean_end_keeps_the_exact_count(make_bench: Make) -> None:
     for _ in range(3):
         place(bench)
     bench.run(bench.gateway.stop)
-    assert json.loads(bench.settings.quota_file.read_text())["used"] == 3
+    [kept] = json.loads(bench.settings.quota_file.read_text())["counts"]
+    assert kept["used"] == 3
 
 
 def test_a_short_month_makes_reads_older_and_says_so(make_bench: Make) -> None:
@@ -118,8 +120,8 @@ def test_a_call_is_one_line_of_json_without_its_query(make_bench: Make, caplog: 
     lines = [json.loads(record.message) for record in caplog.records if record.name == "gateway.calls"]
     told = [{name: value for name, value in line.items() if name != "ms"} for line in lines]
     assert told == [
-        {"venue": "satflow", "verb": "own_bids", "operation": "own_bids", "outcome": "ok", "cost": 1},
-        {"venue": "satflow", "verb": "place", "operation": "place", "outcome": "unknown", "cost": 1},
+        {"venue": "simulator", "verb": "own_bids", "operation": "own_bids", "outcome": "ok", "cost": 1},
+        {"venue": "simulator", "verb": "place", "operation": "place", "outcome": "unknown", "cost": 1},
     ]
     assert all(isinstance(line["ms"], int) for line in lines)
-    assert "bc1q" not in caplog.text and "simulator" not in caplog.text
+    assert "bc1q" not in caplog.text

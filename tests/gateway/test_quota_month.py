@@ -1,8 +1,8 @@
-"""A month of a hundred tasks on a clock that the test moves: the quota is never passed, and what gives way when."""
+"""A month of a hundred tasks on a clock that the test moves: no quota is ever passed, and what gives way when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +12,9 @@ import pytest
 from gateway.budget import Priority
 from gateway.quota import Quota
 from gateway.quota_count import QuotaCount
+from gateway.quota_file import QuotaFile
 from gateway.quota_pace import LONGEST_STRETCH_S, end_of
-from gateway.scarcity import Scarcity
+from gateway.scarcity import OF_RUNES, Scarcity
 from markets.base import Refused, VenueError
 
 LIMIT = 100_000
@@ -24,13 +25,22 @@ SLUGS = 3
 
 
 @dataclass
+class Clock:
+    ms: int = BEGIN
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+@dataclass
 class Month:
     """What tasks ask of the gateway, cycle after cycle; `ladders` are the rungs of the tasks that bid."""
 
     quota: Quota
-    ladders: list[int]
+    clock: Clock
+    scarcity: Scarcity
+    ladders: list[int] = field(default_factory=list)
     bid_s: int = 16 * 60 - 90  # how long a bid stands until it is renewed, of the default expiry
-    now_ms: int = BEGIN
     read_at: dict[str, float] = field(default_factory=dict)
     due_at: dict[tuple[int, int], float] = field(default_factory=dict)
     used: int = 0
@@ -39,6 +49,10 @@ class Month:
     cancelled: int = 0
     in_vain: int = 0  # rounds of cancels after which the first bid was refused
     refused: set[int] = field(default_factory=set)
+
+    @property
+    def now_ms(self) -> int:
+        return self.clock.ms
 
     def cycle(self) -> None:
         for slug in range(SLUGS):
@@ -81,7 +95,7 @@ class Month:
             self.read_at.pop("own_bids", None)
 
     def _read(self, verb: str, key: str, max_age_s: float) -> None:
-        age_s = Scarcity(self.quota).stretched({"verb": verb, "max_age_s": max_age_s})["max_age_s"]
+        age_s = self.scarcity.stretched({"verb": verb, "max_age_s": max_age_s})["max_age_s"]
         if age_s > LOOP_S and max_age_s >= LOOP_S / 2:
             self.first.setdefault("stretched", self.now_ms)
         if age_s >= LONGEST_STRETCH_S:
@@ -99,23 +113,52 @@ class Month:
             self.quota.permit(priority)
             self.quota.count()
             self.used += 1
-            assert self.used <= LIMIT, self.now_ms
+            assert self.used <= self.quota.limit, self.now_ms
+
+
+@dataclass
+class Runes(Month):
+    """What tasks on runes ask of the source of their asks, wherever they bid: so many runes."""
+
+    runes: int = 0
+
+    def cycle(self) -> None:
+        for rune in range(self.runes):
+            self._read("rune_asks", f"asks {rune}", LOOP_S / 2)
+            if (self.now_ms - BEGIN) // 1000 % (self.bid_s // LOOP_S * LOOP_S) == 0:
+                self._read("rune_asks", f"asks {rune}", 3)
+
+
+Make = Callable[..., Month]
 
 
 @pytest.fixture
-def begin(tmp_path: Path) -> Iterator[Month]:
-    month = Month.__new__(Month)
-    count = QuotaCount(tmp_path / "quota.json", "satflow", "key", lambda: getattr(month, "now_ms", BEGIN), 1_000)
-    month.__init__(Quota(LIMIT, count, lambda: month.now_ms), [])  # type: ignore[misc]
-    yield month
-    count.close()
+def make(tmp_path: Path) -> Iterator[Make]:
+    """Makes months by one clock, whose counts are in one file."""
+    clock, file, counts = Clock(), QuotaFile(tmp_path / "quota.json"), list[QuotaCount]()
+
+    def make(kind: type[Month] = Month, venue: str = "satflow", limit: int = LIMIT) -> Month:
+        counts.append(QuotaCount(file, venue, "key", clock, 1_000))
+        quota = Quota(limit, counts[-1], clock)
+        return kind(quota, clock, Scarcity(quota, OF_RUNES) if kind is Runes else Scarcity(quota))
+
+    yield make
+    for count in counts:
+        count.close()
 
 
-def play(month: Month, until_ms: int = END) -> Month:
-    while month.now_ms < until_ms:
-        month.cycle()
-        month.now_ms += LOOP_S * 1000
-    return month
+@pytest.fixture
+def begin(make: Make) -> Month:
+    return make()
+
+
+def play(*months: Month, until_ms: int = END) -> Month:
+    clock = months[0].clock
+    while clock.ms < until_ms:
+        for month in months:
+            month.cycle()
+        clock.ms += LOOP_S * 1000
+    return months[0]
 
 
 def test_a_hundred_tasks_of_which_thirty_bid_once(begin: Month) -> None:
@@ -131,7 +174,7 @@ def test_a_hundred_tasks_of_which_thirty_bid_once(begin: Month) -> None:
     assert month.in_vain < month.cancelled / 10  # hardly ever is a bid cancelled and then not placed again
 
     left = LIMIT - month.used
-    month.now_ms = END - 1_000
+    month.clock.ms = END - 1_000
     for _ in range(left):
         month._call(Priority.CANCEL)
     assert left > 3_000
@@ -164,7 +207,34 @@ def test_reads_alone_are_stretched_and_refuse_nobody(begin: Month) -> None:
 
 def test_what_fits_is_left_alone(begin: Month) -> None:
     begin.ladders = [2]
-    quiet = play(begin, BEGIN + 3_600_000)
+    quiet = play(begin, until_ms=BEGIN + 3_600_000)
 
     assert quiet.first == {}
     assert quiet.placed == {0: 4, 1: 4}
+
+
+def test_the_source_of_runes_is_read_less_and_less_and_never_too_often(make: Make) -> None:
+    """Its prices are for bids elsewhere, so there is nothing to refuse but reads."""
+    month = make(Runes, "unisat", 60_000)
+    assert isinstance(month, Runes)
+    month.runes = 5
+
+    play(month)
+
+    assert 45_000 < month.used < 58_000
+    assert BEGIN < month.first["stretched"] < END
+
+
+def test_two_venues_at_once_have_a_month_each(make: Make) -> None:
+    busy, runes, quiet = make(), make(Runes, "unisat", 25_000), make(venue="third", limit=400_000)
+    assert isinstance(runes, Runes)
+    busy.ladders, runes.runes, quiet.ladders = [1] * 30, 8, [1]
+
+    play(busy, runes, quiet)
+
+    assert 90_000 < busy.used <= LIMIT
+    assert 24_000 < runes.used <= 25_000, "eight runes once in ten minutes are more than there is"
+    assert busy.refused == {0}
+    assert quiet.first == {} and quiet.refused == set(), "the others' want is not its own"
+    for month in (busy, runes, quiet):
+        month.quota.permit(Priority.CANCEL)

@@ -219,7 +219,7 @@ def test_a_429_pauses_the_whole_key_and_says_how_long(bench: Bench) -> None:
         bench.client().own_bids("bc1qpayment", 0)
     assert second.value.retry_after_s == pytest.approx(120, abs=10)
     assert len(bench.venue.calls) == 1
-    assert bench.client().status()["venues"]["satflow"]["paused_s"] > 100
+    assert bench.client().status()["venues"]["simulator"]["paused_s"] > 100
 
 
 def test_what_is_not_set_up_names_its_setting(make_bench: Callable[..., Bench]) -> None:

@@ -269,4 +269,4 @@ def test_no_secret_is_logged(bench: Bench, caplog: pytest.LogCaptureFixture) -> 
         _place(bench)
     assert '"operation": "place"' in caplog.text
     assert "AkcwRA" not in caplog.text
-    assert bench.client().status()["venues"]["satflow"]["calls"] == {"place": {"ok": 1}}
+    assert bench.client().status()["venues"]["simulator"]["calls"] == {"place": {"ok": 1}}

@@ -11,7 +11,7 @@ import responses
 
 from markets import satflow_wire
 from markets.base import BidOrder, NotFound, NotSupported, Unavailable, Unknown
-from markets.satflow import Market, Satflow, profile
+from markets.satflow import Satflow
 
 BASE = "https://api.satflow.com/v1"
 ID = "65f0c0ffee65f0c0ffee65f0"
@@ -51,7 +51,7 @@ RUNE = {
 def test_own_bids_as_documented(satflow: Satflow) -> None:
     item = {**OWN, "type": "individual", "inscription_id": "1i0", "inscription_metadata": None, "expiration": None}
     _answers("/address/bids", {"success": True, "data": {"results": [OWN, {**RUNE, "bid_id": {"$oid": ID}}, item]}})
-    collection, rune, single = satflow.own_bids("bc1qpay")
+    collection, rune, single = satflow.own_bids("bc1qpay").entries
     assert (collection.venue_id, collection.slug, collection.kind, collection.price) == (
         ID,
         "goosinals",
@@ -66,13 +66,13 @@ def test_own_bids_as_documented(satflow: Satflow) -> None:
 @responses.activate
 def test_an_own_bid_on_a_number(satflow: Satflow) -> None:
     _answers("/address/bids", {"data": {"results": [{**OWN, "attribute": {"trait_type": "Level", "value": 7}}]}})
-    assert satflow.own_bids("bc1qpay")[0].trait == ("Level", "7")
+    assert satflow.own_bids("bc1qpay").entries[0].trait == ("Level", "7")
 
 
 @responses.activate
 def test_own_bids_of_an_unknown_address_are_none(satflow: Satflow) -> None:
     _answers("/address/bids", {"error": "address not found"}, status=404)
-    assert satflow.own_bids("bc1qpay") == ()
+    assert satflow.own_bids("bc1qpay") == ((), None)
 
 
 @responses.activate
@@ -241,8 +241,9 @@ def test_a_cancel_that_does_not_say_what_happened_is_unknown(satflow: Satflow, d
 
 
 @pytest.mark.parametrize(("market", "tick", "least"), [("satflow", 1000, 1000), ("simulator", 1000, 10_000)])
-def test_profiles(market: Market, tick: int, least: int) -> None:
-    ordinals, runes = profile(market, "ordinals"), profile(market, "runes")
+def test_profiles(market: str, tick: int, least: int) -> None:
+    venue = Satflow(BASE, "key", market)
+    ordinals, runes = venue.profile("ordinals"), venue.profile("runes")
     assert (ordinals.venue, ordinals.tick, ordinals.min_bid, ordinals.min_duration_s) == (market, tick, least, 900)
     assert (runes.tick, runes.min_bid, runes.equal_bids_allowed, runes.balance_model) == (1, 1, True, "per_bid")
 

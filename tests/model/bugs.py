@@ -18,8 +18,9 @@ from strategy.ranking import ratio
 from tests.model.owner import Owners
 from workers import cycle, drain, own_bids
 from workers.cancels import Answer, Canceller
+from workers.fate import Fate
 from workers.fills import Explainer
-from workers.places import Fate, Placer
+from workers.places import Placer, Sent
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -95,9 +96,9 @@ def retry_after_timeout(patch: pytest.MonkeyPatch) -> None:
     """No answer is taken for no bid: it is sent once more."""
     sent = Placer._sent
 
-    def twice(*how: Any) -> Fate:
-        fate = sent(*how)
-        return sent(*how) if fate is Fate.UNKNOWN else fate
+    def twice(*how: Any) -> Sent:
+        first = sent(*how)
+        return sent(*how) if first.fate is Fate.UNKNOWN else first
 
     patch.setattr(Placer, "_sent", twice)
 
@@ -106,9 +107,9 @@ def timeout_is_a_refusal(patch: pytest.MonkeyPatch) -> None:
     """No answer is taken for no."""
     sent = Placer._sent
 
-    def refused(*how: Any) -> Fate:
-        fate = sent(*how)
-        return Fate.REFUSED if fate is Fate.UNKNOWN else fate
+    def refused(*how: Any) -> Sent:
+        first = sent(*how)
+        return Sent(Fate.REFUSED) if first.fate is Fate.UNKNOWN else first
 
     patch.setattr(Placer, "_sent", refused)
 
@@ -139,7 +140,7 @@ def forgotten_at_restart(patch: pytest.MonkeyPatch) -> None:
 
 def _submitted_unsaid(placer: Any, order: Order, *how: Any) -> Fate:
     """Without a word in the ledger before it."""
-    fate: Fate = placer._sent(*how)
+    fate: Fate = placer._sent(*how).fate
     placer._crash("after_submit")
     now_ms = placer._context.clock_ms()
     if fate in (Fate.PLACED, Fate.UNKNOWN):
@@ -168,7 +169,7 @@ def cancel_not_confirmed(patch: pytest.MonkeyPatch) -> None:
 def failed_read_is_empty(patch: pytest.MonkeyPatch) -> None:
     """A list that could not be read is taken for one with nothing in it, and what is not in a list for gone."""
 
-    def read(context: Any, wallet: str, max_age_s: float, faults: Any) -> OwnBids:
+    def read(context: Any, wallet: str, slug: str, max_age_s: float, faults: Any) -> OwnBids:
         try:
             return context.market.own_bids(wallet, max_age_s)  # type: ignore[no-any-return]
         except VenueError:

@@ -83,6 +83,7 @@ class MarketHere(MarketClient):
 
     def __init__(self, post: Callable[[bytes], bytes]) -> None:
         self._http = _Line(post)  # type: ignore[assignment]
+        self.venue = None
 
 
 class _Complaints(logging.Handler):

@@ -114,12 +114,26 @@ def test_one_open_listing_a_task_and_an_output(database: str) -> None:
     live(first)
     with pytest.raises(IllegalMove):
         listings.reserve(new(first, outpoint=OTHER), None, 2)
-    with pytest.raises(IllegalMove):
-        listings.adopt(new(first, outpoint=OTHER), 2)
-    for write in (lambda: listings.reserve(new(second), None, 2), lambda: listings.adopt(new(second), 2)):
+    for take_up in (listings.adopt, listings.suspect):
+        with pytest.raises(IllegalMove):
+            take_up(new(first, outpoint=OTHER), 2)
         with pytest.raises(OpenElsewhere):
-            write()
+            take_up(new(second), 2)
+    with pytest.raises(OpenElsewhere):
+        listings.reserve(new(second), None, 2)
     assert Listing.select().count() == 1
+
+
+def test_what_is_adopted_is_live_and_what_is_suspected_unknown(database: str) -> None:
+    owner = task()
+    tasks.mark_deleted(owner, 2)
+    suspected = listings.suspect(new(owner, 70_000), 3)
+    assert (stored(suspected).state, suspected.signed_ms, suspected.listed_ms) == (UNKNOWN, 3, None)
+    assert listings.tasks_to_delist() == [owner.number]
+    listings.move(suspected, LIVE, 4)
+    listings.move(suspected, CLOSED, 5, reason=CANCELLED)
+    adopted = listings.adopt(new(owner, 80_000), 6)
+    assert (stored(adopted).state, adopted.signed_ms, adopted.listed_ms) == (LIVE, 6, 6)
 
 
 @pytest.mark.parametrize("spoil", ["stopped", "deleted", "overtaken"])

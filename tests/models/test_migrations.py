@@ -11,7 +11,20 @@ from playhouse.migrations import Runner
 
 from cli.migrate import migrate
 from core.settings import load
-from models import base, controls, cycles, inscriptions, listings, orders, references, schema, sessions, tasks, users
+from models import (
+    base,
+    controls,
+    cycles,
+    inscriptions,
+    listings,
+    orders,
+    references,
+    schema,
+    sessions,
+    tasks,
+    users,
+    withdrawals,
+)
 from models.orders import CLOSED, Order
 
 MODELS = (
@@ -29,6 +42,7 @@ MODELS = (
     controls.Control,
     references.FloorSample,
     listings.Listing,
+    withdrawals.Withdrawal,
 )
 FIRST = "0001_initial"
 # id, state, close_reason
@@ -96,6 +110,7 @@ def test_a_database_in_use_keeps_its_rows(old_database: Path) -> None:
     assert orders.exposure(3) == orders.task_exposure(2) == 9_000
     assert [row.id for row in orders.open_orders(2)] == [4, 5]
     assert orders.fills(2) == orders.Fills(1, 7_000, (107,))
+    assert tasks.bidding_tasks(3)[0].venue_or("the default") == "the default"
 
 
 def test_a_database_in_use_is_gone_on_with(old_database: Path) -> None:

@@ -16,9 +16,10 @@ from tornado.web import Application, RequestHandler
 
 from core.errors import PeerRefused
 from core.local_server import serve
-from markets.base import AskBook, Balance, BidBook, Fees, Floor, OwnBids, Unavailable, VenueError, to_wire
+from markets.base import AskBook, Balance, BidBook, Fees, Floor, NotFound, OwnBids, Unavailable, VenueError, to_wire
 from markets.codec import named, pack
-from markets.facts import Whereabouts
+from markets.facts import OutpointFacts, Whereabouts
+from markets.listings import OwnListings
 from models import owing, tasks
 from strategy.book import Profile
 from tests.server.api import START_MS
@@ -69,7 +70,8 @@ class FakeManager:
 class FakeSigner:
     """Gives everybody addresses made from their own, and keeps control states by (scope, subject).
 
-    `before_control` is called with each control that it is told of, before it is kept.
+    `before_control` is called with each control that it is told of, before it is kept, `before_signing` with each
+    withdrawal before it is signed; `signed` are those, by intent.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,8 +79,11 @@ class FakeSigner:
         self.state = "ready"
         self.controls: dict[tuple[str, str], str] = {}
         self.has_halt_file = False
+        self.lowest: dict[str, int] = {}
         self.told: list[tuple[str, str, str]] = []
         self.before_control: Callable[[str], Any] = lambda state: None
+        self.before_signing: Callable[[dict[str, Any]], Any] = lambda asked: None
+        self.signed: dict[str, dict[str, Any]] = {}
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
@@ -98,9 +103,23 @@ class FakeSigner:
         if request["op"] == "controls":
             kept = [{"scope": scope, "subject": name, "state": state} for (scope, name), state in self.controls.items()]
             return {"controls": kept, "file": self.has_halt_file}
+        if request["op"] == "was_signed":
+            return {"signed": request["intent"] in self.signed}
+        if request["op"] == "lowest_listing":
+            return {"price": self.lowest.get(request["outpoint"])}
         if self.state != "ready":
             raise PeerRefused("signer", "locked", "no passphrase")
+        if request["op"] == "sign_withdrawal":
+            return self._withdrawal(request["withdrawal"])
         return keys_of(request["user"])
+
+    def _withdrawal(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The same answer for the same intent; a PSBT where one was asked for."""
+        self.before_signing(asked)
+        made = {"txid": hashlib.sha256(asked["intent"].encode()).hexdigest(), "sent_sats": 900, "fee_sats": 100}
+        is_psbt = asked["source"] == "bidding"
+        made |= {"transaction": "" if is_psbt else "ab" * 100, "psbt": "cHNidP8=" if is_psbt else ""}
+        return self.signed.setdefault(asked["intent"], made)
 
     def _control(self, scope: str, subject: str, state: str) -> dict[str, Any]:
         self.before_control(state)
@@ -132,6 +151,7 @@ class FakeGateway:
         self.asked: list[dict[str, Any]] = []
         self.answers: dict[str, Any] = {
             "status": {},
+            "venues": (),
             "floors": {
                 "goosinals": Floor("goosinals", Decimal(87_300), 12),
                 "empty": Floor("empty", None, 0),
@@ -146,7 +166,11 @@ class FakeGateway:
             "rune_asks": AskBook((), 1),
             "balance": Balance("bc1qbidding", 0, 1),
             "wallet_contents": (),
+            "own_listings": OwnListings((), START_MS),
             "whereabouts": Unavailable("no index is asked here"),
+            "coins": (),
+            "outpoint": Unavailable("no index is asked here"),
+            "is_confirmed": NotFound("Transaction not found"),
         }
         self._server: HTTPServer | None = None
 
@@ -159,7 +183,8 @@ class FakeGateway:
                 gateway.asked.append(request)
                 try:
                     found = gateway.answer(request)
-                    self.finish(json.dumps({"ok": named(found) if isinstance(found, Whereabouts) else pack(found)}))
+                    is_named = isinstance(found, Whereabouts | OutpointFacts)
+                    self.finish(json.dumps({"ok": named(found) if is_named else pack(found)}))
                 except VenueError as error:
                     self.finish(json.dumps({"error": to_wire(error)}))
 

@@ -52,6 +52,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...]]] = {
     ("POST", "/api/autolist/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404)),
     ("GET", "/api/autolist/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404)),
     ("GET", "/api/autolist/([0-9]+)/log"): (None, (401, 200, 404, 401, 404)),
+    ("GET", "/api/venues"): (None, (401, 200, 200, 401, 200)),
     ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200)),
     ("POST", "/api/wallet/withdraw"): (None, (401, 400, 400, 401, 400)),
     ("GET", "/api/control"): (None, (401, 200, 200, 401, 200)),
@@ -72,7 +73,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 14
+    assert len(MATRIX) == 24 + 15
 
 
 @pytest.mark.gen_test(timeout=20)

@@ -10,6 +10,7 @@ import pytest
 
 from markets.base import NotFound, Unavailable
 from markets.facts import Whereabouts
+from markets.listings import OwnListing, OwnListings
 from models import cycles, listings, tasks, users
 from models.listings import Listing
 from models.tasks import AUTOLIST_BASE, AutolistTask
@@ -408,6 +409,120 @@ async def test_a_listing_that_was_cancelled_before_is_not_cancelled_by_the_delet
     assert answer.json == {"success": True, "listingCancelled": False}
 
 
+def shows(service: Service, price: int, owner: str = VAULT, inscription_id: str = INSCRIPTION) -> None:
+    """The marketplace shows a listing of this address."""
+    shown = OwnListing("x", inscription_id, None, price, owner)
+    service.gateway.answers["own_listings"] = OwnListings((shown,), START_MS)
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("is_running", [False, True])
+async def test_what_only_the_marketplace_knows_is_cancelled_too(service: Service, is_running: bool) -> None:
+    task_id = await (started if is_running else new_task)(service)
+    lies_at(service, VAULT)
+    shows(service, 77_000)
+    cancels_listings(service)
+
+    answer = await call(service, "DELETE", task_id)
+
+    assert answer.json == {"success": True, "listingCancelled": True}
+    [row_of_it] = Listing.select()
+    assert (row_of_it.price_sats, row_of_it.outpoint, row_of_it.wallet) == (77_000, OUTPOINT, VAULT)
+    assert AutolistTask.select().count() == 0
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("reason", [listings.CANCELLED, listings.LOST, listings.REPLACED])
+async def test_a_listing_that_the_ledger_closed_too_early_is_cancelled(service: Service, reason: str) -> None:
+    task_id = await new_task(service)
+    listed(service, task_id, state=listings.CLOSED)
+    Listing.update(close_reason=reason, closed_ms=START_MS).execute()
+    shows(service, 90_000)
+    cancels_listings(service)
+
+    answer = await call(service, "DELETE", task_id)
+
+    assert answer.json == {"success": True, "listingCancelled": True}, "also when nobody says where it lies"
+    assert [row_of_it.price_sats for row_of_it in Listing.select()] == [100_000, 90_000]
+
+
+@pytest.mark.gen_test
+async def test_what_the_marketplace_shows_of_others_and_of_other_items_is_theirs(service: Service) -> None:
+    for owner, inscription_id in ((OWNER, INSCRIPTION), (VAULT, "e" * 64 + "i0")):
+        task_id = await new_task(service)
+        lies_at(service, VAULT)
+        shows(service, 77_000, owner, inscription_id)
+        assert (await call(service, "DELETE", task_id)).json == {"success": True, "listingCancelled": False}
+    assert Listing.select().count() == 0
+    assert [each["args"]["wallet"] for each in service.gateway.asked if each["verb"] == "own_listings"] == [VAULT] * 2
+
+
+@pytest.mark.gen_test
+async def test_what_may_still_be_listed_is_looked_for_until_that_is_known(service: Service) -> None:
+    task_id = await new_task(service)
+    listed(service, task_id, state=listings.CLOSED)
+    service.gateway.down = True
+
+    answer = await call(service, "DELETE", task_id)
+
+    assert (answer.json["listingCancelled"], "tried again" in answer.json["message"]) == (False, True)
+    [doubted] = Listing.select().where(Listing.state == listings.UNKNOWN)
+    assert (doubted.price_sats, doubted.outpoint, doubted.listed_ms) == (100_000, OUTPOINT, None)
+    assert row(task_id).deleted_ms == START_MS
+    assert service.manager.settled == [AUTOLIST_BASE + task_id]
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("reason", [listings.SOLD, listings.GONE])
+async def test_of_an_output_that_is_spent_nothing_is_left(service: Service, reason: str) -> None:
+    """What the marketplace still shows then nobody can buy."""
+    for is_down in (True, False):
+        task_id = await new_task(service)
+        listed(service, task_id, state=listings.CLOSED, number=1 + is_down)
+        Listing.update(close_reason=reason, closed_ms=START_MS).execute()
+        shows(service, 90_000)
+        service.gateway.down = is_down
+
+        answer = await call(service, "DELETE", task_id)
+
+        assert (answer.json["success"], answer.json["listingCancelled"]) == (True, False)
+        assert AutolistTask.select().count() == 0
+        assert not Listing.select().where(Listing.state != listings.CLOSED).exists()
+
+
+@pytest.mark.gen_test
+async def test_whoever_cannot_be_asked_at_a_delete_is_named(service: Service) -> None:
+    service.gateway.down = True
+    unread = await call(service, "DELETE", await new_task(service))
+    service.gateway.down, service.signer.state = False, "locked"
+    locked = await call(service, "DELETE", await new_task(service))
+    service.signer.state = "ready"
+    shows(service, 77_000)
+    untraced = await call(service, "DELETE", await new_task(service))
+
+    for answer, words in (
+        (unread, "could not be asked"),
+        (locked, "could not be asked"),
+        (untraced, "cancel it there"),
+    ):
+        assert (answer.json["success"], answer.json["listingCancelled"]) == (True, False)
+        assert words in answer.json["message"]
+    assert AutolistTask.select().count() == 0
+
+
+@pytest.mark.gen_test
+async def test_a_listing_that_a_deleted_task_is_about_to_cancel_is_left_to_it(service: Service) -> None:
+    first = await started(service)
+    listed(service, first)
+    await call(service, "DELETE", first)
+    second = await new_task(service)
+    lies_at(service, VAULT)
+    shows(service, 100_000)
+
+    assert (await call(service, "DELETE", second)).json == {"success": True, "listingCancelled": False}
+    assert [each.id for each in AutolistTask.select()] == [first]
+
+
 @pytest.mark.gen_test
 async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
     task_id = await started(service)
@@ -438,11 +553,37 @@ async def test_a_task_shows_its_listing(service: Service) -> None:
         "outpoint": OUTPOINT,
         "listedAt": "2025-11-20T11:59:00.000Z",
         "lowestOutstanding": 100_000,
+        "lowestNote": None,
         "proceeds": None,
     }
     assert (sold["state"], sold["closeReason"], sold["proceeds"]) == ("closed", "sold", 107_800)
     assert sold["lowestOutstanding"] is None
     assert (await service.ask("GET", "/api/autolist")).json[0]["listing"] == sold
+
+
+@pytest.mark.gen_test
+async def test_the_lowest_price_outstanding_is_the_lower_of_ours_and_the_signers(service: Service) -> None:
+    task_id = await new_task(service)
+    row_of_it = listed(service, task_id, 100_000)
+
+    async def lowest() -> list[object]:
+        one = (await call(service, "GET", task_id)).json["listing"]
+        [of_all] = (await service.ask("GET", "/api/autolist")).json
+        assert of_all["listing"] == one
+        return [one["lowestOutstanding"], one["lowestNote"]]
+
+    assert await lowest() == [100_000, None]
+    service.signer.lowest[OUTPOINT] = 120_000
+    assert await lowest() == [100_000, None]
+    service.signer.lowest[OUTPOINT] = 70_000
+    assert await lowest() == [70_000, None]
+    service.signer.state = "locked"
+    assert await lowest() == [70_000, None], "that needs no keys"
+    await service.signer.stop()
+    price, note = await lowest()
+    assert price == 100_000 and "signer cannot be asked" in str(note)
+    Listing.update(state="closed", close_reason="gone").where(Listing.id == row_of_it.id).execute()
+    assert await lowest() == [None, None], "its output is spent"
 
 
 @pytest.mark.gen_test

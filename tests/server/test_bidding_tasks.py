@@ -51,7 +51,8 @@ async def test_create_answers_the_stopped_task_with_every_field(service: Service
 
     assert answer.status == 201
     assert answer.headers["Location"] == f"/api/tasks/{answer.json['id']}"
-    assert list(answer.json) == ["id", "slug", "type", "isRunning", "config", "lastCycle", "lastError", "createdAt"]
+    documented = ["id", "slug", "type", "isRunning", "config", "lastCycle", "lastError", "createdAt"]
+    assert list(answer.json) == [*documented, "venue"]
     task = answer.json | {"config": {k: float(v) if "Percent" in k else v for k, v in answer.json["config"].items()}}
     assert task["config"] == DEFAULTS
     assert (task["slug"], task["type"], task["isRunning"]) == ("goosinals", "ordinals", False)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.plans import DEFAULT_PLANS
-from markets.base import AskBook, Balance, BidBook, NotFound, OwnBid, OwnBids
+from markets.base import AskBook, Balance, BidBook, NotFound, OwnBid, OwnBids, Unavailable, Unknown
 from markets.facts import Whereabouts
 from models import controls, cycles, tasks, users
 from models.tasks import BiddingTask
@@ -23,6 +23,7 @@ from tests.server.test_autolist_running import listed
 from tests.server.test_health import PORT, facts, simulator  # noqa: F401
 from tests.server.test_lookups import INSCRIPTION, item
 from tests.server.test_running import open_order
+from tests.server.test_withdrawals import Chain, coin
 from tests.wallet import proofs
 from wallet.signing import sign_message
 
@@ -162,6 +163,8 @@ async def the_control(service: Service, drive: Driver) -> None:
     await drive("setControl", {"scope": "user", "state": "halt"})
     await drive("setControl", {"scope": "global", "state": "run"})
     await drive("setControl", {"scope": "task", "taskId": 999, "state": "run"})
+    listed = (await drive("createAutolistTask", {"inscriptionId": "c" * 64 + "i9"})).json["id"]
+    await drive("setControl", {"scope": "autolist", "taskId": listed, "state": "reduce"})
     await drive("setControl", {"scope": "all"})
     service.signer.before_control = lambda state: controls.put("user", service.user_id, "reduce", None, START_MS)
     await drive("setControl", {"scope": "user", "state": "run"})
@@ -266,6 +269,23 @@ async def what_it_listed(service: Service, drive: Driver, one: dict[str, int]) -
     await drive("listAutolistCycles", path=one, query={"limit": "x"})
 
 
+async def withdrawals(service: Service, drive: Driver) -> None:
+    chain, payment = Chain(service), keys_of(OWNER)["payment"]
+    await drive("withdraw", {"sats": 5})
+    await drive("withdraw", {"from": "payment"})
+    chain.put(payment, coin(1), coin(2, confirmed=False), coin(3))
+    await drive("withdraw", {"from": "payment", "dryRun": True})
+    await drive("withdraw", {"from": "payment", "amountSats": 5_000})
+    await drive("getWallet")
+    service.gateway.answers["broadcast"] = Unknown("cut")
+    assert (await drive("withdraw", {"from": "payment"})).status == 202
+    service.gateway.answers["coins"] = Unavailable("away")
+    await drive("withdraw", {"from": "payment"})
+    service.signer.state = "locked"
+    await drive("withdraw", {"from": "payment"})
+    service.signer.state = "ready"
+
+
 async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
     one = {"inscriptionId": INSCRIPTION}
     fresh = {"refresh": "1"}
@@ -274,7 +294,8 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
     await drive("listInscriptions")
     await drive("getInscription", path=one)
     await drive("getWallet")
-    await drive("withdraw", {"sats": 5})
+    await drive("listVenues")
+    await withdrawals(service, drive)
     service.gateway.answers["balance"] = NotFound()
     await drive("getWallet")
     service.gateway.answers["wallet_contents"] = NotFound()

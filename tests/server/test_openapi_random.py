@@ -24,7 +24,7 @@ from tests.server.test_lookups import INSCRIPTION
 SHAPES = Shapes(DOCUMENT["components"]["schemas"])
 # Signing out would leave the rest without a token, and readiness looks for a simulator that is not there.
 NAMES = sorted(OPERATIONS.keys() - {"signOut", "isReady"})
-CAN_SUCCEED = set(NAMES) - {"withdraw"}
+CAN_SUCCEED = set(NAMES) - {"withdraw"}  # nobody here has a coin
 SENSIBLE = {"slug": "dogs", "hardcapSats": 100_000, "address": OWNER, "displayName": "Ann", "costSats": 5}
 WEATHER = ("fair", "fair", "venue away", "signer locked", "manager refuses")
 

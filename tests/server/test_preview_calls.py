@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,11 +10,12 @@ import pytest
 from models import tasks
 from models.tasks import BiddingTask
 from strategy.config import BidConfig
-from strategy.monthly import fits_from_minutes, least_calls, usable
+from strategy.monthly import Bidding, CallCosts, fits_from_minutes
 from tests.server.conftest import Service, with_settings
 from tests.server.test_preview import EXAMPLE, preview, with_floor
 
-CONFIG = BidConfig(slug="goosinals", hardcap_sats=100_000)  # five bids
+MINE = Bidding(BidConfig(slug="goosinals", hardcap_sats=100_000), 5, "me")
+COSTS = CallCosts()
 
 
 async def calls(service: Service, **changes: Any) -> Any:
@@ -27,7 +29,7 @@ async def calls(service: Service, **changes: Any) -> Any:
 @pytest.mark.gen_test
 async def test_what_does_not_fit_says_from_which_expiry_on_it_would(service: Service) -> None:
     told = await calls(service)
-    minutes = fits_from_minutes([(CONFIG, 5)], usable(40_000, 0))
+    minutes = fits_from_minutes(MINE, [], 40_000, COSTS)
     assert minutes is not None and minutes > 16
     assert (told["fits"], told["fitsFromExpiryMinutes"]) == (False, minutes)
 
@@ -35,7 +37,7 @@ async def test_what_does_not_fit_says_from_which_expiry_on_it_would(service: Ser
     assert (await calls(service, bidExpiryMinutes=minutes - 1))["fits"] is False
 
 
-@with_settings(satflow_monthly_calls=45_000)
+@with_settings(satflow_monthly_calls=50_000)
 @pytest.mark.gen_test
 async def test_other_tasks_that_run_take_their_part(service: Service) -> None:
     assert (await calls(service))["fits"] is True
@@ -45,8 +47,10 @@ async def test_other_tasks_that_run_take_their_part(service: Service) -> None:
 
     told = await calls(service)
 
-    left = usable(45_000, least_calls([(CONFIG, 1)]))
-    assert (told["fits"], told["fitsFromExpiryMinutes"]) == (False, fits_from_minutes([(CONFIG, 5)], left))
+    other = Bidding(replace(MINE.config, slug="puppets"), 1, "me")
+    minutes = fits_from_minutes(MINE, [other], 50_000, COSTS)
+    assert minutes is not None
+    assert (told["fits"], told["fitsFromExpiryMinutes"]) == (False, minutes)
     mine = await calls(service, taskId=made.json["id"], bidCount=5)
     assert mine["fits"] is True  # itself is none of the others
 

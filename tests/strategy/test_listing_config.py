@@ -13,7 +13,7 @@ from strategy.listing import ListingConfig, ListingInputs, plan_listing
 from strategy.listing_config import dumps_config, loads_config, problems, unstartable, warnings
 from tests.strategy.listings import asks, found
 
-MARKET = found(100_000, 110_000, trait_asks=asks(150_000), last_sale=130_000)
+MARKET = found(100_000, 110_000, trait_asks=asks(150_000), last_sales=(130_000,) * 3)
 PERCENT = ListingConfig()
 FIXED = ListingConfig(price_mode="fixed", price_sats=50_000)
 UNDERCUT = ListingConfig(price_mode="undercut")

@@ -62,7 +62,7 @@ def test_a_bait_ask_is_dropped_and_the_median_is_only_a_brake() -> None:
         # Cost: 40,000 x 1.5 = 60,000, more than the cost itself.
         ({"price_percent": Decimal("1.5"), "reference": "purchase", "cost_sats": 40_000}, found(), 60_000),
         # Last sale: 123,456 x 2 = 246,912 -> 247,000.
-        ({"price_percent": Decimal(2), "reference": "lastSale"}, found(last_sale=123_456), 247_000),
+        ({"price_percent": Decimal(2), "reference": "lastSale"}, found(last_sales=(123_456,) * 3), 247_000),
         # Below the reference, which was meant: 100,000 x 0.9.
         ({"price_percent": Decimal("0.9"), "allow_below_reference": True}, found(100_000), 90_000),
         # Fixed, off the grid: rounded up.
@@ -162,6 +162,9 @@ def test_a_median_that_is_none_brakes_nothing(median: Decimal | None) -> None:
         ({"reference": "purchase"}, {}),
         ({"reference": "purchase", "cost_sats": 0}, {}),
         ({"reference": "lastSale"}, {}),
+        ({"reference": "lastSale"}, {"last_sales": ()}),
+        ({"reference": "lastSale"}, {"last_sales": (100_000, 100_000)}),
+        ({"reference": "lastSale"}, {"last_sales": (100_000, 100_000, 0, -5, 2_100_000_000_000_001)}),
         (UNDERCUT, {"asks": None}),
         (UNDERCUT, {"asks": ()}),
         # Nothing can be undercut, and there is no guard to stay at.
@@ -178,6 +181,26 @@ def test_without_a_reference_nothing_is_listed_and_a_listing_stays(
     assert (fresh.action, fresh.price, fresh.reason) == ("wait", None, Reason.NO_REFERENCE)
     assert (kept.action, kept.price, kept.reason) == ("keep", 50_000, Reason.NO_REFERENCE)
     assert fresh.note
+
+
+@pytest.mark.parametrize(
+    ("newest_first", "price"),
+    [
+        ((20_000, 98_000, 99_000), 98_000),
+        ((900_000, 98_000, 99_000), 99_000),
+        ((20_000, 21_000, 100_000, 101_000, 102_000), 100_000),
+        ((100_000, 102_000, 104_000, 106_000), 103_000),
+        ((100_000, 101_000, 102_000, 103_000, 104_000, 1, 1, 1, 1, 1, 1), 102_000),
+        ((0, 100_000, 100_000, 100_000), 100_000),
+    ],
+)
+def test_no_single_sale_sets_the_price(newest_first: tuple[int, ...], price: int) -> None:
+    inputs = found(config={"reference": "lastSale", "price_percent": Decimal(1)}, last_sales=newest_first)
+
+    assert price_of(inputs) == price
+    assert (
+        f"the median of the last {min(5, len([x for x in newest_first if x > 0]))} sales" in plan_listing(inputs).note
+    )
 
 
 def test_a_fixed_price_needs_no_market() -> None:

@@ -56,7 +56,7 @@ def cases(seed: int, count: int) -> Iterator[ListingInputs]:
             asks=random_asks(dice, near),
             trait_asks=random_asks(dice, 2 * near),
             median_60m=dice.choice([None, Decimal(near), Decimal(int(near * dice.uniform(0.2, 3)))]),
-            last_sale=dice.choice([None, near]),
+            last_sales=dice.choice([None, (near,) * 3, (near, 2 * near), (1, 2 * near, near, near, 9 * near, 1)]),
             listed=listed if is_listed else None,
             own_read=dice.random() < 0.95,
             highest_last_hour=dice.choice([None, int(near * dice.uniform(0.3, 2)) + 1]),

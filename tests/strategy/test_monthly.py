@@ -1,4 +1,4 @@
-"""What a month of a config costs, and from which expiry on that fits a quota."""
+"""What a month of tasks costs at a marketplace, and from which expiry on that fits a quota."""
 
 from __future__ import annotations
 
@@ -7,53 +7,160 @@ from dataclasses import replace
 import pytest
 
 from strategy.config import BidConfig
-from strategy.monthly import fits_from_minutes, least_calls, monthly_calls, usable
+from strategy.listing_config import ListingConfig
+from strategy.monthly import (
+    Bidding,
+    CallCosts,
+    MonthlyCalls,
+    Selling,
+    all_fit_from_minutes,
+    bids_carried,
+    fits_from_minutes,
+    monthly_calls,
+    rune_calls,
+    usable,
+)
 
 CATS = BidConfig(slug="cats", hardcap_sats=100_000)
 OUTBIDDING = replace(CATS, outbid_enabled=True)
 RUNE = BidConfig(slug="AAA•BBB", type="rune", hardcap_sats=100_000)
 QUOTA = 100_000
+ROUNDS, CYCLES, LOOKS = 2_979, 86_400, 4_320  # of 16 minutes, of 30 seconds, of ten minutes
+TEXTS = CallCosts()
+# A place is a draft and an offer, each cancel ends one bid, and a bid lives for six hours at the least.
+DRAFTS = CallCosts(
+    place=2, cancel=1, cancels_at_once=1, own_bids_by_slug=True, life_s=lambda wanted_s: max(wanted_s, 6 * 3600)
+)
+
+
+def alone(config: BidConfig, bids: int, costs: CallCosts = TEXTS) -> MonthlyCalls:
+    return monthly_calls([Bidding(config, bids)], costs)
 
 
 def test_one_bid_at_the_default_expiry_is_about_three_thousand_places() -> None:
-    one, two = monthly_calls(CATS, 1), monthly_calls(CATS, 2)
-    assert two.writes - one.writes == 2_979
-    assert (one.reads, one.writes) == (216_000, 3 * 2_979)
+    one, two = alone(CATS, 1), alone(CATS, 2)
+    assert two.writes - one.writes == ROUNDS
+    assert one.writes == 3 * ROUNDS
+    assert one.reads == 2 * CYCLES + 3 * ROUNDS
+
+
+def test_so_a_hundred_thousand_calls_carry_about_thirty_bids() -> None:
+    assert bids_carried(QUOTA, TEXTS) == 30
+    assert bids_carried(QUOTA, DRAFTS) == 375  # they live for six hours, and each place is two calls
+    assert bids_carried(3_000, TEXTS) == 0
 
 
 def test_what_cannot_be_saved_are_the_rounds_and_one_look_in_ten_minutes() -> None:
-    rounds, looks = 2_979, 4_320
-    assert monthly_calls(CATS, 5).least == rounds * (5 + 2 + 3) + 2 * looks
-    assert monthly_calls(OUTBIDDING, 5).least == rounds * (5 + 2 + 4) + 3 * looks
-    assert monthly_calls(RUNE, 5).least == rounds * (5 + 2 + 2) + looks  # its asks are another provider's
-    assert monthly_calls(CATS, 0).least == 2 * looks
-    assert monthly_calls(replace(CATS, loop_seconds=3_600, bid_expiry_minutes=10_080), 0).least == 2 * 720
+    assert alone(CATS, 5).least == ROUNDS * (5 + 2 + 3) + 2 * LOOKS
+    assert alone(OUTBIDDING, 5).least == ROUNDS * (5 + 2 + 4) + 3 * LOOKS
+    assert alone(RUNE, 5).least == ROUNDS * (5 + 2 + 2) + LOOKS  # its asks are another provider's
+    assert alone(CATS, 0).least == 2 * LOOKS
+    assert alone(replace(CATS, loop_seconds=3_600, bid_expiry_minutes=10_080), 0).least == 2 * 720
 
 
-def test_tasks_on_one_slug_share_their_looks() -> None:
-    alone = least_calls([(CATS, 5)])
-    other = replace(CATS, slug="Cats ", bid_count=3)
-    assert least_calls([(CATS, 5), (other, 0)]) == alone
-    assert least_calls([(CATS, 5), (replace(CATS, slug="dogs"), 0)]) == alone + 2 * 4_320
+def test_a_dry_run_looks_at_the_books_only() -> None:
+    assert alone(replace(CATS, dry_run=True), 0) == MonthlyCalls(CYCLES, 0, LOOKS)
+
+
+def test_where_a_bid_is_drafted_and_lives_for_hours() -> None:
+    rounds = 2_592_000 // (6 * 3600 - 90)
+    assert rounds == 120
+    made = alone(CATS, 5, DRAFTS)
+    assert made.writes == rounds * 5 * (2 + 1)
+    assert made.least == made.writes + rounds * 3 + 2 * LOOKS
+    day = replace(CATS, bid_expiry_minutes=24 * 60)
+    assert alone(day, 5, DRAFTS).writes == 2_592_000 // (86_400 - 90) * 15
+
+
+def test_one_slug_is_read_once_and_one_wallet_is() -> None:
+    mine, bidder = Bidding(CATS, 5, "a"), monthly_calls([Bidding(CATS, 5, "a")], TEXTS)
+    shared = monthly_calls([mine, Bidding(replace(CATS, slug="Cats "), 0, "a")], TEXTS)
+    assert shared == bidder
+    another_slug = monthly_calls([mine, Bidding(replace(CATS, slug="dogs"), 0, "a")], TEXTS)
+    assert (another_slug.reads - bidder.reads, another_slug.least - bidder.least) == (CYCLES, LOOKS)
+    another_wallet = monthly_calls([mine, Bidding(CATS, 0, "b")], TEXTS)
+    assert (another_wallet.reads - bidder.reads, another_wallet.least - bidder.least) == (CYCLES, LOOKS)
+    outbidding = monthly_calls([mine, Bidding(OUTBIDDING, 0, "a")], TEXTS)
+    assert (outbidding.reads - bidder.reads, outbidding.least - bidder.least) == (CYCLES, LOOKS)
+
+
+def test_writes_are_nobody_elses() -> None:
+    both = monthly_calls([Bidding(CATS, 5, "a"), Bidding(CATS, 3, "b")], TEXTS)
+    assert both.writes == alone(CATS, 5).writes + alone(CATS, 3).writes
+
+
+def test_own_bids_are_read_slug_by_slug_where_they_are_told_so() -> None:
+    tasks = [Bidding(CATS, 0, "a"), Bidding(replace(CATS, slug="dogs"), 0, "a")]
+    assert monthly_calls(tasks, TEXTS).least == 3 * LOOKS
+    assert monthly_calls(tasks, DRAFTS).least == 4 * LOOKS
+
+
+def test_whoever_asks_most_often_is_who_pays() -> None:
+    slow = Bidding(replace(CATS, loop_seconds=3_600, bid_expiry_minutes=180), 0, "a")
+    assert monthly_calls([slow], TEXTS) == MonthlyCalls(2 * 720, 0, 2 * 720)
+    assert monthly_calls([slow, Bidding(CATS, 0, "a")], TEXTS) == MonthlyCalls(2 * CYCLES, 0, 2 * LOOKS)
+    assert monthly_calls([Bidding(CATS, 0, "a"), slow], TEXTS) == MonthlyCalls(2 * CYCLES, 0, 2 * LOOKS)
+
+
+@pytest.mark.parametrize(
+    ("config", "reads"),
+    [
+        (ListingConfig(), 2),
+        (ListingConfig(price_mode="undercut"), 2),
+        (ListingConfig(reference="lastSale"), 2),
+        (ListingConfig(price_mode="fixed", price_sats=1), 1),
+    ],
+)
+def test_a_listing_is_looked_at_with_what_its_price_hangs_on(config: ListingConfig, reads: int) -> None:
+    assert monthly_calls([Selling(config, "cats", "a")], TEXTS) == MonthlyCalls(reads * CYCLES, 0, reads * LOOKS)
+
+
+def test_sellers_and_bidders_share_the_asks() -> None:
+    both = monthly_calls([Bidding(CATS, 0, "a"), Selling(ListingConfig(), "cats", "a")], TEXTS)
+    assert both == MonthlyCalls(3 * CYCLES, 0, 3 * LOOKS)
+
+
+def test_the_asks_of_runes_are_paid_for_where_they_come_from() -> None:
+    tasks = [Bidding(RUNE, 5, "a"), Bidding(replace(RUNE, slug="aaabbb"), 0, "b"), Bidding(CATS, 5, "a")]
+    assert rune_calls((task, TEXTS) for task in tasks) == MonthlyCalls(CYCLES + ROUNDS, 0, LOOKS + ROUNDS)
+    assert rune_calls([(tasks[0], TEXTS), (tasks[0], DRAFTS)]).least == LOOKS + ROUNDS + 120
+    assert rune_calls([(Bidding(CATS, 5), TEXTS)]) == MonthlyCalls(0, 0, 0)
 
 
 @pytest.mark.parametrize("config", [CATS, OUTBIDDING, RUNE, replace(CATS, loop_seconds=600, bid_expiry_minutes=60)])
 @pytest.mark.parametrize("bids", [1, 5, 30, 100])
-def test_it_fits_from_the_least_expiry_on(config: BidConfig, bids: int) -> None:
-    left = usable(QUOTA, taken=0)
-    assert left == 90_000
-    minutes = fits_from_minutes([(config, bids)], left)
+@pytest.mark.parametrize("costs", [TEXTS, DRAFTS])
+def test_it_fits_from_the_least_expiry_on(config: BidConfig, bids: int, costs: CallCosts) -> None:
+    assert usable(QUOTA) == 90_000
+    minutes = fits_from_minutes(Bidding(config, bids), [], QUOTA, costs)
     assert minutes is not None
-    assert monthly_calls(replace(config, bid_expiry_minutes=minutes), bids).least <= left
+    assert alone(replace(config, bid_expiry_minutes=minutes), bids, costs).least <= 90_000
     floor = max(15, -(-(2 * config.loop_s + 60) // 60))
     assert minutes >= floor
     if minutes > floor:
-        assert monthly_calls(replace(config, bid_expiry_minutes=minutes - 1), bids).least > left
+        assert alone(replace(config, bid_expiry_minutes=minutes - 1), bids, costs).least > 90_000
 
 
 def test_examples() -> None:
-    assert fits_from_minutes([(CATS, 5)], 90_000) == 15
-    assert fits_from_minutes([(CATS, 30)], 90_000) == 21
-    assert fits_from_minutes([(CATS, 100)], 90_000) == 58
-    assert fits_from_minutes([(CATS, 30), (replace(CATS, slug="dogs"), 30)], 90_000) == 44
-    assert fits_from_minutes([(CATS, 5)], 5_000) is None  # not even the looks
+    def minutes(bids: int, *others: Bidding, quota: int = QUOTA) -> int | None:
+        return fits_from_minutes(Bidding(CATS, bids, "a"), others, quota, TEXTS)
+
+    dogs = Bidding(replace(CATS, slug="dogs"), 15, "a")
+    assert minutes(5) == 15
+    assert minutes(30) == 21
+    assert minutes(100) == 58
+    assert minutes(10, dogs) == 39  # of 90,000 the dogs take 68,220
+    assert minutes(5, quota=8_000) is None  # not even the looks
+
+
+def test_all_together_where_longer_ones_stay() -> None:
+    thirty = Bidding(CATS, 30, "a")
+    dogs = Bidding(replace(CATS, slug="dogs"), 30, "a")
+    assert all_fit_from_minutes([thirty, dogs], QUOTA, TEXTS) == 41  # 1,100 rounds of 70, and 12,960 looks
+    patient = replace(dogs, config=replace(dogs.config, bid_expiry_minutes=600))
+    assert all_fit_from_minutes([thirty, patient], QUOTA, TEXTS) == 22
+    assert all_fit_from_minutes([thirty, dogs], QUOTA + 10_000, TEXTS, taken=9_000) == 41
+    assert all_fit_from_minutes([thirty, dogs], 10_000, TEXTS) is None
+    assert all_fit_from_minutes([Selling(ListingConfig(), "cats")], QUOTA, TEXTS) == 16
+    raised = [thirty.living(41), dogs.living(41)]
+    assert monthly_calls(raised, TEXTS).least <= 90_000 < monthly_calls([t.living(40) for t in raised], TEXTS).least

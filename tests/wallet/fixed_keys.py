@@ -13,6 +13,7 @@ class FixedKeys:
     """USER's payment key and vault are those of `listings.py`; everybody else has keys of their own."""
 
     is_play = True
+    users: tuple[str, ...] = ()
 
     def __init__(self, user: str) -> None:
         self._user = user

@@ -97,7 +97,9 @@ class Desk:
         self.secret = self.grant()
 
     def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
-        return self.signer.handle({"op": op, **arguments}, self.facts)
+        asked = arguments.get("listing")
+        known = {asked["outpoint"]: self.facts} if isinstance(asked, dict) and self.facts else {}
+        return self.signer.handle({"op": op, **arguments}, known)
 
     def grant(self, **changes: Any) -> str:
         terms = asdict(replace(LIST_GRANT, **changes))

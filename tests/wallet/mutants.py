@@ -34,24 +34,27 @@ LONGEST_S = 900
 SEED = 7
 
 _PSBT = ("psbt_attacks", "psbt_check", "psbt", "psbt_sign", "psbt_sighash", "psbt_vectors", "psbt_fuzz")
-_SIGNER = ("sign_listings", "signer", "signer_control", "ceilings", "ledger", "facts")
+_SIGNER = ("sign_listings", "sign_offers", "signer", "signer_control", "ceilings", "ledger", "facts")
 # The file under test: the tests that are to notice, the likeliest first.
 TESTS: dict[str, tuple[str, ...]] = {
-    "policy": ("policy", "ceilings", "signer", "sign_listings"),
+    "policy": ("policy", "ceilings", "signer", "sign_listings", "sign_offers", "sign_ins"),
     "ceilings": ("ceilings", "policy"),
-    "messages": ("messages", "signer"),
+    "messages": ("messages", "signer", "sign_ins"),
     "ledger": ("ledger", "signer", "signer_control"),
     "signed": ("ledger", "ceilings", "sign_listings"),
     "authority": ("signer", "signer_control", "ceilings", "sign_listings"),
     "grants": ("signer", "signer_control", "sign_listings"),
     "sign_bids": ("signer", "ceilings"),
     "sign_listings": _SIGNER,
-    "sign_messages": ("signer", "sign_listings", "ceilings"),
+    "sign_offers": ("sign_offers",),
+    "sign_messages": ("signer", "sign_ins", "sign_listings", "ceilings"),
     "signer": _SIGNER,
     "facts": ("facts",),
-    "protocol": ("signer", "sign_listings", "signer_control"),
+    "protocol": ("protocol", "signer", "sign_listings", "signer_control"),
     "psbt": ("psbt", *_PSBT),
     "psbt_check": _PSBT,
+    "psbt_offer_check": ("offer_attacks", "offer_check"),
+    "psbt_offer_template": ("offer_check", "offer_attacks"),
     "psbt_fields": ("psbt", "psbt_vectors", *_PSBT),
     "psbt_rules": ("psbt_rules", "psbt_attacks", "psbt_vectors", *_PSBT),
     "psbt_script": ("psbt_sign", *_PSBT),

@@ -12,6 +12,7 @@ from core.plans import Plan
 from core.settings import Settings
 from tests.wallet.conftest import OTHER_USER, START_MS, Bench, intent
 from wallet.ceilings import Ceilings, Rate, ceilings_of
+from wallet.keys import UserSecrets, derive_user
 from wallet.signed import HOUR_MS, MINUTE_MS
 
 
@@ -51,7 +52,12 @@ def test_what_holds_without_any_setting() -> None:
         user=Rate(a_minute=600, an_hour=12_000),
         host=Rate(a_minute=3_000, an_hour=36_000),
         challenges_a_minute=240,
+        users=10_000,
     )
+
+
+def keys_of(number: int) -> UserSecrets:
+    return derive_user(bytes(32), number)
 
 
 def opened(bench: Bench, **ceilings: Any) -> str:
@@ -143,6 +149,26 @@ def test_signatures_are_counted_for_task_user_and_installation(
         short_bid(bench, bench.grant(**others), 5, task=18)
     bench.now_ms = START_MS + HOUR_MS
     short_bid(bench, secret, 6)
+
+
+def test_no_more_users_have_keys_than_the_ceiling_says(bench: Bench) -> None:
+    """Each new one is written to the keystore for ever, whoever asks and whether or not somebody has signed in."""
+    secret = opened(bench, users=2)
+    others = [keys_of(number).public.payment for number in range(3)]
+    assert bench.ask("addresses", user=others[0])["payment"]
+    written = bench.keystore_path.read_bytes()
+    for _ in range(2):
+        for other in others[1:]:
+            assert tag_of(bench.ask, "addresses", user=other) == "users-max"
+            assert tag_of(bench.grant, task=18, user=other) == "users-max"
+        assert bench.ask("addresses", user=others[0])["payment"]
+        assert bench.sign_bid(secret)
+        assert bench.keystore_path.read_bytes() == written
+        bench.restart()
+    bench.ceilings = Ceilings(users=3)
+    bench.restart()
+    assert bench.ask("addresses", user=others[1])["payment"]
+    assert tag_of(bench.ask, "addresses", user=others[2]) == "users-max"
 
 
 def test_the_same_intent_again_is_no_second_signature(bench: Bench) -> None:

@@ -179,6 +179,13 @@ def test_nobody_else_reads_the_file_and_what_is_committed_is_on_disk(tmp_path: P
     assert settings == {"journal_mode": "wal", "synchronous": 2}
 
 
+def test_a_closed_ledger_is_closed(tmp_path: Path) -> None:
+    closed = Ledger(tmp_path / "closed.db")
+    closed.close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        closed.highest_token(17)
+
+
 def test_a_file_from_before_listings_opens(tmp_path: Path) -> None:
     """Grants were stored without an inscription then."""
     former = Ledger(tmp_path / "old.db")

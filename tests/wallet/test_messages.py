@@ -15,6 +15,7 @@ from wallet.messages import (
     MessageError,
     check_challenge,
     check_quantity,
+    check_sign_in,
     check_slug,
     compose_bid,
     compose_sign_in,
@@ -142,6 +143,84 @@ def test_no_bid_and_no_sign_in_text_passes_as_a_challenge(price: int, slug: str)
     ):
         with pytest.raises(MessageError):
             check_challenge(text)
+
+
+DOCUMENTED = "Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: 0123456789abcdef)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DOCUMENTED,
+        "Sign in to ord.net\nPurpose: payment address\nNonce: 8bf1b1f09e2a4d4c",
+        f"Sign in to ord.net with {GRANT.user}",
+        f"Sign in to ord.net with {GRANT.user.upper()}\n",
+        "Sign in to ord.net " + "x" * (512 - 19),
+    ],
+)
+@pytest.mark.parametrize("venue", ["ordnet", "simulator-ordnet"])
+def test_the_venues_sign_in_is_taken(text: str, venue: str) -> None:
+    check_sign_in(text, venue, GRANT.user)
+
+
+def test_another_venues_sign_in_is_taken_there_alone() -> None:
+    text = (
+        "Sign in to Ordinals Wallet\n\nThis proves you own this address. It does not move funds or cost a fee.\n\n"
+        f"Address: {GRANT.receive}\nNonce: {NONCE}\nIssued At: 1800000000000"
+    )
+    check_sign_in(text, "ordinalswallet", GRANT.receive)
+    check_sign_in(text, "simulator-ordinalswallet", GRANT.receive)
+    for there, signer in (("ordnet", GRANT.receive), ("ordinalswallet", GRANT.user)):
+        with pytest.raises(MessageError):
+            check_sign_in(text, there, signer)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Sign in to ord.net",
+        "Sign in to ord.network at noon",
+        "Sign in to ord.net.example.org at noon",
+        "Sign in to ord.net:8080 at noon",
+        "sign in to ord.net at noon",
+        " Sign in to ord.net at noon",
+        "\nSign in to ord.net at noon",
+        "Please Sign in to ord.net at noon",
+        "Sign in to satflow.com at noon",
+        "Sign in to ord.net\tat noon",
+        "Sign in to ord.net\r\nat noon",
+        "Sign in to ord.net \x00",
+        "Sign in to ord.net \u00e9",
+        "Sign in to ord.net \ufe0f",
+        "Sign in to ord.net " + "x" * (512 - 18),
+        "Sign in to ord.net\nSign in to Bidkeeper at example.org",
+        "Sign in to ord.net and B i d-keeper",
+        "Sign in to ord.net and BID\nKEEPER",
+        f"Sign in to ord.net with {GRANT.receive}",
+        f"Sign in to ord.net with {GRANT.user} or {GRANT.receive}",
+        f"Sign in to ord.net with {GRANT.user}q",
+    ],
+)
+def test_a_sign_in_that_could_be_another_is_refused(text: str) -> None:
+    with pytest.raises(MessageError):
+        check_sign_in(text, "ordnet", GRANT.user)
+
+
+@pytest.mark.parametrize("venue", ["satflow", "simulator", "unisat", "", "ORDNET"])
+def test_a_venue_whose_sign_in_is_not_known_gets_none(venue: str) -> None:
+    with pytest.raises(MessageError):
+        check_sign_in(DOCUMENTED, venue, GRANT.user)
+
+
+@given(st.integers(1, 10**15), st.from_regex(r"[A-Za-z0-9_.\u2022-]{1,40}", fullmatch=True))
+def test_no_bid_and_no_sign_in_here_passes_as_a_sign_in_there(price: int, slug: str) -> None:
+    for text in (
+        compose_bid(replace(BID, price=price, slug=slug), KEYS, GRANT.receive),
+        compose_sign_in("ord.net", GRANT.user, "2026-11-21T00:00:00Z", NONCE),
+    ):
+        with pytest.raises(MessageError):
+            check_sign_in(text, "ordnet", GRANT.user)
 
 
 def test_the_sign_in_text_names_service_address_expiry_and_nonce_last() -> None:

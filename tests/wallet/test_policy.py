@@ -11,7 +11,7 @@ from tests.wallet.conftest import BID, GRANT, START_MS
 from wallet import policy
 from wallet.ceilings import Ceilings, Rate
 from wallet.policy import HeldGrant, Refused, Signed
-from wallet.protocol import SCOPES, UserKeys
+from wallet.protocol import SCOPES, OfferToSign, UserKeys
 
 SECRET = "ab" * 32
 HELD = HeldGrant(GRANT, policy.secret_hash(SECRET), can_place=True, withdrawn=False)
@@ -93,12 +93,24 @@ def test_market_keeps_play_keys_and_real_venues_apart() -> None:
             policy.market(replace(GRANT, venue=venue), play=play)
 
 
+def test_the_practice_market_is_one_in_all_its_dialects() -> None:
+    for venue in ("simulator", "simulator-ordnet", "simulator-unisat", "simulator-ordinalswallet"):
+        policy.market(replace(GRANT, venue=venue), play=True)
+        with pytest.raises(Refused, match="market"):
+            policy.market(replace(GRANT, venue=venue), play=False)
+    for venue in ("ordnet", "unisat", "ordinalswallet", "simulator-satflow", "simulator-"):
+        policy.market(replace(GRANT, venue=venue), play=False)
+        with pytest.raises(Refused, match="market"):
+            policy.market(replace(GRANT, venue=venue), play=True)
+
+
 def test_max_bid() -> None:
     policy.max_bid(GRANT, 50_000)
     policy.max_bid(GRANT, 1)
     for price in (50_001, 0, -1, None):
         with pytest.raises(Refused, match="max-bid"):
             policy.max_bid(GRANT, price)
+    policy.max_bid(replace(GRANT, hardcap_sats=1), 1)
     with pytest.raises(Refused, match="no hard cap"):
         policy.max_bid(replace(GRANT, hardcap_sats=0), 1)
 
@@ -162,6 +174,14 @@ def test_velocity_challenges() -> None:
             policy.velocity_challenges(3, signed)
 
 
+def test_users_max() -> None:
+    policy.users_max(2, 1, is_new=True)
+    policy.users_max(2, 3, is_new=False)
+    for users in (2, 3):
+        with pytest.raises(Refused, match="users-max"):
+            policy.users_max(2, users, is_new=True)
+
+
 def test_hourly_user_is_what_bids_of_a_quarter_of_an_hour_can_come_to() -> None:
     assert policy.hourly_user(50_000) == 200_000
 
@@ -203,6 +223,24 @@ def test_msg_template() -> None:
     for bid in (replace(BID, slug="other"), replace(BID, slug="Bitcoin-Frogs"), replace(BID, quantity="1.0")):
         with pytest.raises(Refused, match="msg-template"):
             policy.msg_template(GRANT, bid, KEYS)
+
+
+def test_offer_terms() -> None:
+    offer = OfferToSign("0" * 32, 1, "1", 1, GRANT.slug, ("psbt",), ("coin",))
+    policy.offer_terms(GRANT, offer)
+    for wrong in ({"slug": "other-frogs"}, {"slug": GRANT.slug.upper()}, {"quantity": "0"}, {"quantity": "1.0"}):
+        with pytest.raises(Refused, match="msg-template"):
+            policy.offer_terms(GRANT, replace(offer, **wrong))
+    with pytest.raises(Refused, match="msg-template"):
+        policy.offer_terms(replace(GRANT, slug="a b"), replace(offer, slug="a b"))
+
+
+def test_sign_in_template() -> None:
+    at_ordnet = replace(GRANT, venue="simulator-ordnet")
+    policy.sign_in_template(at_ordnet, "Sign in to ord.net at noon", KEYS.payment)
+    for grant, text in ((GRANT, "Sign in to ord.net at noon"), (at_ordnet, "Sign in to ord.ne at noon")):
+        with pytest.raises(Refused, match="msg-template"):
+            policy.sign_in_template(grant, text, KEYS.payment)
 
 
 def test_challenge_template() -> None:

@@ -108,6 +108,11 @@ PLANTED: dict[str, tuple[str, Callable[..., Any], Callable[[], None]]] = {
         missing_is_fine("velocity_challenges"),
         tests.test_velocity_challenges,
     ),
+    "a user too many": (
+        "users_max",
+        lambda ceiling, users, *, is_new: RIGHT["users_max"](ceiling + 1, users, is_new=is_new),
+        tests.test_users_max,
+    ),
     "a ms of life": (
         "expiry_max",
         lax("expiry_max", lambda grant, most, expires, now: (grant, most, expires, now + 1)),
@@ -131,6 +136,18 @@ PLANTED: dict[str, tuple[str, Callable[..., Any], Callable[[], None]]] = {
     ),
     "unknown listing": ("list_lower", missing_is_fine("list_lower"), tests.test_list_lower_refuses_what_is_not_known),
     "any slug": ("msg_template", any_slug, tests.test_msg_template),
+    "any offer": ("offer_terms", nothing, tests.test_offer_terms),
+    "any slug of an offer": (
+        "offer_terms",
+        lambda grant, offer: RIGHT["offer_terms"](replace(grant, slug=offer.slug), offer),
+        tests.test_offer_terms,
+    ),
+    "any sign-in": ("sign_in_template", nothing, tests.test_sign_in_template),
+    "the first dialect alone is practice": (
+        "market",
+        lambda grant, *, play: RIGHT["market"](replace(grant, venue=grant.venue.partition("-")[0]), play=play),
+        tests.test_the_practice_market_is_one_in_all_its_dialects,
+    ),
     "any challenge": ("challenge_template", nothing, tests.test_challenge_template),
     "any intent": ("intent_conflict", nothing, tests.test_intent_conflict),
 }

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.wallet.conftest import START_MS, Bench, intent
+from tests.wallet.conftest import OTHER_USER, START_MS, USER, Bench, intent
 from wallet import reconcile
 from wallet.audit import AuditLog
 from wallet.keystore_file import KeystoreError
+from wallet.protocol import ControlState, Scope, State
 from wallet.signed import Listing
 
 MINUTE_MS = 60_000
+EVERYTHING = ControlState("global", "", "halt")
 
 
 @pytest.fixture
@@ -28,8 +30,8 @@ def signed(bench: Bench) -> Bench:
     return bench
 
 
-def compare(bench: Bench, now_ms: int = START_MS + MINUTE_MS) -> None:
-    reconcile.require_agreement(bench.audit_path, bench.directory / "signer.db", now_ms)
+def compare(bench: Bench, now_ms: int = START_MS + MINUTE_MS) -> tuple[ControlState, ...]:
+    return reconcile.require_agreement(bench.audit_path, bench.directory / "signer.db", now_ms)
 
 
 def change(bench: Bench, statement: str) -> None:
@@ -78,14 +80,64 @@ def test_a_broken_chain_is_found(signed: Bench) -> None:
 
 def test_lines_that_crashes_left_behind_are_no_disagreement(signed: Bench) -> None:
     change(signed, "DELETE FROM signatures WHERE rowid IN (1, 3, 5, 7, 8)")
-    compare(signed)
+    assert compare(signed) == ()
 
 
 def test_a_ledger_older_than_the_log_is_found_until_its_bids_have_expired(signed: Bench) -> None:
     change(signed, "DELETE FROM signatures WHERE rowid > 4")
     with pytest.raises(KeystoreError, match=r"lacks 4 signatures .* in 59 min"):
         compare(signed)
-    compare(signed, START_MS + 60 * MINUTE_MS)
+    assert compare(signed, START_MS + 60 * MINUTE_MS) == (EVERYTHING,), "what it had withdrawn is forgotten, too"
+
+
+def test_a_ledger_that_lacks_what_crashes_can_take_is_not_put_on_halt(signed: Bench) -> None:
+    change(signed, "DELETE FROM signatures WHERE rowid > 5")
+    assert compare(signed, START_MS + 60 * MINUTE_MS) == ()
+    change(signed, "DELETE FROM signatures WHERE rowid < 5")
+    assert compare(signed, START_MS + 60 * MINUTE_MS) == (), "the end is there"
+
+
+def test_a_halt_for_an_older_ledger_is_lifted_once(signed: Bench) -> None:
+    change(signed, "DELETE FROM signatures")
+    late_ms = START_MS + 60 * MINUTE_MS
+    assert compare(signed, late_ms) == (EVERYTHING,)
+    signed.control("halt")
+    assert compare(signed, late_ms) == ()
+    signed.control("run")
+    assert compare(signed, late_ms) == ()
+    secret = signed.grant(token=6)
+    for number in range(20, 24):
+        signed.sign_bid(secret, token=6, intent=intent(number))
+    change(signed, "DELETE FROM signatures")
+    assert compare(signed, late_ms) == (EVERYTHING,)
+
+
+@pytest.mark.parametrize("state", ["reduce", "halt"])
+@pytest.mark.parametrize(("scope", "subject"), [("global", ""), ("user", USER), ("task", "17")])
+def test_a_state_that_the_ledger_has_forgotten_is_the_logs(
+    signed: Bench, scope: Scope, subject: str, state: State
+) -> None:
+    signed.control("reduce", "user", OTHER_USER)
+    signed.control(state, scope, subject)
+    assert compare(signed) == ()
+    change(signed, f"DELETE FROM controls WHERE scope = '{scope}' AND subject = '{subject}'")
+    assert compare(signed) == (ControlState(scope, subject, state),)
+    signed.control("run", scope, subject)
+    assert compare(signed) == (ControlState(scope, subject, state),), "what is not changed is not logged"
+    signed.control("reduce", scope, subject)
+    signed.control("run", scope, subject)
+    assert compare(signed) == ()
+
+
+def test_where_the_ledger_is_stricter_it_stays_so(signed: Bench) -> None:
+    signed.control("halt", "task", "17")
+    signed.control("reduce", "task", "17")
+    change(signed, "UPDATE controls SET state = 'halt'")
+    assert compare(signed) == ()
+    change(signed, "UPDATE controls SET state = 'of a later version'")
+    assert compare(signed) == (), "under which nothing is signed"
+    change(signed, "UPDATE controls SET state = 'run'")
+    assert compare(signed) == (ControlState("task", "17", "reduce"),)
 
 
 def test_listings_are_compared_too(signed: Bench) -> None:

@@ -356,12 +356,12 @@ def test_the_vault_signs_no_challenge_for_a_bidder(open_desk: Desk) -> None:
 
 def test_what_is_looked_up_is_the_listings_output_and_only_for_whoever_may_list(open_desk: Desk) -> None:
     request = {"op": "sign_listing", "task": TASK, "token": 5, "secret": open_desk.secret, "listing": listing()}
-    look_up = open_desk.signer.outpoint_to_look_up
-    assert look_up(request) == listing()["outpoint"]
-    assert look_up({"op": "status"}) is None
-    assert look_up({"op": "sign_bid"}) is None
+    look_up = open_desk.signer.outpoints_to_look_up
+    assert look_up(request) == (listing()["outpoint"],)
+    assert look_up({"op": "status"}) == ()
+    assert look_up({"op": "sign_bid"}) == ()
     assert tag_of(look_up, request | {"secret": "ab"}) == "grant-live"
     assert tag_of(look_up, request | {"listing": listing(inscription_id=OTHER_INSCRIPTION)}) == "op-allowed"
     open_desk.sign(listing())
-    assert look_up(request) is None
+    assert look_up(request) == ()
     assert tag_of(look_up, request | {"listing": listing(price=PRICE + 1)}) == "intent-conflict"

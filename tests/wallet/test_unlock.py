@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from tests.wallet.processes import (
     Start,
     live_bid,
     live_grant,
+    now_ms,
     sealed_keystore,
     started_in,
 )
@@ -37,6 +39,7 @@ from wallet.keys import derive_user
 from wallet.keys_import import seed_of
 from wallet.keystore_file import Imported, KeystoreError
 from wallet.keystore_seal import Work
+from wallet.protocol import ControlState
 
 pytestmark = pytest.mark.slow
 
@@ -306,6 +309,39 @@ def test_the_play_signer_compares_too(start: Start, tmp_path: Path) -> None:
     signer.end(signal.SIGKILL)
     (tmp_path / "signer" / "audit.jsonl").write_bytes(b"")
     assert "audit log does not have" in start("simulator").client.status().reason
+
+
+def test_a_halt_outlives_the_ledger_that_had_it(start: Start, tmp_path: Path) -> None:
+    """An older signer.db is put back: a user's halt is set again, and everything waits for somebody who has looked."""
+    path, log = tmp_path / "signer" / "signer.db", tmp_path / "signer" / "audit.jsonl"
+    signer = start("simulator")
+    secret = signer.client.grant(live_grant())
+    signer.end(signal.SIGTERM)
+    older = path.read_bytes()
+    signer = start("simulator")
+    end_ms = now_ms() + 2_000
+    for number in range(4):
+        signer.client.sign_bid(17, 5, secret, replace(live_bid(number), expires_ms=end_ms))
+    signer.client.set_control("user", USER, "halt")
+    signer.end(signal.SIGTERM)
+    path.write_bytes(older)
+    while now_ms() <= end_ms:  # until then it stays locked
+        time.sleep(0.05)
+    signer = start("simulator")
+
+    assert set(signer.client.controls().states) == {
+        ControlState("global", "", "halt"),
+        ControlState("user", USER, "halt"),
+    }
+    signer.client.set_control("global", "", "run")
+    with pytest.raises(SignerRefused, match="the user is on halt"):
+        signer.client.sign_bid(17, 5, secret, live_bid(9))
+    signer.client.set_control("user", USER, "run")
+    signer.end(signal.SIGTERM)
+    signer = start("simulator")
+    assert signer.client.controls().states == ()
+    assert signer.client.sign_bid(17, 5, secret, live_bid(9))
+    assert verify_chain(log) == 10
 
 
 def test_the_keystore_file_is_whole_whenever_the_signer_is_killed(start: Start, tmp_path: Path) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from core.errors import PeerRefused
 from models import orders, sessions, tasks, users
-from tests.workers.installation import PATIENCE_S, Installation, eventually, lives, now_ms, with_timing
+from tests.workers.installation import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
 
 pytestmark = pytest.mark.slow
 
@@ -141,6 +143,38 @@ def test_who_is_not_whitelisted_any_more_is_signed_out_and_stopped(database: str
             await eventually(lambda: installation.row(task).observed == "stopped")
             assert installation.row(task).last_error == "address is not whitelisted any more"
             await eventually(lambda: not sessions.user_of_session("hash", now_ms()))
+
+    asyncio.run(story())
+
+
+def test_whoever_takes_somebody_off_the_whitelist_has_it_enforced_at_once(database: str, tmp_path: Path) -> None:
+    """Long before the manager would look by itself; also what had no worker at that moment is not started again."""
+    installation = Installation(
+        tmp_path, replace(QUICK, sweep_s=PATIENCE_S, full_sweep_s=PATIENCE_S), whitelist="bc1qsomebodyelse"
+    )
+    users.Whitelist.create(address=installation.user.address, added_ms=1)
+
+    async def story() -> None:
+        async with installation.running():
+            tasks_of_it = [installation.task("cats"), installation.task("dogs"), installation.listing()]
+            for task in tasks_of_it:
+                await installation.start(task)
+            assert await installation.ask({"op": "entitlements"}) == {"stopped": 0}
+            pids = [installation.pid(task) for task in tasks_of_it]
+            installation.signer.asked.clear()
+            users.Whitelist.delete().execute()
+            begun = time.monotonic()
+
+            assert await installation.ask({"op": "entitlements"}) == {"stopped": 3}
+
+            print(f"stopped within {time.monotonic() - begun:.2f} s")
+            assert installation.signer.ops().count("revoke_place") == 3
+            assert not any(map(lives, pids))
+            for task in tasks_of_it:
+                row = installation.row(task)
+                assert (row.desired, row.observed) == ("stopped", "stopped")
+                assert row.last_error == "address is not whitelisted any more"
+            assert await installation.ask({"op": "entitlements"}) == {"stopped": 0}
 
     asyncio.run(story())
 

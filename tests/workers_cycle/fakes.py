@@ -66,6 +66,7 @@ class FakeMarket:
     """
 
     clock: Clock
+    venue: str | None = None
     profile_: Profile = BIDS
     asks_: list[Ask] = field(default_factory=lambda: [ask(100_000)])
     bids_: list[Bid] = field(default_factory=list)
@@ -86,6 +87,7 @@ class FakeMarket:
     max_ages: list[float] = field(default_factory=list)
     peak_sats: int = 0
     scarcity: Scarcity = AMPLE
+    skew_s: float = 0.0
     witness: Callable[[str], None] = lambda operation: None
     _kept: dict[str, Any] = field(default_factory=dict)
     _ids: Any = field(default_factory=lambda: (f"venue-{number:03}" for number in itertools.count()))
@@ -160,7 +162,7 @@ class FakeMarket:
     def rune_asks(self, ticker: str, max_age_s: float) -> AskBook:
         return self.asks(ticker, max_age_s)
 
-    def own_bids(self, wallet: str, max_age_s: float) -> OwnBids:
+    def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> OwnBids:
         """`empty` shows no bids though there may be some."""
         self.max_ages.append(max_age_s)
         turn = self._turn("own_bids")

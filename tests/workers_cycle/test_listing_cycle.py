@@ -97,16 +97,32 @@ def test_own_asks_are_not_the_floor(shop: ListingWorld) -> None:
         (ListingConfig(min_price_sats=120_000), 120_000),
         (ListingConfig(cost_sats=110_000, min_margin=Decimal("0.1")), 121_000),
         (ListingConfig(reference="purchase", cost_sats=200_000), 210_000),
-        (ListingConfig(reference="lastSale"), 84_000),
+        (ListingConfig(reference="lastSale"), 84_000),  # 1.05 x 80,000, the median of four
         (ListingConfig(reference="traitFloor", trait_type="Hat", trait_value="Red"), 315_000),
     ],
 )
 def test_modes_and_references(shop: ListingWorld, config: ListingConfig, price: int) -> None:
     shop.market.trait_asks_ = [ask(300_000)]
-    shop.market.tell_sale(90_000, "cd" * 32 + "i0")
-    shop.market.tell_sale(80_000, "ef" * 32 + "i0")
+    for sats in (90_000, 81_000, 79_000, 1):
+        shop.market.tell_sale(sats, "cd" * 32 + "i0")
+        shop.clock.advance(1)
     shop.lister(shop.task(config)).cycle()
     assert shop.prices == [price]
+
+
+def test_sales_that_are_few_or_long_ago_set_no_price(shop: ListingWorld) -> None:
+    lister = shop.lister(task := shop.task(ListingConfig(reference="lastSale")))
+    for _ in range(3):
+        shop.market.tell_sale(80_000)
+    shop.clock.advance(31 * 86_400)
+    for _ in range(2):
+        shop.market.tell_sale(90_000)
+    lister.cycle()
+    assert (shop.prices, "the last sales are not known: fewer than 3" in shop.action(task)) == ([], True)
+    shop.market.tell_sale(90_000)
+    shop.clock.advance(61)
+    lister.cycle()
+    assert shop.prices == [95_000]
 
 
 def test_a_floor_that_collapses_is_held_against_its_median(shop: ListingWorld) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from markets.base import NotFound, Refused, Unavailable
-from models import tasks
+from models import listings, tasks
 from tests.workers_cycle.listing_world import ListingWorld
 from tests.workers_cycle.world import Crash, CrashAt
 from wallet.client import SignerUnavailable
@@ -107,6 +107,25 @@ def test_what_the_venue_dropped_by_itself_is_lost(shop: ListingWorld) -> None:
     shop.market.listed.clear()
     assert drained(shop, drain)
     assert shop.rows() == [(105_000, "closed", "lost")]
+
+
+@pytest.mark.parametrize(("shown", "left"), [(105_000, "cancelled"), (90_000, "cancelled"), (None, "lost")])
+def test_what_may_be_listed_is_looked_for_until_that_is_known(shop: ListingWorld, shown: int | None, left: str) -> None:
+    """Our ledger had closed it, and the marketplace could not be read when the task was deleted."""
+    task = shop.task()
+    shop.lister(task).cycle()
+    shop.market.listed.clear()
+    was = listings.open_listing(task)
+    assert was is not None
+    listings.move(was, listings.CLOSED, shop.clock(), reason=listings.LOST)
+    new = {name: getattr(was, name) for name in listings.NewListing.__slots__} | {"intent": "5" * 64}
+    listings.suspect(listings.NewListing(**new), shop.clock())
+    tasks.mark_deleted(shop.row(task), shop.clock())
+    if shown is not None:
+        shop.market.show(shown)
+    shop.clock.advance(6)
+    assert drained(shop, shop.listing_drain(task))
+    assert (shop.prices, shop.rows()[1]) == ([], (105_000, "closed", left))
 
 
 def test_another_price_than_ours_is_cancelled_too(shop: ListingWorld) -> None:

@@ -57,6 +57,35 @@ def test_a_sale_that_is_told_late_is_waited_for(shop: ListingWorld) -> None:
     assert shop.action(task) == "sold for 105,000"
 
 
+def test_what_was_gone_from_another_output_before_is_waited_for_anew(shop: ListingWorld) -> None:
+    """It moved within the vault while the index was away; much later it is sold, and that is told late."""
+    task = shop.task()
+    lister = shop.lister(task)
+    lister.cycle()
+    shop.market.move()
+    shop.market.script["whereabouts"] = [NotSupported("no index")]
+    shop.clock.advance(30)
+    assert lister.cycle() is not None
+    assert "whether it was sold is looked for" in shop.action(task)
+    shop.clock.advance(30)
+    lister.cycle()
+    assert shop.rows() == [(105_000, "closed", "gone"), (105_000, "live", None)]
+
+    shop.clock.advance(3_600)
+    lister.cycle()
+    shop.market.listed.clear()
+    shop.market.chain(SECOND, is_unspent=False)
+    shop.market.chain(third := "44" * 32 + ":0")
+    shop.market.where, shop.market.owner = third, "bc1pbuyer"
+    shop.clock.advance(30)
+    assert lister.cycle() is not None
+    assert "whether it was sold is looked for" in shop.action(task)
+    shop.market.tell_sale(105_000)
+    shop.clock.advance(30)
+    assert lister.cycle() is None
+    assert shop.action(task) == "sold for 105,000"
+
+
 def test_sales_that_cannot_be_read_decide_nothing(shop: ListingWorld) -> None:
     task = shop.task()
     lister = shop.lister(task)

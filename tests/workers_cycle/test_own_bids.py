@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from markets.base import OwnBid, OwnBids
+from markets.venues import capabilities
 from models import orders
 from models.orders import Ceilings, NewOrder, Order
 from tests.workers_cycle.fakes import KEYS, START_MS
@@ -19,6 +20,7 @@ from tests.workers_cycle.world import CATS, World
 from workers.cancels import Answer
 from workers.own_bids import Found, settle
 
+SIMULATOR = capabilities("simulator")
 EXPIRES_MS = START_MS + 960_000
 LATE_MS = EXPIRES_MS + 30_000
 
@@ -49,7 +51,7 @@ def shown(expires_ms: int | None = EXPIRES_MS, venue_id: str = "venue-1") -> Own
 
 
 def look(task_id: int, *bids: OwnBid, at: int, cancels: dict[int, Answer] | None = None) -> Found:
-    return settle(task_id, KEYS.payment, OwnBids(bids, at), at + 5, cancels)
+    return settle(task_id, SIMULATOR, KEYS.payment, OwnBids(bids, at), at + 5, cancels)
 
 
 def state_of(order_id: int) -> str:

@@ -1,0 +1,90 @@
+"""One marketplace of the installation, wired together; and which of them a request means."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any
+
+from gateway.budget import Budget
+from gateway.common_reads import CommonReads
+from gateway.fence import Fences
+from gateway.offer_reads import OfferReads
+from gateway.quota import Quota
+from gateway.reads import Reads
+from gateway.scarcity import Scarcity
+from gateway.snapshots import Snapshots
+from gateway.venue import Venue
+from gateway.windows import Windows
+from gateway.writes import Writes
+from markets import venues
+from markets.adapter import Adapter
+from markets.base import NotSupported
+from markets.capabilities import Capabilities, VenueFacts
+
+
+class Market:
+    """One marketplace: what is read there, what is written, and what its calls are held to.
+
+    Answers read of it are kept apart from those of others, in `snapshots` of its own.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        venue: Venue,
+        common: CommonReads,
+        snapshots: Snapshots,
+        fences: Fences,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.adapter = adapter
+        self.venue = venue
+        self.reads = Reads(adapter, venue, common, snapshots)
+        self.offers = OfferReads(adapter, venue)
+        self.writes = Writes(adapter, self.reads, venue, fences, now_ms)
+        self.scarcity = Scarcity(venue.quota)
+
+    def facts(self, *, is_default: bool) -> VenueFacts:
+        """What it can do and asks of bids, and what is left of its month."""
+        known = venues.facts(self.adapter.name, is_default=is_default)
+        return known if self.venue.quota is None else replace(known, quota=self.venue.quota.status())
+
+
+class Markets:
+    """The marketplaces that are set up here, by name; `default` is meant by who names none.
+
+    `why_not` says what keeps a venue from being one of them.
+    """
+
+    def __init__(self, default: str, markets: Mapping[str, Market], why_not: Callable[[str], str | None]) -> None:
+        self.default = default
+        self._why_not = why_not
+        self._markets = markets
+
+    def find(self, request: Mapping[str, Any]) -> Market | None:
+        """The one that a request means, or None when it is not there."""
+        return self._markets.get(self._name(request))
+
+    def of(self, request: Mapping[str, Any]) -> Market:
+        """The one that a request means. Raises NotSupported, with the setting that it wants, when it is not there."""
+        found = self.find(request)
+        if found is None:
+            raise NotSupported(self._why_not(self._name(request)) or "not set up here")
+        return found
+
+    def all(self) -> tuple[Market, ...]:
+        return tuple(self._markets.values())
+
+    def _name(self, request: Mapping[str, Any]) -> str:
+        name = request.get("venue")
+        return self.default if name is None else str(name)
+
+
+def market_venue(can: Capabilities, threads: Executor, quota: Quota | None) -> Venue:
+    """What the calls of a marketplace are held to."""
+    # Of several slots some stay free for cancels and own bids.
+    budget = Budget(can.rate_per_s, can.burst, can.slots, time.monotonic, spare=min(2, can.slots - 1))
+    return Venue(can.name, budget, threads, quota, Windows(can, time.monotonic))

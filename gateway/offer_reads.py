@@ -1,0 +1,62 @@
+"""What goes before a write and is never shared: a drafted bid, and the two steps of a sign-in."""
+
+from __future__ import annotations
+
+from gateway.budget import Priority
+from gateway.packed import text
+from gateway.venue import Venue
+from gateway.windows import Toll
+from markets.adapter import Adapter
+from markets.offers import BidAsk, Pair, SignInAnswer
+
+
+class OfferReads:
+    """Each returns JSON text and raises VenueError leaves."""
+
+    def __init__(self, adapter: Adapter, venue: Venue) -> None:
+        self._adapter = adapter
+        self._venue = venue
+
+    async def draft_bid(self, ask: BidAsk) -> str:
+        """What the venue wants signed for a bid. It counts as a write there, and is of use with its placing only.
+
+        Raises Refused('clock_skew') while our clock is too far off for a bid.
+        """
+        self._venue.skew.permit_place()
+        return text(
+            await self._venue.read(
+                "draft_bid",
+                "draft_bid",
+                Priority.PLACE,
+                lambda: self._adapter.draft_bid(ask),
+                lambda: None,
+                Toll("write", ask.payment, more=1),
+            )
+        )
+
+    async def sign_in_texts(self, pair: Pair) -> str:
+        """As urgent as a cancel, since one may wait for the session."""
+        return text(
+            await self._venue.read(
+                "sign_in_texts",
+                "sign_in_texts",
+                Priority.CANCEL,
+                lambda: self._adapter.sign_in_texts(pair),
+                lambda: None,
+                Toll(wallet=pair.payment),
+            )
+        )
+
+    async def sign_in(self, answer: SignInAnswer) -> str:
+        pair = answer.pair
+        await self._venue.read(
+            "sign_in",
+            "sign_in",
+            Priority.CANCEL,
+            lambda: self._adapter.sign_in(answer),
+            lambda: None,
+            Toll(wallet=pair.payment),
+        )
+        # One profile, by whichever of its addresses it is asked about.
+        self._venue.windows.bind(pair.ordinals, pair.payment)
+        return "null"

@@ -1,0 +1,72 @@
+"""The counts of all keys in one small file, each under its venue's name. Safe in any thread."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.errors import BidkeeperError
+
+log = logging.getLogger(__name__)
+
+
+class QuotaFile:
+    """What was kept of each venue's count: `of` (venue and hash of its key), `month`, `since_ms` and `used`.
+
+    A file of one venue alone, as it was written before there were several, is that one object.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises BidkeeperError when the file is there and cannot be read."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._kept = self._load()
+
+    def get(self, venue: str) -> Mapping[str, Any] | None:
+        """What was kept of a venue, or None."""
+        with self._lock:
+            return self._kept.get(venue)
+
+    def put(self, venue: str, kept: Mapping[str, Any]) -> None:
+        """Writes a venue's count to the disk, beside the others'. When that fails, it is logged."""
+        with self._lock:
+            self._kept[venue] = dict(kept)
+            self._write()
+
+    def _load(self) -> dict[str, dict[str, Any]]:
+        try:
+            found = json.loads(self._path.read_text())
+            rows = [found] if "of" in found else found["counts"]
+            return {str(row["of"]).partition(" ")[0]: _checked(row) for row in rows}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, LookupError) as error:
+            raise BidkeeperError(
+                f"{self._path} cannot be read ({type(error).__name__}); without it the month's count begins anew"
+            ) from error
+
+    def _write(self) -> None:
+        beside = self._path.with_suffix(".new")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with beside.open("w") as file:
+                json.dump({"counts": list(self._kept.values())}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self._path)
+        except OSError as error:
+            log.error("failed to write %s (%s): a crash now would forget calls", self._path, error.strerror)
+
+
+def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "of": str(row["of"]),
+        "month": str(row["month"]),
+        "since_ms": int(row["since_ms"]),
+        "used": int(row["used"]),
+    }

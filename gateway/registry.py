@@ -1,0 +1,48 @@
+"""Which class speaks which marketplace's dialect: the one file of the gateway that knows the adapters by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from core.settings import PLAY_MARKET, Settings, dialect_of
+from markets.adapter import Adapter
+from markets.ordinalswallet import OrdinalsWallet
+from markets.ordnet import OrdNet
+from markets.satflow import Satflow
+from markets.unisat_market import UnisatMarket
+
+PLAY_KEY = "simulator"
+PLAY_WITHDRAW_PATH = "/intent/withdraw/submit"
+
+
+def market_adapters(settings: Settings) -> dict[str, Adapter]:
+    """The marketplaces that are set up here, by name, the default one first."""
+    found = {}
+    for name in settings.venues:
+        dialect = dialect_of(name) or ""
+        base = settings.venue_url(dialect)
+        if base is not None:
+            found[name] = _MAKERS[dialect](base, key_of(settings, dialect), name, settings)
+    return found
+
+
+def key_of(settings: Settings, dialect: str) -> str:
+    """The key that the marketplace knows us by; "" where it wants none."""
+    if settings.market == PLAY_MARKET:
+        return PLAY_KEY
+    given: str | None = getattr(settings, f"{dialect}_api_key", None)
+    return given or ""
+
+
+def _withdraw_path(settings: Settings) -> str | None:
+    return PLAY_WITHDRAW_PATH if settings.market == PLAY_MARKET else settings.satflow_withdraw_path
+
+
+_MAKERS: Mapping[str, Callable[[str, str, str, Settings], Adapter]] = {
+    "satflow": lambda base, key, name, settings: Satflow(
+        base, key, name, _withdraw_path(settings), settings.satflow_rune_price
+    ),
+    "ordnet": lambda base, key, name, settings: OrdNet(base, name),
+    "unisat": lambda base, key, name, settings: UnisatMarket(base, key, name),
+    "ordinalswallet": lambda base, key, name, settings: OrdinalsWallet(base, name),
+}

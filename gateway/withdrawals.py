@@ -1,0 +1,137 @@
+"""What takes a user's money out: a venue's draft for its bidding wallet, and signed transactions to the network.
+
+No task is behind these writes, so no fence holds them up; a deadline and an asker that is still there do. Sending the
+same transaction twice changes nothing, so what became of one is asked by its txid, and Unknown is no dead end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from gateway import arguments as read
+from gateway.adapters import needed
+from gateway.budget import Priority
+from gateway.market import Markets
+from gateway.snapshots import Flight, Snapshots
+from gateway.venue import Venue, Withdrawn
+from gateway.windows import Toll
+from gateway.writes import LONGEST_WAIT_MS, Asker
+from markets.base import Unknown
+from markets.http import Permit
+from markets.mempool import Mempool
+from markets.wire import MAX_SATS, Unreadable
+from markets.wire import txid as read_txid
+
+MOST_HEX = 200_000
+_HEX = re.compile(r"([0-9a-f]{2}){60,}", re.ASCII)
+Value = TypeVar("Value")
+Verb = Callable[[Mapping[str, Any], Mapping[str, Any], Asker], Awaitable[str]]
+
+
+class Withdrawals:
+    """Each verb returns JSON text and raises VenueError leaves; `now_ms` is epoch milliseconds."""
+
+    def __init__(
+        self, markets: Markets, mempool: Mempool | None, network: Venue, snapshots: Snapshots, now_ms: Callable[[], int]
+    ) -> None:
+        """`network` is what the calls of `mempool` are held to."""
+        self._markets = markets
+        self._mempool = mempool
+        self._network = network
+        self._snapshots = snapshots
+        self._now_ms = now_ms
+
+    def verbs(self) -> dict[str, Verb]:
+        """What can be asked, by its name on the socket."""
+        return {
+            "draft_withdrawal": self.draft,
+            "submit_withdrawal": self.submit,
+            "broadcast": self.broadcast,
+            "is_confirmed": self.is_confirmed,
+        }
+
+    async def draft(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        """What a venue wants signed so that sats leave its bidding wallet. Never shared, and changes nothing there."""
+        payment, amount = read.word(args.get("payment"), "payment"), read.whole(args, "amount")
+        if not 0 < amount <= MAX_SATS:
+            raise read.bad("amount must be a whole number of sats above 0")
+        market = self._markets.of(request)
+        drafted = await market.venue.read(
+            "draft_withdrawal",
+            "draft_withdrawal",
+            Priority.CANCEL,
+            lambda: market.adapter.draft_withdrawal(payment, amount),
+            lambda: None,
+            Toll("write", payment, more=1),
+        )
+        return json.dumps(drafted)
+
+    async def submit(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        """Hands a signed draft to the venue, which completes and sends it; the txid."""
+        payment, psbt = read.word(args.get("payment"), "payment"), read.psbt(args.get("psbt"))
+        market = self._markets.of(request)
+
+        def call(permit: Permit) -> str:
+            return market.adapter.submit_withdrawal(payment, psbt, permit)
+
+        toll = Toll("write", payment)
+        return json.dumps(await self._write(market.venue, "submit_withdrawal", call, toll, request, asker))
+
+    async def broadcast(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        """Sends a signed transaction to the network; its txid."""
+        raw = args.get("transaction")
+        if not isinstance(raw, str) or len(raw) > MOST_HEX or not _HEX.fullmatch(raw):
+            raise read.bad("transaction is not one in hex")
+        mempool = needed(self._mempool, "MEMPOOL_URL")
+
+        def call(permit: Permit) -> str:
+            return mempool.broadcast(raw, permit)
+
+        return json.dumps(await self._write(self._network, "broadcast", call, Toll("write"), request, asker))
+
+    async def is_confirmed(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        """Whether a transaction is in a block. NotFound when neither a block nor the mempool has it."""
+        txid = _txid(args.get("txid"))
+        mempool = needed(self._mempool, "MEMPOOL_URL")
+
+        async def fetch(flight: Flight) -> str:
+            return json.dumps(
+                await self._network.read(
+                    "is_confirmed", "is_confirmed", Priority.REST, lambda: mempool.is_confirmed(txid), flight.begin
+                )
+            )
+
+        return await self._snapshots.get(("transaction", txid), read.max_age_s(request), fetch)
+
+    async def _write(
+        self,
+        venue: Venue,
+        verb: str,
+        call: Callable[[Permit], Value],
+        toll: Toll,
+        request: Mapping[str, Any],
+        asker: Asker,
+    ) -> Value:
+        deadline_ms = min(read.whole(request, "deadline_ms"), self._now_ms() + LONGEST_WAIT_MS)
+
+        def permit() -> None:
+            if self._now_ms() >= deadline_ms:
+                raise Withdrawn("its deadline passed; nothing was sent")
+            if asker.is_gone():
+                raise Withdrawn("its asker is gone; nothing was sent")
+
+        permit()
+        await venue.turn(Priority.CANCEL, (deadline_ms - self._now_ms()) / 1000, toll)
+        # No await between the turn and this: a leaver finds it either queued or sending.
+        asker.droppable = False
+        return await venue.run(verb, verb, lambda: call(permit), Unknown)
+
+
+def _txid(value: Any) -> str:
+    try:
+        return read_txid(value, "txid")
+    except Unreadable as error:
+        raise read.bad(str(error)) from error

@@ -1,0 +1,68 @@
+"""What all answers of Ordinals Wallet have in common: errors that come with status 200, prices, the state of a listing.
+
+Shapes are those of its official client's types and recorded answers (`ordinals-wallet/ow-cli`). Every function of
+these files raises Unreadable for what it does not understand, and a Refused leaf for an error.
+
+The venue shows what a buyer pays: the seller's price and its own fee, which is 2.7 % of the whole and 1,000 sats at
+least (client code; all recorded prices fit). Listings are made, and their PSBTs paid, at the seller's price. Here an
+inscription's price is always the seller's, so that floors, listings of others and our own are in one unit: shown
+308,324 is 300,000. Prices per token of runes are as shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from markets.base import NotFound
+from markets.replies import error_text, refusal
+from markets.wire import Unreadable, sats
+
+_LEAST_FEE = 1000
+_KEPT_PER_MILLE = 973  # of what the buyer pays, for the seller
+
+
+def content(answer: Any) -> Any:
+    """An answer that is no error. Raises NotFound or another Refused leaf for one that is."""
+    if not isinstance(answer, dict) or not answer.get("error"):
+        return answer
+    code = answer.get("code")
+    said = error_text(answer) or (code[:100] if isinstance(code, str) and code.isprintable() else "an error")
+    if "not found" in said.lower() or (isinstance(code, str) and code.endswith("not_found")):
+        raise NotFound(said)
+    raise refusal(said)
+
+
+def sellers(shown: Any, what: str) -> int:
+    """What the seller is paid of a price that the venue shows: the most that it shows as no more than that.
+
+    Shown is the seller's price and 1,000 sats, or that price / 0.973 rounded down, whichever is higher.
+    """
+    price = sats(shown, what, least=1)
+    after_rate = ((price + 1) * _KEPT_PER_MILLE - 1) // 1000
+    paid = min(price - _LEAST_FEE, after_rate)
+    if paid < 1:
+        raise Unreadable(f"{what}: {price} sats do not cover the venue's fee")
+    return paid
+
+
+def sellers_price(entry: Mapping[str, Any]) -> int:
+    """The seller's price of a listing or sale of an inscription, which some answers tell beside the buyer's."""
+    told = entry.get("escrow_price")
+    if told is not None:
+        return sats(told, "seller's price", least=1)
+    return sellers(entry.get("satoshi_price"), "price")
+
+
+def is_for_sale(listing: Mapping[str, Any]) -> bool:
+    """Whether nobody has bought it yet; one that is being bought is not on offer."""
+    told = [listing.get(name) or "" for name in ("bought_at", "purchase_txid", "secure_purchase_state")]
+    if not all(isinstance(each, str) for each in told):
+        raise Unreadable("what became of a listing is not told in words")
+    return not told[0] and not told[1] and told[2] in ("", "listed")
+
+
+def integral(value: Any) -> Any:
+    """A whole number that came with decimals (2045220.0) as one without."""
+    return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value

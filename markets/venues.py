@@ -1,0 +1,128 @@
+"""The venues that there are, by name: what each can do and what it asks of bids. Imports no adapter: anybody may ask.
+
+The practice market speaks the same dialects under names of its own, with its own grid, any life and without quotas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from core.settings import PLAY_MARKET, dialect_of
+from markets.base import Kind, NotSupported
+from markets.capabilities import Capabilities, VenueFacts
+from strategy.book import Profile
+
+RUNES_TICK = 1  # rune orders are planned on a grid of one sat
+_QUARTER_HOUR_S, _HOUR_S = 900, 3600
+
+# Satflow: docs 1.1.4. Its limits are third parties' word, and of its burst of 10 one is left, so that a request that
+# overtakes a slower one never meets an empty bucket.
+_SATFLOW = Capabilities(
+    "satflow",
+    "Satflow",
+    kinds=("ordinals", "runes"),
+    bid_types=("collection", "trait"),
+    listings=True,
+    delist_proof="challenge",
+    listing_tick=1000,
+    wallets=True,
+    cancel_needs_signature=True,
+    rate_per_s=5,
+    burst=9,
+    slots=5,
+    monthly_calls=100_000,
+    calls={"cancel": 2, "list_item": 2, "delist": 2},
+    expiry="ms",
+    verified="documented",
+)
+# ord.net: developers.ord.net. An offer of ours is drafted and submitted; a listing likewise.
+_ORDNET = Capabilities(
+    "ordnet",
+    "ord.net",
+    kinds=("ordinals",),
+    bid_types=("collection", "trait"),
+    listings=True,
+    needs_sign_in=True,
+    bids_are_psbt=True,
+    own_ids=True,
+    own_bids_by_collection=True,
+    cancels_at_once=1,
+    reads_per_minute=60,
+    reads_per_minute_per_wallet=30,
+    writes_per_minute=20,
+    writes_per_minute_per_wallet=8,
+    calls={"place": 2, "list_item": 2},
+    expiry="hours",
+    lives_hours=(6, 12, 24, 168, 720, 2160),  # 6 since October 2026
+    verified="documented",
+)
+# UniSat: docs.unisat.io, open API v3. It has no bids on collections, traits or runes.
+_UNISAT = Capabilities(
+    "unisat",
+    "UniSat",
+    listings=True,
+    delist_proof="psbt",
+    floors_at_once=1,
+    slots=1,
+    monthly_calls=60_000,
+    calls={"list_item": 2, "delist": 2},
+    verified="documented",
+)
+# Ordinals Wallet: its own client's code. A bid there costs a transaction, and so does its end: none are placed.
+_ORDINALSWALLET = Capabilities(
+    "ordinalswallet",
+    "Ordinals Wallet",
+    listings=True,
+    wallets=True,
+    needs_sign_in=True,
+    floors_at_once=1,
+    rate_per_s=2,
+    calls={"list_item": 2},
+    verified="client code",
+)
+_DIALECTS: Mapping[str, Capabilities] = {each.name: each for each in (_SATFLOW, _ORDNET, _UNISAT, _ORDINALSWALLET)}
+
+# Grid and least bid in sats, and the shortest life of a bid in seconds.
+_GRIDS: Mapping[str, tuple[int, int, int]] = {
+    "satflow": (1000, 1000, _QUARTER_HOUR_S),
+    "ordnet": (5000, 10_000, 6 * _HOUR_S),
+}
+_PRACTICE_GRIDS: Mapping[str, tuple[int, int, int]] = {
+    "satflow": (1000, 10_000, _QUARTER_HOUR_S),
+    "ordnet": (5000, 10_000, _HOUR_S),
+}
+
+
+def is_known(name: str) -> bool:
+    """Whether there is an adapter for the venue of this name."""
+    return dialect_of(name) in _DIALECTS
+
+
+def capabilities(name: str) -> Capabilities:
+    """What the venue of this name can do. Raises NotSupported for a name that no venue has."""
+    found = _DIALECTS.get(dialect_of(name) or "")
+    if found is None:
+        raise NotSupported(f"there is no venue {name[:40]!r}")
+    if found.name == name:
+        return found
+    title = "Practice market" if name == PLAY_MARKET else f"Practice market, {found.title}'s dialect"
+    return replace(found, name=name, title=title, monthly_calls=None, lives_hours=())
+
+
+def facts(name: str, *, is_default: bool) -> VenueFacts:
+    """What is known of the venue of this name without asking it. Raises NotSupported for a name that no venue has."""
+    can = capabilities(name)
+    return VenueFacts(can, {kind: profile(name, kind) for kind in can.kinds}, is_default)
+
+
+def profile(name: str, kind: Kind) -> Profile:
+    """What the venue of this name asks of bids on one kind of goods. Raises NotSupported when it takes none."""
+    can = capabilities(name)
+    if kind not in can.kinds:
+        raise NotSupported(f"{can.title} takes no bids on {kind}")
+    dialect = dialect_of(name) or ""
+    tick, min_bid, duration_s = (_GRIDS if dialect == name else _PRACTICE_GRIDS)[dialect]
+    if kind == "runes":
+        tick = min_bid = RUNES_TICK
+    return Profile(name, tick, min_bid, duration_s, equal_bids_allowed=True, balance_model="per_bid")

@@ -1,0 +1,168 @@
+"""Withdrawals: what a caller asks for and is answered."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, PlainValidator
+
+from models.withdrawals import STATES
+from server.schemas import answers
+from server.schemas.answers import Answer
+from server.schemas.listing_config import is_inscription_id
+from server.schemas.plain import MAX_SATS, SATS, Body, Flag, number, one_of, read, text, whole, wrong
+from wallet.withdrawal import SOURCES, VIRTUAL_KB
+from wallet.withdrawal_rules import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB
+
+State = Literal["reserved", "signed", "submitted", "unknown", "confirmed", "refused"]
+From = Literal["bidding", "payment", "vault"]
+TIERS = ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
+_LEAST, _MOST = LEAST_FEE_PER_KVB // VIRTUAL_KB, MOST_FEE_PER_KVB // VIRTUAL_KB
+_RATE = f"must be {', '.join(TIERS)}, or {_LEAST} to {_MOST} sat/vB with at most 3 decimals"
+assert set(State.__args__) == set(STATES)  # type: ignore[attr-defined]
+
+
+def _amount(value: Any) -> int:
+    found = whole(value)
+    if not 1 <= found <= MAX_SATS:
+        raise wrong(f"must be a whole number from 1 to {MAX_SATS}")
+    return found
+
+
+def _fee_rate(value: Any) -> str | Decimal:
+    if isinstance(value, str):
+        if text(value) not in TIERS:
+            raise wrong(_RATE)
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise wrong("must be text or a number")
+    rate = number(value)
+    exponent = rate.as_tuple().exponent
+    if not _LEAST <= rate <= _MOST or not isinstance(exponent, int) or exponent < -3:
+        raise wrong(_RATE)
+    return rate
+
+
+def _inscription(value: Any) -> str:
+    if not is_inscription_id(text(value)):
+        raise wrong("is not an inscription's id")
+    return str(value)
+
+
+def _required(schema: dict[str, Any]) -> None:
+    for name in ("from", "amountSats", "inscriptionId", "feeRate"):
+        schema["properties"][name].pop("default", None)
+    schema["required"] = ["from"]
+
+
+class WithdrawalBody(Body):
+    """Which coins are to go. Where to is not asked: to the address that the caller signs in with, and from the
+    marketplace's bidding wallet to the caller's own payment address.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_required)
+
+    from_: Annotated[
+        str,
+        one_of(SOURCES),
+        Field(
+            alias="from",
+            description="`payment` and `vault` are addresses of the caller's here; `bidding` is the marketplace's.",
+        ),
+    ] = ""
+    amount_sats: Annotated[
+        int | None,
+        PlainValidator(_amount, json_schema_input_type=Annotated[int, Field(ge=1, le=MAX_SATS)]),
+        Field(description="Sats that arrive; left out: all, less the network's fee."),
+    ] = None
+    inscription_id: Annotated[
+        str,
+        PlainValidator(_inscription, json_schema_input_type=str),
+        Field(description="From the vault: this inscription, its fee paid by the payment address."),
+    ] = ""
+    fee_rate: Annotated[
+        str | Decimal,
+        PlainValidator(_fee_rate, json_schema_input_type=str | float),
+        Field(description="A tier (halfHourFee when left out) or sat/vB. A bidding wallet's fee is the marketplace's."),
+    ] = ""
+    dry_run: Annotated[Flag, Field(description="Only says what would be sent; nothing is signed.")] = False
+    force: Annotated[
+        Flag, Field(description="Also where open bids lose their cover, or a listing its inscription.")
+    ] = False
+
+
+def read_body(given: dict[str, Any]) -> tuple[WithdrawalBody, list[str]]:
+    """The withdrawal that `given` (a JSON object) asks for, and everything wrong with it as details."""
+    body, faults = read(WithdrawalBody, given)
+    named = {name for name, _ in faults}
+    if "from" not in given and "from" not in named:
+        faults.append(("from", "is required"))
+    if body.inscription_id and body.from_ in ("payment", "bidding"):
+        faults.append(("inscriptionId", "is for the vault only"))
+    if body.inscription_id and body.amount_sats is not None:
+        faults.append(("amountSats", "is not for an inscription, which goes with all that its output holds"))
+    if body.from_ == "bidding" and body.fee_rate != "":
+        faults.append(("feeRate", "is the marketplace's from a bidding wallet"))
+    return body, [f"{name}: {fault}" for name, fault in faults]
+
+
+class LeftOut(Answer):
+    """A coin that stays where it is, and why."""
+
+    outpoint: str
+    value_sats: SATS
+    reason: str
+
+
+class Withdrawal(Answer):
+    """Money on its way out. Of one that was not signed (yet) the amounts and the txid are null."""
+
+    id: int
+    from_: Annotated[From, Field(alias="from")]
+    venue: Annotated[str | None, Field(description="Whose bidding wallet it leaves.")]
+    inscription_id: str | None
+    destination: Annotated[str, Field(description="The caller's own address that it goes to.")]
+    state: Annotated[
+        State,
+        Field(
+            description="`submitted`: the network has it, no block yet. `unknown`: it was sent, and nobody can say at "
+            "the moment whether it arrived; it is looked up and sent again until that is clear. `refused`: nothing "
+            "has gone anywhere."
+        ),
+    ]
+    sent_sats: SATS | None
+    fee_sats: SATS | None
+    txid: str | None
+    reason: str | None
+    coins: Annotated[list[str], Field(description="The outputs that it spends.")]
+    created_at: datetime
+    updated_at: datetime
+
+
+class NewWithdrawal(Withdrawal):
+    """A withdrawal that was just asked for."""
+
+    left_out: list[LeftOut]
+
+
+class Quote(Answer):
+    """What a withdrawal would be."""
+
+    dry_run: Literal[True]
+    from_: Annotated[From, Field(alias="from")]
+    destination: str
+    sent_sats: SATS
+    fee_sats: SATS
+    coins: list[str]
+    left_out: list[LeftOut]
+
+
+class Wallet(answers.Wallet):
+    """The caller's addresses here, the money behind their bids, and what is on its way out."""
+
+    payment_sats: Annotated[
+        int | None, Field(ge=0, description="Confirmed sats at the payment address; null when that cannot be read.")
+    ]
+    withdrawals: Annotated[list[Withdrawal], Field(description="The latest ten, newest first.")]

@@ -1,0 +1,82 @@
+"""Where a task trades: named when it is created and never after, and what the venue cannot do is refused with a reason.
+
+No venue is asked: what each can do is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.settings import Settings
+from markets import venues
+from markets.base import Kind
+from markets.capabilities import Capabilities
+from strategy.config import BidConfig
+
+
+def kind_of(type: str) -> Kind:
+    """The venue's word for a task's type."""
+    return "runes" if type == "rune" else "ordinals"
+
+
+def named(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]:
+    """The venue that a body names, the default where it names none, and what is wrong with the name."""
+    name = given.get("venue", settings.market)
+    if not isinstance(name, str):
+        return settings.market, []  # its shape is a fault of the body, which is told with the others
+    problem = settings.why_no_venue(name)
+    return name, [] if problem is None else [f"venue: {problem}"]
+
+
+def moved(given: Mapping[str, Any], venue: str) -> list[str]:
+    """What is wrong with a change that names another venue than the task's."""
+    name = given.get("venue", venue)
+    return ["venue: cannot be changed; create another task"] if isinstance(name, str) and name != venue else []
+
+
+def unfit_for_bids(venue: str, config: BidConfig) -> list[str]:
+    """What of the config the venue cannot do."""
+    can = _capabilities(venue)
+    if can is None:
+        return []
+    if not can.kinds:
+        return [f"venue: {can.title} takes no bids"]
+    details = []
+    if kind_of(config.type) not in can.kinds:
+        details.append(f"type: {can.title} takes no bids of type {config.type}")
+    if config.bid_type not in can.bid_types:
+        details.append(f"bidType: {can.title} takes no bids of type {config.bid_type}")
+    return details
+
+
+def unfit_for_listing(venue: str) -> list[str]:
+    """What keeps the venue from listing inscriptions of ours."""
+    can = _capabilities(venue)
+    return [] if can is None or can.listings else [f"venue: {can.title} takes no listings"]
+
+
+def not_there(venue: str, settings: Settings) -> list[str]:
+    """What keeps a task from being started at its venue, which may have been set up when it was created."""
+    problem = settings.why_no_venue(venue)
+    return [] if problem is None else [f"venue: {problem}"]
+
+
+def telling_wallets(settings: Settings) -> str:
+    """The venue that is asked what lies at an address: the default one, or where it does not tell, the first that does.
+
+    Its words for collections may not be those of others.
+    """
+    found = ((name, _capabilities(name)) for name in settings.venues)
+    return next((name for name, can in found if can is not None and can.wallets), settings.market)
+
+
+def with_bidding_wallets(settings: Settings) -> list[str]:
+    """The venues where money of our users lies in a wallet that is bid from."""
+    found = ((name, _capabilities(name)) for name in settings.venues)
+    return [name for name, can in found if can is not None and can.kinds and not can.bids_are_psbt]
+
+
+def _capabilities(venue: str) -> Capabilities | None:
+    """None for a name that no venue has, which is told by itself."""
+    return venues.capabilities(venue) if venues.is_known(venue) else None

@@ -1,0 +1,185 @@
+"""From what a caller asks to what the signer is to be asked: coins, amounts, fee. Nothing is written or signed here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, Decimal
+
+from markets.base import NotFound, VenueError
+from markets.venues import capabilities
+from models import withdrawals
+from server import blocking
+from server.base import SignedIn
+from server.errors import ApiError, invalid
+from server.schemas.withdrawals import WithdrawalBody
+from server.withdrawal_bidding import plan_from_bidding
+from server.withdrawal_coins import Choosing, Chosen
+from server.withdrawal_plan import NOTHING, UNCOVERED, Plan, script_at
+from wallet.policy import Refused as NotComposed
+from wallet.protocol import MAX_COINS
+from wallet.withdrawal import VIRTUAL_KB, WithdrawalToSign
+from wallet.withdrawal_compose import Coin, CoinKind, Composed, send_inscription, send_sats
+from wallet.withdrawal_rules import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB
+
+DEFAULT_TIER = "halfHourFee"
+_FEES_AGE_S = 30.0
+Enough = Callable[[Sequence[Coin]], bool]
+
+
+class Planner:
+    """Plans one withdrawal of the caller's. Raises ApiError: 400, 409 with what to do, 502 or 503."""
+
+    def __init__(self, handler: SignedIn, body: WithdrawalBody) -> None:
+        self._handler = handler
+        self._body = body
+        self._user = handler.user.address
+
+    async def plan(self) -> Plan:
+        keys = await self._handler.ask_signer(lambda signer: signer.addresses(self._user))
+        if self._body.from_ == "bidding":
+            return await plan_from_bidding(self._handler, self._body, keys.payment, keys.payment_pubkey)
+        if self._user in (keys.payment, keys.vault):
+            text = "You sign in with one of these addresses, so their keys are in your own wallet: send from there."
+            raise ApiError(409, NOTHING, message=text)
+        if self._body.inscription_id:
+            return await self._inscription(keys.payment, keys.vault)
+        source = keys.payment if self._body.from_ == "payment" else keys.vault
+        return await self._sats(source, "p2wpkh" if self._body.from_ == "payment" else "p2tr")
+
+    async def _sats(self, address: str, kind: CoinKind) -> Plan:
+        if kind == "p2wpkh":
+            self._refuse_behind_offers()
+        rate, amount = await self._fee_per_kvb(), self._body.amount_sats
+        destination = script_at(self._user)
+
+        def composed(coins: Sequence[Coin]) -> Composed:
+            return send_sats(coins, amount, destination, rate)
+
+        chosen = await self._chosen(address, kind, rate, lambda coins: amount is not None and _pays(composed, coins))
+        made = _composed(lambda: composed(chosen.coins), chosen)
+        asked = WithdrawalToSign(
+            intent="",
+            user=self._user,
+            source="payment" if kind == "p2wpkh" else "vault",
+            coins=tuple(str(coin.outpoint) for coin in chosen.coins),
+            amount_sats=amount,
+            fee_per_kvb=rate,
+        )
+        return Plan(asked, self._user, made.sent_sats, made.fee_sats, chosen.left_out)
+
+    async def _inscription(self, payment: str, vault: str) -> Plan:
+        wanted = self._body.inscription_id
+        self._refuse_listed(wanted)
+        try:
+            where = await self._handler.services.market(lambda market: market.whereabouts(wanted, 0.0))
+        except NotFound:
+            raise invalid(["inscriptionId: there is no such inscription in any block yet"]) from None
+        except VenueError as error:
+            raise blocking.answer_to(error) from error
+        if where.address != vault or where.outpoint is None:
+            raise ApiError(409, "The inscription is not in the vault", message=f"It is at {where.address}.")
+        rate, destination = await self._fee_per_kvb(), script_at(self._user)
+        taken = withdrawals.taken_coins(self._handler.user.id)
+        if where.outpoint in taken:
+            raise ApiError(409, "Another withdrawal moves it", message="GET /api/wallet shows what becomes of it.")
+        try:
+            item = await Choosing(self._handler, "p2tr", script_at(vault), taken, rate).coin(where.outpoint, wanted)
+        except NotComposed as refused:
+            raise ApiError(409, "The inscription cannot be moved", message=refused.message) from None
+
+        def composed(coins: Sequence[Coin]) -> Composed:
+            return send_inscription(item, coins, destination, rate)
+
+        chosen = await self._chosen(payment, "p2wpkh", rate, lambda coins: _pays(composed, coins), MAX_COINS - 1)
+        made = _composed(lambda: composed(chosen.coins), chosen, f"Send sats for the fee to {payment}.")
+        asked = WithdrawalToSign(
+            intent="",
+            user=self._user,
+            source="vault",
+            coins=(where.outpoint,),
+            fee_coins=tuple(str(coin.outpoint) for coin in chosen.coins),
+            inscription_id=wanted,
+            fee_per_kvb=rate,
+        )
+        return Plan(asked, self._user, made.sent_sats, made.fee_sats, chosen.left_out)
+
+    def _refuse_listed(self, inscription_id: str) -> None:
+        kept = withdrawals.what_keeps(self._handler.user.id, inscription_id)
+        if kept.running_task is not None:
+            text = f"Stop auto-list task {kept.running_task} first: it would list what is no longer there."
+            raise ApiError(409, "An auto-list task of this inscription is running", message=text)
+        if kept.is_listed and not self._body.force:
+            text = (
+                "Delete its auto-list task first, which cancels the listing; or send force: true. Moving it makes "
+                "every signature for a listing of it worthless, at once and for good."
+            )
+            raise ApiError(409, "The inscription is listed", message=text)
+
+    def _refuse_behind_offers(self) -> None:
+        """A bid that is paid for by a PSBT ends with the first of its coins that is spent."""
+        for venue in self._handler.services.settings.venues:
+            if not capabilities(venue).bids_are_psbt or self._body.force:
+                continue
+            if withdrawals.largest_open_bid(self._handler.user.id, venue):
+                text = (
+                    f"Bids at {venue} are open, which these coins pay for: they end when a coin is spent. Stop the "
+                    "tasks first, or send force: true, which ends them for good."
+                )
+                raise ApiError(409, UNCOVERED, message=text)
+
+    async def _chosen(
+        self, address: str, kind: CoinKind, rate: int, is_enough: Enough, most: int = MAX_COINS
+    ) -> Chosen:
+        taken = withdrawals.taken_coins(self._handler.user.id)
+        found = await self._handler.ask_market(lambda market: market.coins(address, 0.0))
+        choosing = Choosing(self._handler, kind, script_at(address), taken, rate)
+        chosen = await choosing.choose(found, is_enough, most)
+        if not chosen.coins:
+            reasons = "; ".join(f"{each.coin.outpoint}: {each.reason}" for each in chosen.left_out[:5])
+            raise ApiError(409, NOTHING, message=reasons or f"There are no coins at {address}.")
+        return chosen
+
+    async def _fee_per_kvb(self) -> int:
+        given = self._body.fee_rate or DEFAULT_TIER
+        if isinstance(given, Decimal):
+            return _per_kvb(given)
+        fees = await self._handler.ask_market(lambda market: market.fees(_FEES_AGE_S))
+        tiers = {
+            "fastestFee": fees.fastest,
+            "halfHourFee": fees.half_hour,
+            "hourFee": fees.hour,
+            "economyFee": fees.economy,
+            "minimumFee": fees.minimum,
+        }
+        rate = max(_per_kvb(tiers[given]), LEAST_FEE_PER_KVB)
+        if rate > MOST_FEE_PER_KVB:
+            most = MOST_FEE_PER_KVB // VIRTUAL_KB
+            text = f"{given} is {tiers[given]} sat/vB at the moment, and {most} is the most that is paid here."
+            raise ApiError(409, "The network is too dear", message=text)
+        return rate
+
+
+def _per_kvb(rate: Decimal) -> int:
+    return int((rate * VIRTUAL_KB).to_integral_value(ROUND_CEILING))
+
+
+def _pays(composed: Callable[[Sequence[Coin]], Composed], coins: Sequence[Coin]) -> bool:
+    """Whether these coins are enough: more of them would help against too few sats only."""
+    if not coins:
+        return False
+    try:
+        composed(coins)
+    except NotComposed as refused:
+        return refused.tag != "funds"
+    return True
+
+
+def _composed(compose: Callable[[], Composed], chosen: Chosen, what_to_do: str = "") -> Composed:
+    """What the signer will write. Raises ApiError (409) for what it would refuse."""
+    try:
+        return compose()
+    except NotComposed as refused:
+        text = f"{refused.message}. {what_to_do}".strip()
+        if chosen.left_out:
+            text += f" {len(chosen.left_out)} coins were left out; the first: {chosen.left_out[0].reason}."
+        raise ApiError(409, NOTHING, message=text) from None

@@ -1,0 +1,48 @@
+"""Getting one's money and inscriptions out again."""
+
+from __future__ import annotations
+
+from models import withdrawals
+from models.withdrawals import SUBMITTED, CoinsTaken
+from server import blocking
+from server.base import SignedIn
+from server.errors import ApiError, invalid
+from server.schemas.withdrawals import read_body
+from server.withdrawal_json import as_json, left_out, quote
+from server.withdrawal_plans import Planner
+from server.withdrawal_steps import carry_out, look_after, write_down
+from wallet.client import SignerError, SignerRefused
+
+_COMES_OUT = "Nothing is lost: GET /api/wallet shows what becomes of it."
+
+
+class WithdrawHandler(SignedIn):
+    """POST /api/wallet/withdraw"""
+
+    async def post(self) -> None:
+        body, details = read_body(self.json_object())
+        if details:
+            raise invalid(details)
+        # What is still on its way may have arrived: its coins are spent then, and others are there.
+        await look_after(self.services, withdrawals.open_of(self.user.id))
+        plan = await Planner(self, body).plan()
+        if body.dry_run:
+            self.answer(quote(plan))
+            return
+        try:
+            row = write_down(self.user.id, plan, self.now_ms)
+        except CoinsTaken:
+            raise ApiError(409, "Another withdrawal spends these coins", message=_COMES_OUT) from None
+        try:
+            await carry_out(self.services, row)
+        except SignerRefused as refused:
+            raise ApiError(
+                409, "The signer refused the withdrawal", message=f"{refused.tag}: {refused.message}"
+            ) from None
+        except SignerError as error:
+            answer = blocking.answer_to(error)
+            raise ApiError(answer.status_code, answer.error, message=f"{answer.message}. {_COMES_OUT}") from error
+        row = withdrawals.again(row)
+        if row.state == withdrawals.REFUSED:
+            raise ApiError(409, "The withdrawal was refused", message=row.reason)
+        self.answer(as_json(row) | {"leftOut": left_out(plan.left_out)}, 201 if row.state == SUBMITTED else 202)

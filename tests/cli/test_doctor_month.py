@@ -1,0 +1,149 @@
+"""What the doctor says of the month's calls: what the tasks that run cost, and of the clock that bids are signed by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cli import doctor_month, doctor_programs
+from cli.doctor_check import Check
+from core.settings import Settings
+from models import base, schema, tasks, users
+from models.tasks import BiddingTask
+from strategy.config import BidConfig, dumps, normal_slug
+from strategy.listing_config import ListingConfig
+from strategy.monthly import Bidding, Selling, Task
+from tests.cli.conftest import Examine
+
+CATS = BidConfig(slug="cats", hardcap_sats=100_000)
+DOGS = replace(CATS, slug="dogs")
+RUNE = BidConfig(slug="AAA•BBB", type="rune", hardcap_sats=100_000)
+REAL = Settings(
+    market="satflow",
+    satflow_url="https://satflow.example/v1",
+    ordnet_url="https://ordnet.example/api/v1",
+    unisat_url="https://unisat.example",
+)
+
+
+def month(running: dict[str, list[Task]], **settings: Any) -> dict[str, Check]:
+    return {check.name: check for check in doctor_month.examine(replace(REAL, **settings), running)}
+
+
+def test_every_key_with_a_quota_has_a_line_and_no_other() -> None:
+    assert set(month({})) == {"month at satflow", "month at unisat"}
+    assert set(month({}, unisat_url=None)) == {"month at satflow"}
+    assert set(month({}, satflow_monthly_calls=0)) == {"month at unisat"}
+    assert list(doctor_month.examine(Settings(), {})) == [], "the practice market has none"
+    assert list(doctor_month.examine(REAL, None)) == [], "nobody knows what runs"
+
+
+def test_a_quota_that_nobody_uses() -> None:
+    found = month({})
+    assert found["month at satflow"].text == "no task costs calls there; the quota carries 30 bids of 16 minutes"
+    assert found["month at unisat"].text == "no task costs calls there"
+
+
+def test_what_fits() -> None:
+    check = month({"satflow": [Bidding(CATS, 5, 1), Bidding(DOGS, 5, 1)]})["month at satflow"]
+    assert check.status == "ok"
+    # 2,979 rounds of 10 bids, two cancels of two calls and six reads; two books and one wallet's bids.
+    least = 2_979 * (10 + 4 + 6) + 3 * 4_320
+    each_cycle = 3 * 86_400 + 2_979 * 20
+    assert check.text == (
+        f"2 tasks with 10 bids take {each_cycle:,} calls in 30 days, {least:,} with reads ten minutes old: "
+        "fits into 90,000 (nine tenths of the quota); the quota carries 30 bids of 16 minutes"
+    )
+
+
+def test_what_does_not_says_from_which_expiry_on_it_would() -> None:
+    check = month({"satflow": [Bidding(CATS, 30, 1), Bidding(DOGS, 30, 1)]})["month at satflow"]
+    assert check.status == "warn"
+    assert "does not fit into 90,000" in check.text
+    assert check.remedy == (
+        "bidExpiryMinutes of 41 or more in every task, fewer bids, or a larger quota (BIDKEEPER_SATFLOW_MONTHLY_CALLS)"
+    )
+
+
+def test_what_never_fits() -> None:
+    check = month({"satflow": [Bidding(CATS, 5, 1)]}, satflow_monthly_calls=5_000)["month at satflow"]
+    assert check.status == "warn"
+    assert "no bidExpiryMinutes is long enough" in check.remedy
+
+
+def test_the_asks_of_runes_are_unisats_wherever_they_are_bid_on() -> None:
+    running: dict[str, list[Task]] = {
+        "satflow": [Bidding(RUNE, 5, 1)],
+        "unisat": [Selling(ListingConfig(), "cats", 1)],
+    }
+    check = month(running)["month at unisat"]
+    assert check.text == (
+        f"1 task with 0 bids, and the asks of runes, take {3 * 86_400 + 2_979:,} calls in 30 days, "
+        f"{3 * 4_320 + 2_979:,} with reads ten minutes old: fits into 54,000 (nine tenths of the quota)"
+    )
+    short = month(running, unisat_monthly_calls=5_000)["month at unisat"]
+    assert (short.status, "no bidExpiryMinutes" in short.remedy) == ("warn", True)
+
+
+def test_each_venue_is_reckoned_with_its_own_tasks() -> None:
+    alone = month({"satflow": [Bidding(CATS, 5, 1)]})
+    beside = month({"satflow": [Bidding(CATS, 5, 1)], "ordnet": [Bidding(CATS, 50, 1)]})
+    assert alone == beside
+
+
+def test_the_doctor_reads_them_from_the_database(examine: Examine, environment: dict[str, str]) -> None:
+    base.connect(f"sqlite:///{environment['BIDKEEPER_DATA_DIR']}/bidkeeper.db")
+    schema.migrate()
+    user = users.find_or_create("bc1quser", dict(REAL.plans), 1)
+    made = {slug: _task(user.id, replace(CATS, slug=slug)) for slug in ("cats", "dogs", "rats")}
+    for slug in ("cats", "dogs"):
+        tasks.set_desired(made[slug], tasks.RUNNING)
+    base.close()
+
+    assert "month at simulator" not in examine("programs"), "without a quota"
+    environment["BIDKEEPER_SATFLOW_MONTHLY_CALLS"] = "20000"
+    found = examine("programs")["month at simulator"]
+
+    assert found.status == "warn"
+    assert found.text.startswith("2 tasks with 10 bids take ")
+    assert found.text.endswith("the quota carries 6 bids of 16 minutes")
+
+
+def _task(user_id: int, config: BidConfig) -> BiddingTask:
+    return tasks.create_bidding_task(
+        user_id,
+        type=config.type,
+        slug=config.slug,
+        slug_key=normal_slug(config.type, config.slug),
+        config=dumps(config),
+        max_tasks=20,
+        now_ms=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("skew_s", "said"),
+    [
+        (None, None),
+        (0.0, None),
+        (-30.0, None),
+        (61.2, "this machine's clock is 61 s ahead of the marketplace's (satflow)"),
+        (-61.2, "this machine's clock is 61 s behind the marketplace's (satflow)"),
+    ],
+)
+def test_a_clock_by_which_no_bid_is_placed(
+    skew_s: float | None, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = {
+        "market": "satflow",
+        "venues": {"satflow": {"is_cut_off": False, "paused_s": 0, "skew_s": skew_s}},
+    }
+    monkeypatch.setattr(doctor_programs.MarketClient, "status", lambda _: status)
+    found = {check.name: check for check in doctor_programs._gateway(REAL)}
+    assert ("clock" in found) == (said is not None)
+    if said is not None:
+        assert found["clock"].status == "FAIL"
+        assert found["clock"].text.startswith(said)
+        assert found["clock"].remedy == "set the clock by NTP: timedatectl set-ntp true"

@@ -1,0 +1,100 @@
+"""The commands that say who may trade: what they write, and that the manager hears of it at once."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from cli import plan, whitelist
+from core.local_server import serve
+from core.settings import Settings, load
+from models import base, sessions, users
+from models.base import connect
+from models.schema import migrate
+
+OWNER = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
+
+
+@pytest.fixture
+def settings(environment: dict[str, str]) -> Settings:
+    return load(environment | {"BIDKEEPER_WHITELIST": "bc1qsomebodyelse"})
+
+
+@pytest.fixture
+def owner(settings: Settings) -> Iterator[users.User]:
+    """A user who is on the list and signed in; the database is open in this process."""
+    connect(settings.database_url)
+    migrate()
+    now_ms = time.time_ns() // 1_000_000
+    user = users.find_or_create(OWNER, dict(settings.plans), now_ms)
+    users.Whitelist.create(address=OWNER, added_ms=now_ms)
+    sessions.open_session("hash", user.id, now_ms)
+    yield user
+    base.close()
+
+
+def asked_of_manager(settings: Settings, command: Callable[[], int]) -> tuple[int, list[dict[str, Any]]]:
+    """What the command returns, and what it asked a manager that answers."""
+    asked: list[dict[str, Any]] = []
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        asked.append(request)
+        return {"stopped": 3}
+
+    async def story() -> int:
+        server = await serve(settings.manager_socket, answer)
+        try:
+            return await asyncio.to_thread(command)
+        finally:
+            server.close()
+
+    return asyncio.run(story()), asked
+
+
+def remove(settings: Settings) -> int:
+    return whitelist.run(settings, argparse.Namespace(action="remove", address=OWNER))
+
+
+def test_whom_the_list_loses_is_stopped_before_the_command_ends(
+    settings: Settings, owner: users.User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, asked = asked_of_manager(settings, lambda: remove(settings))
+    connect(settings.database_url)
+    assert (code, asked) == (0, [{"op": "entitlements"}])
+    assert "may not sign in any more\n3 tasks were stopped\n" in capsys.readouterr().out
+    assert not users.may_sign_in(OWNER, settings.whitelist, settings.admins)
+    assert sessions.user_of_session("hash", time.time_ns() // 1_000_000) is None
+
+
+def test_without_a_manager_the_list_is_changed_all_the_same(
+    settings: Settings, owner: users.User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert remove(settings) == 0
+    connect(settings.database_url)
+    assert not users.may_sign_in(OWNER, settings.whitelist, settings.admins)
+    assert "the manager was not told" in capsys.readouterr().out
+
+
+def test_whom_the_settings_allow_stays(
+    settings: Settings, owner: users.User, environment: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    allowed = load(environment | {"BIDKEEPER_WHITELIST": OWNER})
+    code, asked = asked_of_manager(allowed, lambda: remove(allowed))
+    assert (code, asked) == (1, [])
+    assert "the settings allow it" in capsys.readouterr().out
+
+
+def test_a_plan_that_is_ended_is_enforced_at_once(settings: Settings, owner: users.User) -> None:
+    options = argparse.Namespace(action="set", address=OWNER, plan="beta", days=0)
+    code, asked = asked_of_manager(settings, lambda: plan.run(settings, options))
+    connect(settings.database_url)
+    assert (code, asked) == (0, [{"op": "entitlements"}])
+    now_ms = time.time_ns() // 1_000_000
+    user = users.User.get_by_id(owner.id)
+    refusal = users.refusal_to_trade(user, dict(settings.plans), frozenset("*"), frozenset(), now_ms)
+    assert refusal == "plan expired"

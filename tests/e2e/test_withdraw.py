@@ -1,0 +1,258 @@
+"""A user's money and inscriptions get out again: the whole service, the practice market and its chain."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from tests.e2e.installation import Installation, Trader, until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Installation]:
+    made = Installation()
+    made.up()
+    yield made
+    made.destroy()
+
+
+class Owner:
+    """A trader whose addresses hold nothing but what a test puts there."""
+
+    def __init__(self, service: Installation) -> None:
+        self.service = service
+        self.trader = Trader(service).sign_in()
+        self.wallet = self.trader.ok("GET", "/api/wallet")
+        self.payment, self.vault = self.wallet["payment"], self.wallet["vault"]
+        for address in (self.trader.address, self.vault, self.payment):
+            self.fund(address)
+
+    def fund(self, address: str, *values: int) -> list[str]:
+        made = self.service.sim("PUT", f"/sim/coins/{address}", {"values": list(values)})
+        return [row["outpoint"] for row in made]
+
+    def coins(self, address: str) -> dict[str, int]:
+        rows = requests.get(
+            f"http://127.0.0.1:{self.service.simulator_port}/mempool/api/address/{address}/utxo", timeout=20
+        ).json()
+        return {f"{row['txid']}:{row['vout']}": row["value"] for row in rows}
+
+    def withdraw(self, **body: Any) -> requests.Response:
+        named = {"from" if name == "from_" else name: value for name, value in body.items()}
+        return self.trader.call("POST", "/api/wallet/withdraw", named)
+
+    def sent(self, **body: Any) -> dict[str, Any]:
+        answer = self.withdraw(**body)
+        assert answer.status_code == 201, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def newest(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.trader.ok("GET", "/api/wallet")["withdrawals"][0]
+        return found
+
+    def confirm(self, txid: str) -> None:
+        assert self.service.sim("POST", "/sim/confirm", {"txid": txid})["confirmed"] == [txid]
+
+    def put_into_vault(self) -> str:
+        inscription = f"{secrets.token_hex(32)}i0"
+        item = {"id": inscription, "collection": "frogs", "name": "one"}
+        self.service.sim("PUT", f"/sim/wallets/{self.vault}", {"inscriptions": [item]})
+        return inscription
+
+
+@pytest.fixture
+def owner(service: Installation) -> Iterator[Owner]:
+    service.sim("PUT", "/sim/faults", [])
+    yield Owner(service)
+    service.sim("PUT", "/sim/faults", [])
+
+
+def test_all_of_the_payment_address_goes_to_the_sign_in_address(owner: Owner) -> None:
+    coins = owner.fund(owner.payment, 60_000, 40_000, 25_000)
+    quoted = owner.withdraw(from_="payment", dryRun=True)
+    assert quoted.status_code == 200
+    assert owner.trader.ok("GET", "/api/wallet")["paymentSats"] == 125_000
+
+    found = owner.sent(from_="payment")
+
+    assert (found["state"], found["destination"]) == ("submitted", owner.trader.address)
+    assert set(found["coins"]) == set(coins)
+    assert found["sentSats"] + found["feeSats"] == 125_000
+    assert (quoted.json()["sentSats"], quoted.json()["feeSats"]) == (found["sentSats"], found["feeSats"])
+    assert owner.coins(owner.trader.address) == {f"{found['txid']}:0": found["sentSats"]}
+    assert owner.coins(owner.payment) == {}
+    owner.confirm(found["txid"])
+    until(lambda: owner.newest()["state"] == "confirmed", "the withdrawal in a block")
+
+
+def test_a_part_of_it_leaves_the_change_at_the_payment_address(owner: Owner) -> None:
+    owner.fund(owner.payment, 60_000, 40_000)
+
+    found = owner.sent(from_="payment", amountSats=30_000, feeRate=2.5)
+
+    assert found["sentSats"] == 30_000
+    assert owner.coins(owner.trader.address) == {f"{found['txid']}:0": 30_000}
+    change = owner.coins(owner.payment)
+    assert change[f"{found['txid']}:1"] == 30_000 - found["feeSats"]
+    assert 300 < found["feeSats"] < 400
+
+
+def test_coins_that_hold_something_stay_where_they_are(owner: Owner) -> None:
+    plain, precious = owner.fund(owner.payment, 60_000, 50_000)
+    owner.service.sim("PUT", f"/sim/outputs/{precious}", {"runes": {"DOG•GO": {"amount": 5}}})
+    owner.service.sim("PUT", f"/sim/wallets/{owner.payment}", {"balance": 60_000})  # what holds a rune is no money
+
+    found = owner.sent(from_="payment")
+
+    assert found["coins"] == [plain]
+    assert [(each["outpoint"], "runes" in each["reason"]) for each in found["leftOut"]] == [(precious, True)]
+    assert list(owner.coins(owner.payment)) == [precious]
+    assert owner.withdraw(from_="payment").status_code == 409
+
+
+def test_an_inscription_comes_back_at_its_full_value(owner: Owner) -> None:
+    inscription = owner.put_into_vault()
+    ((coin, value),) = owner.coins(owner.vault).items()
+    refused = owner.withdraw(from_="vault", inscriptionId=inscription)
+    assert refused.status_code == 409, "nothing is there to pay the fee"
+    assert owner.payment in refused.json()["message"]
+    (fee_coin,) = owner.fund(owner.payment, 50_000)
+
+    found = owner.sent(from_="vault", inscriptionId=inscription)
+
+    assert found["coins"] == [coin, fee_coin]
+    assert owner.coins(owner.trader.address) == {f"{found['txid']}:0": value}
+    assert owner.coins(owner.payment) == {f"{found['txid']}:1": 50_000 - found["feeSats"]}
+    owner.confirm(found["txid"])
+    where = requests.get(
+        f"http://127.0.0.1:{owner.service.simulator_port}/ord/inscription/{inscription}",
+        headers={"Accept": "application/json"},
+        timeout=20,
+    ).json()
+    assert (where["satpoint"], where["address"]) == (f"{found['txid']}:0:0", owner.trader.address)
+
+
+def test_what_is_listed_is_not_moved_under_its_task(owner: Owner) -> None:
+    inscription = owner.put_into_vault()
+    owner.fund(owner.payment, 50_000)
+    owner.service.put_collection("frogs", [100_000])
+    task = owner.trader.ok("POST", "/api/autolist", {"inscriptionId": inscription, "collectionId": "frogs"})["id"]
+    owner.trader.ok("POST", f"/api/autolist/{task}/start")
+    until(lambda: owner.trader.ok("GET", f"/api/autolist/{task}")["listing"], "a listing")
+
+    running = owner.withdraw(from_="vault", inscriptionId=inscription, force=True)
+    owner.trader.ok("POST", f"/api/autolist/{task}/stop")
+    listed = owner.withdraw(from_="vault", inscriptionId=inscription)
+
+    assert (running.status_code, "Stop auto-list task" in running.json()["message"]) == (409, True)
+    assert (listed.status_code, "is listed" in listed.json()["error"]) == (409, True)
+    # The hard cancel: whoever kept the listing's signature has nothing in hand any more.
+    owner.sent(from_="vault", inscriptionId=inscription, force=True)
+    ended = {"event": "cancelled", "kind": "ask", "maker": owner.vault}
+    until(lambda: owner.service.history(**ended), "the end of the listing at the venue")
+
+
+def test_money_comes_out_of_the_bidding_wallet_and_then_home(owner: Owner) -> None:
+    bidding = owner.wallet["biddingWallet"]["address"]
+    owner.service.sim("PUT", f"/sim/wallets/{bidding}", {"balance": 0})
+    assert owner.withdraw(from_="bidding").status_code == 409, "nothing is in it"
+    owner.service.sim("PUT", f"/sim/wallets/{bidding}", {"balance": 90_000})
+
+    found = owner.sent(from_="bidding")
+
+    assert (found["state"], found["destination"], found["venue"]) == ("submitted", owner.payment, "simulator")
+    owner.confirm(found["txid"])
+    until(lambda: _held(owner) == (found["sentSats"], 0), "sats at the payment address, none in the bidding wallet")
+    home = owner.sent(from_="payment")
+    assert home["coins"] == [f"{found['txid']}:0"]
+    assert owner.coins(owner.trader.address) == {f"{home['txid']}:0": home["sentSats"]}
+
+
+def _held(owner: Owner) -> tuple[int, int]:
+    """Sats at the payment address and in the bidding wallet, as the service shows them."""
+    wallet = owner.trader.ok("GET", "/api/wallet")
+    return wallet["paymentSats"], wallet["biddingWallet"]["balanceSats"]
+
+
+def test_bids_keep_their_cover_unless_forced(owner: Owner) -> None:
+    bidding = owner.wallet["biddingWallet"]["address"]
+    owner.service.sim("PUT", f"/sim/wallets/{bidding}", {"balance": 90_000})
+    owner.service.put_collection("toads", [100_000])
+    prices = {"bidMode": "fixed", "bidFixedLow": 50_000, "bidFixedHigh": 50_000, "hardcapSats": 60_000}
+    task = owner.trader.task(slug="toads", bidCount=1, **prices)
+    owner.trader.start(task)
+    until(lambda: owner.trader.bids(task), "a bid")
+
+    refused = owner.withdraw(from_="bidding", amountSats=60_000)
+    covered = owner.withdraw(from_="bidding", amountSats=20_000)
+    forced = owner.withdraw(from_="bidding", amountSats=60_000, force=True)
+
+    assert (refused.status_code, refused.json()["error"]) == (409, "Open bids would not be covered")
+    assert covered.status_code == 201, covered.text
+    # What is on its way back as change is no confirmed coin, so the marketplace has to be asked again later.
+    assert forced.status_code in (201, 409), forced.text
+    owner.trader.stop(task)
+
+
+def test_a_poisoned_draft_is_not_signed(owner: Owner) -> None:
+    bidding = owner.wallet["biddingWallet"]["address"]
+    owner.service.sim("PUT", f"/sim/wallets/{bidding}", {"balance": 90_000})
+    owner.service.sim("PUT", "/sim/poison", {"mode": "wrong_payout"})
+    try:
+        refused = owner.withdraw(from_="bidding", amountSats=50_000)
+    finally:
+        owner.service.sim("PUT", "/sim/poison", {"mode": None})
+
+    assert (refused.status_code, "dest-allow" in refused.json()["message"]) == (409, True)
+    assert owner.newest()["state"] == "refused"
+    assert owner.sent(from_="bidding", amountSats=50_000)["state"] == "submitted"
+
+
+@pytest.mark.parametrize("mode", ["timeout", "accept_then_timeout"])
+def test_a_server_killed_before_it_knows_loses_nothing_and_moves_nothing_twice(owner: Owner, mode: str) -> None:
+    """`timeout`: the network never had it; `accept_then_timeout`: it has it, and nobody was told."""
+    owner.fund(owner.payment, 70_000)
+    rule = {"operation": "broadcast", "mode": mode, "delaySeconds": 30, "count": 1}
+    owner.service.sim("PUT", "/sim/faults", [rule])
+    asking = threading.Thread(target=_asked_in_vain, args=(owner,))
+    asking.start()
+    until(lambda: owner.service.sim("GET", "/sim/faults")[0]["count"] == 0, "the broadcast")
+    for pid in owner.service.processes("cli.main", "server"):
+        os.kill(pid, signal.SIGKILL)
+    asking.join(60)
+    until(owner.service.ready_again, "the service is back")
+    owner.service.sim("PUT", "/sim/faults", [])
+
+    found = until(lambda: _submitted(owner), "the withdrawal at the network")
+
+    assert owner.coins(owner.trader.address) == {f"{found['txid']}:0": found["sentSats"]}
+    assert owner.coins(owner.payment) == {}
+    assert owner.withdraw(from_="payment").status_code == 409, "there is nothing left to send"
+    owner.confirm(found["txid"])
+    until(lambda: owner.newest()["state"] == "confirmed", "the withdrawal in a block")
+    assert len(owner.trader.ok("GET", "/api/wallet")["withdrawals"]) == 1
+
+
+def _asked_in_vain(owner: Owner) -> None:
+    try:
+        owner.withdraw(from_="payment")
+    except requests.RequestException:
+        return
+
+
+def _submitted(owner: Owner) -> dict[str, Any] | None:
+    try:
+        found = owner.newest()
+    except (requests.RequestException, AssertionError):
+        return None
+    return found if found["state"] == "submitted" else None

@@ -1,0 +1,149 @@
+"""Money out, through the socket: drafts, submits and broadcasts, and what an outcome means."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from markets.base import NotFound, NotSupported, RateLimited, Refused, Unavailable, Unknown
+from tests.gateway.conftest import Bench, eventually, soon
+from tests.gateway.fake_venue import CUT
+
+RAW, TXID, PSBT = "02" * 100, "ab" * 32, "cHNidP8BAA=="
+TX, DRAFT, SUBMIT = "/api/tx", "/intent/withdraw", "/intent/withdraw/submit"
+STATUS = f"/api/tx/{TXID}/status"
+
+
+def broadcast(bench: Bench, within_s: float = 10) -> str:
+    return bench.client().broadcast(RAW, deadline_ms=soon(within_s))
+
+
+def submit(bench: Bench, within_s: float = 10) -> str:
+    return bench.client().submit_withdrawal("bc1qpayment", PSBT, deadline_ms=soon(within_s))
+
+
+def test_a_broadcast_sends_the_hex_once(bench: Bench) -> None:
+    bench.venue.answers[TX] = TXID
+    assert broadcast(bench) == TXID
+    (call,) = bench.venue.of(TX)
+    assert call.body == RAW
+
+
+def test_a_draft_and_a_submit_are_as_the_venue_wants_them(bench: Bench) -> None:
+    bench.venue.answers[DRAFT] = {"success": True, "data": {"unsignedPSBTBase64": PSBT, "paymentUtxoCount": 1}}
+    bench.venue.answers[SUBMIT] = {"success": True, "data": {"txid": TXID}}
+    assert bench.client().draft_withdrawal("bc1qpayment", 5_000) == PSBT
+    assert submit(bench) == TXID
+    assert bench.venue.of(DRAFT)[0].body == {"userAddress": "bc1qpayment", "amount": 5_000}
+    assert bench.venue.of(SUBMIT)[0].body == {"userAddress": "bc1qpayment", "signedPSBT": PSBT}
+
+
+@pytest.mark.parametrize("path", [TX, SUBMIT])
+@pytest.mark.parametrize(
+    ("answer", "status", "error"),
+    [
+        (CUT, 200, Unknown),
+        ("", 500, Unknown),
+        ("", 502, Unknown),
+        ("not a txid", 200, Unknown),
+        ("", 200, Unknown),
+        ({"success": True, "data": {}}, 200, Unknown),
+        ({"error": "slow down"}, 429, RateLimited),
+        ('{"error": "bad-txns-inputs-missingorspent"}', 400, Refused),
+    ],
+)
+def test_what_an_outcome_means(bench: Bench, path: str, answer: Any, status: int, error: type[Exception]) -> None:
+    bench.venue.answers[path], bench.venue.statuses[path] = answer, status
+    with pytest.raises(error) as raised:
+        (broadcast if path == TX else submit)(bench)
+    assert type(raised.value) is error
+    assert len(bench.venue.of(path)) == 1, "nothing is sent twice"
+
+
+def test_the_nodes_reason_is_told(bench: Bench) -> None:
+    bench.venue.answers[TX] = 'sendrawtransaction RPC error: {"code":-26,"message":"dust"}'
+    bench.venue.statuses[TX] = 400
+    with pytest.raises(Refused, match="dust"):
+        broadcast(bench)
+
+
+@pytest.mark.parametrize("send", [broadcast, submit])
+def test_a_deadline_that_has_passed_sends_nothing(bench: Bench, send: Callable[..., str]) -> None:
+    with pytest.raises(Unavailable, match="nothing was sent"):
+        send(bench, -1)
+    assert not bench.venue.calls
+
+
+def test_an_asker_that_is_gone_sends_nothing(bench: Bench) -> None:
+    bench.run(bench.gateway.venues.mempool.budget.pause, 0.4)
+    with socket.socket(socket.AF_UNIX) as asker:
+        asker.connect(str(bench.settings.gateway_socket))
+        request = {"verb": "broadcast", "args": {"transaction": RAW}, "deadline_ms": soon()}
+        body = json.dumps(request).encode()
+        asker.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        eventually(lambda: bench.gateway.venues.mempool.budget.waiting() == 1)
+    eventually(lambda: bench.gateway.venues.mempool.budget.waiting() == 0)
+    time.sleep(0.5)
+    assert not bench.venue.of(TX)
+
+
+@pytest.mark.parametrize("raw", ["", "02", "zz" * 100, "0" * 121, "AB" * 100, "ab" * 100_001, 5, None])
+def test_what_is_no_transaction_is_not_sent(bench: Bench, raw: Any) -> None:
+    with pytest.raises(Refused) as refused:
+        bench.client().broadcast(raw, deadline_ms=soon())
+    assert refused.value.code == "bad_request"
+    assert not bench.venue.calls
+
+
+@pytest.mark.parametrize("amount", [0, -1, 1.5, True, None, "5", 2**60])
+def test_what_is_no_amount_is_not_drafted(bench: Bench, amount: Any) -> None:
+    with pytest.raises(Refused):
+        bench.client().draft_withdrawal("bc1qpayment", amount)
+    assert not bench.venue.calls
+
+
+def test_what_became_of_a_transaction(bench: Bench) -> None:
+    bench.venue.answers[STATUS] = {"confirmed": False}
+    assert bench.client().is_confirmed(TXID, 0) is False
+    bench.venue.answers[STATUS] = {"confirmed": True, "block_height": 900_000}
+    assert bench.client().is_confirmed(TXID, 0) is True
+    bench.venue.answers[STATUS], bench.venue.statuses[STATUS] = "Transaction not found", 404
+    with pytest.raises(NotFound):
+        bench.client().is_confirmed(TXID, 0)
+    bench.venue.answers[STATUS] = "<html>"
+    with pytest.raises(Unavailable):
+        bench.client().is_confirmed(TXID, 0)
+    with pytest.raises(Refused):
+        bench.client().is_confirmed("x", 0)
+
+
+def test_real_satflow_needs_the_path_that_nobody_has_documented(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(market="satflow", satflow_api_key="k")
+    with pytest.raises(NotSupported, match="BIDKEEPER_SATFLOW_WITHDRAW_PATH"):
+        bench.client().draft_withdrawal("bc1qpayment", 5_000)
+    with pytest.raises(NotSupported, match="BIDKEEPER_SATFLOW_WITHDRAW_PATH"):
+        submit(bench)
+    assert not bench.venue.calls
+
+
+def test_real_satflow_with_its_path(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(market="satflow", satflow_api_key="k", satflow_withdraw_path="/withdraw/finish")
+    bench.venue.answers["/withdraw/finish"] = {"success": True, "data": {"txid": TXID}}
+    assert submit(bench) == TXID
+
+
+def test_other_venues_have_no_bidding_wallet(bench: Bench) -> None:
+    for venue in ("simulator-ordnet", "simulator-unisat", "simulator-ordinalswallet"):
+        with pytest.raises(NotSupported):
+            bench.client().at(venue).draft_withdrawal("bc1qpayment", 5_000)
+
+
+def test_without_a_mempool_server_nothing_is_broadcast(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(mempool_url=None, market="satflow", satflow_api_key="k")
+    with pytest.raises(NotSupported, match="BIDKEEPER_MEMPOOL_URL"):
+        broadcast(bench)

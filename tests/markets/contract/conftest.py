@@ -1,0 +1,38 @@
+"""The practice market once, and for each test a gate before it and one of the adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from markets.http import Http
+from tests.markets.contract.gate import Gate
+from tests.markets.contract.parties import PARTIES, Party
+from tests.markets.contract.practice import Practice
+from tests.markets.contract.town import Town
+
+
+@pytest.fixture(scope="session")
+def practice() -> Iterator[Practice]:
+    market = Practice()
+    yield market
+    market.close()
+
+
+@pytest.fixture(params=PARTIES, ids=lambda party: party.name)
+def party(request: pytest.FixtureRequest) -> Party:
+    found: Party = request.param
+    return found
+
+
+@pytest.fixture
+def town(party: Party, practice: Practice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
+    """Silence is noticed after a second, so that it can be waited for."""
+    assert Http.__init__.__kwdefaults__ is not None
+    monkeypatch.setitem(Http.__init__.__kwdefaults__, "read_s", 1.0)
+    gate = Gate(practice.port)
+    town = Town(party, practice, gate)
+    town.seed()
+    yield town
+    gate.close()

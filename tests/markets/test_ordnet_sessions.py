@@ -1,0 +1,305 @@
+"""Signing in to ord.net: what is signed, who holds a session, when it ends, and that its token stays inside."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+import responses
+
+from markets.base import AuthFailed, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
+from markets.offers import Pair, SignInAnswer
+from markets.ordnet import OrdNet
+from tests.markets.ordnet_examples import (
+    ANSWER,
+    BASE,
+    BINDING_ID,
+    CHALLENGE,
+    MADE,
+    OFFER_ID,
+    ORDINALS,
+    OTHER_BINDING,
+    PAIR,
+    PAYMENT,
+    PREFLIGHT,
+    SESSION,
+    SIGNATURES,
+    TOKEN,
+    Watch,
+    answers,
+    ask,
+    asked,
+    book,
+    order,
+    signed_in,
+)
+
+FLOORS = {"success": True, "data": []}
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+@responses.activate
+def test_texts_to_sign_are_for_both_addresses() -> None:
+    answers("POST", "/auth/challenge", CHALLENGE)
+    texts = OrdNet(BASE, "ordnet").sign_in_texts(PAIR)
+    assert asked() == {"ordinalsAddress": ORDINALS, "paymentAddress": PAYMENT}
+    assert texts.reference == CHALLENGE["authRequestId"]
+    assert [(text.id, text.address) for text in texts.texts] == list(zip(SIGNATURES, (ORDINALS, PAYMENT), strict=True))
+    assert texts.texts[0].message == "Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: 12)"
+
+
+FIRST, SECOND = CHALLENGE["challenges"]
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "challenges",
+    [
+        [],
+        [{**FIRST, "address": "bc1pmallory"}],  # type: ignore[dict-item]
+        [{**FIRST, "address": PAYMENT}],  # type: ignore[dict-item]
+        [{**FIRST, "role": "admin"}],  # type: ignore[dict-item]
+        [{**FIRST, "message": ""}],  # type: ignore[dict-item]
+        [{**FIRST, "message": "a\x00b"}],  # type: ignore[dict-item]
+        [{**FIRST, "message": "a" * 2001}],  # type: ignore[dict-item]
+        [{**FIRST, "challengeId": None}],  # type: ignore[dict-item]
+        [FIRST, SECOND, SECOND],
+        {"0": FIRST},
+    ],
+)
+def test_strange_challenges_are_not_handed_on(challenges: Any) -> None:
+    answers("POST", "/auth/challenge", {**CHALLENGE, "challenges": challenges})
+    with pytest.raises(Unavailable, match="understand"):
+        OrdNet(BASE, "ordnet").sign_in_texts(PAIR)
+
+
+@responses.activate
+def test_signatures_are_sent_in_hex_with_their_addresses() -> None:
+    adapter = OrdNet(BASE, "ordnet", clock=Watch())
+    answers("POST", "/auth/verify", SESSION)
+    adapter.sign_in(ANSWER)
+    assert asked() == {
+        "authRequestId": CHALLENGE["authRequestId"],
+        "verifications": [
+            {"challengeId": "22222222-2222-2222-2222-222222222222", "signature": "0141", "address": ORDINALS},
+            {"challengeId": "33333333-3333-3333-3333-333333333333", "signature": "0241", "address": PAYMENT},
+        ],
+    }
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "signatures", [{"a:payment": "not base64!"}, {"a:admin": "AUE="}, {"a": "AUE="}, {"a:payment": ""}]
+)
+def test_what_is_no_signature_is_not_sent(signatures: dict[str, str]) -> None:
+    with pytest.raises(Refused, match="signature"):
+        OrdNet(BASE, "ordnet").sign_in(SignInAnswer(PAIR, "x", signatures))
+    assert not responses.calls
+
+
+@responses.activate
+def test_a_session_asks_with_its_token(watch: Watch) -> None:
+    adapter = signed_in(watch)
+    answers("GET", "/collection-stats/floors", FLOORS)
+    adapter.floors(["wizards"], "ordinals")
+    assert responses.calls[0].request.headers["Authorization"] == f"Bearer {TOKEN}"
+
+
+@responses.activate
+def test_signing_in_asks_without_a_token() -> None:
+    adapter = signed_in()
+    answers("POST", "/auth/challenge", CHALLENGE)
+    adapter.sign_in_texts(PAIR)
+    assert "Authorization" not in responses.calls[0].request.headers
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "session",
+    [
+        {**SESSION, "walletBindings": [OTHER_BINDING]},
+        {**SESSION, "walletBindings": []},
+        {**SESSION, "walletBindings": None},
+        {**SESSION, "sessionToken": ""},
+        {**SESSION, "sessionToken": "two words"},
+        {**SESSION, "sessionToken": "a\r\nX-Other: b"},
+        {**SESSION, "sessionToken": 7},
+        {**SESSION, "expiresAt": None},
+        {**SESSION, "expiresAt": "soon"},
+        {**SESSION, "expiresAt": "2026-05-08T18:00:10.000Z"},
+    ],
+)
+def test_a_session_that_is_none_of_ours_is_not_held(session: Any) -> None:
+    adapter = OrdNet(BASE, "ordnet", clock=Watch())
+    answers("POST", "/auth/verify", session)
+    with pytest.raises(Unavailable, match="understand"):
+        adapter.sign_in(ANSWER)
+    with pytest.raises(SignInNeeded):
+        adapter.floors(["wizards"], "ordinals")
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "status, leaf",
+    [(401, AuthFailed), (403, AuthFailed), (409, Refused), (410, Refused), (429, RateLimited), (503, Unavailable)],
+)
+def test_how_a_sign_in_fails(status: int, leaf: type[VenueError]) -> None:
+    answers("POST", "/auth/verify", {"error": "Trading API wallet eligibility"}, status=status)
+    with pytest.raises(leaf) as caught:
+        OrdNet(BASE, "ordnet").sign_in(ANSWER)
+    assert type(caught.value) is leaf
+
+
+@responses.activate
+def test_without_a_session_nothing_is_sent() -> None:
+    adapter = OrdNet(BASE, "ordnet")
+    calls = [
+        lambda: adapter.floors(["wizards"], "ordinals"),
+        lambda: adapter.asks("wizards", None),
+        lambda: adapter.bids("wizards", "ordinals", None),
+        lambda: adapter.traits("wizards"),
+        lambda: adapter.sales("wizards", "ordinals", None),
+        lambda: adapter.own_bids(PAYMENT, None, ["wizards"]),
+        lambda: adapter.own_listings(ORDINALS, None),
+        lambda: adapter.item("1i0"),
+        lambda: adapter.cancel(PAYMENT, [f"wizards:{OFFER_ID}"], ""),
+    ]
+    for call in calls:
+        with pytest.raises(SignInNeeded):
+            call()
+    assert not responses.calls
+
+
+@responses.activate
+def test_a_session_ends_before_its_token_does(watch: Watch) -> None:
+    adapter = signed_in(watch)
+    answers("GET", "/collection-stats/floors", FLOORS)
+    watch.now_s += 3600 - 31
+    adapter.floors(["wizards"], "ordinals")
+    watch.now_s += 2
+    with pytest.raises(SignInNeeded):
+        adapter.floors(["wizards"], "ordinals")
+
+
+@responses.activate
+def test_a_wallet_is_served_in_its_own_session_only(watch: Watch) -> None:
+    adapter = signed_in(watch)
+    with pytest.raises(SignInNeeded):
+        adapter.own_bids("bc1qother", None, ["wizards"])  # of the same profile, but it has not signed in
+    answers("GET", "/collection/wizards/my/sent-collection-offers", book())
+    assert adapter.own_bids(PAYMENT, None, ["wizards"]) == ((), None)
+
+
+@responses.activate
+def test_a_token_that_is_not_taken_any_more_is_forgotten(watch: Watch) -> None:
+    adapter = signed_in(watch)
+    answers("GET", "/collection-stats/floors", {"error": "Invalid or expired bearer session token"}, status=401)
+    for _ in range(2):
+        with pytest.raises(SignInNeeded):
+            adapter.floors(["wizards"], "ordinals")
+    assert len(responses.calls) == 1
+
+
+@responses.activate
+def test_a_write_with_a_dead_token_was_not_taken(watch: Watch) -> None:
+    adapter = signed_in(watch)
+    path = f"/collection/wizards/collection-offers/{OFFER_ID}/cancel"
+    answers("POST", path, {"error": "Invalid or expired bearer session token"}, status=401)
+    with pytest.raises(SignInNeeded):
+        adapter.cancel(PAYMENT, [f"wizards:{OFFER_ID}"], "")
+    answers("POST", "/auth/verify", SESSION)
+    adapter.sign_in(ANSWER)
+    responses.replace("POST", BASE + path, json={"offerId": OFFER_ID, "status": "cancelled"})
+    assert adapter.cancel(PAYMENT, [f"wizards:{OFFER_ID}"], "") is True
+    assert asked() == {"walletBindingId": BINDING_ID}
+
+
+@responses.activate
+def test_a_new_session_takes_the_place_of_the_old_one(watch: Watch) -> None:
+    adapter = signed_in(watch)
+    answers("POST", "/auth/verify", {**SESSION, "sessionToken": "newer", "expiresAt": "2026-05-08T19:30:00.000Z"})
+    adapter.sign_in(ANSWER)
+    answers("GET", "/collection-stats/floors", FLOORS)
+    adapter.floors(["wizards"], "ordinals")
+    assert responses.calls[-1].request.headers["Authorization"] == "Bearer newer"
+
+
+@responses.activate
+def test_a_refusal_of_the_old_token_does_not_end_the_new_session(watch: Watch) -> None:
+    adapter = signed_in(watch)
+
+    def renewed_meanwhile(request: Any) -> tuple[int, dict[str, str], str]:
+        adapter.sign_in(ANSWER)
+        return 401, {}, '{"error": "Invalid or expired bearer session token"}'
+
+    answers("POST", "/auth/verify", {**SESSION, "sessionToken": "newer"})
+    responses.add_callback("GET", BASE + "/collection-stats/floors", renewed_meanwhile)
+    with pytest.raises(SignInNeeded):
+        adapter.floors(["wizards"], "ordinals")
+    responses.replace("GET", BASE + "/collection-stats/floors", json=FLOORS)
+    assert adapter.floors(["wizards"], "ordinals") == {}
+    assert responses.calls[-1].request.headers["Authorization"] == "Bearer newer"
+
+
+@responses.activate
+def test_what_a_wallet_does_is_done_in_its_own_session(watch: Watch) -> None:
+    adapter = signed_in(watch)
+    other = Pair("bc1qother", PAIR.payment_pubkey, "bc1pother", PAIR.ordinals_pubkey)
+    later = {**SESSION, "sessionToken": "others", "expiresAt": "2026-05-08T19:30:00.000Z"}
+    answers("POST", "/auth/verify", later)
+    adapter.sign_in(SignInAnswer(other, "x", SIGNATURES))
+    own = "/collection/wizards/my/sent-collection-offers"
+    offers = "/collection/wizards/collection-offers"
+    answers("GET", own, book())
+    answers("POST", offers + "/preflight", PREFLIGHT)
+    answers("POST", offers + "/submit", {"status": "active", "offers": [MADE]})
+    answers("POST", f"{offers}/{OFFER_ID}/cancel", {"offerId": OFFER_ID, "status": "cancelled"})
+    responses.calls.reset()
+    adapter.own_bids(PAYMENT, None, ["wizards"])
+    adapter.place(order(adapter.draft_bid(ask())))
+    adapter.cancel(PAYMENT, [f"wizards:{OFFER_ID}"], "")
+    sent = [call.request for call in responses.calls]
+    assert [request.headers["Authorization"] for request in sent] == [f"Bearer {TOKEN}"] * 4
+    assert [asked(number)["walletBindingId"] for number in (1, 2, 3)] == [BINDING_ID] * 3
+
+
+@responses.activate
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 429, 500, 503, 302])
+def test_a_token_is_in_no_error_and_no_log(status: int, watch: Watch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    adapter = signed_in(watch)
+    answers("GET", "/listings", {"error": "no"}, status=status)
+    with pytest.raises(VenueError) as caught:
+        adapter.asks("wizards", None)
+    assert TOKEN not in repr(caught.value) + caplog.text + repr(vars(adapter))
+    assert TOKEN not in repr(adapter._sessions.any()) if status != 401 else True
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    "status, header, leaf, pause_s",
+    [(429, {}, RateLimited, 60.0), (429, {"Retry-After": "7"}, RateLimited, 7.0), (409, {}, Refused, None)],
+)
+def test_reads_that_are_not_served_now(
+    status: int, header: dict[str, str], leaf: type[VenueError], pause_s: float | None, watch: Watch
+) -> None:
+    adapter = signed_in(watch)
+    responses.add("GET", BASE + "/listings", json={"error": "later"}, status=status, headers=header)
+    with pytest.raises(leaf) as caught:
+        adapter.asks("wizards", None)
+    assert getattr(caught.value, "retry_after_s", None) == pause_s
+    assert getattr(caught.value, "code", "changed") == "changed"
+
+
+@responses.activate
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_write_that_fails_over_there_may_have_been_taken(status: int, watch: Watch) -> None:
+    adapter = signed_in(watch)
+    answers("POST", f"/collection/wizards/collection-offers/{OFFER_ID}/cancel", {"error": "try later"}, status=status)
+    with pytest.raises(Unknown):
+        adapter.cancel(PAYMENT, [f"wizards:{OFFER_ID}"], "")

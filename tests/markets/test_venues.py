@@ -1,0 +1,82 @@
+"""What is known of venues by their names alone: whoever asks, and whichever adapter answers, it is the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.settings import DIALECTS, VENUES, Settings, dialect_of
+from gateway.registry import market_adapters
+from markets import codec, venues
+from markets.base import NotSupported
+from markets.capabilities import Capabilities
+from wallet.policy import PLAY_VENUES
+
+REAL = Settings(
+    data_dir=Path("nowhere"),
+    market="ordnet",
+    satflow_url="https://satflow.example/v1",
+    unisat_url="https://unisat.example",
+    ordnet_url="https://ord.example/api/v1",
+    ordinalswallet_url="https://wallet.example",
+)
+PLAY = Settings(data_dir=Path("nowhere"))
+
+
+def test_names() -> None:
+    assert REAL.venues == ("ordnet", "satflow", "unisat", "ordinalswallet")  # the default one first
+    assert PLAY.venues[0] == "simulator" and frozenset(PLAY.venues) == PLAY_VENUES
+    assert set(VENUES) == {*REAL.venues, *PLAY.venues}
+    assert [dialect_of(name) for name in PLAY.venues] == list(DIALECTS)
+    assert dialect_of("mempool") is None and not venues.is_known("mempool")
+
+
+def test_what_keeps_a_venue_from_being_traded_at() -> None:
+    some = Settings(data_dir=Path("nowhere"), market="satflow", satflow_url="https://satflow.example/v1")
+    assert some.why_no_venue("satflow") is None
+    assert some.why_no_venue("ordnet") == "not set up here: BIDKEEPER_ORDNET_URL is not set"
+    for settings, name in ((some, "simulator-ordnet"), (PLAY, "ordnet"), (some, "magiceden"), (PLAY, "")):
+        assert f"there is no venue {name!r} here" in (settings.why_no_venue(name) or "")
+
+
+@pytest.mark.parametrize("settings", [REAL, PLAY], ids=["real", "play"])
+def test_every_adapter_is_what_is_known_of_its_name(settings: Settings) -> None:
+    found = market_adapters(settings)
+    assert tuple(found) == settings.venues
+    for name, adapter in found.items():
+        can = adapter.capabilities()
+        assert adapter.name == can.name == name
+        assert can == venues.capabilities(name)
+        for kind in ("ordinals", "runes"):
+            if kind in can.kinds:
+                assert adapter.profile(kind) == venues.profile(name, kind)
+                assert adapter.profile(kind).venue == name
+            else:
+                with pytest.raises(NotSupported, match="takes no bids on"):
+                    adapter.profile(kind)
+
+
+def test_play_money_has_no_quota_and_any_life() -> None:
+    assert venues.capabilities("unisat").monthly_calls == 60_000
+    assert venues.capabilities("simulator-unisat").monthly_calls is None
+    real, play = venues.capabilities("ordnet"), venues.capabilities("simulator-ordnet")
+    assert [real.life_hours(least) for least in (1, 6, 7, 25, 2160, 2161)] == [6, 6, 12, 168, 2160, None]
+    assert [play.life_hours(least) for least in (1, 7, 2161)] == [1, 7, 2161]
+    shortest = venues.profile("ordnet", "ordinals").min_duration_s, venues.profile("simulator-ordnet", "ordinals")
+    assert (shortest[0], shortest[1].min_duration_s) == (21_600, 3_600)
+
+
+def test_no_venue_of_this_name() -> None:
+    for ask in (venues.capabilities, lambda name: venues.facts(name, is_default=False)):
+        with pytest.raises(NotSupported, match="there is no venue"):
+            ask("magiceden")
+
+
+@pytest.mark.parametrize("name", VENUES)
+def test_what_is_known_crosses_the_socket(name: str) -> None:
+    known = venues.facts(name, is_default=True)
+    packed = codec.pack([codec.named(known) | {"capabilities": codec.named(known.capabilities)}])
+    assert codec.venue_facts(packed) == (known,)
+    assert all(isinstance(getattr(known.capabilities, each), tuple) for each in ("kinds", "bid_types", "lives_hours"))
+    assert isinstance(known.capabilities, Capabilities)

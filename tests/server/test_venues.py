@@ -1,0 +1,228 @@
+"""Where tasks trade: named at their creation, checked against what the venue can do, and kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from markets.capabilities import VenueFacts
+from markets.venues import capabilities, facts
+from models.tasks import BiddingTask
+from strategy.book import Profile
+from tests.server.conftest import Service, with_settings
+
+INSCRIPTION = "c" * 64 + "i0"
+BIDS = {"slug": "goosinals", "hardcapSats": 100_000}
+LISTING = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals", "priceMode": "fixed", "priceSats": 50_000}
+REAL: dict[str, Any] = {
+    "market": "satflow",
+    "satflow_url": "https://satflow.example/v1",
+    "satflow_api_key": "key",
+    "unisat_url": "https://unisat.example",
+    "ordnet_url": "https://ord.example/api/v1",
+}
+
+
+def details(answer: Any) -> list[str]:
+    assert answer.status == 400, answer.text
+    return list(answer.json["details"])
+
+
+@pytest.mark.gen_test
+async def test_a_task_is_where_it_was_created(service: Service) -> None:
+    default = await service.ask("POST", "/api/tasks", BIDS)
+    other = await service.ask("POST", "/api/tasks", BIDS | {"slug": "cats", "venue": "simulator-ordnet"})
+    listing = await service.ask("POST", "/api/autolist", LISTING | {"venue": "simulator-unisat"})
+
+    assert (default.json["venue"], other.json["venue"], listing.json["venue"]) == (
+        "simulator",
+        "simulator-ordnet",
+        "simulator-unisat",
+    )
+    assert "venue" not in other.json["config"]
+    listed = await service.ask("GET", "/api/tasks")
+    assert [task["venue"] for task in listed.json] == ["simulator", "simulator-ordnet"]
+    one = await service.ask("GET", f"/api/tasks/{other.json['id']}")
+    assert one.json == other.json
+    assert (await service.ask("GET", "/api/autolist")).json[0]["venue"] == "simulator-unisat"
+    assert BiddingTask.get_by_id(default.json["id"]).venue == "simulator"  # stored, whatever the default is later
+
+
+@pytest.mark.gen_test
+async def test_a_task_of_before_there_were_venues_is_at_the_default_one(service: Service) -> None:
+    task_id = await service.new_task()
+    BiddingTask.update(venue=None).execute()
+
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).json["venue"] == "simulator"
+    assert (await service.ask("GET", "/api/tasks")).json[0]["venue"] == "simulator"
+    assert (await service.ask("PUT", f"/api/tasks/{task_id}", {"venue": "simulator", "bidCount": 2})).status == 200
+
+
+@pytest.mark.gen_test
+async def test_a_venue_cannot_be_changed(service: Service) -> None:
+    task_id = await service.new_task()
+    listing = (await service.ask("POST", "/api/autolist", LISTING)).json["id"]
+    changed = {"venue": "simulator-ordnet"}
+
+    for path in (f"/api/tasks/{task_id}", f"/api/autolist/{listing}"):
+        assert details(await service.ask("PUT", path, changed)) == [
+            "venue: cannot be changed; create another task",
+        ]
+        assert (await service.ask("PUT", path, {"venue": "simulator"})).status == 200
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"venue": "magiceden"}, "venue: there is no venue 'magiceden' here, but simulator, simulator-ordnet,"),
+        ({"venue": "satflow"}, "venue: there is no venue 'satflow' here, but simulator"),  # never beside play money
+        ({"venue": ""}, "venue: there is no venue '' here"),
+        ({"venue": 5}, "venue: must be text"),
+        ({"venue": None}, "venue: must be text"),
+        ({"venue": "simulator-ordnet", "type": "rune"}, "type: Practice market, ord.net's dialect takes no bids of"),
+        ({"venue": "simulator-unisat"}, "venue: Practice market, UniSat's dialect takes no bids"),
+    ],
+)
+async def test_what_a_venue_cannot_do_is_refused_with_a_reason(
+    service: Service, changed: dict[str, Any], said: str
+) -> None:
+    for path in ("/api/tasks", "/api/tasks/preview"):
+        [detail] = details(await service.ask("POST", path, BIDS | changed))
+        assert detail.startswith(said)
+    assert (await service.ask("GET", "/api/tasks")).json == []
+
+
+@pytest.mark.gen_test
+async def test_every_fault_is_told_at_once(service: Service) -> None:
+    found = details(await service.ask("POST", "/api/tasks", BIDS | {"bidCount": 0, "venue": "nowhere"}))
+    assert [detail.partition(":")[0] for detail in found] == ["bidCount", "venue"]
+
+
+@pytest.mark.gen_test
+async def test_a_change_that_the_venue_cannot_do_is_refused(service: Service) -> None:
+    created = await service.ask("POST", "/api/tasks", BIDS | {"venue": "simulator-ordnet"})
+
+    answer = await service.ask("PUT", f"/api/tasks/{created.json['id']}", {"type": "rune", "slug": "DOG"})
+
+    assert details(answer) == ["type: Practice market, ord.net's dialect takes no bids of type rune"]
+
+
+@pytest.mark.gen_test
+@with_settings(**REAL)
+async def test_real_venues_are_those_whose_address_is_set(service: Service) -> None:
+    assert (await service.ask("POST", "/api/tasks", BIDS)).json["venue"] == "satflow"
+    assert (await service.ask("POST", "/api/tasks", BIDS | {"slug": "b", "venue": "ordnet"})).status == 201
+    for path, body in (("/api/tasks", BIDS | {"slug": "c"}), ("/api/autolist", LISTING)):
+        unset = await service.ask("POST", path, body | {"venue": "ordinalswallet"})
+        assert details(unset) == ["venue: not set up here: BIDKEEPER_ORDINALSWALLET_URL is not set"]
+        play = await service.ask("POST", path, body | {"venue": "simulator"})
+        assert details(play) == ["venue: there is no venue 'simulator' here, but satflow, ordnet, unisat"]
+
+
+@pytest.mark.gen_test
+async def test_a_task_whose_venue_is_gone_is_not_started(service: Service) -> None:
+    task_id = await service.new_task()
+    BiddingTask.update(venue="ordnet").execute()
+
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
+
+    assert details(answer) == [f"venue: there is no venue 'ordnet' here, but {', '.join(service.settings.venues)}"]
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).json["lastError"] == answer.json["details"][0]
+
+
+@pytest.mark.gen_test
+async def test_lookups_ask_the_venue_that_is_meant(service: Service) -> None:
+    created = await service.ask("POST", "/api/tasks", BIDS | {"venue": "simulator-ordnet"})
+    service.gateway.answers["profile"] = Profile("simulator-ordnet", 5_000, 10_000, 3_600, True, "per_bid")
+
+    def asked_of() -> set[str]:
+        found = {request.get("venue", "") for request in service.gateway.asked if request["verb"] != "fees"}
+        service.gateway.asked.clear()
+        return found
+
+    assert (await service.ask("GET", f"/api/tasks/{created.json['id']}/bids")).status == 200
+    assert asked_of() == {"simulator-ordnet"}
+    assert (await service.ask("POST", "/api/tasks/preview", {"taskId": created.json["id"]})).status == 200
+    assert asked_of() == {"simulator-ordnet"}
+    named = BIDS | {"slug": "empty", "venue": "simulator-ordnet"}
+    assert (await service.ask("POST", "/api/tasks/preview", named)).status == 200
+    assert asked_of() == {"simulator-ordnet"}
+    assert (await service.ask("GET", "/api/tasks/floor?slug=goosinals&venue=simulator-ordnet")).status == 200
+    assert asked_of() == {"simulator-ordnet"}
+    assert (await service.ask("GET", "/api/tasks/floor?slug=goosinals")).status == 200
+    assert asked_of() == {"simulator"}
+    assert details(await service.ask("GET", "/api/tasks/floor?slug=a&venue=nowhere"))[0].startswith("venue:")
+
+
+@pytest.mark.gen_test
+async def test_the_venues_say_what_they_can_do(service: Service) -> None:
+    def told() -> list[dict[str, Any]]:
+        found = [facts(name, is_default=name == "simulator") for name in service.settings.venues]
+        found[0] = VenueFacts(found[0].capabilities, found[0].profiles, True, {"limit": 1_000, "left": 7})
+        return [
+            {
+                "capabilities": {name: getattr(each.capabilities, name) for name in each.capabilities.__slots__},
+                "profiles": each.profiles,
+                "is_default": each.is_default,
+                "quota": each.quota,
+            }
+            for each in found
+        ]
+
+    service.gateway.answers["venues"] = told()
+    answer = await service.ask("GET", "/api/venues")
+
+    assert answer.status == 200
+    assert [venue["name"] for venue in answer.json] == list(service.settings.venues)
+    satflow, ordnet, unisat, ordinalswallet = answer.json
+    assert [venue["isDefault"] for venue in answer.json] == [True, False, False, False]
+    assert satflow["kinds"] == ["ordinals", "rune"] and satflow["bidTypes"] == ["collection", "trait"]
+    assert satflow["bids"]["ordinals"] == {"tick": 1_000, "minBid": 10_000, "minDurationSeconds": 900}
+    assert (satflow["quotaLeft"], satflow["limits"]["callsPerMonth"]) == (7, 1_000)
+    assert ordnet["bids"] == {"ordinals": {"tick": 5_000, "minBid": 10_000, "minDurationSeconds": 3_600}}
+    assert (ordnet["needsSignIn"], ordnet["expiry"], ordnet["calls"]["place"]) == (True, "hours", 2)
+    assert ordnet["limits"]["readsPerMinute"] == 60 and ordnet["limits"]["writesPerMinutePerWallet"] == 8
+    assert (unisat["kinds"], unisat["listings"], unisat["quotaLeft"]) == ([], True, None)
+    assert ordinalswallet["verified"] == "client code"
+
+
+@pytest.mark.gen_test
+async def test_venues_are_told_without_the_gateway_but_for_their_quota(service: Service) -> None:
+    service.gateway.down = True
+    answer = await service.ask("GET", "/api/venues")
+    assert [venue["quotaLeft"] for venue in answer.json] == [None] * 4
+
+
+@pytest.mark.gen_test
+@with_settings(**REAL | {"satflow_monthly_calls": 1_000})
+async def test_a_preview_counts_the_quota_of_its_venue(service: Service) -> None:
+    short = await service.ask("POST", "/api/tasks/preview", BIDS)
+    assert short.json["monthlyCalls"]["fits"] is False
+    service.gateway.answers["profile"] = Profile("ordnet", 5_000, 10_000, 3_600, True, "per_bid")
+    ample = await service.ask("POST", "/api/tasks/preview", BIDS | {"venue": "ordnet"})
+    assert ample.json["monthlyCalls"]["fits"] is True
+
+
+def test_the_names_of_real_venues_are_never_those_of_play() -> None:
+    assert capabilities("ordnet").name == "ordnet" and capabilities("simulator-ordnet").monthly_calls is None
+
+
+@pytest.mark.gen_test
+@with_settings(**REAL | {"market": "ordnet", "ordinalswallet_url": "https://wallet.example", "satflow_url": None})
+async def test_inscriptions_are_read_where_they_are_told(service: Service) -> None:
+    """ord.net does not tell what lies at an address, and another's words for collections are not its own."""
+    service.gateway.answers["wallet_contents"] = (("9" * 64 + "i0", None, "cats", None, None, False, None),)
+    service.gateway.answers["item"] = {"id": INSCRIPTION, "metadata": {"collection": {"id": "cats"}}}
+
+    assert (await service.ask("GET", "/api/autolist/wallet/ordinals")).status == 200
+    assert (await service.ask("GET", f"/api/autolist/item/{INSCRIPTION}")).status == 200
+
+    asked = {request["verb"]: request["venue"] for request in service.gateway.asked}
+    assert asked == {"wallet_contents": "ordinalswallet", "item": "ordinalswallet"}
+    for venue, told in (("ordinalswallet", "cats"), ("ordnet", None)):
+        fields = {"inscriptionId": INSCRIPTION, "venue": venue}
+        created = await service.ask("POST", "/api/autolist", fields)
+        assert created.json["collectionId"] == told
+        await service.ask("DELETE", f"/api/autolist/{created.json['id']}")

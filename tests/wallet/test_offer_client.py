@@ -1,0 +1,84 @@
+"""Offers and sign-ins asked for over the real socket, with facts that the signer asks for over another."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.wallet.conftest import START_MS
+from tests.wallet.facts_server import facts_server, ok, wire
+from tests.wallet.offer_desk import OFFER_GRANT, facts_of, offer
+from tests.wallet.offers import honest
+from tests.wallet.socket_house import House, house
+from wallet.bip322 import verify_ownership
+from wallet.client import OfferToSign, SignerRefused
+
+TEXT = "Sign in to ord.net at noon"
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[House]:
+    with house(tmp_path) as running:
+        yield running
+
+
+def to_sign(**changes: Any) -> OfferToSign:
+    fields = offer(**changes)
+    return OfferToSign(**fields | {"psbts": tuple(fields["psbts"]), "coins": tuple(fields["coins"])})
+
+
+def tell(request: dict[str, Any]) -> bytes:
+    return ok(wire(facts_of(honest())[request["args"]["outpoint"]]))
+
+
+def test_every_coin_is_asked_about_once_and_then_the_offer_is_signed(opened: House) -> None:
+    opened.now_ms = START_MS
+    secret = opened.client.grant(OFFER_GRANT)
+    with facts_server(opened.facts_socket, tell) as came:
+        signed = opened.client.sign_offer(17, 5, secret, to_sign())
+        assert sorted(request["args"]["outpoint"] for request in came) == offer()["coins"]
+        assert [base64.b64decode(psbt) for psbt in signed.psbts] == [honest().sign()]
+        assert opened.client.sign_offer(17, 5, secret, to_sign()) == signed
+        assert len(came) == len(offer()["coins"])
+    assert opened.client.was_signed(to_sign().intent)
+
+
+def test_a_coin_that_nothing_is_told_of_is_a_refusal(opened: House) -> None:
+    secret = opened.client.grant(OFFER_GRANT)
+    last = offer()["coins"][-1]
+
+    def tell_less(request: dict[str, Any]) -> bytes:
+        return b'{"error": {"message": "no"}}' if request["args"]["outpoint"] == last else tell(request)
+
+    with facts_server(opened.facts_socket, tell_less), pytest.raises(SignerRefused) as refused:
+        opened.client.sign_offer(17, 5, secret, to_sign())
+    assert refused.value.tag == "inputs-confirmed"
+    assert not opened.client.was_signed(to_sign().intent)
+
+
+def test_without_a_source_of_facts_nothing_is_signed(opened: House) -> None:
+    secret = opened.client.grant(OFFER_GRANT)
+    with pytest.raises(SignerRefused) as refused:
+        opened.client.sign_offer(17, 5, secret, to_sign())
+    assert refused.value.tag == "inputs-confirmed"
+
+
+def test_nobody_without_a_grant_has_facts_looked_up(opened: House) -> None:
+    opened.client.grant(OFFER_GRANT)
+    with facts_server(opened.facts_socket, tell) as came, pytest.raises(SignerRefused):
+        opened.client.sign_offer(17, 5, "ab", to_sign())
+    assert came == []
+
+
+def test_a_sign_in(opened: House) -> None:
+    client = opened.client
+    secret = client.grant(replace(OFFER_GRANT, operations=("cancel",)))
+    keys = client.addresses(OFFER_GRANT.user)
+    for key, address in (("payment", keys.payment), ("vault", keys.vault)):
+        signature = client.sign_sign_in(17, 5, secret, TEXT, key)  # type: ignore[arg-type]
+        assert verify_ownership(address, TEXT, signature)

@@ -1,0 +1,287 @@
+"""Offers as the signer answers them: what it signs, once, for whom, within which sums, and what it keeps of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import PeerRefused
+from tests.wallet.conftest import BID, HOUR_MS, OTHER_USER, START_MS, intent
+from tests.wallet.offer_attacks import ATTACKS
+from tests.wallet.offer_desk import OfferDesk, asked_by, facts_of, offer, offer_desk
+from tests.wallet.offers import COINS, ESCROW_SCRIPT, PRICE, honest
+from wallet.audit import verify_chain
+from wallet.ceilings import Ceilings, Rate
+from wallet.keystore_file import KeystoreError
+from wallet.psbt import decode
+from wallet.reconcile import require_agreement
+
+# Refusals of what is asked for before any PSBT is looked at; the signer never asks for an offer of another venue.
+_OF_THE_REQUEST = {"op-allowed", "max-bid"}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[OfferDesk]:
+    with offer_desk(tmp_path) as opened:
+        yield opened
+
+
+def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
+    with pytest.raises(PeerRefused) as refused:
+        call(*arguments, **named)
+    return refused.value.code
+
+
+def entries(desk: OfferDesk) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in desk.audit_path.read_text().splitlines()]
+
+
+def test_an_offer_is_signed_and_written_down(desk: OfferDesk) -> None:
+    [signed] = desk.sign(offer())
+    assert base64.b64decode(signed) == honest().sign()
+    [entry] = entries(desk)
+    expected = {
+        "operation": "offer",
+        "intent": intent(1),
+        "task": 17,
+        "slug": "bitcoin-frogs",
+        "price": PRICE,
+        "quantity": "1",
+        "expires_ms": START_MS + HOUR_MS,
+        "escrow": PRICE,
+        "escrow_script": ESCROW_SCRIPT.hex(),
+        "change": sum(COINS) - PRICE,
+        "fee": 0,
+        "unsigned_txid": decode(base64.b64decode(signed)).transaction.txid()[::-1].hex(),
+    }
+    assert {name: entry[name] for name in expected} == expected
+    assert sorted(entry["inputs"]) == offer()["coins"]
+    assert signed not in desk.audit_path.read_text()
+
+
+def test_the_same_intent_gets_the_same_answer_without_facts_and_counts_once(desk: OfferDesk) -> None:
+    first = desk.sign(offer())
+    desk.facts = {}
+    desk.now_ms += 2 * HOUR_MS
+    assert desk.sign(offer()) == first
+    assert verify_chain(desk.audit_path) == 1
+    assert desk.ledger.signed.outstanding(None, START_MS) == PRICE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"price": PRICE - 1},
+        {"quantity": "2"},
+        {"expires_ms": START_MS + HOUR_MS - 1},
+        {"trait": ["Hat", "Red"]},
+        {"psbts": offer(price=PRICE - 5_000)["psbts"]},
+        {"coins": [*offer()["coins"], "ab" * 32 + ":0"]},
+    ],
+)
+def test_a_signed_intent_with_other_fields_is_refused(change: dict[str, Any], desk: OfferDesk) -> None:
+    desk.sign(offer())
+    assert tag_of(desk.sign, offer(**change)) == "intent-conflict"
+    assert verify_chain(desk.audit_path) == 1
+
+
+def test_a_signed_intent_is_not_given_to_another_task_or_user(desk: OfferDesk) -> None:
+    desk.sign(offer())
+    for changes in ({"task": 18}, {"task": 19, "user": OTHER_USER}):
+        assert tag_of(desk.sign, offer(), desk.grant(**changes), changes["task"]) == "intent-conflict"
+
+
+def test_an_intent_is_a_bids_or_an_offers(desk: OfferDesk) -> None:
+    bid = asdict(BID) | {"intent": intent(1)}
+    asked = {"task": 17, "token": 5, "secret": desk.secret}
+    desk.sign(offer())
+    assert tag_of(desk.ask, "sign_bid", **asked, bid=bid) == "intent-conflict"
+    desk.ask("sign_bid", **asked, bid=bid | {"intent": intent(2)})
+    assert tag_of(desk.sign, offer(2)) == "intent-conflict"
+
+
+def test_was_signed(desk: OfferDesk) -> None:
+    assert desk.ask("was_signed", intent=intent(1)) == {"signed": False}
+    desk.sign(offer())
+    assert desk.ask("was_signed", intent=intent(1)) == {"signed": True}
+
+
+def test_an_offer_may_be_on_a_trait(desk: OfferDesk) -> None:
+    assert desk.sign(offer(trait=["Hat", "Red"]))
+
+
+def test_a_poisoned_draft_leaves_no_trace(desk: OfferDesk) -> None:
+    for attack in ATTACKS:
+        if attack.tag in _OF_THE_REQUEST or "play" not in attack.forms:
+            continue
+        case = attack.cases()[0]
+        desk.facts = facts_of(case)
+        asked = asked_by(case)
+        if len(asked["psbts"][0]) > 43_692 or not asked["psbts"][0]:
+            assert tag_of(desk.sign, asked) == "bad-request"
+        else:
+            assert (attack.name, tag_of(desk.sign, asked)) == (attack.name, attack.tag)
+    assert desk.ask("was_signed", intent=intent(1)) == {"signed": False}
+    assert entries(desk) == []
+    assert desk.ledger.signed.outstanding(None, START_MS) == 0
+
+
+def test_every_venue_but_the_practice_markets_own_is_refused(desk: OfferDesk) -> None:
+    for token, venue in enumerate(("simulator", "simulator-unisat", "simulator-ordinalswallet"), 6):
+        secret = desk.grant(venue=venue, token=token)
+        assert tag_of(desk.sign, offer(), secret, token=token) == "op-allowed"
+        request = {"op": "sign_offer", "task": 17, "token": token, "secret": secret, "offer": offer()}
+        assert tag_of(desk.signer.outpoints_to_look_up, request) == "op-allowed", "nothing is looked up for it"
+    assert tag_of(desk.grant, venue="ordnet", token=9) == "market"
+
+
+def test_two_psbts_would_pay_twice(desk: OfferDesk) -> None:
+    assert tag_of(desk.sign, offer(psbts=offer()["psbts"] * 2)) == "op-allowed"
+
+
+def test_what_is_not_base64_is_no_psbt(desk: OfferDesk) -> None:
+    assert tag_of(desk.sign, offer(psbts=[offer()["psbts"][0] + "="])) == "psbt-strict"
+
+
+def test_the_price_is_within_the_hard_cap(desk: OfferDesk) -> None:
+    secret = desk.grant(token=6, hardcap_sats=PRICE - 1)
+    assert tag_of(desk.sign, offer(), secret, token=6) == "max-bid"
+    assert desk.sign(offer(price=PRICE - 1), secret, token=6)
+
+
+def test_the_slug_is_the_grants_and_the_quantity_a_number(desk: OfferDesk) -> None:
+    for change in ({"slug": "other-frogs"}, {"quantity": "0"}, {"quantity": "1e2"}, {"quantity": "-1"}):
+        assert tag_of(desk.sign, offer(**change)) == "msg-template"
+
+
+def test_it_lives_no_longer_than_the_grant_allows(desk: OfferDesk) -> None:
+    for expires_ms in (START_MS + HOUR_MS + 1, START_MS, START_MS - 1):
+        assert tag_of(desk.sign, offer(expires_ms=expires_ms)) == "expiry-max"
+    assert desk.sign(offer(expires_ms=START_MS + HOUR_MS))
+
+
+def test_offers_and_bids_count_together_though_the_coins_are_the_same(desk: OfferDesk) -> None:
+    secret = desk.grant(token=6, outstanding_sats=2 * PRICE)
+    desk.sign(offer(1, PRICE - 10_000), secret, token=6)
+    bid = asdict(BID) | {"price": 10_001}
+    asked = {"task": 17, "token": 6, "secret": secret}
+    desk.ask("sign_bid", **asked, bid=bid | {"intent": intent(7)})
+    assert tag_of(desk.sign, offer(2), secret, token=6) == "outstanding-user"
+    assert desk.sign(offer(2, PRICE - 1), secret, token=6)
+    assert tag_of(desk.ask, "sign_bid", **asked, bid=bid | {"intent": intent(8)}) == "outstanding-user"
+
+
+def test_all_users_together_are_bounded(tmp_path: Path) -> None:
+    with offer_desk(tmp_path, Ceilings(outstanding_host=2 * PRICE - 1)) as opened:
+        opened.sign(offer(1))
+        assert tag_of(opened.sign, offer(2)) == "outstanding-host"
+        assert opened.sign(offer(2, PRICE - 1))
+
+
+def test_so_many_in_a_minute_and_so_many_sats_in_an_hour(tmp_path: Path) -> None:
+    with offer_desk(tmp_path, Ceilings(task=Rate(2, 9))) as opened:
+        for number in (1, 2):
+            opened.sign(offer(number))
+        assert tag_of(opened.sign, offer(3)) == "velocity"
+    (tmp_path / "more").mkdir()
+    with offer_desk(tmp_path / "more", Ceilings(sats_hour_host=2 * PRICE - 1)) as opened:
+        opened.sign(offer(1))
+        assert tag_of(opened.sign, offer(2)) == "velocity"
+
+
+@pytest.mark.parametrize("state", ["reduce", "halt"])
+def test_nothing_is_signed_while_control_says_no(state: str, desk: OfferDesk) -> None:
+    desk.ask("control", scope="user", subject=OTHER_USER, state=state)
+    desk.sign(offer(1))
+    desk.ask("control", scope="task", subject="17", state=state)
+    assert tag_of(desk.sign, offer(2)) == "control-state"
+    desk.ask("control", scope="task", subject="17", state="run")
+    desk.has_halt_file = True
+    assert tag_of(desk.sign, offer(2)) == "control-state"
+
+
+def test_the_grant_must_live_and_allow_it(desk: OfferDesk) -> None:
+    assert tag_of(desk.sign, offer(), "ab") == "grant-live"
+    assert tag_of(desk.sign, offer(), token=4) == "stale-token"
+    desk.ask("revoke_place", task=17, token=5)
+    assert tag_of(desk.sign, offer()) == "op-allowed"
+    secret = desk.grant(token=6, operations=("cancel",))
+    assert tag_of(desk.sign, offer(), secret, token=6) == "op-allowed"
+
+
+def test_what_is_looked_up_is_the_coins_and_only_for_whoever_may_bid(desk: OfferDesk) -> None:
+    request = {"op": "sign_offer", "task": 17, "token": 5, "secret": desk.secret, "offer": offer()}
+    look_up = desk.signer.outpoints_to_look_up
+    assert list(look_up(request)) == offer()["coins"]
+    assert tag_of(look_up, request | {"secret": "ab"}) == "grant-live"
+    assert tag_of(look_up, request | {"offer": offer(slug="other")}) == "msg-template"
+    desk.sign(offer())
+    assert look_up(request) == ()
+    assert tag_of(look_up, request | {"offer": offer(price=PRICE - 1)}) == "intent-conflict"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"intent": "A" * 32},
+        {"intent": "1" * 64},
+        {"price": 0},
+        {"price": True},
+        {"price": 1.5},
+        {"expires_ms": "1"},
+        {"slug": ""},
+        {"quantity": 1},
+        {"psbts": []},
+        {"psbts": "cHNidP8="},
+        {"psbts": ["cHNidP8="] * 5},
+        {"psbts": [b"x".hex(), None]},
+        {"coins": []},
+        {"coins": ["ab" * 32 + ":0"] * 2},
+        {"coins": ["ab" * 32 + ":01"]},
+        {"coins": [f"{n:064x}:0" for n in range(21)]},
+        {"trait": ["Hat"]},
+        {"trait": ["Hat", ""]},
+        {"trait": {"Hat": "Red"}},
+        {"trait": ["Hat", 1]},
+        {"more": 1},
+    ],
+)
+def test_a_misshapen_request_is_refused(wrong: dict[str, Any], desk: OfferDesk) -> None:
+    assert tag_of(desk.sign, offer() | wrong) == "bad-request"
+
+
+@pytest.mark.parametrize("name", sorted(offer()))
+def test_every_field_must_be_there(name: str, desk: OfferDesk) -> None:
+    asked = offer()
+    del asked[name]
+    assert tag_of(desk.sign, asked) == "bad-request"
+
+
+def test_bids_and_offers_are_found_in_the_log_in_their_order(desk: OfferDesk) -> None:
+    asked = {"task": 17, "token": 5, "secret": desk.secret}
+    desk.sign(offer(1))
+    desk.ask("sign_bid", **asked, bid=asdict(BID) | {"intent": intent(2)})
+    desk.sign(offer(3, PRICE - 1_000))
+    require_agreement(desk.audit_path, desk.ledger_path, desk.now_ms)
+
+
+def test_an_offer_that_the_log_does_not_have_keeps_the_signer_locked(desk: OfferDesk) -> None:
+    desk.sign(offer(1))
+    desk.audit_path.write_bytes(b"")
+    with pytest.raises(KeystoreError, match="does not have"):
+        require_agreement(desk.audit_path, desk.ledger_path, desk.now_ms)
+
+
+def test_a_ledger_without_the_offers_of_the_log_is_too_old(desk: OfferDesk) -> None:
+    for number in range(1, 5):
+        desk.sign(offer(number))
+    desk.ledger._database.execute("DELETE FROM signatures")
+    with pytest.raises(KeystoreError, match="lacks 4 signatures"):
+        require_agreement(desk.audit_path, desk.ledger_path, desk.now_ms)
+    require_agreement(desk.audit_path, desk.ledger_path, START_MS + HOUR_MS)

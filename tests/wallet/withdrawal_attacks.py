@@ -1,0 +1,257 @@
+"""What a venue, or somebody in its place, may try with a PSBT that empties a bidding wallet, each under its name."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tests.wallet.listings import (
+    PAYMENT,
+    STRANGER,
+    TIP,
+    VENUE,
+    Pay,
+    Spend,
+    former,
+    output,
+    script_by,
+    txid_of,
+)
+from tests.wallet.withdrawal_cases import (
+    AMOUNT,
+    COIN,
+    PAYMENT_SCRIPT,
+    PUBKEY,
+    STRANGER_SCRIPT,
+    VAULT_SCRIPT,
+    WALLET,
+    Case,
+    facts_of,
+    honest,
+    multisig,
+    outpoints,
+    p2wsh,
+    wallet_spend,
+)
+from wallet.withdrawal_template import WithdrawalTemplate
+
+DER = bytes.fromhex("30440220" + "11" * 32 + "0220" + "22" * 32) + b"\x01"
+
+
+@dataclass(frozen=True)
+class Attack:
+    name: str
+    tag: str
+    make: Callable[[], Case]
+
+
+ATTACKS: list[Attack] = []
+
+
+def attack(name: str, tag: str, change: Callable[[Case], object]) -> None:
+    def make() -> Case:
+        case = honest()
+        change(case)
+        return case
+
+    ATTACKS.append(Attack(name, tag, make))
+
+
+def put(part: object, **values: Any) -> None:
+    for name, value in values.items():
+        setattr(part, name, value)
+
+
+def of_facts(**values: Any) -> Callable[[Case], object]:
+    def change(case: Case) -> None:
+        first = next(iter(case.facts))
+        case.facts[first] = replace(case.facts[first], **values)
+
+    return change
+
+
+def of_pay(at: int, **values: Any) -> Callable[[Case], object]:
+    return lambda case: put(case.draft.pays[at], **values)
+
+
+def of_spend(**values: Any) -> Callable[[Case], object]:
+    return lambda case: put(case.draft.spends[0], **values)
+
+
+def in_field(kind: bytes, value: bytes) -> Callable[[Case], object]:
+    return lambda case: case.draft.spends[0].put(kind, value)
+
+
+def no_field(*kinds: bytes) -> Callable[[Case], object]:
+    return lambda case: [case.draft.spends[0].drop(kind) for kind in kinds]
+
+
+def with_wallet(witness_script: bytes) -> Callable[[Case], object]:
+    """The same, out of a wallet with another script."""
+
+    def change(case: Case) -> None:
+        other = honest(witness_script)
+        put(case, draft=other.draft, facts=other.facts)
+
+    return change
+
+
+def with_input(spend: Spend, paid: bytes, value: int) -> Callable[[Case], object]:
+    def change(case: Case) -> None:
+        case.draft.spends.append(spend)
+        outpoint = outpoints(case.draft)[-1]
+        case.facts[outpoint] = facts_of(outpoint, value, paid)
+
+    return change
+
+
+def bare_input(paid: bytes, value: int, *extra: tuple[bytes, bytes]) -> Spend:
+    made_by = former(paid, value, 2)
+    return Spend(txid_of(made_by), 2, fields=[(b"\x00", made_by), (b"\x01", output(value, paid)), *extra])
+
+
+# Where it goes
+attack("the payout goes to a stranger", "dest-allow", of_pay(0, script=STRANGER_SCRIPT))
+attack("the change goes to a stranger", "dest-allow", of_pay(1, script=STRANGER_SCRIPT))
+attack("a stranger is paid beside", "dest-allow", lambda case: case.draft.pays.append(Pay(1_000, STRANGER_SCRIPT)))
+attack("the payout goes to our vault", "dest-allow", of_pay(0, script=VAULT_SCRIPT))
+attack("the payout goes to the bare multisig", "dest-allow", of_pay(0, script=WALLET))
+attack("the payout goes to our nested script", "dest-allow", of_pay(0, script=script_by("p2sh-p2wpkh", PAYMENT)))
+attack("the change goes to another multisig", "dest-allow", of_pay(1, script=p2wsh(multisig(1, VENUE, STRANGER))))
+attack("a note in an output", "dest-allow", lambda case: case.draft.pays.append(Pay(0, b"\x6a\x04spam")))
+attack("an output to anybody", "dest-allow", lambda case: case.draft.pays.append(Pay(1_000, b"\x51")))
+attack("nothing is paid to us", "outputs-known", of_pay(0, script=p2wsh(WALLET)))
+attack("two payouts", "outputs-known", of_pay(1, script=PAYMENT_SCRIPT))
+attack("a third output", "outputs-known", lambda case: case.draft.pays.append(Pay(600, p2wsh(WALLET))))
+attack("more than there is", "outputs-known", of_pay(1, value=21_000_000 * 100_000_000))
+attack("a negative change", "outputs-known", of_pay(1, value=-1))
+attack("the change is dust", "dust", lambda case: put(case.draft.pays[1], value=329))
+# How much
+attack(
+    "less arrives and more goes back",
+    "amount",
+    lambda case: (of_pay(0, value=90_000)(case), of_pay(1, value=28_000)(case)),
+)
+attack(
+    "more arrives than was asked for",
+    "amount",
+    lambda case: (of_pay(0, value=AMOUNT + 1)(case), of_pay(1, value=17_000)(case)),
+)
+attack("another amount was asked for", "amount", lambda case: put(case, amount=AMOUNT - 1))
+attack(
+    "a quarter of it becomes fee", "fee-share", lambda case: (of_pay(0, value=95_000)(case), of_pay(1, value=600)(case))
+)
+attack("outputs above inputs", "fee-abs", of_pay(1, value=21_000))
+attack("all becomes fee", "dust", lambda case: put(case.draft, pays=[Pay(1, PAYMENT_SCRIPT)]))
+# What is spent
+attack("no input", "inputs-reserved", lambda case: put(case.draft, spends=[]))
+attack(
+    "an input more than was written down", "inputs-reserved", lambda case: put(case, coins=outpoints(case.draft)[:1])
+)
+attack("the inputs in another order", "inputs-reserved", lambda case: put(case, coins=outpoints(case.draft)[::-1]))
+attack("another coin", "inputs-reserved", lambda case: (put(case, coins=outpoints(case.draft)), of_spend(vout=5)(case)))
+attack("one coin twice", "inputs-reserved", lambda case: put(case.draft, spends=[case.draft.spends[0]] * 2))
+attack("too many coins", "inputs-reserved", lambda case: put(case.draft, spends=[wallet_spend(at) for at in range(21)]))
+attack("nothing is known of a coin", "inputs-confirmed", lambda case: case.facts.popitem())
+attack(
+    "facts of another coin",
+    "inputs-confirmed",
+    lambda case: put(case, facts=dict(zip(case.facts, [*case.facts.values()][::-1], strict=True))),
+)
+attack("a coin is spent", "inputs-confirmed", of_facts(is_unspent=False))
+attack("a coin may be spent", "inputs-confirmed", of_facts(is_unspent=None))
+attack("a coin is not in a block", "inputs-confirmed", of_facts(is_confirmed=False))
+attack("a coin may not be in a block", "inputs-confirmed", of_facts(is_confirmed=None))
+attack("the coin is at another script", "inputs-own", of_facts(script=STRANGER_SCRIPT))
+attack("the coin is at our payment address", "inputs-own", of_facts(script=PAYMENT_SCRIPT))
+attack("the script is not known", "amount-proof", of_facts(script=None))
+attack("the value is not known", "amount-proof", of_facts(value_sats=None))
+attack("the value is another", "amount-proof", of_facts(value_sats=COIN + 1))
+attack("the value is none", "amount-proof", of_facts(value_sats=0))
+attack("an inscription on a coin", "inputs-cardinal", of_facts(inscriptions=("a" * 64 + "i0",)))
+attack("perhaps an inscription on a coin", "inputs-cardinal", of_facts(inscriptions=None))
+attack("a rune on a coin", "inputs-cardinal", of_facts(runes=("DOG•GO",)))
+attack("perhaps a rune on a coin", "inputs-cardinal", of_facts(runes=None))
+attack("an index two blocks behind", "inputs-cardinal", of_facts(index_height=TIP - 2))
+attack("an index of unknown height", "inputs-cardinal", of_facts(index_height=None))
+attack("a chain of unknown height", "inputs-cardinal", of_facts(tip_height=None))
+attack(
+    "a coin of our payment address comes along",
+    "inputs-own",
+    with_input(bare_input(PAYMENT_SCRIPT, 9_000), PAYMENT_SCRIPT, 9_000),
+)
+attack(
+    "a stranger's coin comes along",
+    "inputs-own",
+    with_input(bare_input(STRANGER_SCRIPT, 9_000), STRANGER_SCRIPT, 9_000),
+)
+attack(
+    "a coin of our vault comes along as if it were the wallet's",
+    "inputs-own",
+    with_input(bare_input(VAULT_SCRIPT, 9_000, (b"\x05", WALLET)), VAULT_SCRIPT, 9_000),
+)
+attack(
+    "a coin of another wallet comes along",
+    "inputs-own",
+    with_input(wallet_spend(3, multisig(2, PAYMENT, STRANGER)), p2wsh(multisig(2, PAYMENT, STRANGER)), COIN),
+)
+# By which script
+attack("no script", "inputs-own", no_field(b"\x05"))
+attack("no script at all", "inputs-own", lambda case: [spend.drop(b"\x05") for spend in case.draft.spends])
+attack("a wallet without our key", "inputs-own", with_wallet(multisig(2, VENUE, STRANGER)))
+attack("a wallet that one key opens", "inputs-own", with_wallet(multisig(1, PAYMENT, VENUE)))
+attack("a wallet of three keys", "inputs-own", with_wallet(multisig(2, PAYMENT, VENUE, STRANGER)))
+attack("a wallet with our key twice", "inputs-own", with_wallet(multisig(2, PAYMENT, PAYMENT)))
+attack("a wallet of our key alone", "inputs-own", with_wallet(b"\x21" + PUBKEY + b"\xac"))
+attack("a wallet with a word behind", "inputs-own", with_wallet(WALLET + b"\x51"))
+attack("a wallet that counts wrong", "inputs-own", with_wallet(WALLET[:-2] + b"\x53\xae"))
+attack("a wallet cut short", "inputs-own", with_wallet(WALLET[:-1]))
+attack("a wallet of nothing", "inputs-own", with_wallet(b""))
+attack(
+    "a wallet with a whole key",
+    "inputs-own",
+    with_wallet(b"\x52\x21" + PUBKEY + b"\x41\x04" + b"\x11" * 64 + b"\x52\xae"),
+)
+attack(
+    "our script told of a coin elsewhere",
+    "inputs-own",
+    lambda case: [put(case, facts={o: replace(f, script=p2wsh(multisig(1, STRANGER))) for o, f in case.facts.items()})],
+)
+# What is said of the coins
+attack("it does not say what is spent", "amount-proof", no_field(b"\x00", b"\x01"))
+attack("it says a smaller value", "amount-proof", in_field(b"\x01", output(COIN - 1, p2wsh(WALLET))))
+attack("it says another script", "amount-proof", in_field(b"\x01", output(COIN, PAYMENT_SCRIPT)))
+attack("the former transaction is missing", "amount-proof", no_field(b"\x00"))
+attack("the former transaction is another", "amount-proof", in_field(b"\x00", former(p2wsh(WALLET), COIN + 5, 0)))
+# How it is signed
+attack("sighash NONE", "sighash-allowed", in_field(b"\x03", struct.pack("<I", 2)))
+attack("sighash SINGLE", "sighash-allowed", in_field(b"\x03", struct.pack("<I", 3)))
+attack("sighash ALL|ANYONECANPAY", "sighash-allowed", in_field(b"\x03", struct.pack("<I", 0x81)))
+attack("sighash SINGLE|ANYONECANPAY", "sighash-allowed", in_field(b"\x03", struct.pack("<I", 0x83)))
+attack("sighash DEFAULT", "sighash-allowed", in_field(b"\x03", struct.pack("<I", 0)))
+attack("a sighash without a meaning", "sighash-allowed", in_field(b"\x03", struct.pack("<I", 0x101)))
+attack("our signature is there already", "input-signed", in_field(b"\x02" + PUBKEY, DER))
+attack("the venue's signature is there already", "input-signed", in_field(b"\x02" + VENUE.get_public_key().sec(), DER))
+attack("a final witness", "input-signed", in_field(b"\x08", b"\x01\x01\x51"))
+attack("a final script", "input-signed", in_field(b"\x07", b"\x51"))
+attack("a taproot signature", "input-signed", in_field(b"\x13", b"\x11" * 64))
+attack("a redeem script", "input-signed", in_field(b"\x04", b"\x00\x20" + b"\x11" * 32))
+attack("a taproot key", "input-signed", in_field(b"\x17", PUBKEY[1:]))
+# Form
+attack("a time to wait for", "tx-form", lambda case: put(case.draft, locktime=1_900_000_000))
+attack("a block to wait for", "tx-form", lambda case: put(case.draft, locktime=TIP + 1))
+attack("a sequence that waits", "tx-form", of_spend(sequence=10))
+attack("version 0", "tx-form", lambda case: put(case.draft, version=0))
+attack("version 3", "tx-form", lambda case: put(case.draft, version=3))
+attack("a script_sig", "psbt-strict", of_spend(script_sig=b"\x51"))
+attack("bytes behind the end", "psbt-strict", lambda case: put(case.draft, tail=b"\0"))
+attack("not a PSBT", "psbt-strict", lambda case: put(case.draft, magic=b"psbT\xff"))
+attack("nothing", "psbt-strict", lambda case: put(case.draft, raw=b""))
+attack("too long", "psbt-size", lambda case: put(case.draft, tail=b"\0" * 33_000))
+attack("a field twice", "psbt-strict", lambda case: case.draft.spends[0].fields.append((b"\x03", struct.pack("<I", 1))))
+# Which venue
+attack("no template", "op-allowed", lambda case: put(case, template=None))
+attack("a template of three keys", "inputs-own", lambda case: put(case, template=WithdrawalTemplate("elsewhere", 2, 3)))
+attack("another user's key", "inputs-own", lambda case: put(case, key=STRANGER))

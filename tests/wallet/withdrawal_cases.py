@@ -1,0 +1,208 @@
+"""Withdrawals, honest and not: a venue's PSBTs, and requests for coins of our own, with what decides on them.
+
+The PSBTs are written without any check (see `listings.Draft`), so that whatever a liar may send can be written.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import functools
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from embit import script
+from embit.ec import PrivateKey
+
+from tests.wallet.conftest import START_MS, USER
+from tests.wallet.fixed_keys import fixed_keys
+from tests.wallet.listings import (
+    INSCRIPTION,
+    PAYMENT,
+    STRANGER,
+    TIP,
+    VAULT,
+    VENUE,
+    Draft,
+    Pay,
+    Spend,
+    former,
+    output,
+    script_by,
+    txid_of,
+)
+from wallet.audit import AuditLog
+from wallet.ceilings import Ceilings
+from wallet.ledger import Ledger
+from wallet.policy import PLAY_VENUE
+from wallet.psbt_listing import OutpointFacts
+from wallet.signer import Signer
+from wallet.transaction import Outpoint
+from wallet.withdrawal import WithdrawalToSign, as_request
+from wallet.withdrawal_psbt import ApprovedWithdrawal, check_withdrawal
+from wallet.withdrawal_sign import sign_withdrawal
+from wallet.withdrawal_template import WITHDRAWAL_TEMPLATES, WithdrawalTemplate
+
+PAYMENT_SCRIPT, VAULT_SCRIPT = script_by("p2wpkh", PAYMENT), script_by("p2tr", VAULT)
+STRANGER_SCRIPT = script_by("p2tr", STRANGER)
+PUBKEY = PAYMENT.get_public_key().sec()
+COIN, AMOUNT, FEE = 60_000, 100_000, 2_000
+
+
+def multisig(required: int, *keys: PrivateKey) -> bytes:
+    return bytes(script.multisig(required, [each.get_public_key() for each in keys]).data)
+
+
+@functools.cache
+def p2wsh(witness_script: bytes) -> bytes:
+    return bytes(script.p2wsh(script.Script(witness_script)).data)
+
+
+WALLET = multisig(2, PAYMENT, VENUE)
+
+
+def facts_of(outpoint: str, value: int, paid: bytes, **changes: Any) -> OutpointFacts:
+    known = OutpointFacts(Outpoint.parse(outpoint), value, paid, True, True, (), (), TIP, TIP - 1)
+    return replace(known, **changes)
+
+
+@dataclass
+class Case:
+    """A PSBT that takes AMOUNT out of a bidding wallet, with everything else that decides on it."""
+
+    draft: Draft
+    facts: dict[str, OutpointFacts]
+    amount: int = AMOUNT
+    coins: tuple[str, ...] = ()
+    template: WithdrawalTemplate | None = field(default_factory=lambda: WITHDRAWAL_TEMPLATES[PLAY_VENUE])
+    key: PrivateKey = PAYMENT
+
+    def check(self) -> ApprovedWithdrawal:
+        public_key = self.key.get_public_key().sec()
+        coins = self.coins or outpoints(self.draft)
+        paid = script_by("p2wpkh", self.key)
+        return check_withdrawal(self.draft.encode(), self.amount, coins, self.facts, self.template, public_key, paid)
+
+    def sign(self) -> bytes:
+        return sign_withdrawal(self.check(), self.key)
+
+    def copy(self) -> Case:
+        return replace(self, draft=copy.deepcopy(self.draft), facts=dict(self.facts))
+
+
+def outpoints(draft: Draft) -> tuple[str, ...]:
+    return tuple(f"{spend.txid[::-1].hex()}:{spend.vout}" for spend in draft.spends)
+
+
+def wallet_spend(at: int = 0, witness_script: bytes = WALLET, value: int = COIN) -> Spend:
+    """An input of the bidding wallet, a different one for each `at`."""
+    made_by = former(p2wsh(witness_script), value, at)
+    fields = [
+        (b"\x00", made_by),
+        (b"\x01", output(value, p2wsh(witness_script))),
+        (b"\x03", struct.pack("<I", 1)),
+        (b"\x05", witness_script),
+    ]
+    return Spend(txid_of(made_by), at, fields=fields)
+
+
+def honest(witness_script: bytes = WALLET) -> Case:
+    """Two coins, AMOUNT to the payment address, the rest back."""
+    draft = Draft(
+        [wallet_spend(0, witness_script), wallet_spend(1, witness_script)],
+        [Pay(AMOUNT, PAYMENT_SCRIPT), Pay(2 * COIN - AMOUNT - FEE, p2wsh(witness_script))],
+    )
+    return Case(draft, {each: facts_of(each, COIN, p2wsh(witness_script)) for each in outpoints(draft)})
+
+
+def coin(number: int, value: int = COIN, paid: bytes = PAYMENT_SCRIPT, **changes: Any) -> tuple[str, OutpointFacts]:
+    """An output of ours, and what is known of it."""
+    outpoint = f"{number:064x}:{number % 7}"
+    return outpoint, facts_of(outpoint, value, paid, **changes)
+
+
+ITEM = coin(500, 10_000, VAULT_SCRIPT, inscriptions=(INSCRIPTION,))
+COINS = dict([coin(1), coin(2), coin(3, 25_000)])
+VAULT_COINS = dict([coin(600, 40_000, VAULT_SCRIPT), coin(601, 30_000, VAULT_SCRIPT)])
+
+
+def intent(number: int) -> str:
+    return f"{number:040x}"
+
+
+def from_payment(number: int = 1, **changes: Any) -> WithdrawalToSign:
+    fields = {"coins": tuple(COINS), "fee_per_kvb": 10_000}
+    return WithdrawalToSign(**{"intent": intent(number), "user": USER, "source": "payment", **fields, **changes})
+
+
+def of_inscription(number: int = 1, **changes: Any) -> WithdrawalToSign:
+    fields = {"coins": (ITEM[0],), "fee_coins": tuple(COINS)[:1], "inscription_id": INSCRIPTION, "fee_per_kvb": 10_000}
+    return WithdrawalToSign(**{"intent": intent(number), "user": USER, "source": "vault", **fields, **changes})
+
+
+def from_bidding(number: int = 1, case: Case | None = None, **changes: Any) -> WithdrawalToSign:
+    case = case or honest()
+    psbt = base64.b64encode(case.draft.encode()).decode()
+    fields = {"coins": outpoints(case.draft), "amount_sats": case.amount, "venue": PLAY_VENUE, "psbt": psbt}
+    return WithdrawalToSign(**{"intent": intent(number), "user": USER, "source": "bidding", **fields, **changes})
+
+
+class Desk:
+    """A signer whose user has the keys of `listings.py`; `facts` are all that is known of outputs."""
+
+    def __init__(self, directory: Path, ceilings: Ceilings) -> None:
+        self.now_ms = START_MS
+        self.facts = {**COINS, **VAULT_COINS, ITEM[0]: ITEM[1], **honest().facts}
+        self.keys = fixed_keys(USER)
+        self.keys.users = (USER,)  # type: ignore[misc]
+        self.has_halt_file = False
+        self.audit_path = directory / "audit.jsonl"
+        self.ledger_path = directory / "signer.db"
+        self.audit = AuditLog(self.audit_path)
+        self.ledger = Ledger(self.ledger_path)
+        self.signer = Signer(
+            self.ledger,
+            self.audit,
+            self.keys,
+            ceilings=ceilings,
+            clock=lambda: self.now_ms,
+            has_halt_file=lambda: self.has_halt_file,
+        )
+
+    def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
+        return self.signer.handle({"op": op, **arguments}, self.facts)
+
+    def sign(self, asked: WithdrawalToSign) -> dict[str, Any]:
+        return self.ask("sign_withdrawal", withdrawal=as_request(asked))
+
+
+@contextmanager
+def desk(directory: Path, ceilings: Ceilings | None = None) -> Iterator[Desk]:
+    opened = Desk(directory, ceilings or Ceilings())
+    try:
+        yield opened
+    finally:
+        opened.audit.close()
+        opened.ledger.close()
+
+
+def runs(raw: bytes, spent: list[tuple[int, bytes]]) -> bool:
+    """Whether btclib's consensus engine takes every input of the signed transaction `raw`."""
+    engine: ModuleType = pytest.importorskip("btclib.script.engine")
+    from btclib.exceptions import BTClibException
+    from btclib.tx.tx import Tx
+    from btclib.tx.tx_out import TxOut
+
+    try:
+        tx = Tx.parse(raw)
+        prevouts = [TxOut(value, script_pubkey) for value, script_pubkey in spent]
+        engine.verify_transaction(prevouts, tx)
+    except (BTClibException, ValueError, IndexError):
+        return False
+    return True

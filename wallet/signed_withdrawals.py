@@ -1,0 +1,74 @@
+"""The withdrawals that the signer has signed, in its own file.
+
+Sums look at when a signature was made by the signer's clock, later ones than now included: a clock that is set back
+makes more count, never less.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import astuple, dataclass, fields
+
+from wallet.ceilings import DAY_MS
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS withdrawals (
+    intent TEXT PRIMARY KEY,
+    user TEXT NOT NULL,
+    source TEXT NOT NULL,
+    sent_sats INTEGER NOT NULL,
+    fee_sats INTEGER NOT NULL,
+    txid TEXT NOT NULL,
+    created_ms INTEGER NOT NULL,
+    request_hash TEXT NOT NULL,
+    signed_transaction TEXT NOT NULL,
+    signed_psbt TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS withdrawals_created ON withdrawals (user, created_ms, source, sent_sats);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """One signed withdrawal. `request_hash` is SHA-256 (hex) of all that was asked; of the two forms one is empty."""
+
+    intent: str
+    user: str
+    source: str
+    sent_sats: int
+    fee_sats: int
+    txid: str
+    created_ms: int
+    request_hash: str
+    signed_transaction: str
+    signed_psbt: str
+
+
+_COLUMNS = ", ".join(field.name for field in fields(Withdrawal))
+
+
+class WithdrawalStore:
+    """The table. Writes belong inside the ledger's transaction."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def find(self, intent: str) -> Withdrawal | None:
+        query = f"SELECT {_COLUMNS} FROM withdrawals WHERE intent = ?"
+        row = self._database.execute(query, (intent,)).fetchone()
+        return Withdrawal(*row) if row else None
+
+    def put(self, withdrawal: Withdrawal) -> None:
+        marks = ", ".join("?" * len(fields(Withdrawal)))
+        self._database.execute(f"INSERT INTO withdrawals ({_COLUMNS}) VALUES ({marks})", astuple(withdrawal))
+
+    def of_a_day(self, user: str, *, from_bidding: bool, now_ms: int) -> tuple[int, int]:
+        """How many were signed for `user` since a day before `now_ms`, and their sats: those out of the bidding wallet,
+        or those out of payment address and vault.
+        """
+        query = (
+            "SELECT count(*), coalesce(sum(sent_sats), 0) FROM withdrawals"
+            " WHERE user = ? AND created_ms > ? AND (source = 'bidding') = ?"
+        )
+        count, sats = self._database.execute(query, (user, now_ms - DAY_MS, from_bidding)).fetchone()
+        return int(count), int(sats)

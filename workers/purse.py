@@ -1,0 +1,69 @@
+"""The coins that a bid is paid with where bids are transactions: plain ones of the payment address, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from markets.base import NotSupported, VenueError
+from markets.coins import Utxo
+from markets.offers import Coin
+from workers.context import Context
+from workers.fate import Fate
+from workers.faults import Faults
+
+COINS_S = 2.0  # how old the list of coins may be: it is read only when something is to be placed
+# What lies on a coin changes with the coin only; its being spent shows in the list.
+CONTENTS_S = 3600.0
+MOST_COINS = 20  # of one bid: the signer looks each of them up
+# Less than this does not come back as change: nobody relays an output of so little.
+DUST_SATS = 546
+
+
+class Purse:
+    """The coins of one payment address during one cycle."""
+
+    def __init__(self, context: Context, payment: str, faults: Faults) -> None:
+        self._context = context
+        self._payment = payment
+        self._faults = faults
+        self._coins: list[Utxo] | None = None  # confirmed, dearest first
+        self._is_plain: dict[str, bool] = {}
+
+    def pay(self, price: int, in_use: Collection[str]) -> tuple[Coin, ...] | Fate:
+        """The fewest coins, none of them `in_use`, that come to `price` sats with no dust over; with the dearest first.
+
+        Else NO_COINS, or NOT_SENT when that could not be told, with the fault noted.
+        """
+        chosen: list[Coin] = []
+        failed_to = f"find coins for a bid of {price}"
+        try:
+            for coin in self._confirmed():
+                if len(chosen) == MOST_COINS:
+                    break
+                if coin.outpoint in in_use or not self._holds_nothing(coin.outpoint):
+                    continue
+                chosen.append(Coin(coin.outpoint, coin.value))
+                over = sum(each.value for each in chosen) - price
+                if over == 0 or over >= DUST_SATS:
+                    return tuple(chosen)
+        except VenueError as error:
+            self._faults.add(failed_to, error, backs_off=not isinstance(error, NotSupported))
+            return Fate.NOT_SENT
+        sats = sum(each.value for each in chosen)
+        text = f"{sats} sats in {len(chosen)} confirmed coins are all that nothing else lies or stands on"
+        self._faults.add(failed_to, text, backs_off=False)
+        return Fate.NO_COINS
+
+    def _confirmed(self) -> list[Utxo]:
+        if self._coins is None:
+            found = self._context.market.coins(self._payment, COINS_S)
+            confirmed = [coin for coin in found if coin.is_confirmed]
+            self._coins = sorted(confirmed, key=lambda coin: (-coin.value, coin.outpoint))
+        return self._coins
+
+    def _holds_nothing(self, outpoint: str) -> bool:
+        """Whether neither an inscription nor a rune lies on the coin, and that is known."""
+        if outpoint not in self._is_plain:
+            facts = self._context.market.outpoint(outpoint, CONTENTS_S)
+            self._is_plain[outpoint] = facts.inscriptions == () and facts.runes == () and facts.is_unspent is not False
+        return self._is_plain[outpoint]

@@ -1,0 +1,39 @@
+"""On what terms the bids of one decision are placed, and how long each of them lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markets.call_costs import life_s
+from markets.capabilities import Capabilities
+from models.orders import Ceilings
+from strategy.book import Profile
+from strategy.config import BidConfig
+from wallet.client import UserKeys
+from workers.cancels import WRITE_MS
+
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What all bids of one decision have in common. `life_ms` is from reservation to expiry."""
+
+    config: BidConfig
+    user_id: int
+    receive: str
+    keys: UserKeys
+    venue: Capabilities
+    ceilings: Ceilings
+    life_ms: int
+
+
+def life_ms(config: BidConfig, profile: Profile, venue: Capabilities) -> int:
+    """How long a bid lives: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
+
+    16 minutes are an hour at a venue of whole hours, and 61 are two; where it has lives of 6 and 12 hours, both are 6.
+    """
+    if venue.expiry == "hours":
+        return life_s(venue, max(config.expiry_ms // 1000, profile.min_duration_s)) * 1000
+    # A venue counts its shortest life from when the bid arrives, which may be as late as its deadline.
+    return max(config.expiry_ms, profile.min_duration_s * 1000 + WRITE_MS)
