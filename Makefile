@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PACKAGES := cli core gateway markets models server simulator strategy wallet workers
 
-.PHONY: run test test-fast fuzz mutants faults lint format lock setup bench clean
+.PHONY: run test test-fast fuzz mutants coverage faults lint format lock setup bench clean
 
 setup: .venv/.ok
 
@@ -33,6 +33,11 @@ fuzz: setup
 # Which slips in wallet/ the tests would not notice; ARGS="--most 40 policy" for fewer. An hour without.
 mutants: setup
 	$(BIN)/python -m tests.wallet.mutants $(ARGS)
+
+# Every branch of the files that decide about signatures is taken by their fast tests: below 100 % it fails.
+coverage: setup
+	$(BIN)/python -m coverage run -m pytest -m "not slow" tests/wallet
+	$(BIN)/python -m coverage report
 
 test-fast: setup
 	$(BIN)/python -m pytest -m "not slow"

@@ -10,6 +10,7 @@ TOP_LEVEL = ["cli", "core", "gateway", "markets", "models", "server", "simulator
 
 TEST = [
     "btclib>=2026.10",  # judges every signature type we make, by a consensus engine of its own
+    "coverage>=7.6",  # make coverage
     "hypothesis>=6.100",
     "pytest>=8,<10",
     "pytest-tornado==0.8.1",

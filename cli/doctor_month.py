@@ -44,7 +44,9 @@ def _month(venue: str, dialect: str, quota: int, running: Mapping[str, Sequence[
     if not cost.least:
         return ok(name, f"no task costs calls there{carries}")
     bids = sum(task.bids for task in tasks if isinstance(task, Bidding))
-    who = f"{_counted(len(tasks), 'task')} with {_counted(bids, 'bid')}" + (", and the asks of runes," if of_runes.least else "")
+    who = f"{_counted(len(tasks), 'task')} with {_counted(bids, 'bid')}"
+    if of_runes.least:
+        who += ", and the asks of runes,"
     takes = f"{who} take {cost.reads + cost.writes:,} calls in 30 days, {cost.least:,} with reads ten minutes old"
     if cost.least <= usable(quota):
         return ok(name, f"{takes}: fits into {usable(quota):,} (nine tenths of the quota){carries}")

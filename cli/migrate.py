@@ -6,6 +6,7 @@ import argparse
 
 from core.settings import Settings
 from models import base, schema
+from models.task_venues import name_venues
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -16,7 +17,9 @@ def migrate(settings: Settings) -> list[str]:
     """Applies what is missing and returns its names."""
     base.connect(settings.database_url)
     try:
-        return schema.migrate()
+        applied = schema.migrate()
+        name_venues(settings.market)
+        return applied
     finally:
         base.close()
 

@@ -34,7 +34,8 @@ from markets.asking import MAX_REQUEST
 from markets.base import Unavailable, Unknown, VenueError, to_wire
 
 log = logging.getLogger(__name__)
-THREADS = 8
+# No fewer than all venues have slots, so that a call whose turn it is never waits for another venue's. Made as needed.
+THREADS = 24
 _LAST_ANSWERS_S = 0.7  # how long the end waits for what is on the wire
 
 

@@ -14,7 +14,7 @@ AT_MARKET = frozenset(
     {"floors", "asks", "bids", "traits", "sales", "own_bids", "own_listings", "wallet_contents", "item"}
 )
 OF_RUNES = frozenset({"rune", "rune_asks"})  # from their provider, whichever marketplace is meant
-_BOOKS = frozenset({"asks", "bids"})
+_BOOKS = frozenset({"asks", "bids", "rune_asks"})
 _NOW_S = 1.0  # asked for something younger than this: what was just written is looked for
 # A bid is signed on a book of some seconds ago only; who asks for one gets one that can be signed on.
 _FOR_PLACING_S, _STRETCHED_FOR_PLACING_S = 5.0, 8.0

@@ -124,7 +124,10 @@ class Verbs(FactsVerbs):
 
     def remark(self, request: Mapping[str, Any]) -> str:
         market = self._markets.find(request)
-        return market.scarcity.remark() + market.venue.skew.remark() if market else ""
+        if market is None:
+            return ""
+        scarcity = self._runes if request.get("verb") in OF_RUNES else market.scarcity
+        return scarcity.remark() + market.venue.skew.remark()
 
     def _reads_of(self, request: Mapping[str, Any]) -> Reads:
         return self._markets.of(request).reads

@@ -100,7 +100,7 @@ class Withdrawals:
         async def fetch(flight: Flight) -> str:
             return json.dumps(
                 await self._network.read(
-                    "is_confirmed", "is_confirmed", Priority.REST, lambda: mempool.is_confirmed(txid), flight.begin
+                    "is_confirmed", "is_confirmed", Priority.REST, lambda: mempool.look_up(txid), flight.begin
                 )
             )
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from core.unix_http import NoAnswer, NotSent, UnixHttp
 from markets import codec
@@ -27,6 +27,19 @@ class Scarcity:
 
 
 AMPLE = Scarcity()
+_OF_RUNES = frozenset({"rune", "rune_asks"})
+
+
+class Told(Protocol):
+    """An asker, as far as the quotas go."""
+
+    scarcity: Scarcity
+    rune_scarcity: Scarcity
+
+
+def stretch_s(asker: Told, *, is_rune: bool) -> int:
+    """How old the reads of a task may be so that the quotas last, seconds; 0 = as asked for."""
+    return max(asker.scarcity.stretch_s, asker.rune_scarcity.stretch_s if is_rune else 0)
 
 
 def skew_words(off_s: float) -> str:
@@ -36,12 +49,13 @@ def skew_words(off_s: float) -> str:
 
 class Asking:
     """Asks the gateway at `socket_path`; a subclass has the verbs. `scarcity` and `skew_s` are what the last good
-    answer said.
+    answer said; `rune_scarcity` is of the source of runes' asks, whose key has a quota of its own.
 
     `venue` is the one that is meant, by its name; None = the installation's default.
     """
 
     scarcity = AMPLE
+    rune_scarcity = AMPLE
     skew_s = 0.0  # by how much the marketplace's last answers say that our clock is ahead, where too much to bid by
 
     def __init__(self, socket_path: Path, timeout_s: float = 30.0, venue: str | None = None) -> None:
@@ -79,7 +93,11 @@ class Asking:
             answer = json.loads(body)
             if "ok" in answer:
                 value = unpack(answer["ok"])
-                self.scarcity = Scarcity(**answer["quota"]) if "quota" in answer else AMPLE
+                told = Scarcity(**answer["quota"]) if "quota" in answer else AMPLE
+                if request["verb"] in _OF_RUNES:
+                    self.rune_scarcity = told
+                else:
+                    self.scarcity = told
                 self.skew_s = float(answer.get("skew_s", 0))
                 return value
             refused = from_wire(answer["error"])

@@ -22,7 +22,8 @@ class Capabilities:
     the bid's id; else it shows among the own bids only. `expiry` is how exact a bid's end is: to the millisecond, in
     whole hours, or not given at all; `lives_hours` are the lives that it may have there, () = any.
     `delist_proof` is what a listing is taken back with: the vault's signature under a challenge, a session, or a signed
-    PSBT that the venue drafts (`draft_delist`). Listings' prices are multiples of `listing_tick` sats.
+    PSBT that the venue drafts (`draft_delist`). Listings' prices are multiples of `listing_tick` sats. `tells_traits` =
+    listings there say which traits their items have.
     `own_bids_by_collection` = a wallet's bids are told of named collections only. `wallets` = it tells what lies at
     any address, and of any inscription.
 
@@ -40,6 +41,7 @@ class Capabilities:
     listings: bool = False
     delist_proof: DelistProof = "session"
     listing_tick: int = 1
+    tells_traits: bool = False
     wallets: bool = False
     needs_sign_in: bool = False
     bids_are_psbt: bool = False

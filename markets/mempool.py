@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from markets.base import Fees, Unavailable, Unknown
+from markets.base import Fees, Refused, Unavailable, Unknown
 from markets.coins import Utxo
 from markets.facts import Spending
 from markets.http import Http, Permit, segment
 from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
 
-_NO_TRANSACTION = "Transaction not found"  # what both kinds of server say, in plain text
+_NO_TRANSACTION = "Transaction not found"  # what esplora says, in plain text
+_IN_A_BLOCK = re.compile(r'code\\?": ?-27\b')  # of Bitcoin Core's JSON, which mempool's server puts into JSON again
 
 
 class Mempool:
@@ -67,10 +69,20 @@ class Mempool:
             raise Unavailable("failed to understand a transaction: it is not hex") from error
 
     def is_confirmed(self, wanted: str) -> bool:
-        """Whether a transaction is in a block. Raises as `fees`."""
-        answer = self._http.read(f"/api/tx/{segment(wanted)}/status", missing=_NO_TRANSACTION)
+        """Whether a transaction is in a block; one that nobody knows is in none. Raises as `fees`."""
+        answer = self._http.read(f"/api/tx/{segment(wanted)}/status")
         try:
-            return flag(table(answer, "status").get("confirmed"), "confirmed")
+            return _in_block(answer)
+        except Unreadable as error:
+            raise Unavailable(f"failed to understand a transaction: {error}") from error
+
+    def look_up(self, wanted: str) -> bool:
+        """Whether a transaction is in a block; NotFound when neither a block nor the mempool has it, which esplora's
+        `/status` does not tell from waiting. Raises as `fees`.
+        """
+        answer = self._http.read(f"/api/tx/{segment(wanted)}", missing=_NO_TRANSACTION)
+        try:
+            return _in_block(table(answer, "transaction").get("status"))
         except Unreadable as error:
             raise Unavailable(f"failed to understand a transaction: {error}") from error
 
@@ -78,9 +90,14 @@ class Mempool:
         """Sends a signed transaction in hex to the network; the txid that the server answers.
 
         One that it has in its mempool already is answered alike. Raises Refused with the node's reason, Unavailable
-        when nothing was sent, RateLimited, or Unknown.
+        when nothing was sent, RateLimited, or Unknown, also when the node has it in a block.
         """
-        answer = self._http.write_text("/api/tx", raw, permit)
+        try:
+            answer = self._http.write_text("/api/tx", raw, permit)
+        except Refused as refused:
+            if _IN_A_BLOCK.search(refused.message):
+                raise Unknown(f"it is in a block already: {refused.message}") from refused
+            raise
         try:
             return txid(answer, "txid")
         except Unreadable as error:
@@ -115,6 +132,10 @@ def _coin(found: Mapping[str, Any]) -> Utxo:
         value=sats(found.get("value"), "value"),
         is_confirmed=flag(table(found.get("status"), "status").get("confirmed"), "confirmed"),
     )
+
+
+def _in_block(status: Any) -> bool:
+    return flag(table(status, "status").get("confirmed"), "confirmed")
 
 
 def _held(stats: Mapping[str, Any], name: str) -> int:

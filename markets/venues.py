@@ -1,6 +1,6 @@
 """The venues that there are, by name: what each can do and what it asks of bids. Imports no adapter: anybody may ask.
 
-The practice market speaks the same dialects under names of its own, with its own grid, any life and without quotas.
+The practice market speaks the same dialects under names of its own, with its own grid and without quotas.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from markets.capabilities import Capabilities, VenueFacts
 from strategy.book import Profile
 
 RUNES_TICK = 1  # rune orders are planned on a grid of one sat
-_QUARTER_HOUR_S, _HOUR_S = 900, 3600
+_QUARTER_HOUR_S, _SIX_HOURS_S = 900, 6 * 3600
 
 # Satflow: docs 1.1.4. Its limits are third parties' word, and of its burst of 10 one is left, so that a request that
 # overtakes a slower one never meets an empty bucket.
@@ -26,6 +26,7 @@ _SATFLOW = Capabilities(
     listings=True,
     delist_proof="challenge",
     listing_tick=1000,
+    tells_traits=True,
     wallets=True,
     cancel_needs_signature=True,
     rate_per_s=5,
@@ -43,6 +44,7 @@ _ORDNET = Capabilities(
     kinds=("ordinals",),
     bid_types=("collection", "trait"),
     listings=True,
+    tells_traits=True,
     needs_sign_in=True,
     bids_are_psbt=True,
     own_ids=True,
@@ -86,11 +88,11 @@ _DIALECTS: Mapping[str, Capabilities] = {each.name: each for each in (_SATFLOW, 
 # Grid and least bid in sats, and the shortest life of a bid in seconds.
 _GRIDS: Mapping[str, tuple[int, int, int]] = {
     "satflow": (1000, 1000, _QUARTER_HOUR_S),
-    "ordnet": (5000, 10_000, 6 * _HOUR_S),
+    "ordnet": (5000, 10_000, _SIX_HOURS_S),
 }
 _PRACTICE_GRIDS: Mapping[str, tuple[int, int, int]] = {
     "satflow": (1000, 10_000, _QUARTER_HOUR_S),
-    "ordnet": (5000, 10_000, _HOUR_S),
+    "ordnet": (5000, 10_000, _SIX_HOURS_S),
 }
 
 
@@ -107,7 +109,7 @@ def capabilities(name: str) -> Capabilities:
     if found.name == name:
         return found
     title = "Practice market" if name == PLAY_MARKET else f"Practice market, {found.title}'s dialect"
-    return replace(found, name=name, title=title, monthly_calls=None, lives_hours=())
+    return replace(found, name=name, title=title, monthly_calls=None)
 
 
 def facts(name: str, *, is_default: bool) -> VenueFacts:

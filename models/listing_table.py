@@ -47,7 +47,7 @@ class Listing(Row):
     intent = CharField(max_length=64, unique=True)
     task_id = BigIntegerField()
     user_id = IntegerField()
-    venue = CharField(max_length=20)
+    venue = CharField(max_length=30)
     wallet = CharField(max_length=90)
     inscription_id = CharField(max_length=80)
     slug = CharField(max_length=200, null=True)

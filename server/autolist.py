@@ -42,7 +42,7 @@ class AutolistTasksHandler(AutolistTaskHandler):
             others = [detail for detail in change.details if not detail.startswith("inscriptionId:")]
             raise invalid(["inscriptionId: is required", *others], "inscriptionId is required")
         venue, unknown = task_venues.named(given, self.services.settings)
-        details = [*change.details, *unknown] or task_venues.unfit_for_listing(venue)
+        details = [*change.details, *unknown] or task_venues.unfit_for_listing(venue, change.config)
         if details or change.inscription_id is None:
             raise invalid(details)
         collection_id = change.collection_id or known_collection(self, change.inscription_id, venue)
@@ -93,7 +93,7 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
         given, venue = self.json_object(), self.venue_of(task)
         change = listing_config.merged(given, loads_config(task.config))
         details = [*change.details, *_moved(task, change), *task_venues.moved(given, venue)]
-        if details := details or task_venues.unfit_for_listing(venue):
+        if details := details or task_venues.unfit_for_listing(venue, change.config):
             raise invalid(details)
         return change
 

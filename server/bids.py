@@ -32,11 +32,12 @@ class BidsHandler(BiddingTaskHandler):
 
     async def get(self, task_id: str) -> None:
         task = self.task(task_id)
-        wallets = {order.wallet for order in orders.open_orders(task.id) if not order.dry_run}
+        placed = [order for order in orders.open_orders(task.id) if not order.dry_run]
+        wallets = {order.wallet for order in placed}
         if not wallets:
             keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
             wallets = {keys.payment}
-        venue, slugs = self.venue_of(task), {order.slug for order in orders.open_orders(task.id)} | {task.slug}
+        venue, slugs = self.venue_of(task), {order.slug for order in placed} or {task.slug}
         own = await self._own_bids(wallets, sorted(slugs), venue)
         found = [pair for wallet, read in own.items() for pair in _of_task(task, wallet, read.bids)]
         # More than one market only after a change of the task's slug or trait.

@@ -37,7 +37,8 @@ async def startable_collection(
     if found := listing_config.details_of([*problems(config), *unstartable(config)]):
         raise invalid(found, _NOT_YET)
     venue = task.venue_or(handler.services.settings.market)
-    if found := task_venues.not_there(venue, handler.services.settings) or task_venues.unfit_for_listing(venue):
+    settings = handler.services.settings
+    if found := task_venues.not_there(venue, settings) or task_venues.unfit_for_listing(venue, config):
         raise invalid(found, _NOT_YET)
     collection_id = named or known_collection(handler, task.inscription_id, venue)
     if collection_id is None and config.wants_collection:

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from core.errors import BidkeeperError
 from core.settings import dialect_of
-from markets.asking import Scarcity
+from markets.asking import stretch_s
 from markets.base import OwnBids, VenueError
 from markets.call_costs import call_costs
 from markets.client import MarketClient
@@ -55,7 +55,8 @@ class _Market:
     untracked_sats: int
     is_known: bool
     faults: tuple[str, ...]
-    scarcity: Scarcity
+    rungs: int | None
+    stretch_s: int
     skew_s: float
 
 
@@ -117,7 +118,7 @@ class PreviewHandler(BiddingTaskHandler):
         keys = await self.ask_signer(lambda signer: signer.addresses(user.address))
         addresses = frozenset({user.address, user.ordinals_address, keys.payment, keys.vault})
         wallet = Wallet(keys.payment, keys.payment_pubkey, user.ordinals_address, addresses)
-        placed = orders.wallet_orders(keys.payment)
+        placed = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
         # As for a worker: a fixed range has no use for it.
         is_fixed = config.bid_mode == "fixed"
         history = NO_HISTORY if is_fixed else references.history(*history_key(config), self.now_ms)
@@ -147,11 +148,11 @@ class PreviewHandler(BiddingTaskHandler):
             balance_sats=market.seen.balance_sats,
             fee_reserve_sats=market.seen.fee_reserve_sats,
             untracked_sats=market.untracked_sats,
-            rungs=market.scarcity.rungs,
+            rungs=market.rungs,
             skew_s=market.skew_s,
         )
         rules = replace(
-            Rules.for_loop(config.loop_s, market.scarcity.stretch_s),
+            Rules.for_loop(config.loop_s, market.stretch_s),
             tolerance=settings.tolerance,
             min_age_ms=settings.min_age_seconds * 1000,
         )
@@ -178,7 +179,16 @@ def _looked(
             raise notes.errors[failed_to]
     # A book that is empty and one that is not there look alike; the floors tell them apart.
     is_known = bool(seen.asks_read or market.floors([config.slug], kind_of(config), KNOWN_SLUG_S))
-    return _Market(profile, seen, untracked_sats, is_known, tuple(notes.texts), market.scarcity, market.skew_s)
+    return _Market(
+        profile,
+        seen,
+        untracked_sats,
+        is_known,
+        tuple(notes.texts),
+        market.scarcity.rungs,
+        stretch_s(market, is_rune=config.is_rune),
+        market.skew_s,
+    )
 
 
 def _untracked_sats(own_bids: OwnBids, placed: Iterable[Order]) -> int:

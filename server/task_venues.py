@@ -13,6 +13,7 @@ from markets import venues
 from markets.base import Kind
 from markets.capabilities import Capabilities
 from strategy.config import BidConfig
+from strategy.listing_config import ListingConfig
 
 
 def kind_of(type: str) -> Kind:
@@ -50,10 +51,16 @@ def unfit_for_bids(venue: str, config: BidConfig) -> list[str]:
     return details
 
 
-def unfit_for_listing(venue: str) -> list[str]:
-    """What keeps the venue from listing inscriptions of ours."""
+def unfit_for_listing(venue: str, config: ListingConfig) -> list[str]:
+    """What keeps the venue from listing inscriptions of ours at the price of this config."""
     can = _capabilities(venue)
-    return [] if can is None or can.listings else [f"venue: {can.title} takes no listings"]
+    if can is None:
+        return []
+    if not can.listings:
+        return [f"venue: {can.title} takes no listings"]
+    if config.trait is not None and not can.tells_traits:
+        return [f"reference: {can.title} does not tell which traits its listings have"]
+    return []
 
 
 def not_there(venue: str, settings: Settings) -> list[str]:

@@ -213,13 +213,15 @@ def _least_minutes(fits: Callable[[int], bool], low: int) -> int | None:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What one task costs: `alone`, and `together` with others that run, the least of it. `most` is what the quota
-    has for them, None without one; with `from_minutes` of bidExpiryMinutes or more it all fits, None = never.
+    has for them, None without one; with `from_minutes` of bidExpiryMinutes or more it all fits, None = never. Then
+    `all_from_minutes` says whether it would, were it the least of every task.
     """
 
     alone: MonthlyCalls
     together: int
     most: int | None
     from_minutes: int | None
+    all_from_minutes: int | None = None
 
     @property
     def fits(self) -> bool:
@@ -241,4 +243,7 @@ class Month:
         if not self.quota:
             return Verdict(alone, together, None, _least_minutes(lambda minutes: True, _shortest(mine)))
         from_minutes = fits_from_minutes(mine, self.others, self.quota, self.costs)
-        return Verdict(alone, together, usable(self.quota), from_minutes)
+        of_all = None
+        if from_minutes is None:
+            of_all = all_fit_from_minutes([mine, *self.others], self.quota, self.costs)
+        return Verdict(alone, together, usable(self.quota), from_minutes, of_all)

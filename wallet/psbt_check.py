@@ -78,7 +78,7 @@ def psbt_strict(raw: bytes) -> Psbt:
 
 def _op_allowed(template: ListingTemplate | None, intent: ListingIntent) -> ListingTemplate:
     if template is None or template.venue != intent.venue:
-        raise Refused("op-allowed", "it is not known what this venue's listings look like")
+        raise Refused("op-allowed", "no template captured: it is not known what this venue's listings look like")
     return template
 
 

@@ -24,7 +24,7 @@ def check_delist(raw: bytes, outpoint: Outpoint, template: DelistTemplate | None
     `owner` is a taproot key. The tag is of the first rule that it breaks.
     """
     if template is None:
-        raise Refused("op-allowed", "it is not known what taking a listing back looks like at this venue")
+        raise Refused("op-allowed", "no template captured: it is not known what takes a listing back at this venue")
     psbt = psbt_strict(raw)
     inputs, outputs = psbt.transaction.inputs, psbt.transaction.outputs
     if len(inputs) != 1 or inputs[0].outpoint != outpoint:

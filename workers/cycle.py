@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from markets.asking import skew_words
+from markets.asking import skew_words, stretch_s
 from markets.base import VenueError
 from markets.look import Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
 from models import orders, references
@@ -237,7 +237,7 @@ class Cycle:
     def _rules(self) -> Rules:
         settings = self._context.settings
         return replace(
-            Rules.for_loop(self._config.loop_s, self._context.market.scarcity.stretch_s),
+            Rules.for_loop(self._config.loop_s, stretch_s(self._context.market, is_rune=self._config.is_rune)),
             tolerance=settings.tolerance,
             min_age_ms=settings.min_age_seconds * 1000,
         )

@@ -70,11 +70,14 @@ def look(context: Context, config: ListingConfig, slug: str | None, faults: Faul
         return Market()
     if wants_sale:
         return Market(last_sales=_last_sales(context, slug, faults))
-    key = ("ordinals", normal_slug("ordinals", slug), measure(config))
+    # What a collection asks at one venue is no history of another's; bidders' is kept for all of them together.
+    is_default = context.venue.name == context.settings.market
+    measured = measure(config) if is_default else f"{measure(config)} at {context.venue.name}"
+    key = ("ordinals", normal_slug("ordinals", slug), measured)
     return Market(
         asks=_asks(context, slug, None, faults) if config.trait is None else None,
         trait_asks=None if config.trait is None else _asks(context, slug, config.trait, faults),
-        history=_history(key, context.clock_ms()),
+        history=_history(key, context.clock_ms()) if is_default else references.history(*key, context.clock_ms()),
         key=key,
     )
 

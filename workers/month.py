@@ -32,9 +32,11 @@ class MonthWords:
         if found.fits:
             return f"{cost}, which fits"
         text = f"{cost}, with all other tasks {found.together:,} of {found.most:,}"
-        if found.from_minutes is None:
-            return f"{text}: no bidExpiryMinutes is long enough for that to fit"
-        return f"{text}: fits from bidExpiryMinutes {found.from_minutes} on"
+        if found.from_minutes is not None:
+            return f"{text}: fits from bidExpiryMinutes {found.from_minutes} on"
+        if found.all_from_minutes is not None:
+            return f"{text}: fits from bidExpiryMinutes {found.all_from_minutes} in every task on"
+        return f"{text}: no bidExpiryMinutes is long enough for that to fit"
 
     def _verdict(self, assignment: Assignment) -> Verdict:
         config, plan, now_ms = assignment.config, assignment.plan, self._context.clock_ms()

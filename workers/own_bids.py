@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from markets.base import OwnBid, OwnBids, VenueError
+from markets.base import OwnBid, OwnBids, Refused, VenueError
 from markets.capabilities import Capabilities
 from models import orders
 from models.orders import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
@@ -61,14 +61,24 @@ def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, fa
 
     A venue that tells a wallet's bids by collection only is asked about `slug` and all that the task has orders on.
     """
-    slugs: list[str] = []
-    if context.venue.own_bids_by_collection:
-        slugs = sorted({slug, *(order.slug for order in orders.open_orders(context.task_id))})
     try:
-        return context.market.own_bids(wallet, max_age_s, slugs)
+        return _read_of(context, wallet, slug, max_age_s)
     except VenueError as error:
         faults.add("read our own bids", error)
         return None
+
+
+def _read_of(context: Context, wallet: str, slug: str, max_age_s: float) -> OwnBids:
+    if not context.venue.own_bids_by_collection:
+        return context.market.own_bids(wallet, max_age_s)
+    ours = sorted({order.slug for order in orders.open_orders(context.task_id) if not order.dry_run})
+    try:
+        return context.market.own_bids(wallet, max_age_s, sorted({slug, *ours}))
+    except Refused:
+        # A slug that the venue does not know, such as a misspelt one, must not hide the bids on another.
+        if not ours or slug in ours:
+            raise
+        return context.market.own_bids(wallet, max_age_s, ours)
 
 
 def settle_reserved(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from markets.asking import stretch_s
 from models import controls, cycles
 from models.orders import Order
 from strategy.bidding import Memory, Reason, RungNote
@@ -55,8 +56,8 @@ class Outcome:
 def record(context: Context, outcome: Outcome, faults: Faults, month: str = "") -> None:
     """Writes the cycle down and logs it. `month` is what there is to say of its cost in calls."""
     action = _action(outcome)
-    if stretch_s := context.market.scarcity.stretch_s:
-        action += f"; the market is read every {stretch_s} s (quota)"
+    if every_s := stretch_s(context.market, is_rune=outcome.assignment.config.is_rune):
+        action += f"; the market is read every {every_s} s (quota)"
     if month:
         action += f"; {month}"
     _write(context, action, _detail(outcome, faults), outcome.memory, faults)

@@ -70,7 +70,7 @@ class PreviewLimits(Answer):
     bids: Annotated[int, Field(ge=0, description="Bids a task may have under the plan.")]
     fills: Count | None
     spend: SATS | None
-    hold: Annotated[str | None, Field(description="Why nothing is placed for a while, after fills.")]
+    hold: Annotated[str | None, Field(description="Why nothing is placed for now: fills, or a clock that is wrong.")]
 
 
 class MonthlyCalls(Answer):

@@ -73,10 +73,9 @@ class TransactionHex(TextHandler, TransactionHandler):
 
 
 class TransactionStatus(TransactionHandler):
-    """`GET /api/tx/:txid/status`."""
+    """`GET /api/tx/:txid/status`. As at the original, one that nobody knows is not confirmed either."""
 
     def answer(self) -> Any:
-        self.transaction()
         return status(self.engine, self.path_args[0])
 
 
@@ -117,7 +116,7 @@ class TipHeight(TextHandler):
 
 def status(engine: Engine, txid: str) -> dict[str, Any]:
     """Whether a transaction is in a block, and in which."""
-    if not engine.chain.confirmations(txid):
+    if txid not in engine.chain.transactions or not engine.chain.confirmations(txid):
         return {"confirmed": False}
     height = engine.chain.transactions[txid].height
     return {

@@ -9,6 +9,7 @@ from embit.ec import ECError, PublicKey
 
 from simulator.keys import belongs_to
 from simulator.ordnet.funding import Spendable
+from simulator.ordnet.offers import DEFAULT_HOURS, LIVES_HOURS
 from simulator.ordnet.sessions import Session
 from simulator.wire import MAX_SATS, bad, items, text, whole
 from wallet import address
@@ -99,3 +100,11 @@ def _is_internal(key: bytes, program: bytes) -> bool:
         return bytes(PublicKey.from_xonly(key).taproot_tweak().xonly()) == program
     except ECError:
         return False
+
+
+def life_hours(body: dict[str, Any]) -> int:
+    """How long an offer is to live. Raises ApiError(400)."""
+    hours = whole(body.get("validityHours", DEFAULT_HOURS), "validityHours")
+    if hours not in LIVES_HOURS:
+        raise bad(f"validityHours must be one of {', '.join(map(str, LIVES_HOURS))}")
+    return hours

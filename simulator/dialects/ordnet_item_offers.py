@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from simulator.dialects.ordnet_fields import payment_key, signed_step, step, utxo_row, utxos
-from simulator.dialects.ordnet_offers import DEFAULT_HOURS, OfferCancel
+from simulator.dialects.ordnet_fields import life_hours, payment_key, signed_step, step, utxo_row, utxos
+from simulator.dialects.ordnet_offers import OfferCancel
 from simulator.dialects.ordnet_placing import OfferWrite
 from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.orders import Market, Order
@@ -32,7 +32,7 @@ class ItemOfferPreflight(OfferWrite):
         session, market = self.bound(body), self.market()
         payment_key(body, session)
         price = whole(body.get("priceSats"), "priceSats", 1, MAX_SATS)
-        hours = whole(body.get("validityHours", DEFAULT_HOURS), "validityHours", 1, MAX_SATS)
+        hours = life_hours(body)
         named = list(utxos(body.get("spendableUtxos"), "spendableUtxos"))
         drafts = item_offers.draft(self.world.engine, market, session, _inscriptions(body), price, hours, named)
         rows = [self._row(made, _asked(body, market)) for made in drafts]
@@ -115,5 +115,5 @@ def _inscriptions(body: dict[str, Any]) -> list[str]:
 
 def _asked(body: dict[str, Any], market: Market) -> str:
     fields = {name: body.get(name) for name in _REPEATED}
-    fields |= {"slug": market.slug, "validityHours": body.get("validityHours", DEFAULT_HOURS)}
+    fields |= {"slug": market.slug, "validityHours": life_hours(body)}
     return json.dumps(fields, sort_keys=True, default=str)

@@ -8,12 +8,10 @@ from simulator.dialects.ordnet_base import Bucket, OrdnetHandler, moment
 from simulator.dialects.ordnet_fields import utxos
 from simulator.operations import Operation
 from simulator.orders import Market, Order
-from simulator.ordnet.offers import HOUR_MS, MAX_COUNT, VENUE, public_id, replaced
+from simulator.ordnet.offers import DEFAULT_HOURS, HOUR_MS, MAX_COUNT, VENUE, public_id, replaced
 from simulator.ordnet.sessions import Session
 from simulator.ordnet.targets import eligible, members, of_order, target_of
 from simulator.wire import MAX_SATS, ApiError, whole
-
-DEFAULT_HOURS = 168
 
 
 class TargetPreview(OrdnetHandler):

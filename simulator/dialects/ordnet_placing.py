@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from simulator.dialects.ordnet_base import Bucket, OrdnetHandler
-from simulator.dialects.ordnet_fields import ordinals_key, payment_key, signed_step, step, utxo_row, utxos
-from simulator.dialects.ordnet_offers import DEFAULT_HOURS, prices
+from simulator.dialects.ordnet_fields import life_hours, ordinals_key, payment_key, signed_step, step, utxo_row, utxos
+from simulator.dialects.ordnet_offers import prices
 from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.operations import Operation
 from simulator.orders import Market, Order
@@ -20,7 +20,6 @@ from simulator.rules import Refusal
 from simulator.transactions import script_of
 from simulator.wire import ApiError, bad, items, text, whole
 
-MOST_HOURS = 2160
 # What submit must repeat of the preflight.
 _REPEATED = ("ordinalsPublicKey", "paymentPublicKey", "target", "priceSats")
 
@@ -143,7 +142,7 @@ def _ask(body: dict[str, Any], session: Session) -> OfferAsk:
         price=price,
         count=count,
         step=ladder,
-        hours=whole(body.get("validityHours", DEFAULT_HOURS), "validityHours", 1, MOST_HOURS),
+        hours=life_hours(body),
         ordinals_key=ordinals_key(body, session),
         payment_key=payment_key(body, session),
         spendable=utxos(body.get("spendableUtxos"), "spendableUtxos"),
@@ -157,6 +156,6 @@ def _asked(body: dict[str, Any], market: Market) -> str:
         "slug": market.slug,
         "offerCount": body.get("offerCount", 1),
         "ladderStepSats": body.get("ladderStepSats", 0),
-        "validityHours": body.get("validityHours", DEFAULT_HOURS),
+        "validityHours": life_hours(body),
     }
     return json.dumps(fields, sort_keys=True, default=str)

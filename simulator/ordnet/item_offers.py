@@ -29,7 +29,6 @@ from simulator.transactions import script_of, spend
 from simulator.wire import ApiError, bad
 
 LEAST_PRICE, TICK = 10_000, 1_000
-HOURS = (12, 24, 168, 720, 2160)
 # Of the price, from each side.
 FEE_BPS = 100
 
@@ -81,8 +80,6 @@ def draft(
     """One for each inscription, all on the same coins. Raises ApiError: 404 for one of another collection."""
     if price < LEAST_PRICE or price % TICK:
         raise bad(f"priceSats must be at least {LEAST_PRICE} and a multiple of {TICK}")
-    if hours not in HOURS:
-        raise bad(f"validityHours must be one of {', '.join(map(str, HOURS))}")
     known = {member.item.id: member for member in members(engine, market, VENUE)}
     chosen = select(spendable(engine, session.payment, named), price + fee(price))
     found = []

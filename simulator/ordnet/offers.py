@@ -22,6 +22,8 @@ VENUE = "ordnet"
 LEAST_PRICE, TICK = 10_000, 5_000
 MAX_COUNT = 10
 HOUR_MS = 3_600_000
+LIVES_HOURS = (6, 12, 24, 168, 720, 2160)
+DEFAULT_HOURS = 168
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,7 @@ def jump(service: Installation, shift: Shift, jumps: list[int], tasks: int, seco
             _watch(fleet, seconds)
             if MOST_MS < abs(now_ms) < FAR_MS:
                 late = _newcomer(fleet, len(closed))
+                until(lambda: "clock_skew" in _said(fleet.trader.get(fleet.tasks[-1])), "a newcomer that waits", 60)
                 _watch(fleet, seconds)
             if abs(now_ms) > MOST_MS:
                 closed.append((began_ms + ON_THE_WIRE_MS, time.time_ns() // 1_000_000))
@@ -89,7 +91,8 @@ def jump(service: Installation, shift: Shift, jumps: list[int], tasks: int, seco
     until(lambda: all(bid.end_ms for bid in fleet.taken()), "the end of every bid", 120)
     assert [line for line in fleet.disagreements() if _OF_ROWS not in line] == []
     assert closed
-    assert [bid for bid in fleet.taken() for begin, end in closed if begin <= bid.accepted_ms < end] == []
+    tried = [row for row in service.history() if row["event"] in ("accepted", "refused") and row["kind"] == "bid"]
+    assert [row for row in tried for begin, end in closed if begin <= row["time"] < end] == []
     farthest = max(map(abs, jumps)) / HOUR
     print(f"{2 * len(jumps)} jumps of up to {farthest:,.0f} h: {fleet.placed()} placed, 0 disagreements")
 
@@ -103,6 +106,10 @@ def _newcomer(fleet: Fleet, number: int) -> str:
     fleet.tasks.append(fleet.trader.task(slug=slug, **CONFIG))
     fleet.trader.start(fleet.tasks[-1])
     return slug
+
+
+def _said(task: dict[str, Any]) -> str:
+    return str((task["lastCycle"] or {}).get("action"))
 
 
 def _watch(fleet: Fleet, seconds: float) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from markets.base import NotSupported, Refused, Unavailable, Unknown, VenueError
-from markets.listings import LONGEST_PSBT, ListingOrder, OwnListing, SecureDraft
+from markets.listings import LONGEST_PSBT, ListingDraft, ListingOrder, OwnListing, SecureDraft
 from tests.gateway.conftest import Bench, eventually, soon
 from tests.gateway.fake_venue import CUT, Call
 from tests.gateway.listing_examples import ASK, INSCRIPTION, ORDER, PSBT, VAULT
@@ -277,3 +277,26 @@ def test_a_listing_is_in_no_log(venue: Bench, caplog: pytest.LogCaptureFixture) 
     assert PSBT not in caplog.text
     assert "AkcwRA==" not in caplog.text
     assert json.loads(next(r.message for r in caplog.records if r.name == "gateway.calls"))["operation"] == "list_item"
+
+
+def test_where_a_listing_is_taken_back_by_a_psbt_its_draft_goes_first_and_it_may_be_long(bench: Bench) -> None:
+    actions = "/v3/market/collection/auction/"
+    listed = {"auctionId": "live1", "inscriptionId": INSCRIPTION, "address": VAULT, "price": 900_000}
+    bench.venue.answers |= {
+        actions + "list": {"code": 0, "msg": "ok", "data": {"list": [listed], "total": 1}},
+        actions + "create_put_off": {"code": 0, "msg": "ok", "data": {"psbt": PSBT, "nftSignIndexes": [0]}},
+        actions + "confirm_put_off": {"code": 0, "msg": "ok", "data": {"txid": ""}},
+    }
+    market = bench.client("simulator-unisat")
+    assert market.own_listings(VAULT, 0).listings[0].listing_id == "live1"
+    assert market.draft_delist(VAULT, INSCRIPTION) == ListingDraft(PSBT, ())
+    signed = "cHNidP8B" * 1000
+    assert market.delist(VAULT, [INSCRIPTION], signed, task=1, token=1, deadline_ms=soon()) is True
+    assert bench.venue.of(actions + "confirm_put_off")[0].body["psbt"] == signed
+    for wrong in ("x", "no signature", signed * 9):
+        with pytest.raises(Refused, match=r"not as agreed|longer"):
+            market.delist(VAULT, [INSCRIPTION], wrong, task=1, token=1, deadline_ms=soon())
+    with pytest.raises(NotSupported):
+        bench.client().draft_delist(VAULT, INSCRIPTION)
+    with pytest.raises(Refused, match="not as agreed"):
+        market.draft_delist("bc1p vault", INSCRIPTION)

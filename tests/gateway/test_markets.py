@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -160,7 +161,7 @@ class TestWhoIsMeant:
     def test_profiles(self, bench: Bench) -> None:
         assert bench.client().profile().tick == 1_000
         profile = bench.client(ORDNET).profile()
-        assert (profile.venue, profile.tick, profile.min_duration_s) == (ORDNET, 5_000, 3_600)
+        assert (profile.venue, profile.tick, profile.min_duration_s) == (ORDNET, 5_000, 21_600)
         for venue, kind in ((ORDNET, "runes"), (UNISAT, "ordinals"), (WALLET, "ordinals")):
             with pytest.raises(NotSupported, match="takes no bids on"):
                 bench.client(venue).profile(kind)
@@ -190,6 +191,15 @@ class TestSideBySide:
         assert bench.client().floors(["cats"], "ordinals", 0)["cats"].floor == 70_000
         assert not asked.done()
 
+    def test_all_others_that_hang_at_once_hold_up_none(self, bench: Bench) -> None:
+        floors(bench)
+        answered = threading.Event()
+        bench.run(_occupy, bench, answered.wait)
+        try:
+            assert bench.client().floors(["cats"], "ordinals", 0)["cats"].floor == 70_000
+        finally:
+            answered.set()
+
     def test_one_that_is_cut_off_cuts_off_no_other(self, bench: Bench) -> None:
         floors(bench)
         bench.gateway.venues.markets[WALLET].breaker._probe_at = float("inf")
@@ -201,6 +211,15 @@ class TestSideBySide:
         venues = bench.gateway.venues
         assert venues.markets[UNISAT] is venues.unisat
         assert venues.all().count(venues.unisat) == 1
+
+
+def _occupy(bench: Bench, call: Callable[[], object]) -> None:
+    """Uses every slot of every venue but Satflow's for `call`."""
+    venues = bench.gateway.venues
+    for venue in set(venues.all()) - {venues.markets["simulator"]}:
+        for _ in range(venue.budget._slots):
+            venue.budget._slots -= 1
+            venue.running.add(asyncio.ensure_future(venue._run("floors", "floors", call, Unavailable)))
 
 
 class TestQuotas:

@@ -16,7 +16,7 @@ from gateway.quota import Quota
 from gateway.quota_count import BLOCK, QuotaCount
 from gateway.quota_file import QuotaFile
 from gateway.quota_pace import LONGEST_STRETCH_S, Use, end_of, month_of, pressure, rungs, stretch_s
-from gateway.scarcity import Scarcity
+from gateway.scarcity import OF_RUNES, Scarcity
 from markets.base import RateLimited, Refused
 
 DAY_MS = 86_400_000
@@ -232,6 +232,15 @@ class TestReads:
         assert age("own_bids", 2) == 600
         assert (age("asks", 3), age("bids", 3)) == (8, 8)  # a bid is signed on it
         assert (age("fees", 60), age("balance", 60), age("rune_asks", 15)) == (60, 60, 15)  # not of this key
+
+    def test_of_runes_get_older_by_the_quota_of_their_source(self, path: Path, clock: Clock) -> None:
+        short = Scarcity(quota(path, clock, 100), OF_RUNES)
+
+        def age(verb: str, max_age_s: float) -> object:
+            return short.stretched({"verb": verb, "args": {}, "max_age_s": max_age_s})["max_age_s"]
+
+        assert (age("rune_asks", 15), age("rune", 60), age("asks", 15)) == (600, 600, 15)
+        assert age("rune_asks", 3) == 8  # a bid is signed on it
 
     def test_what_is_not_as_agreed_is_refused_as_ever(self, path: Path, clock: Clock) -> None:
         with pytest.raises(Refused):

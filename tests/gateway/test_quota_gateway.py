@@ -125,3 +125,21 @@ def test_a_call_is_one_line_of_json_without_its_query(make_bench: Make, caplog: 
     ]
     assert all(isinstance(line["ms"], int) for line in lines)
     assert "bc1q" not in caplog.text
+
+
+def test_the_quota_of_the_source_of_runes_is_told_with_their_books_and_nothing_else(make_bench: Make) -> None:
+    bench = make_bench(satflow_monthly_calls=1_000, unisat_monthly_calls=1_000)
+    for _ in range(90):
+        bench.gateway.venues.unisat.quota.count()
+    lots = "/v3/market/runes/auction/list"
+    bench.venue.answers[lots] = {"code": 0, "msg": "ok", "data": {"list": [], "total": 0}}
+    bench.venue.answers["/activity/listings"] = {"data": {"items": []}}
+    client = bench.client()
+    for _ in range(3):
+        client.rune_asks("A•B", 15)
+        client.asks("goosinals", 15)
+    assert client.rune_scarcity.stretch_s == 600
+    assert client.scarcity == AMPLE
+    assert len(bench.venue.of(lots)) == 1
+    client.rune_asks("A•B", 0)
+    assert len(bench.venue.of(lots)) == 2

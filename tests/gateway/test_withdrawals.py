@@ -16,7 +16,7 @@ from tests.gateway.fake_venue import CUT
 
 RAW, TXID, PSBT = "02" * 100, "ab" * 32, "cHNidP8BAA=="
 TX, DRAFT, SUBMIT = "/api/tx", "/intent/withdraw", "/intent/withdraw/submit"
-STATUS = f"/api/tx/{TXID}/status"
+FOUND = f"/api/tx/{TXID}"
 
 
 def broadcast(bench: Bench, within_s: float = 10) -> str:
@@ -108,18 +108,45 @@ def test_what_is_no_amount_is_not_drafted(bench: Bench, amount: Any) -> None:
 
 
 def test_what_became_of_a_transaction(bench: Bench) -> None:
-    bench.venue.answers[STATUS] = {"confirmed": False}
+    bench.venue.answers[FOUND] = {"txid": TXID, "status": {"confirmed": False}}
     assert bench.client().is_confirmed(TXID, 0) is False
-    bench.venue.answers[STATUS] = {"confirmed": True, "block_height": 900_000}
+    bench.venue.answers[FOUND] = {"txid": TXID, "status": {"confirmed": True, "block_height": 900_000}}
     assert bench.client().is_confirmed(TXID, 0) is True
-    bench.venue.answers[STATUS], bench.venue.statuses[STATUS] = "Transaction not found", 404
-    with pytest.raises(NotFound):
-        bench.client().is_confirmed(TXID, 0)
-    bench.venue.answers[STATUS] = "<html>"
+    bench.venue.answers[FOUND] = {"txid": TXID}
     with pytest.raises(Unavailable):
         bench.client().is_confirmed(TXID, 0)
     with pytest.raises(Refused):
         bench.client().is_confirmed("x", 0)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Transaction not found", {"error": "No such mempool or blockchain transaction"}],
+    ids=["esplora", "mempool"],
+)
+def test_a_transaction_that_nobody_has_does_not_wait_for_its_block(bench: Bench, said: Any) -> None:
+    """Esplora's status of one is `confirmed: false`, as of one that waits."""
+    bench.venue.answers[FOUND + "/status"] = {"confirmed": False}
+    bench.venue.answers[FOUND], bench.venue.statuses[FOUND] = said, 404
+    with pytest.raises(NotFound):
+        bench.client().is_confirmed(TXID, 0)
+    bench.venue.answers[FOUND] = "<html>"
+    with pytest.raises(Unavailable):
+        bench.client().is_confirmed(TXID, 0)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'sendrawtransaction RPC error: {"code":-27,"message":"Transaction outputs already in utxo set"}',
+        {"error": 'sendrawtransaction RPC error: {"code":-27}'},
+    ],
+    ids=["esplora", "mempool"],
+)
+def test_a_transaction_that_is_in_a_block_already_is_not_refused(bench: Bench, said: Any) -> None:
+    bench.venue.answers[TX], bench.venue.statuses[TX] = said, 400
+    with pytest.raises(Unknown, match="in a block"):
+        broadcast(bench)
 
 
 def test_real_satflow_needs_the_path_that_nobody_has_documented(make_bench: Callable[..., Bench]) -> None:

@@ -63,10 +63,10 @@ def test_what_is_no_transaction(status: int, body: str) -> None:
 
 
 @responses.activate
-@pytest.mark.parametrize("read", [Mempool.transaction, Mempool.is_confirmed])
+@pytest.mark.parametrize("read", [Mempool.transaction, Mempool.look_up])
 def test_an_unknown_transaction(read: Callable[[Mempool, str], object]) -> None:
-    for path in ("hex", "status"):
-        responses.get(f"{TX}/{path}", body="Transaction not found", status=404)
+    for path in (f"{TX}/hex", TX):
+        responses.get(path, body="Transaction not found", status=404)
     with pytest.raises(NotFound):
         read(Mempool(MEMPOOL), TXID)
 
@@ -81,7 +81,9 @@ def test_an_unknown_transaction(read: Callable[[Mempool, str], object]) -> None:
 )
 def test_whether_a_transaction_is_confirmed(answer: Any, confirmed: bool) -> None:
     responses.get(f"{TX}/status", json=answer)
+    responses.get(TX, json={"txid": TXID, "status": answer})
     assert Mempool(MEMPOOL).is_confirmed(TXID) is confirmed
+    assert Mempool(MEMPOOL).look_up(TXID) is confirmed
 
 
 @responses.activate

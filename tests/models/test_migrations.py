@@ -110,7 +110,7 @@ def test_a_database_in_use_keeps_its_rows(old_database: Path) -> None:
     assert orders.exposure(3) == orders.task_exposure(2) == 9_000
     assert [row.id for row in orders.open_orders(2)] == [4, 5]
     assert orders.fills(2) == orders.Fills(1, 7_000, (107,))
-    assert tasks.bidding_tasks(3)[0].venue_or("the default") == "the default"
+    assert tasks.bidding_tasks(3)[0].venue == "simulator"
 
 
 def test_a_database_in_use_is_gone_on_with(old_database: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from models import tasks, users
+from models import listings, orders, tasks, users
 from models.running_tasks import running_tasks
 from models.task_list import bidding_task_list
 from models.task_numbers import AUTOLIST_BASE
+from models.task_venues import name_venues
 from models.tasks import AutolistTask, BiddingTask
 from strategy.config import BidConfig, dumps
 from strategy.monthly import Bidding
@@ -63,3 +64,33 @@ def test_what_runs_at_one_venue_adds_up_there_only(user_id: int) -> None:
     assert slugs("satflow") == ["cats", "dogs"]
     assert slugs("satflow", made["cats"].id) == ["dogs"]
     assert slugs("ordnet") == ["rats"]
+
+
+def ordered(task: BiddingTask, number: int, venue: str, *, is_closed: bool = False) -> None:
+    new = orders.NewOrder(f"{number:032x}", "bid", task.id, task.user_id, venue, "bc1qp", "cats", 1_000, "1", number, 1)
+    order = orders.reserve(new, orders.Ceilings(9_000, 9_000, 9_000, 9), number)
+    if is_closed:
+        orders.move(order, orders.CLOSED, number, reason="refused")
+
+
+def test_what_named_none_is_named_for_good_by_where_it_traded(user_id: int) -> None:
+    bids = bidding(user_id, "cats", None)
+    tasks.raise_token(bids.number)
+    tasks.set_desired(bids, tasks.RUNNING)
+    ordered(bids, 1, "satflow", is_closed=True)
+    ordered(bids, 2, "satflow")
+    ordered(bids, 3, "ordnet", is_closed=True)
+    unused, named = bidding(user_id, "dogs", None), bidding(user_id, "rats", "unisat")
+    sells = tasks.create_autolist_task(user_id, inscription_id="a", collection_id=None, config="{}", now_ms=1)
+    listings.Listing.create(
+        intent="a", task_id=sells.number, user_id=user_id, venue="unisat", wallet="bc1p", inscription_id="a",
+        outpoint="b:0", price_sats=1, token=1, revision=1, state="closed", created_ms=1, updated_ms=1,
+    )  # fmt: skip
+    # Of the same id as the listing's task, and another one's.
+    assert bids.id == sells.id
+
+    assert name_venues("ordnet") == 3
+    assert name_venues("satflow") == 0
+
+    found = [tasks.venue_of(task.number) for task in (bids, unused, named, sells)]
+    assert found == ["satflow", "ordnet", "unisat", "unisat"]

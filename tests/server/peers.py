@@ -143,10 +143,14 @@ def keys_of(user: str) -> dict[str, str]:
 
 
 class FakeGateway:
-    """A market as given in its fields; with `down` it answers every question as a gateway whose venue is away."""
+    """A market as given in its fields; with `down` it answers every question as a gateway whose venue is away.
+
+    `remark` is what each answer says besides.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.remark: dict[str, Any] = {}
         self.down = False
         self.asked: list[dict[str, Any]] = []
         self.answers: dict[str, Any] = {
@@ -184,7 +188,7 @@ class FakeGateway:
                 try:
                     found = gateway.answer(request)
                     is_named = isinstance(found, Whereabouts | OutpointFacts)
-                    self.finish(json.dumps({"ok": named(found) if is_named else pack(found)}))
+                    self.finish(json.dumps({"ok": named(found) if is_named else pack(found), **gateway.remark}))
                 except VenueError as error:
                     self.finish(json.dumps({"error": to_wire(error)}))
 

@@ -71,3 +71,18 @@ async def test_without_a_quota_everything_fits(service: Service) -> None:
 @pytest.mark.gen_test
 async def test_a_dry_run_places_nothing(service: Service) -> None:
     assert (await calls(service, dryRun=True))["writes"] == 0
+
+
+@pytest.mark.gen_test
+async def test_what_waits_for_a_clock_or_a_quota_is_reckoned_all_the_same(service: Service) -> None:
+    with_floor(service, 100_000)
+    usual = await preview(service, **EXAMPLE)
+    for remark, reason in (
+        ({"skew_s": 61}, "clock_skew"),
+        ({"quota": {"stretch_s": 600, "rungs": 0}}, "quota"),
+    ):
+        service.gateway.remark = remark
+        answer = await preview(service, **EXAMPLE)
+        assert [rung["reason"] for rung in answer.json["rungs"]] == [reason] * 5
+        assert answer.json["limits"]["hold"] == ("clock_skew" if reason == "clock_skew" else None)
+        assert answer.json["monthlyCalls"] == usual.json["monthlyCalls"]

@@ -172,7 +172,7 @@ def _limits(rng: Random) -> Limits:
         fee_reserve_sats=rng.choice([2_000] * 14 + [None]),
         fills_left=rng.choice([None] * 6 + [rng.randint(-1, 6)]),
         spend_left_sats=rng.choice([None] * 6 + [rng.randint(-1, 300_000)]),
-        hold=rng.choice([None] * 14 + [Reason.FILL_PAUSE, Reason.FILL_BURST]),
+        hold=rng.choice([None] * 13 + [Reason.FILL_PAUSE, Reason.FILL_BURST, Reason.CLOCK_SKEW]),
     )
 
 

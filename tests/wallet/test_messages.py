@@ -173,6 +173,20 @@ def test_another_venues_sign_in_is_taken_there_alone() -> None:
     for there, signer in (("ordnet", GRANT.receive), ("ordinalswallet", GRANT.user)):
         with pytest.raises(MessageError):
             check_sign_in(text, there, signer)
+    for was, is_now in (
+        (NONCE, NONCE[:-1]),
+        (NONCE, NONCE.upper()),
+        ("1800000000000", "1800000000"),
+        ("1800000000000", "01800000000000"),
+        ("1800000000000", "1800000000000\n"),
+        ("does not move funds", "moves funds"),
+        (f"Address: {GRANT.receive}\n", ""),
+        ("\n\nThis", "\nThis"),
+        ("Issued At: ", "Issued At:"),
+    ):
+        assert was in text
+        with pytest.raises(MessageError, match="word for word"):
+            check_sign_in(text.replace(was, is_now), "ordinalswallet", GRANT.receive)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ class DraftMarket(FakeMarket):
     holds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     drafted: list[BidAsk] = field(default_factory=list)
     asked_slugs: list[tuple[str, ...]] = field(default_factory=list)
+    unknown: dict[str, Refused] = field(default_factory=dict)
     ends_ms: dict[str, int] = field(default_factory=dict)
     spends: dict[str, set[str]] = field(default_factory=dict)
     replaced: list[int] = field(default_factory=list)
@@ -54,6 +55,8 @@ class DraftMarket(FakeMarket):
 
     def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> OwnBids:
         self.asked_slugs.append(tuple(slugs))
+        for slug in self.unknown.keys() & set(slugs):
+            raise self.unknown[slug]
         found = super().own_bids(wallet, max_age_s, slugs)
         return replace(found, bids=tuple(bid for bid in found.bids if bid.slug in slugs))
 

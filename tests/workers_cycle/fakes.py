@@ -87,6 +87,7 @@ class FakeMarket:
     max_ages: list[float] = field(default_factory=list)
     peak_sats: int = 0
     scarcity: Scarcity = AMPLE
+    rune_scarcity: Scarcity = AMPLE
     skew_s: float = 0.0
     witness: Callable[[str], None] = lambda operation: None
     _kept: dict[str, Any] = field(default_factory=dict)

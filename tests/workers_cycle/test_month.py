@@ -84,6 +84,14 @@ def test_what_never_fits_says_so(world: World, monkeypatch: pytest.MonkeyPatch) 
     assert world.action(task).endswith("of 4,500: no bidExpiryMinutes is long enough for that to fit")
 
 
+def test_what_one_task_alone_cannot_make_fit_all_can(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_quota(monkeypatch, world, 20_000)
+    task = world.task()
+    world.task(replace(CATS, slug="dogs"))
+    world.bidder(task).cycle()
+    assert world.action(task).endswith("72,540 of 18,000: fits from bidExpiryMinutes 173 in every task on")
+
+
 def test_it_is_reckoned_anew_when_the_config_changes_and_from_time_to_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

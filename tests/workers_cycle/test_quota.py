@@ -67,3 +67,23 @@ def test_what_the_gateway_refuses_is_closed_and_ends_placing(world: World) -> No
     assert world.open(task) == {}
     assert world.closed() == [(75_000, "refused")]
     assert world.action(task).startswith("placed 0, kept 0, cancelled 0; skipped 1 quota, 4 put_off")
+
+
+def test_a_rune_is_read_by_the_quota_of_its_source(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its asks may be minutes old while the marketplace has calls enough; a collection's may not."""
+    rune = replace(CATS, type="rune", slug="UNCOMMON•GOODS", quantity_mode="quantity")
+    for config, reason in ((rune, "kept"), (CATS, "no_reference")):
+        task = world.task(config)
+        bidder = world.bidder(task)
+        bidder.cycle()
+        old = AskBook(tuple(world.market.asks_), world.clock())
+        monkeypatch.setattr(world.market, "rune_asks", lambda *_, old=old: old)
+        monkeypatch.setattr(world.market, "asks", lambda *_, old=old: old)
+        world.market.rune_scarcity = Scarcity(stretch_s=600)
+        world.clock.now_ms += 300_000
+
+        bidder.cycle()
+
+        assert world.detail(task)["rungs"][0]["reason"] == reason
+        assert ("the market is read every 600 s (quota)" in world.action(task)) == (config is rune)
+        monkeypatch.undo()
