@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.plans import DEFAULT_PLANS
-from markets.base import AskBook, Balance, BidBook, NotFound, OwnBid, OwnBids, Unavailable, Unknown
+from markets.base import AskBook, Balance, BidBook, NotFound, OwnBid, OwnBids, SignInNeeded, Unavailable, Unknown
 from markets.facts import Whereabouts
 from models import controls, cycles, tasks, users
 from models.tasks import BiddingTask
@@ -145,6 +145,7 @@ async def what_it_would_do(service: Service, drive: Driver, one: dict[str, int])
     service.gateway.answers["asks"] = AskBook(asks, START_MS)
     planned = (await drive("previewTask", task | {"outbidEnabled": True})).json
     assert planned["taskId"] == one["id"] and planned["rungs"] and planned["market"]["asks"] == 1
+    await without_a_session(service, drive, one)
     trait = {"bidType": "trait", "traitType": "Hat", "traitValue": "Red"}
     await drive("previewTask", {"slug": "empty", "hardcapSats": 5} | trait)
     await drive("previewTask", {"slug": "a b"})
@@ -207,6 +208,15 @@ async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> N
     await drive("listTasks")
 
 
+async def without_a_session(service: Service, drive: Driver, one: dict[str, int]) -> None:
+    answers = service.gateway.answers
+    before = {verb: answers[verb] for verb in ("asks", "own_bids")}
+    answers.update(dict.fromkeys(before, SignInNeeded()))
+    await drive("previewTask", {"taskId": one["id"], "outbidEnabled": True})
+    await drive("listBids", path=one)
+    answers.update(before)
+
+
 async def the_market(service: Service, drive: Driver) -> None:
     service.gateway.answers["rune_asks"] = AskBook((Ask("x", 1, 3, "1.25", "seller"),), 1)  # type: ignore[arg-type]
     for name, known, unknown in (
@@ -222,6 +232,9 @@ async def the_market(service: Service, drive: Driver) -> None:
         await drive(name, query=unknown)
         await drive(name, query=known)
     await drive("getFloor", query={"slug": "empty"})
+    floors, service.gateway.answers["floors"] = service.gateway.answers["floors"], SignInNeeded()
+    await drive("getFloor", query={"slug": "goosinals"})
+    service.gateway.answers["floors"] = floors
 
 
 async def auto_listing(service: Service, drive: Driver) -> None:
