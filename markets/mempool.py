@@ -13,7 +13,10 @@ from markets.http import Http, Permit, segment
 from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
 
 _NO_TRANSACTION = "Transaction not found"  # what esplora says, in plain text
-_IN_A_BLOCK = re.compile(r'code\\?": ?-27\b')  # of Bitcoin Core's JSON, which mempool's server puts into JSON again
+# The codes by which Bitcoin Core does not take a transaction. Others, such as that of one that is in a block already or
+# of a node that starts, say nothing against it. Mempool's server puts the JSON into JSON once more.
+_VERDICTS = frozenset({"-22", "-25", "-26"})
+_CODE = re.compile(r'(?:RPC error |code\\?": ?\\?"?)(-?\w+)')
 
 
 class Mempool:
@@ -90,13 +93,14 @@ class Mempool:
         """Sends a signed transaction in hex to the network; the txid that the server answers.
 
         One that it has in its mempool already is answered alike. Raises Refused with the node's reason, Unavailable
-        when nothing was sent, RateLimited, or Unknown, also when the node has it in a block.
+        when nothing was sent, RateLimited, or Unknown, also when the node says no for another reason.
         """
         try:
             answer = self._http.write_text("/api/tx", raw, permit)
         except Refused as refused:
-            if _IN_A_BLOCK.search(refused.message):
-                raise Unknown(f"it is in a block already: {refused.message}") from refused
+            code = _CODE.search(refused.message)
+            if code is not None and code[1] not in _VERDICTS:
+                raise Unknown(refused.message) from refused
             raise
         try:
             return txid(answer, "txid")

@@ -25,7 +25,7 @@ SIGNED = "signed"  # the signature is out, and may have been sent
 SUBMITTED = "submitted"  # network or venue has it
 UNKNOWN = "unknown"  # it was sent, and nobody can say at the moment whether it arrived
 CONFIRMED = "confirmed"  # it is in a block
-REFUSED = "refused"  # by signer, venue or network, or never signed; nothing was moved
+REFUSED = "refused"  # by signer, venue or network, or never signed; its coins are free again
 STATES = (RESERVED, SIGNED, SUBMITTED, UNKNOWN, CONFIRMED, REFUSED)
 
 # Every legal move; one that is not here is an error of ours.
@@ -123,6 +123,13 @@ def taken_coins(user_id: int) -> set[str]:
     return {coin for row in rows for coin in json.loads(row.coins)}
 
 
+def coins_behind_bids(user_id: int) -> dict[str, str]:
+    """The outputs that the user's open bids are paid with where bids are transactions, each with a bid's venue."""
+    is_its = (Order.user_id == user_id) & (Order.coins != "")
+    rows = Order.select(Order.coins, Order.venue).where(is_its, ORDER_IS_OPEN, IS_REAL)
+    return {coin: row.venue for row in rows for coin in row.coins.split()}
+
+
 def signed(row: Withdrawal, txid: str, sent_sats: int, fee_sats: int, now_ms: int) -> bool:
     """Notes what was signed, on disk when this returns; False when the row has gone elsewhere meanwhile."""
     return _move(row, SIGNED, now_ms, txid=txid, sent_sats=sent_sats, fee_sats=fee_sats)
@@ -186,9 +193,12 @@ def open_of(user_id: int) -> list[Withdrawal]:
     return list(_open().where(Withdrawal.user_id == user_id))
 
 
-def all_open(updated_before_ms: int) -> list[Withdrawal]:
-    """Everybody's that are not over and have not changed since, oldest first."""
-    return list(_open().where(Withdrawal.updated_ms < updated_before_ms))
+def all_open(now_ms: int, idle_ms: int) -> list[Withdrawal]:
+    """Everybody's that are not over and have not changed for `idle_ms`, oldest first. What changed later than now did
+    so before the clock was set back.
+    """
+    is_idle = (Withdrawal.updated_ms < now_ms - idle_ms) | (Withdrawal.updated_ms > now_ms)
+    return list(_open().where(is_idle))
 
 
 def _open() -> Any:

@@ -6,7 +6,7 @@ The same rules as the signer's, on facts from the gateway; the signer asks again
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markets.base import VenueError
@@ -42,13 +42,17 @@ class Chosen:
 
 
 class Choosing:
-    """Looks at the coins of one of the caller's addresses here; `script` is its script."""
+    """Looks at the coins of one of the caller's addresses here; `script` is its script. `kept` are those that stay
+    where they are, each with the reason.
+    """
 
-    def __init__(self, handler: SignedIn, kind: CoinKind, script: bytes, taken: set[str], fee_per_kvb: int) -> None:
+    def __init__(
+        self, handler: SignedIn, kind: CoinKind, script: bytes, kept: Mapping[str, str], fee_per_kvb: int
+    ) -> None:
         self._handler = handler
         self._kind = kind
         self._script = script
-        self._taken = taken
+        self._kept = kept
         self._least_value = -(-INPUT_VSIZE[kind] * fee_per_kvb // VIRTUAL_KB)
 
     async def choose(self, found: Sequence[Utxo], is_enough: Callable[[Sequence[Coin]], bool], most: int) -> Chosen:
@@ -84,8 +88,8 @@ class Choosing:
         return judged
 
     def _plain_reason(self, coin: Utxo) -> str | None:
-        if coin.outpoint in self._taken:
-            return "another withdrawal spends it"
+        if coin.outpoint in self._kept:
+            return self._kept[coin.outpoint]
         if not coin.is_confirmed:
             return "it is not in a block yet"
         if coin.value <= self._least_value:

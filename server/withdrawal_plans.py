@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, Decimal
 
 from markets.base import NotFound, VenueError
-from markets.venues import capabilities
 from models import withdrawals
 from server import blocking
 from server.base import SignedIn
@@ -14,10 +13,10 @@ from server.errors import ApiError, invalid
 from server.schemas.withdrawals import WithdrawalBody
 from server.withdrawal_bidding import plan_from_bidding
 from server.withdrawal_coins import Choosing, Chosen
-from server.withdrawal_plan import NOTHING, UNCOVERED, Plan, script_at
+from server.withdrawal_plan import NOTHING, Plan, script_at
 from wallet.policy import Refused as NotComposed
 from wallet.protocol import MAX_COINS
-from wallet.withdrawal import VIRTUAL_KB, WithdrawalToSign
+from wallet.withdrawal import VIRTUAL_KB, Source, WithdrawalToSign
 from wallet.withdrawal_compose import Coin, CoinKind, Composed, send_inscription, send_sats
 from wallet.withdrawal_rules import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB
 
@@ -43,12 +42,11 @@ class Planner:
             raise ApiError(409, NOTHING, message=text)
         if self._body.inscription_id:
             return await self._inscription(keys.payment, keys.vault)
-        source = keys.payment if self._body.from_ == "payment" else keys.vault
-        return await self._sats(source, "p2wpkh" if self._body.from_ == "payment" else "p2tr")
+        if self._body.from_ == "payment":
+            return await self._sats("payment", keys.payment, "p2wpkh")
+        return await self._sats("vault", keys.vault, "p2tr")
 
-    async def _sats(self, address: str, kind: CoinKind) -> Plan:
-        if kind == "p2wpkh":
-            self._refuse_behind_offers()
+    async def _sats(self, source: Source, address: str, kind: CoinKind) -> Plan:
         rate, amount = await self._fee_per_kvb(), self._body.amount_sats
         destination = script_at(self._user)
 
@@ -60,7 +58,7 @@ class Planner:
         asked = WithdrawalToSign(
             intent="",
             user=self._user,
-            source="payment" if kind == "p2wpkh" else "vault",
+            source=source,
             coins=tuple(str(coin.outpoint) for coin in chosen.coins),
             amount_sats=amount,
             fee_per_kvb=rate,
@@ -77,13 +75,13 @@ class Planner:
         except VenueError as error:
             raise blocking.answer_to(error) from error
         if where.address != vault or where.outpoint is None:
-            raise ApiError(409, "The inscription is not in the vault", message=f"It is at {where.address}.")
+            text = f"It is at {where.address or 'no address'}."
+            raise ApiError(409, "The inscription is not in the vault", message=text)
         rate, destination = await self._fee_per_kvb(), script_at(self._user)
-        taken = withdrawals.taken_coins(self._handler.user.id)
-        if where.outpoint in taken:
+        if where.outpoint in withdrawals.taken_coins(self._handler.user.id):
             raise ApiError(409, "Another withdrawal moves it", message="GET /api/wallet shows what becomes of it.")
         try:
-            item = await Choosing(self._handler, "p2tr", script_at(vault), taken, rate).coin(where.outpoint, wanted)
+            item = await Choosing(self._handler, "p2tr", script_at(vault), {}, rate).coin(where.outpoint, wanted)
         except NotComposed as refused:
             raise ApiError(409, "The inscription cannot be moved", message=refused.message) from None
 
@@ -115,28 +113,24 @@ class Planner:
             )
             raise ApiError(409, "The inscription is listed", message=text)
 
-    def _refuse_behind_offers(self) -> None:
-        """A bid that is paid for by a PSBT ends with the first of its coins that is spent."""
-        for venue in self._handler.services.settings.venues:
-            if not capabilities(venue).bids_are_psbt or self._body.force:
-                continue
-            if withdrawals.largest_open_bid(self._handler.user.id, venue):
-                text = (
-                    f"Bids at {venue} are open, which these coins pay for: they end when a coin is spent. Stop the "
-                    "tasks first, or send force: true, which ends them for good."
-                )
-                raise ApiError(409, UNCOVERED, message=text)
+    def _kept(self) -> dict[str, str]:
+        """Coins that stay where they are, and why. A bid that is a transaction ends with the first of its coins."""
+        user_id = self._handler.user.id
+        behind = {} if self._body.force else withdrawals.coins_behind_bids(user_id)
+        bids = {
+            coin: f"a bid at {venue} stands on it: stop the task, or send force: true" for coin, venue in behind.items()
+        }
+        return bids | dict.fromkeys(withdrawals.taken_coins(user_id), "another withdrawal spends it")
 
     async def _chosen(
         self, address: str, kind: CoinKind, rate: int, is_enough: Enough, most: int = MAX_COINS
     ) -> Chosen:
-        taken = withdrawals.taken_coins(self._handler.user.id)
         found = await self._handler.ask_market(lambda market: market.coins(address, 0.0))
-        choosing = Choosing(self._handler, kind, script_at(address), taken, rate)
+        choosing = Choosing(self._handler, kind, script_at(address), self._kept(), rate)
         chosen = await choosing.choose(found, is_enough, most)
         if not chosen.coins:
             reasons = "; ".join(f"{each.coin.outpoint}: {each.reason}" for each in chosen.left_out[:5])
-            raise ApiError(409, NOTHING, message=reasons or f"There are no coins at {address}.")
+            raise ApiError(409, NOTHING, message=f"There are no coins to send at {address}. {reasons}".strip())
         return chosen
 
     async def _fee_per_kvb(self) -> int:

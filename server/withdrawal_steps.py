@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from markets.base import NotFound, Refused, Unavailable, Unknown, VenueError
+from markets.base import AuthFailed, NotFound, NotSupported, Refused, Unavailable, Unknown, VenueError
 from models import withdrawals
 from models.withdrawals import CONFIRMED, REFUSED, RESERVED, SUBMITTED, UNKNOWN, NewWithdrawal, Withdrawal
 from server.services import Services
@@ -59,22 +59,24 @@ async def carry_out(services: Services, row: Withdrawal) -> None:
 
 
 async def look_after(services: Services, rows: Iterable[Withdrawal]) -> None:
-    """Takes each of these up where it was left. What cannot be asked at the moment is tried again later."""
+    """Takes each of these up where it was left. What fails is tried again later, and holds up no other."""
     for row in rows:
         try:
             await _take_up(services, row)
         except (SignerError, VenueError) as error:
             log.warning("withdrawal %s stays %s: %s", row.id, row.state, error)
+        except Exception:
+            log.exception("failed at withdrawal %s, which stays %s", row.id, row.state)
 
 
 async def look_after_all(services: Services) -> None:
     """Takes up everybody's that nobody is busy with."""
-    await look_after(services, withdrawals.all_open(services.clock_ms() - round(RESUME_S * 1000)))
+    await look_after(services, withdrawals.all_open(services.clock_ms(), round(RESUME_S * 1000)))
 
 
 async def _take_up(services: Services, row: Withdrawal) -> None:
     if row.state == RESERVED:
-        if services.clock_ms() - row.updated_ms < ABANDONED_MS:
+        if 0 <= services.clock_ms() - row.updated_ms < ABANDONED_MS:
             return
         if not await services.signer(lambda signer: signer.was_signed(row.intent)):
             withdrawals.move(row, REFUSED, services.clock_ms(), NEVER_SIGNED)
@@ -109,13 +111,13 @@ async def _send(services: Services, row: Withdrawal, signed: SignedWithdrawal) -
             )
         else:
             txid = await services.market(lambda market: market.broadcast(signed.transaction, deadline_ms=deadline_ms))
+    except (Unavailable, AuthFailed, NotSupported) as error:
+        # Not sent, this time: that is about us, not about the transaction.
+        log.warning("withdrawal %s was not sent: %s", row.id, error)
     except Refused as refused:
         await _after_refusal(services, row, refused)
     except Unknown as error:
         _note(services, row, UNKNOWN, str(error))
-    except Unavailable as error:
-        # Nothing was sent, this time.
-        log.warning("withdrawal %s was not sent: %s", row.id, error)
     else:
         if txid != row.txid:
             _note(services, row, UNKNOWN, "the answer named another transaction")

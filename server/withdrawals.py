@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from models import withdrawals
-from models.withdrawals import SUBMITTED, CoinsTaken
+from models.withdrawals import CONFIRMED, SUBMITTED, CoinsTaken
 from server import blocking
 from server.base import SignedIn
 from server.errors import ApiError, invalid
@@ -45,4 +45,5 @@ class WithdrawHandler(SignedIn):
         row = withdrawals.again(row)
         if row.state == withdrawals.REFUSED:
             raise ApiError(409, "The withdrawal was refused", message=row.reason)
-        self.answer(as_json(row) | {"leftOut": left_out(plan.left_out)}, 201 if row.state == SUBMITTED else 202)
+        is_sent = row.state in (SUBMITTED, CONFIRMED)
+        self.answer(as_json(row) | {"leftOut": left_out(plan.left_out)}, 201 if is_sent else 202)

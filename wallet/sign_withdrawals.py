@@ -92,7 +92,7 @@ class WithdrawalSigner:
         now = signed.created_ms
         store = authority.ledger.withdrawals
         count, today = store.of_a_day(asked.user, from_bidding=asked.source == "bidding", now_ms=now)
-        rules.velocity(authority.ceilings, count, today, signed.sent_sats)
+        rules.velocity(authority.ceilings, count, today, signed.sent_sats + signed.fee_sats)
         store.put(signed)
         # Last before the commit: a crash here leaves a line too many and nothing signed that the log does not have.
         authority.audit.append(now, _entry(signed, asked))

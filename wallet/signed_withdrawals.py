@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS withdrawals (
     signed_transaction TEXT NOT NULL,
     signed_psbt TEXT NOT NULL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS withdrawals_created ON withdrawals (user, created_ms, source, sent_sats);
+CREATE INDEX IF NOT EXISTS withdrawals_created ON withdrawals (user, created_ms, source);
 """
 
 
@@ -63,11 +63,11 @@ class WithdrawalStore:
         self._database.execute(f"INSERT INTO withdrawals ({_COLUMNS}) VALUES ({marks})", astuple(withdrawal))
 
     def of_a_day(self, user: str, *, from_bidding: bool, now_ms: int) -> tuple[int, int]:
-        """How many were signed for `user` since a day before `now_ms`, and their sats: those out of the bidding wallet,
-        or those out of payment address and vault.
+        """How many were signed for `user` since a day before `now_ms`, and their sats with their fees: those out of the
+        bidding wallet, or those out of payment address and vault.
         """
         query = (
-            "SELECT count(*), coalesce(sum(sent_sats), 0) FROM withdrawals"
+            "SELECT count(*), coalesce(sum(sent_sats + fee_sats), 0) FROM withdrawals"
             " WHERE user = ? AND created_ms > ? AND (source = 'bidding') = ?"
         )
         count, sats = self._database.execute(query, (user, now_ms - DAY_MS, from_bidding)).fetchone()

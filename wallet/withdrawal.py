@@ -26,7 +26,7 @@ class WithdrawalToSign:
 
     From `payment` or `vault` all of `coins` (`txid:vout`) are spent and `amount_sats` of them (None: all, less the fee)
     go to the address that `user` signs in with; the signer writes the transaction. With an `inscription_id` the one
-    coin, of the vault, goes there as it is, and `fee_coins` of the payment address pay for it. `fee_per_kvb` is sats
+    coin, of the vault, goes there whole, and `fee_coins` of the payment address pay for it. `fee_per_kvb` is sats
     for 1000 vB: 12.5 sat/vB are 12,500.
 
     From `bidding` `psbt` (base64) is `venue`'s draft that takes `amount_sats` out of its wallet to the payment address.

@@ -2,7 +2,8 @@
 
 Sats that leave the payment address or the vault go to that one address; what is not sent comes back to where it lay.
 An inscription's coin is the first input and its value the first output, so that the sat which it is on stays where it
-is: ordinals go first in, first out. Its fee is paid by coins of the payment address, which get their change back.
+is: ordinals go first in, first out. Its fee is paid by coins of the payment address, which get their change back; they
+also make up what the output lacks where the destination must have more than lay in the vault (P2SH: 540, P2TR: 330).
 """
 
 from __future__ import annotations
@@ -72,11 +73,14 @@ def send_sats(coins: Sequence[Coin], amount_sats: int | None, destination: bytes
 
 
 def send_inscription(item: Coin, fee_coins: Sequence[Coin], destination: bytes, fee_per_kvb: int) -> Composed:
-    """The coin of an inscription to `destination` as it is, paid for by `fee_coins`. Raises Refused."""
+    """The coin of an inscription to `destination`, at its value or the least there is, paid for by `fee_coins`.
+
+    Raises Refused.
+    """
     coins = [item, *fee_coins]
-    funds = sum(coin.spent.value for coin in fee_coins)
+    moved = TxOutput(max(item.spent.value, dust_limit(destination)), destination)
+    funds = sum(coin.spent.value for coin in coins) - moved.value
     kinds, back = [coin.kind for coin in coins], fee_coins[0].spent.script
-    moved = TxOutput(item.spent.value, destination)
     change = funds - _fee(vsize(kinds, [destination, back]), fee_per_kvb)
     if change >= dust_limit(back):
         return _composed(coins, [moved, TxOutput(change, back)], is_item=True)

@@ -129,7 +129,7 @@ def dust_limit(script: bytes) -> int:
 
 def velocity(ceilings: Ceilings, count: int | None, sats_today: int | None, sats: int) -> None:
     """`count` and `sats_today`: signed for this user since a day ago, from the vault and the payment address together
-    or from the bidding wallet. What was signed counts, arrived or not.
+    or from the bidding wallet. What was signed counts, arrived or not; `sats` and `sats_today` with their fees.
     """
     if count is None or sats_today is None:
         raise Refused("velocity", "it is not known how much was withdrawn today")

@@ -45,6 +45,7 @@ class Explainer:
         self._task_id = task_id
         self._sales: dict[str, Sales | None] = {}
         self._covered: tuple[int | None] | None = None  # what `cover` told, if it was asked
+        self._coins: dict[str, frozenset[str] | None] = {}  # by payment address, as far as they were asked for
 
     def fill(self, order: Order, now_ms: int) -> bool:
         """Closes the order as filled if a sale explains that it is gone."""
@@ -66,6 +67,14 @@ class Explainer:
         sats = self._covered[0]
         return sats is not None and sats < order.price_sats
 
+    def has_lost_coins(self, order: Order) -> bool:
+        """Whether a coin that the order was to be paid with is spent, so that nobody can sell into it any more."""
+        wanted = frozenset(str(order.coins).split())
+        if wanted and order.wallet not in self._coins:
+            self._coins[order.wallet] = self._unspent(order.wallet)
+        unspent = self._coins.get(order.wallet)
+        return unspent is not None and not wanted <= unspent
+
     def told(self, slug: str) -> tuple[entry.Sale, ...] | None:
         """The sales into bids on `slug` that were read, for the journal; None when none were asked for."""
         found = self._sales.get(slug)
@@ -86,6 +95,13 @@ class Explainer:
             return False  # it was another bid of ours; the id of this one was never told
         is_price = sale.price == order.price_sats or (order.id in self.partly and sale.price < order.price_sats)
         return is_price and sale.buyer in self._buyers and sale.sold_ms + CLOCKS_MS >= order.created_ms
+
+    def _unspent(self, wallet: str) -> frozenset[str] | None:
+        try:
+            return frozenset(coin.outpoint for coin in self._market.coins(wallet, 0))
+        except VenueError as error:
+            self._faults.add("read the coins that bids are paid with", error)
+            return None
 
     def _sales_of(self, slug: str) -> Sales | None:
         if slug not in self._sales:

@@ -259,7 +259,8 @@ def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None)
     """An order in doubt ends when it can no longer be live, or when the venue has had to cancel it.
 
     A bid that the venue once showed, that no read shows and no sale explains, and that the balance no longer covers
-    was cancelled by the venue. There is no hurry: nothing can be placed on such a balance, and sales may lag.
+    was cancelled by the venue. There is no hurry: nothing can be placed on such a balance, and sales may lag. So was
+    one whose coin is spent; what spends it may be a sale into the bid itself, so that has to have had its time to show.
     """
     if _missed(order, read_ms) < LOST_READS:
         return
@@ -267,8 +268,10 @@ def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None)
         # It may have been sold: for some minutes more it is not lost while nobody can tell.
         if read_ms > order.expires_ms + DARK_MS or not (explainer and explainer.is_in_the_dark(order)):
             orders.move(order, CLOSED, now_ms, reason="lost")
-    elif order.venue_id and explainer and not explainer.is_in_the_dark(order) and explainer.is_uncovered(order):
-        orders.move(order, CLOSED, now_ms, reason="cancelled")
+    elif order.venue_id and explainer and not explainer.is_in_the_dark(order):
+        is_old_doubt = order.misses * APART_MS >= DARK_MS
+        if explainer.is_uncovered(order) or (is_old_doubt and explainer.has_lost_coins(order)):
+            orders.move(order, CLOSED, now_ms, reason="cancelled")
 
 
 def _missed(order: Order, read_ms: int) -> int:

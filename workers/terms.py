@@ -31,7 +31,7 @@ class Terms:
 def life_ms(config: BidConfig, profile: Profile, venue: Capabilities) -> int:
     """How long a bid lives: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
 
-    16 minutes are an hour at a venue of whole hours, and 61 are two; where it has lives of 6 and 12 hours, both are 6.
+    16 minutes are 6 hours where the shortest life is that, and 7 hours are 12 where there is none between.
     """
     if venue.expiry == "hours":
         return life_s(venue, max(config.expiry_ms // 1000, profile.min_duration_s)) * 1000

@@ -128,8 +128,8 @@ class Withdrawal(Answer):
         State,
         Field(
             description="`submitted`: the network has it, no block yet. `unknown`: it was sent, and nobody can say at "
-            "the moment whether it arrived; it is looked up and sent again until that is clear. `refused`: nothing "
-            "has gone anywhere."
+            "the moment whether it arrived; it is looked up and sent again until that is clear. `refused`: it was not "
+            "taken, and its coins are free again."
         ),
     ]
     sent_sats: SATS | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.dialects.ordinalswallet_base import PREFIX, OrdinalsWalletHandler
-from simulator.dialects.ordinalswallet_collections import Collection, Escrows, Stats
+from simulator.dialects.ordinalswallet_collections import Attributes, Collection, Escrows, Stats
 from simulator.dialects.ordinalswallet_items import Escrow, Inscription, InscriptionOutpoint
 from simulator.dialects.ordinalswallet_listings import BuildEscrows, CancelEscrow, Session, SubmitEscrows
 from simulator.dialects.ordinalswallet_sales import SalesTape, SoldEscrows
@@ -34,6 +34,7 @@ def routes(world: World) -> list[tuple[Any, ...]]:
     here = {
         "collection/([^/]+)": Collection,
         "collection/([^/]+)/stats": Stats,
+        "collection/([^/]+)/attributes": Attributes,
         "collection/([^/]+)/escrows": Escrows,
         "collection/([^/]+)/sold-escrows": SoldEscrows,
         "collection/([^/]+)/sales": SalesTape,

@@ -103,3 +103,8 @@ def serialized(coin: Coin) -> str:
 def made_up_txid(name: str) -> str:
     """For what never was on the chain."""
     return hashlib.sha256(f"never sent {name}".encode()).hexdigest()
+
+
+def outpoint_of(ask: Order) -> str:
+    """Where what is listed lies; made up for a stranger's, which never was on the chain."""
+    return ask.outpoint or f"{made_up_txid(ask.order_id)}:0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
@@ -10,11 +11,12 @@ from simulator.dialects.ordinalswallet_base import (
     VENUE,
     OrdinalsWalletHandler,
     escrow_id,
-    made_up_txid,
     moment,
+    outpoint_of,
     shown_price,
 )
 from simulator.dialects.ordinalswallet_sales import paid
+from simulator.members import members
 from simulator.operations import Operation
 from simulator.orders import Market, Order
 from simulator.wire import plain
@@ -93,7 +95,7 @@ class Escrows(OrdinalsWalletHandler):
             "id": escrow_id(ask.order_id),
             "inscription_id": ask.inscription,
             "name": None if rune else held[1].name if held else f"{market.slug} {(ask.inscription or '')[:8]}",
-            "outpoint": ask.outpoint or f"{made_up_txid(ask.order_id)}:0",
+            "outpoint": outpoint_of(ask),
             "purchase_txid": None,
             "seller_address": ask.maker,
             "buyer_address": None,
@@ -108,6 +110,28 @@ class Escrows(OrdinalsWalletHandler):
             "protected": False,
             "private_relay": False,
         }
+
+
+class Attributes(OrdinalsWalletHandler):
+    """`GET /collection/:slug/attributes`: how many inscriptions have which trait."""
+
+    operation: Operation = "collection"
+
+    def answer(self) -> Any:
+        market = self.market()
+        known = [] if market.kind == "runes" else members(self.engine, market, VENUE)
+        counted = Counter(trait for member in known for trait in member.item.traits)
+        return [
+            {
+                "trait_type": kind,
+                "values": [
+                    {"trait_type": kind, "value": value, "count": count}
+                    for (of_kind, value), count in sorted(counted.items())
+                    if of_kind == kind
+                ],
+            }
+            for kind in sorted({kind for kind, _ in counted})
+        ]
 
 
 def slug_of(market: Market) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from simulator.chain import Coin
+from simulator.chain import LEAST_POSTAGE, Coin
 from simulator.dialects.ordinalswallet_base import (
     VENUE,
     OrdinalsWalletHandler,
     not_found,
+    outpoint_of,
     serialized,
     shown_price,
 )
+from simulator.members import item_of
 from simulator.operations import Operation
 from simulator.orders import Order, Trait
 from simulator.wallets import Item
@@ -27,14 +29,20 @@ class InscriptionHandler(OrdinalsWalletHandler):
     operation: Operation = "item"
 
     def found(self) -> tuple[str, Item, Coin]:
-        """Who holds the inscription of the path, what it is and where it lies. Raises ApiError."""
+        """Who holds the inscription of the path, what it is and where it lies. Raises ApiError.
+
+        That a stranger has listed one is all that is known of it: it lies nowhere on the play chain.
+        """
         wanted = self.path_args[0]
         if not _INSCRIPTION.fullmatch(wanted):
             raise ApiError(400, "Invalid inscription id", "invalid_inscription_id")
         held, coin = self.engine.wallets.holder_of(wanted), self.engine.chain.coin_of(wanted)
-        if held is None or coin is None:
+        if held is not None and coin is not None:
+            return *held, coin
+        ask = self.engine.listing_of(wanted, VENUE)
+        if ask is None:
             raise not_found()
-        return *held, coin
+        return ask.maker, item_of(ask), coin or Coin(outpoint_of(ask), LEAST_POSTAGE, "")
 
 
 class Inscription(InscriptionHandler):

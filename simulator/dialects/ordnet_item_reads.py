@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.dialects.ordnet_base import OrdnetHandler, moment
+from simulator.members import item_of
 from simulator.operations import Operation
 from simulator.orders import Order
 from simulator.ordnet.item_offers import FEE_BPS, fee
 from simulator.ordnet.offers import VENUE
-from simulator.ordnet.targets import item_of
 from simulator.wire import ApiError, bad
 
 _FEES = [(side, kind) for kind in ("MarketplaceFee", "CreatorRoyalty") for side in ("seller", "buyer")]

@@ -7,10 +7,10 @@ from typing import Any
 
 from simulator.dialects.ordnet_base import OrdnetHandler, moment
 from simulator.dialects.ordnet_fields import slug_filter
+from simulator.members import Member, item_of, members
 from simulator.operations import Operation
 from simulator.orders import Market, Order
 from simulator.ordnet.offers import VENUE, public_id
-from simulator.ordnet.targets import Member, item_of, members
 from simulator.wire import bad
 
 MAX_SLUGS = 100

@@ -6,11 +6,12 @@ from typing import Any
 
 from simulator.dialects.ordnet_base import Bucket, OrdnetHandler, moment
 from simulator.dialects.ordnet_fields import utxos
+from simulator.members import members
 from simulator.operations import Operation
 from simulator.orders import Market, Order
 from simulator.ordnet.offers import DEFAULT_HOURS, HOUR_MS, MAX_COUNT, VENUE, public_id, replaced
 from simulator.ordnet.sessions import Session
-from simulator.ordnet.targets import eligible, members, of_order, target_of
+from simulator.ordnet.targets import eligible, of_order, target_of
 from simulator.wire import MAX_SATS, ApiError, whole
 
 

@@ -15,13 +15,13 @@ from embit.transaction import Transaction, TransactionOutput
 
 from simulator.chain import Coin
 from simulator.engine import Engine
+from simulator.members import Member, members
 from simulator.orders import Market, Order
 from simulator.ordnet.funding import Spendable, select, spendable, whole
 from simulator.ordnet.offers import HOUR_MS, VENUE, new_id
 from simulator.ordnet.scripts import fee_script
 from simulator.ordnet.sessions import Session
 from simulator.ordnet.signed import payment_witness, redeem
-from simulator.ordnet.targets import Member, members
 from simulator.psbt import parse
 from simulator.psbt_write import Unsigned, spends
 from simulator.rules import Refusal

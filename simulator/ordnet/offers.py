@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from simulator.engine import Engine
+from simulator.members import Member, members
 from simulator.orders import Market, Order
 from simulator.ordnet.funding import Parent, Spendable, select, spendable
 from simulator.ordnet.scripts import OfferTerms, offer_output
 from simulator.ordnet.sessions import Session
-from simulator.ordnet.targets import Member, Target, eligible, members, of_order, root
+from simulator.ordnet.targets import Target, eligible, of_order, root
 from simulator.psbt import parse
 from simulator.rules import Refusal
 from simulator.transactions import script_of

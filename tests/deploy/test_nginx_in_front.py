@@ -34,7 +34,7 @@ def service() -> Iterator[Service]:
 
 def servers(made: Installation) -> list[int] | None:
     """The pids of both servers, once both listen."""
-    found = [made.processes("cli.main server --index", f"{index}") for index in (0, 1)]
+    found = [made.processes(f"cli.main server --index {index}") for index in (0, 1)]
     log = [made.data_dir / "logs" / f"server-{index}.log" for index in (0, 1)]
     if all(len(pids) == 1 for pids in found) and all(file.exists() and "listening" in file.read_text() for file in log):
         return [pids[0] for pids in found]
@@ -167,7 +167,7 @@ def test_reading_goes_on_while_either_server_is_killed(service: Service) -> None
     for reader in readers:
         reader.start()
     for index in (0, 1):
-        (pid,) = service.installation.processes("cli.main server --index", f"{index}")
+        (pid,) = service.installation.processes(f"cli.main server --index {index}")
         log = service.installation.data_dir / "logs" / f"server-{index}.log"
         starts = len(re.findall("listening", log.read_text()))
         before = len(statuses)

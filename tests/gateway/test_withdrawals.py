@@ -140,12 +140,24 @@ def test_a_transaction_that_nobody_has_does_not_wait_for_its_block(bench: Bench,
     [
         'sendrawtransaction RPC error: {"code":-27,"message":"Transaction outputs already in utxo set"}',
         {"error": 'sendrawtransaction RPC error: {"code":-27}'},
+        'sendrawtransaction RPC error: {"code":-28,"message":"Loading block index..."}',
+        "sendrawtransaction RPC error -28: Loading block index...",
+        {"error": 'sendrawtransaction RPC error: {"code":"ECONNREFUSED"}'},
     ],
-    ids=["esplora", "mempool"],
+    ids=["esplora, in a block", "mempool, in a block", "esplora, the node starts", "newer", "mempool, no node"],
 )
-def test_a_transaction_that_is_in_a_block_already_is_not_refused(bench: Bench, said: Any) -> None:
+def test_what_is_no_verdict_on_a_transaction_does_not_refuse_it(bench: Bench, said: Any) -> None:
     bench.venue.answers[TX], bench.venue.statuses[TX] = said, 400
-    with pytest.raises(Unknown, match="in a block"):
+    with pytest.raises(Unknown, match="RPC error"):
+        broadcast(bench)
+
+
+@pytest.mark.parametrize("code", [-22, -25, -26])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_nodes_verdicts(bench: Bench, code: int, wrapped: bool) -> None:
+    said = f'sendrawtransaction RPC error: {{"code":{code}}}'
+    bench.venue.answers[TX], bench.venue.statuses[TX] = {"error": said} if wrapped else said, 400
+    with pytest.raises(Refused, match=str(code)):
         broadcast(bench)
 
 

@@ -71,7 +71,8 @@ def test_what_is_open(database: str) -> None:
     withdrawals.move(rows[0], "refused", 200)
     withdrawals.signed(rows[1], "ab" * 32, 1, 1, 200)
     assert [row.id for row in withdrawals.open_of(1)] == [row.id for row in rows[1:]]
-    assert [row.id for row in withdrawals.all_open(200)] == [row.id for row in rows[2:]]
+    assert [row.id for row in withdrawals.all_open(230, 30)] == [row.id for row in rows[2:]]
+    assert [row.id for row in withdrawals.all_open(50, 30)] == [row.id for row in rows[1:]], "the clock was set back"
     assert [row.id for row in withdrawals.newest(1, 2)] == [rows[3].id, rows[2].id]
     assert [row.is_open for row in withdrawals.newest(1, 9)] == [True, True, True, False]
 

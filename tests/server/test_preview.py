@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from markets.base import AskBook, Balance, NotFound, NotSupported, OwnBid, OwnBids, Unavailable
+from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnBid, OwnBids, Unavailable
 from models import controls, orders, users
 from models.orders import Order
 from models.tasks import BiddingTask
@@ -270,6 +270,19 @@ async def test_bids_of_the_wallet_that_nobody_explains_count(service: Service) -
     answer = await preview(service, **EXAMPLE)
 
     assert answer.json["limits"]["exposure"] == 50_000_000 - 30_000 - 500_000
+
+
+@pytest.mark.gen_test
+async def test_a_rivals_bid_at_the_price_of_one_of_ours_elsewhere_is_a_rivals(service: Service) -> None:
+    with_floor(service, 100_000)
+    service.gateway.answers["bids"] = BidBook((bid(30_000, maker=""),), START_MS)
+    open_order(service, await service.new_task(slug="other"), 3)
+    for venue, rivals in (("simulator", None), ("simulator-ordnet", 30_000)):
+        Order.update(wallet=keys_of(OWNER)["payment"], venue=venue).execute()
+
+        answer = await preview(service, **EXAMPLE, outbidEnabled=True)
+
+        assert answer.json["market"]["highestBid"] == rivals
 
 
 LIVE: dict[str, tuple[BidConfig, dict[str, Any]]] = {

@@ -148,7 +148,7 @@ async def test_a_task_whose_venue_is_gone_is_not_started(service: Service) -> No
 @pytest.mark.gen_test
 async def test_lookups_ask_the_venue_that_is_meant(service: Service) -> None:
     created = await service.ask("POST", "/api/tasks", BIDS | {"venue": "simulator-ordnet"})
-    service.gateway.answers["profile"] = Profile("simulator-ordnet", 5_000, 10_000, 3_600, True, "per_bid")
+    service.gateway.answers["profile"] = Profile("simulator-ordnet", 5_000, 10_000, 21_600, True, "per_bid")
 
     def asked_of() -> set[str]:
         found = {request.get("venue", "") for request in service.gateway.asked if request["verb"] != "fees"}
@@ -194,7 +194,7 @@ async def test_the_venues_say_what_they_can_do(service: Service) -> None:
     assert satflow["kinds"] == ["ordinals", "rune"] and satflow["bidTypes"] == ["collection", "trait"]
     assert satflow["bids"]["ordinals"] == {"tick": 1_000, "minBid": 10_000, "minDurationSeconds": 900}
     assert (satflow["quotaLeft"], satflow["limits"]["callsPerMonth"]) == (7, 1_000)
-    assert ordnet["bids"] == {"ordinals": {"tick": 5_000, "minBid": 10_000, "minDurationSeconds": 3_600}}
+    assert ordnet["bids"] == {"ordinals": {"tick": 5_000, "minBid": 10_000, "minDurationSeconds": 21_600}}
     assert (ordnet["needsSignIn"], ordnet["expiry"], ordnet["calls"]["place"]) == (True, "hours", 2)
     assert ordnet["limits"]["readsPerMinute"] == 60 and ordnet["limits"]["writesPerMinutePerWallet"] == 8
     assert (unisat["kinds"], unisat["listings"], unisat["quotaLeft"]) == ([], True, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from base64 import b64encode
@@ -11,7 +12,18 @@ from typing import Any
 import pytest
 
 from core.errors import PeerRefused
-from markets.base import Balance, Fees, NotFound, NotSupported, RateLimited, Refused, Unavailable, Unknown
+from markets.base import (
+    AuthFailed,
+    Balance,
+    Fees,
+    NotFound,
+    NotSupported,
+    RateLimited,
+    Refused,
+    Unavailable,
+    Unknown,
+    VenueError,
+)
 from markets.coins import Utxo
 from markets.facts import OutpointFacts, Whereabouts
 from models import withdrawals
@@ -383,7 +395,7 @@ async def test_a_refusal_of_what_is_in_a_block_is_none(service: Service, chain: 
     service.gateway.answers["broadcast"] = Refused("refused", "Transaction already in block chain")
     service.gateway.answers["is_confirmed"] = True
     answer = await withdraw(service, from_="payment")
-    assert (answer.status, answer.json["state"]) == (202, "confirmed")
+    assert (answer.status, answer.json["state"]) == (201, "confirmed")
 
 
 async def test_a_refusal_that_cannot_be_looked_up_is_unknown(service: Service, chain: Chain) -> None:
@@ -391,6 +403,16 @@ async def test_a_refusal_that_cannot_be_looked_up_is_unknown(service: Service, c
     service.gateway.answers["broadcast"] = Refused("refused", "no")
     service.gateway.answers["is_confirmed"] = Unavailable("away")
     assert (await withdraw(service, from_="payment")).json["state"] == "unknown"
+
+
+@pytest.mark.parametrize("error", [AuthFailed("who are you"), NotSupported("not set"), RateLimited(5), Unavailable()])
+async def test_what_is_not_sent_is_sent_later(service: Service, chain: Chain, error: VenueError) -> None:
+    chain.put(KEYS["payment"], coin(1))
+    service.gateway.answers["broadcast"] = error
+    answer = await withdraw(service, from_="payment")
+    assert (answer.status, answer.json["state"]) == (202, "signed")
+    service.gateway.answers["broadcast"] = chain.broadcast
+    assert (await service.ask("GET", "/api/wallet")).json["withdrawals"][0]["state"] == "submitted"
 
 
 async def test_another_txid_than_ours_is_unknown(service: Service, chain: Chain) -> None:
@@ -408,7 +430,27 @@ async def test_coins_on_their_way_are_not_spent_twice(service: Service, chain: C
     assert len(service.signer.signed) == 1
 
 
+async def test_of_two_at_once_one_gets_the_coins(service: Service, chain: Chain) -> None:
+    chain.put(KEYS["payment"], coin(1))
+    answers = await asyncio.gather(*(withdraw(service, from_="payment") for _ in range(4)))
+    assert sorted(each.status for each in answers) == [201, 409, 409, 409]
+    assert len(service.signer.signed) == len(chain.sent) == 1
+
+
 # The signer
+
+
+async def test_what_is_signed_after_it_was_given_up_is_not_sent(service: Service, chain: Chain) -> None:
+    """Its coins may be spent by another one already."""
+    chain.put(KEYS["payment"], coin(1))
+
+    def give_up(asked: dict[str, Any]) -> None:
+        withdrawals.move(row(), "refused", START_MS, NEVER_SIGNED)
+
+    service.signer.before_signing = give_up
+    answer = await withdraw(service, from_="payment")
+    assert (answer.status, answer.json["message"], chain.sent) == (409, NEVER_SIGNED, [])
+    assert service.signer.signed
 
 
 async def test_what_the_signer_refuses_is_refused(service: Service, chain: Chain) -> None:
@@ -470,6 +512,36 @@ async def test_what_was_never_signed_gives_its_coins_back(service: Service, chai
     assert (row().state, row().reason) == ("refused", NEVER_SIGNED)
     service.signer.before_signing = lambda asked: None
     assert (await withdraw(service, from_="payment")).status == 201
+
+
+async def test_a_clock_that_is_set_back_strands_nothing(service: Service, chain: Chain) -> None:
+    chain.put(KEYS["payment"], coin(1), coin(2, 40_000))
+
+    def die(asked: dict[str, Any]) -> None:
+        raise RuntimeError("it dies")
+
+    service.signer.before_signing = die
+    assert (await withdraw(service, from_="payment", amountSats=5_000)).status == 503
+    service.signer.before_signing = lambda asked: None
+    service.gateway.answers["broadcast"] = Unavailable("away")
+    assert (await withdraw(service, from_="payment", amountSats=5_000)).json["state"] == "signed"
+    service.gateway.answers["broadcast"] = chain.broadcast
+    service.clock.ms -= 86_400_000
+
+    await look_after_all(service.app.settings["services"])
+
+    assert [each.state for each in Withdrawal.select().order_by(Withdrawal.id)] == ["refused", "submitted"]
+
+
+async def test_one_that_cannot_be_read_holds_up_no_other(service: Service, chain: Chain) -> None:
+    chain.put(KEYS["payment"], coin(1))
+    service.gateway.answers["broadcast"] = Unavailable("away")
+    odd = withdrawals.NewWithdrawal("1" * 40, service.user_id, "payment", OWNER, "no request", ("c",))
+    withdrawals.signed(withdrawals.reserve(odd, START_MS), "ab" * 32, 1, 1, START_MS)
+    assert (await withdraw(service, from_="payment")).json["state"] == "signed"
+    service.gateway.answers["broadcast"] = chain.broadcast
+    shown = (await service.ask("GET", "/api/wallet")).json["withdrawals"]
+    assert [each["state"] for each in shown] == ["submitted", "signed"]
 
 
 # Inscriptions
@@ -635,14 +707,43 @@ async def test_open_bids_keep_their_cover(
         assert "50000" in answer.json["message"]
 
 
-async def test_coins_that_pay_for_open_offers_go_only_when_it_is_meant(service: Service, chain: Chain) -> None:
-    chain.put(KEYS["payment"], coin(1))
+def offer_on(service: Service, *coins: Utxo, **changes: Any) -> None:
     fields = {"kind": "bid", "task_id": 1, "user_id": service.user_id, "wallet": KEYS["payment"], "slug": "x"}
     fields |= {"quantity": "1", "token": 1, "created_ms": 1, "updated_ms": 1, "intent": "1" * 32, "expires_ms": 1}
-    Order.create(price_sats=5_000, state="live", venue="simulator-ordnet", **fields)
+    fields |= {"state": "live", "price_sats": 5_000, "coins": " ".join(each.outpoint for each in coins)}
+    Order.create(**fields | {"venue": "simulator-ordnet"} | changes)
+
+
+async def test_coins_that_pay_for_open_offers_go_only_when_it_is_meant(service: Service, chain: Chain) -> None:
+    """A bid that is a transaction ends with the first of its coins that is spent."""
+    chain.put(KEYS["payment"], coin(1), coin(2), coin(3, 20_000))
+    offer_on(service, coin(1), coin(2))
+
+    rest = await withdraw(service, from_="payment")
     refused = await withdraw(service, from_="payment")
+    meant = await withdraw(service, from_="payment", force=True)
+
+    assert (rest.status, rest.json["coins"]) == (201, [coin(3, 20_000).outpoint])
+    assert {each["outpoint"] for each in rest.json["leftOut"]} == {coin(1).outpoint, coin(2).outpoint}
     assert (refused.status, "simulator-ordnet" in refused.json["message"]) == (409, True)
-    assert (await withdraw(service, from_="payment", force=True)).status == 201
+    assert (meant.status, set(meant.json["coins"])) == (201, {coin(1).outpoint, coin(2).outpoint})
+
+
+@pytest.mark.parametrize("changes", [{"state": "closed"}, {"dry_run": True}, {"user_id": 9}, {"coins": ""}])
+async def test_coins_behind_no_open_bid_of_the_caller_go(
+    service: Service, chain: Chain, changes: dict[str, Any]
+) -> None:
+    chain.put(KEYS["payment"], coin(1))
+    offer_on(service, coin(1), **changes)
+    assert (await withdraw(service, from_="payment")).status == 201
+
+
+async def test_an_inscriptions_fee_is_not_paid_with_coins_behind_bids(service: Service, chain: Chain) -> None:
+    in_vault(service, chain)
+    chain.put(KEYS["payment"], coin(1), coin(2, 20_000))
+    offer_on(service, coin(1))
+    answer = await withdraw(service, from_="vault", inscriptionId=INSCRIPTION)
+    assert (answer.status, answer.json["coins"]) == (201, [ITEM, coin(2).outpoint])
 
 
 async def test_a_submit_that_is_unknown_is_looked_up_and_handed_in_again(service: Service, chain: Chain) -> None:

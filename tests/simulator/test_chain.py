@@ -178,8 +178,9 @@ async def test_unknown_things(desk: Desk) -> None:
     for what in (f"output/{nowhere}", f"inscription/{PUPPET}"):
         answer = await desk.fetch("GET", f"/ord/{what}", headers=JSON)
         assert (answer.code, answer.body.decode()) == (404, f"{what.replace('/', ' ')} not found")
-    for path in ("", "/hex", "/status", "/outspends"):
+    for path in ("", "/hex", "/outspends"):
         assert (await desk.ask("GET", f"/mempool/api/tx/{'0' * 64}{path}"))[0] == 404
+    assert await mempool_says(desk, f"tx/{'0' * 64}/status") == {"confirmed": False}
     assert await mempool_says(desk, f"tx/{'0' * 64}/outspend/0") == {"spent": False}
     assert (await desk.ask("POST", "/sim/move", {"inscriptionId": PUPPET, "address": ANN.ordinals}))[0] == 404
     assert (await desk.ask("PUT", f"/sim/outputs/{nowhere}", {}))[0] == 404

@@ -71,6 +71,40 @@ async def test_a_wallet_tells_everything_of_what_it_holds(desk: Desk) -> None:
     assert (status, answer) == (400, {"error": True, "message": "Invalid Address"})
 
 
+async def test_the_traits_of_a_collection_are_counted(desk: Desk) -> None:
+    await hold(desk)
+    asks = [{"price": 900_000, "traits": {"Hat": "Red", "Eyes": "Wide"}}, {"price": 800_000, "traits": {"Hat": "Blue"}}]
+    await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": asks, "bids": []})
+
+    assert await ow_read(desk, f"collection/{PUPPETS}/attributes") == [
+        {"trait_type": "Eyes", "values": [{"trait_type": "Eyes", "value": "Wide", "count": 1}]},
+        {
+            "trait_type": "Hat",
+            "values": [
+                {"trait_type": "Hat", "value": "Blue", "count": 1},
+                {"trait_type": "Hat", "value": "Red", "count": 2},
+            ],
+        },
+    ]
+
+
+async def test_a_strangers_inscription_is_known_by_its_listing(desk: Desk) -> None:
+    stranger = "ab" * 32 + "i0"
+    asks = [{"price": 900_000, "inscriptionId": stranger, "traits": {"Hat": "Red"}}]
+    await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": asks, "bids": []})
+    [listed] = await ow_read(desk, f"collection/{PUPPETS}/escrows")
+
+    found = await ow_read(desk, f"inscription/{stranger}")
+    where = await ow_read(desk, f"inscription/{stranger}/outpoint")
+
+    assert (found["address"], found["collection"]["slug"]) == (listed["seller_address"], PUPPETS)
+    assert found["meta"]["attributes"] == [{"trait_type": "Hat", "value": "Red", "percent": None}]
+    assert found["escrow"]["satoshi_price"] == listed["satoshi_price"]
+    assert _txid_vout(where["inscription"]["outpoint"]) == listed["outpoint"]
+    status, _ = await desk.ask("GET", f"{OW}/inscription/{'cd' * 32}i0", headers={})
+    assert status == 404
+
+
 async def test_an_inscription_and_where_it_lies(desk: Desk) -> None:
     await hold(desk)
 

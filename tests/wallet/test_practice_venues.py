@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -157,6 +158,7 @@ def test_a_listing_is_taken_back_by_giving_everything_back(taker: Desk) -> None:
     assert len(signature_of(signed.inputs[0])) == 64, "DEFAULT: all of it"
     entry = json.loads(taker.audit_path.read_text().splitlines()[-1])
     assert (entry["operation"], entry["outpoint"], entry["inscription_id"]) == ("delist", OUTPOINT, INSCRIPTION)
+    assert entry["unsigned_txid"] == BACK.transaction.txid().hex()
     assert verify_chain(taker.audit_path) == 1
 
 
@@ -190,8 +192,22 @@ def test_nothing_else_takes_it_back(taker: Desk, draft: Draft, tag: str) -> None
     assert taker.audit_path.read_bytes() == b""
 
 
+@pytest.mark.parametrize(
+    ("at", "became"),
+    [(0, b"\x01"), (0, b"\x03"), (-4, b"\x01"), (42, b"\xfc"), (42, b"\xff")],
+    ids=["version 1", "version 3", "locktime", "sequence below", "sequence above"],
+)
+def test_nor_another_transaction(taker: Desk, at: int, became: bytes) -> None:
+    bare = BACK.transaction.serialize()
+    changed = bytearray(bare)
+    changed[at : at + 1 or None] = became
+    psbt = b64encode(b64decode(BACK.encode()).replace(bare, bytes(changed))).decode()
+    assert tag_of(lambda: take_back(taker, psbt=psbt)) == "tx-form"
+
+
 def test_nor_what_is_no_psbt_or_was_signed(taker: Desk) -> None:
     signed = take_back(taker)
+    assert tag_of(lambda: take_back(taker, psbt="not base64")) == "psbt-strict"
     assert tag_of(lambda: take_back(taker, psbt=signed)) == "input-signed"
     assert tag_of(lambda: take_back(taker, psbt="AAAA")) == "psbt-strict"
     for wrong in ("", 1, None, "ä", "A" * 50_000):

@@ -137,6 +137,21 @@ def test_an_inscription_is_first_in_and_first_out_at_its_full_value(signer: Desk
     assert holds(signer, answer)
 
 
+@pytest.mark.parametrize(("address", "least"), [(nested_address(OWNER), 540), (p2tr_address(OWNER), 330)])
+def test_an_inscription_on_less_than_its_destination_must_have_is_topped_up(
+    signer: Desk, address: str, least: int
+) -> None:
+    signer.keys.users = (USER, address)  # type: ignore[misc]
+    signer.keys._user = address  # type: ignore[attr-defined]
+    for number, value in enumerate((294, least - 1, least, least + 1)):
+        outpoint, signer.facts[outpoint] = coin(720 + number, value, VAULT_SCRIPT, inscriptions=(INSCRIPTION,))
+        answer = signer.sign(of_inscription(number, user=address, coins=(outpoint,)))
+        moved, change = made(answer).outputs
+        assert (moved.value, answer["sent_sats"]) == (max(value, least),) * 2
+        assert change.value == COIN - answer["fee_sats"] - max(0, least - value)
+        assert holds(signer, answer)
+
+
 @pytest.mark.parametrize("address", [p2wpkh_address(OWNER), p2tr_address(OWNER), nested_address(OWNER)])
 def test_every_kind_of_sign_in_address_is_paid(signer: Desk, address: str) -> None:
     signer.keys.users = (USER, OTHER_USER, address)  # type: ignore[misc]
@@ -349,11 +364,12 @@ def test_velocity_sats(tmp_path: Path) -> None:
     value = 2 * COIN + 25_000
     with desk(tmp_path, Ceilings(withdrawn_a_day=value)) as signer:
         first = signer.sign(from_payment(1, coins=tuple(COINS)[:2]))
-        left = value - first["sent_sats"]
+        fee = vsize(["p2tr"] * 2, [HOME, VAULT_SCRIPT]) * 10
+        left = value - first["sent_sats"] - first["fee_sats"] - fee
         assert (
             refusal(signer, from_payment(2, coins=tuple(VAULT_COINS), source="vault", amount_sats=left + 1))
             == "velocity"
-        )
+        ), "fees count as well"
         assert signer.sign(from_payment(3, coins=tuple(VAULT_COINS), source="vault", amount_sats=left))["txid"]
         assert signer.sign(from_bidding(4))["txid"], "what stays with the user here is counted by itself"
         assert refusal(signer, of_inscription(5)) == "velocity"
@@ -366,11 +382,11 @@ def test_velocity_sats(tmp_path: Path) -> None:
 
 
 def test_velocity_of_the_bidding_wallet(tmp_path: Path) -> None:
-    with desk(tmp_path, Ceilings(withdrawn_a_day=AMOUNT)) as signer:
+    with desk(tmp_path, Ceilings(withdrawn_a_day=AMOUNT + FEE)) as signer:
         assert signer.sign(from_bidding(1))["sent_sats"] == AMOUNT
         assert refusal(signer, from_bidding(2)) == "velocity"
     (tmp_path / "less").mkdir()
-    with desk(tmp_path / "less", Ceilings(withdrawn_a_day=AMOUNT - 1)) as signer:
+    with desk(tmp_path / "less", Ceilings(withdrawn_a_day=AMOUNT + FEE - 1)) as signer:
         assert refusal(signer, from_bidding(1)) == "velocity"
 
 

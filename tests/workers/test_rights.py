@@ -106,8 +106,8 @@ def test_venue_keys_are_not_in_a_workers_environment(tmp_path: Path, monkeypatch
     assert load(workers_own).market == "satflow"
 
 
-def test_a_bid_at_a_venue_of_whole_hours_may_live_as_long() -> None:
-    config = BidConfig(slug="Cats", hardcap_sats=70_000, bid_expiry_minutes=61)
+def test_a_bid_may_live_as_long_as_its_venue_has_it() -> None:
+    config = BidConfig(slug="Cats", hardcap_sats=70_000, bid_expiry_minutes=361)
     grant = bidder_grant(ROW, config, PLAN, "simulator-ordnet", 9, ends_ms=5_000)
     assert grant.venue == "simulator-ordnet"
-    assert grant.max_expiry_ms == 122 * 60_000
+    assert grant.max_expiry_ms == 722 * 60_000

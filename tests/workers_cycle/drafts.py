@@ -17,7 +17,7 @@ from tests.workers_cycle.world import World
 from wallet.client import OfferToSign, SignedOffer, SignerError, SignerUnavailable
 
 VENUE = "simulator-ordnet"
-BIDS = Profile(VENUE, 1000, 10_000, 3600, equal_bids_allowed=True, balance_model="per_bid")
+BIDS = Profile(VENUE, 1000, 10_000, 21_600, equal_bids_allowed=True, balance_model="per_bid")
 HOUR_MS = 3_600_000
 
 
@@ -95,7 +95,7 @@ class DraftMarket(FakeMarket):
             raise Unknown("timed out")
         return bid.venue_id
 
-    def show(self, price: int, slug: str = "cats", trait: tuple[str, str] | None = None, hours: int = 1) -> OwnBid:
+    def show(self, price: int, slug: str = "cats", trait: tuple[str, str] | None = None, hours: int = 6) -> OwnBid:
         """A bid that is there from now on."""
         bid = replace(self.add(price, None, slug), trait=trait)
         self.own_[-1] = bid

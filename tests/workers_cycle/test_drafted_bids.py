@@ -97,16 +97,16 @@ def test_a_sale_to_the_vault_fills_a_bid_of_a_running_task(drafts: DraftWorld) -
     assert (60_000, "filled") in drafts.closed()
 
 
-def test_sixteen_minutes_are_an_hour(drafts: DraftWorld) -> None:
+def test_sixteen_minutes_are_six_hours(drafts: DraftWorld) -> None:
     task = drafts.task(replace(ONE, bid_expiry_minutes=16))
     drafts.bidder(task).cycle()
     [order] = orders.open_orders(task)
-    assert order.expires_ms - order.created_ms == HOUR_MS
-    assert drafts.market.drafted[0].valid_hours == 1
+    assert order.expires_ms - order.created_ms == 6 * HOUR_MS
+    assert drafts.market.drafted[0].valid_hours == 6
 
 
-@pytest.mark.parametrize(("minutes", "hours"), [(16, 1), (60, 1), (61, 2), (7 * 24 * 60, 168)])
-def test_life_rounds_up_to_whole_hours(minutes: int, hours: int) -> None:
+@pytest.mark.parametrize(("minutes", "hours"), [(16, 6), (360, 6), (361, 12), (7 * 24 * 60, 168)])
+def test_life_rounds_up_to_one_that_the_venue_has(minutes: int, hours: int) -> None:
     config = replace(CATS, bid_expiry_minutes=minutes)
     assert life_ms(config, BIDS, capabilities(VENUE)) == hours * HOUR_MS
     at_satflow = replace(BIDS, min_duration_s=900)
@@ -114,12 +114,13 @@ def test_life_rounds_up_to_whole_hours(minutes: int, hours: int) -> None:
     assert life_ms(replace(CATS, bid_expiry_minutes=15), at_satflow, capabilities("simulator")) == 910_000
 
 
-def test_a_bid_is_renewed_before_its_hour_is_over(drafts: DraftWorld) -> None:
+def test_a_bid_is_renewed_before_its_hours_are_over(drafts: DraftWorld) -> None:
     task = drafts.task(ONE)
     bidder = drafts.bidder(task)
     bidder.cycle()
     [first] = orders.open_orders(task)
-    for _ in range(130):
+    drafts.clock.advance(6 * 3_600 - 1_800)
+    for _ in range(70):
         drafts.clock.advance(30)
         bidder.cycle()
     assert drafts.market.prices == [50_000]
@@ -282,6 +283,38 @@ def test_the_venue_is_asked_about_the_tasks_collection_and_those_it_still_has_bi
     assert drafts.market.asked_slugs[-1] == ("cats", "dogs")
 
 
+def test_a_bid_whose_coin_another_one_spent_is_over_long_before_its_end(drafts: DraftWorld) -> None:
+    task = drafts.task(ONE)
+    bidder = drafts.bidder(task)
+    bidder.cycle()
+    bidder.cycle()
+    drafts.market.own_.clear()
+    drafts.market.coins_ = [coin for coin in drafts.market.coins_ if coin.outpoint != outpoint(1)]
+    for _ in range(20):
+        drafts.clock.advance(31)
+        bidder.cycle()
+    assert drafts.open(task) == {50_000: "unknown"}, "a sale into it may show yet"
+    for _ in range(110):
+        drafts.clock.advance(31)
+        bidder.cycle()
+    assert drafts.closed() == [(50_000, "cancelled")]
+    assert drafts.market.prices == [50_000]
+    assert drafts.open(task) == {50_000: "live"}
+
+
+def test_a_bid_that_is_gone_while_its_coin_is_there_stays_in_doubt(drafts: DraftWorld) -> None:
+    task = drafts.task(ONE)
+    bidder = drafts.bidder(task)
+    bidder.cycle()
+    bidder.cycle()
+    drafts.market.own_.clear()
+    for _ in range(130):
+        drafts.clock.advance(31)
+        bidder.cycle()
+    assert drafts.open(task) == {50_000: "unknown"}
+    assert drafts.market.prices == []
+
+
 def move(drafts: DraftWorld, task: int, slug: str) -> None:
     """Changes the task to another slug."""
     config = dumps(replace(ONE, slug=slug))
@@ -342,7 +375,7 @@ def test_a_crash_at_each_point_leaves_no_bid_untracked_and_makes_none_twice(
     wanted = LOWER if lead_up is let_the_floor_fall else LADDER
     missing = [wanted[turn - 1]] if point in IN_DOUBT else []
     assert drafts.market.prices == [price for price in wanted if price not in missing]
-    drafts.clock.advance(3_700)
+    drafts.clock.advance(6 * 3_600 + 100)
     for _ in range(3):
         bidder.cycle()
         drafts.clock.advance(6)

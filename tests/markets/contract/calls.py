@@ -7,7 +7,7 @@ from typing import Any
 
 from markets.http import Permit
 from tests.markets.contract import signing
-from tests.markets.contract.parties import HELD
+from tests.markets.contract.parties import HELD, LISTED
 from tests.markets.contract.town import Town
 from tests.simulator.desk import ANN, PUPPETS
 
@@ -62,6 +62,13 @@ def _draft_listing(town: Town) -> Read:
     return lambda: town.adapter.draft_listing(ask)
 
 
+def _draft_delist(town: Town) -> Read:
+    if town.has("draft_delist"):
+        town.adapter.list_item(town.listing_order())
+        town.own_listings()
+    return lambda: town.adapter.draft_delist(ANN.ordinals, HELD)
+
+
 def _own_bids(town: Town) -> Read:
     if town.has("place"):
         town.placed()
@@ -103,10 +110,11 @@ READS: dict[str, Callable[[Town], Read]] = {
     "challenge": lambda town: lambda: town.adapter.challenge(ANN.payment),
     "bidding_wallet": lambda town: lambda: town.adapter.bidding_wallet(ANN.payment, ANN.ordinals, ANN.pubkey),
     "wallet_contents": lambda town: lambda: town.adapter.wallet_contents(ANN.ordinals, None),
-    "item": lambda town: lambda: town.adapter.item(town.party.item),
+    "item": lambda town: lambda: town.adapter.item(LISTED),
     "own_listings": _own_listings,
     "draft_bid": _draft_bid,
     "draft_listing": _draft_listing,
+    "draft_delist": _draft_delist,
     "draft_withdrawal": _draft_withdrawal,
     "sign_in_texts": _sign_in_texts,
     "sign_in": _sign_in,

@@ -30,10 +30,9 @@ WITHDRAWALS = frozenset({"draft_withdrawal", "submit_withdrawal"})
 class Party:
     """One adapter. `make` takes the origin before the dialect's own path, and the practice market's clock.
 
-    The sets name methods: `lacks` those that it does not have, `silent` those that make no request, `unanswered` those
-    that the practice market does not know in this dialect. To `bare_lists` an empty list is an answer, to `empty_404`
-    a 404 in the venue's own words. `shown` is the price that the adapter tells of a listing that strangers made at this
-    one, and `item` an inscription that it knows.
+    The sets name methods: `lacks` those that it does not have, `silent` those that make no request. To `bare_lists` an
+    empty list is an answer, to `empty_404` a 404 in the venue's own words. `shown` is the price that the adapter tells
+    of a listing that strangers made at this one.
     """
 
     name: str
@@ -42,25 +41,23 @@ class Party:
     sign_listing: Callable[[ListingDraft, Trader], signing.Signed]
     sign_delist: Callable[[Adapter, str, Trader], str] | None = None  # None = as a cancel is signed
     silent: frozenset[str] = frozenset()
-    unanswered: frozenset[str] = frozenset()
     bare_lists: frozenset[str] = frozenset()
     empty_404: frozenset[str] = frozenset()
     shown: Callable[[int], int] = lambda price: price
-    item: str = LISTED
 
 
 PARTIES = (
     Party(
         "simulator",
         lambda url, clock: Satflow(f"{url}/satflow/v1", "practice", "simulator", "/intent/withdraw/submit"),
-        lacks=DRAFTED_BIDS | SIGN_IN,
+        lacks=DRAFTED_BIDS | SIGN_IN | {"draft_delist"},
         sign_listing=signing.satflow_listing,
         empty_404=frozenset({"own_bids"}),
     ),
     Party(
         "simulator-ordnet",
         lambda url, clock: OrdNet(f"{url}/ordnet", "simulator-ordnet", clock=clock.seconds),
-        lacks=WITHDRAWALS | {"challenge", "bidding_wallet", "wallet_contents"},
+        lacks=WITHDRAWALS | {"challenge", "bidding_wallet", "wallet_contents", "draft_delist"},
         sign_listing=signing.ordnet_listing,
     ),
     Party(
@@ -78,21 +75,19 @@ PARTIES = (
     Party(
         "simulator-ordinalswallet",
         lambda url, clock: OrdinalsWallet(f"{url}/ordinalswallet", "simulator-ordinalswallet", now_ms=clock.ms),
-        lacks=BIDS | DRAFTED_BIDS | WITHDRAWALS | {"challenge", "bidding_wallet"},
+        lacks=BIDS | DRAFTED_BIDS | WITHDRAWALS | {"challenge", "bidding_wallet", "draft_delist"},
         sign_listing=signing.plain_listing,
         silent=frozenset({"sign_in_texts"}),
-        unanswered=frozenset({"traits"}),
         bare_lists=frozenset({"asks", "traits", "sales", "wallet_contents", "own_listings"}),
         empty_404=frozenset({"floors"}),
         shown=lambda price: price * 973 // 1000,  # it shows what buyers pay, and we speak of what sellers get
-        item=HELD,
     ),
 )
 
 
 def having(*methods: str) -> pytest.MarkDecorator:
     """For a test of all adapters that have these methods."""
-    found = [party for party in PARTIES if not (party.lacks | party.unanswered) & set(methods)]
+    found = [party for party in PARTIES if not party.lacks & set(methods)]
     return pytest.mark.parametrize("party", found, ids=lambda party: party.name, indirect=True)
 
 
@@ -102,6 +97,6 @@ def each(methods: Iterable[str]) -> pytest.MarkDecorator:
         pytest.param(party, method, id=f"{party.name}-{method}")
         for party in PARTIES
         for method in methods
-        if method not in party.lacks | party.silent | party.unanswered
+        if method not in party.lacks | party.silent
     ]
     return pytest.mark.parametrize("party, method", found, indirect=["party"])

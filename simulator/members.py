@@ -1,0 +1,41 @@
+"""Which inscriptions a collection has, as far as is known here: what is listed, and what play wallets hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.engine import Engine
+from simulator.orders import Market, Order
+from simulator.wallets import Item
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An inscription of a collection: who has it, and its open listing here if there is one."""
+
+    item: Item
+    owner: str
+    ask: Order | None
+
+
+def members(engine: Engine, market: Market, venue: str) -> list[Member]:
+    """Every inscription of a collection that the market knows, listed or in a play wallet, lowest number first."""
+    found: dict[str, Member] = {}
+    for owner, held in engine.wallets.inscriptions.items():
+        for item in held.values():
+            if item.collection == market.slug:
+                found[item.id] = Member(item, owner, None)
+    for ask in market.best("ask", engine.now_ms(), venue):
+        if ask.inscription is None:
+            continue
+        known = found.get(ask.inscription)
+        if known is None or known.ask is None:
+            found[ask.inscription] = Member(known.item if known else item_of(ask), ask.maker, ask)
+    return sorted(found.values(), key=lambda member: (member.item.number, member.item.id))
+
+
+def item_of(ask: Order) -> Item:
+    """The inscription of a listing that no play wallet holds."""
+    assert ask.inscription is not None
+    number = int.from_bytes(ask.inscription.encode()[:4]) % 90_000_000
+    return Item(ask.inscription, ask.slug, f"{ask.slug} {ask.inscription[:8]}", ask.traits, number)
