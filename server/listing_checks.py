@@ -38,7 +38,8 @@ async def startable_collection(
         raise invalid(found, _NOT_YET)
     venue = task.venue_or(handler.services.settings.market)
     settings = handler.services.settings
-    if found := task_venues.not_there(venue, settings) or task_venues.unfit_for_listing(venue, config):
+    found = task_venues.not_there(venue, settings) or task_venues.unfit_for_listing(venue, config)
+    if found := found or task_venues.not_signed_listings(venue):
         raise invalid(found, _NOT_YET)
     collection_id = named or known_collection(handler, task.inscription_id, venue)
     if collection_id is None and config.wants_collection:

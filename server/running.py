@@ -35,7 +35,7 @@ class StartHandler(BiddingTaskHandler):
                 raise invalid(wrong)
             self.refuse_unsupported(config)
             cannot = task_venues.not_there(venue, self.services.settings)
-            if cannot := cannot or task_venues.unfit_for_bids(venue, config):
+            if cannot := cannot or task_venues.unfit_for_bids(venue, config) or task_venues.not_signed_bids(venue):
                 raise invalid(cannot, "This cannot be started yet")
             await refuse_unknown_trait(self, config, venue)
         except ApiError as error:

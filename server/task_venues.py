@@ -14,6 +14,8 @@ from markets.base import Kind
 from markets.capabilities import Capabilities
 from strategy.config import BidConfig
 from strategy.listing_config import ListingConfig
+from wallet.psbt_offer_template import OFFER_TEMPLATES
+from wallet.psbt_template import TEMPLATES
 
 
 def kind_of(type: str) -> Kind:
@@ -61,6 +63,22 @@ def unfit_for_listing(venue: str, config: ListingConfig) -> list[str]:
     if config.trait is not None and not can.tells_traits:
         return [f"reference: {can.title} does not tell which traits its listings have"]
     return []
+
+
+def not_signed_bids(venue: str) -> list[str]:
+    """What keeps the signer from signing bids there: it signs no venue's PSBT without a template of it."""
+    can = _capabilities(venue)
+    if can is None or not can.bids_are_psbt or venue in OFFER_TEMPLATES:
+        return []
+    return [f"venue: bids at {can.title} are not signed yet, since none of its PSBTs was captured"]
+
+
+def not_signed_listings(venue: str) -> list[str]:
+    """As `not_signed_bids`, of listings."""
+    can = _capabilities(venue)
+    if can is None or (venue, "listing") in TEMPLATES:
+        return []
+    return [f"venue: listings at {can.title} are not signed yet, since none of its PSBTs was captured"]
 
 
 def not_there(venue: str, settings: Settings) -> list[str]:

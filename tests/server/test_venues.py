@@ -135,6 +135,21 @@ async def test_real_venues_are_those_whose_address_is_set(service: Service) -> N
 
 
 @pytest.mark.gen_test
+@with_settings(**REAL)
+async def test_what_the_signer_has_no_template_of_is_not_started(service: Service) -> None:
+    bidding = await service.ask("POST", "/api/tasks", BIDS | {"venue": "ordnet"})
+    listing = await service.ask("POST", "/api/autolist", LISTING)
+
+    starts = [f"/api/tasks/{bidding.json['id']}/start", f"/api/autolist/{listing.json['id']}/start"]
+    told = [details(await service.ask("POST", path)) for path in starts]
+    assert told == [
+        ["venue: bids at ord.net are not signed yet, since none of its PSBTs was captured"],
+        ["venue: listings at Satflow are not signed yet, since none of its PSBTs was captured"],
+    ]
+    assert service.manager.settled == []
+
+
+@pytest.mark.gen_test
 async def test_a_task_whose_venue_is_gone_is_not_started(service: Service) -> None:
     task_id = await service.new_task()
     BiddingTask.update(venue="ordnet").execute()
