@@ -185,9 +185,13 @@ def trait_of(config: BidConfig) -> tuple[str, str] | None:
     return (config.trait_type, config.trait_value) if config.bid_type == "trait" else None
 
 
-def history_key(config: BidConfig) -> tuple[str, str, str]:
-    """Kind, slug key and measure, by which the references of all tasks that look at the same are kept together."""
-    return kind_of(config), normal_slug(config.type, config.slug), measure(config)
+def history_key(config: BidConfig, venue: str, default: str) -> tuple[str, str, str]:
+    """Kind, slug key and measure, by which the references of all tasks that look at the same are kept together.
+
+    What is asked at one venue is no history of another's: the measure names a `venue` that is not the `default` one.
+    """
+    measured = measure(config) if venue == default else f"{measure(config)} at {venue}"
+    return kind_of(config), normal_slug(config.type, config.slug), measured
 
 
 def tier_rate(fees: Fees, tier: str) -> Decimal:

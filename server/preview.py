@@ -121,7 +121,8 @@ class PreviewHandler(BiddingTaskHandler):
         placed = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
         # As for a worker: a fixed range has no use for it.
         is_fixed = config.bid_mode == "fixed"
-        history = NO_HISTORY if is_fixed else references.history(*history_key(config), self.now_ms)
+        key = history_key(config, venue, self.services.settings.market)
+        history = NO_HISTORY if is_fixed else references.history(*key, self.now_ms)
 
         def ask(default: MarketClient) -> _Market:
             market = default.at(venue)

@@ -194,7 +194,7 @@ class Cycle:
         """
         if plan.reference is None or self._config.bid_mode != "percent" or Reason.TRAIT_FLOOR_MISSING in plan.marks:
             return
-        references.record(*history_key(self._config), plan.reference, now_ms)
+        references.record(*self._history_key(), plan.reference, now_ms)
 
     def _decided_again(self, found: Found, tried: frozenset[int]) -> Decision | None:
         """A decision on a market of this moment; None when the task is to do something else by now.
@@ -221,8 +221,11 @@ class Cycle:
 
     def _seen(self, max_age_s: float) -> Seen:
         config, now_ms = self._config, self._context.clock_ms()
-        history = NO_HISTORY if config.bid_mode == "fixed" else references.history(*history_key(config), now_ms)
+        history = NO_HISTORY if config.bid_mode == "fixed" else references.history(*self._history_key(), now_ms)
         return self._lasting.looker.look(config, self._wallet(), history, max_age_s, self._faults)
+
+    def _history_key(self) -> tuple[str, str, str]:
+        return history_key(self._config, self._context.venue.name, self._context.settings.market)
 
     def _wallet(self) -> Wallet:
         keys = self._keys

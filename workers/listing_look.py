@@ -70,7 +70,7 @@ def look(context: Context, config: ListingConfig, slug: str | None, faults: Faul
         return Market()
     if wants_sale:
         return Market(last_sales=_last_sales(context, slug, faults))
-    # What a collection asks at one venue is no history of another's; bidders' is kept for all of them together.
+    # What a collection asks at one venue is no history of another's.
     is_default = context.venue.name == context.settings.market
     measured = measure(config) if is_default else f"{measure(config)} at {context.venue.name}"
     key = ("ordinals", normal_slug("ordinals", slug), measured)

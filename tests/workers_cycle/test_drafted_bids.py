@@ -12,7 +12,7 @@ from markets.base import InsufficientFunds, NotFound, NotSupported, OwnBid, OwnB
 from markets.coins import Utxo
 from markets.offers import Coin
 from markets.venues import capabilities
-from models import orders, tasks
+from models import orders, references, tasks
 from models.orders import Ceilings, NewOrder, Order
 from strategy.config import dumps
 from tests.workers_cycle.drafts import BIDS, HOUR_MS, VENUE, DraftWorld, outpoint
@@ -55,6 +55,14 @@ def test_a_ladder_is_drafted_signed_and_known_by_its_ids_at_once(drafts: DraftWo
     offer = next(iter(drafts.signer.offers.values()))
     assert (offer.price, offer.psbts, offer.coins) == (75_000, ("psbt of draft-1",), (outpoint(1),))
     assert drafts.signer.signed == {}
+
+
+def test_what_is_asked_at_one_venue_is_no_history_of_anothers(drafts: DraftWorld) -> None:
+    for minute in range(10):
+        references.record("ordinals", CATS.slug, "floor", Decimal(10_000), drafts.clock() + minute * 60_000)
+    drafts.clock.advance(600)
+    drafts.bidder(drafts.task()).cycle()
+    assert drafts.market.prices == LADDER, "at the default venue a floor of ten times its median is an alarm"
 
 
 def test_it_replaces_and_stops_and_nothing_is_left(drafts: DraftWorld) -> None:
