@@ -5,22 +5,21 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import pwd
-import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from core import setting_values as read
 from core.errors import SettingsError
 from core.local import socket_path_problem
 from core.plans import DEFAULT_PLANS, Plan, read_plans
+from core.setting_values import is_loopback
 
 PLAY_MARKET = "simulator"
 MARKETS = (PLAY_MARKET, "satflow", "ordnet")
@@ -173,156 +172,65 @@ def dialect_of(venue: str) -> str | None:
     return venue if venue in DIALECTS else _PLAY_VENUES.get(venue)
 
 
-def _text(value: str) -> str:
-    return value
-
-
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    def read(value: str) -> int:
-        try:
-            number = int(value)
-        except ValueError:
-            raise ValueError(f"must be a whole number, not {value!r}") from None
-        if not low <= number <= high:
-            raise ValueError(f"must be from {low} to {high}, not {number}")
-        return number
-
-    return read
-
-
-def _flag(value: str) -> bool:
-    if value.lower() in ("1", "true", "yes", "on"):
-        return True
-    if value.lower() in ("0", "false", "no", "off"):
-        return False
-    raise ValueError(f"must be true or false, not {value!r}")
-
-
-def _fraction(value: str) -> Decimal:
-    try:
-        number = Decimal(value)
-    except InvalidOperation:
-        raise ValueError(f"must be a number, not {value!r}") from None
-    if not (number.is_finite() and 0 <= number < 1):
-        raise ValueError(f"must be at least 0 and below 1, not {value}")
-    return number
-
-
-def _choice(*choices: str) -> Callable[[str], str]:
-    def read(value: str) -> str:
-        if value not in choices:
-            raise ValueError(f"must be one of {', '.join(choices)}, not {value!r}")
-        return value
-
-    return read
-
-
-def _bid_challenge(value: str) -> str:
-    """What stands last in the text of a bid at Satflow."""
-    if value == "challenge-id":
-        raise ValueError(
-            "cannot be challenge-id: Satflow documents neither who issues the ids nor the text that is signed with one"
-        )
-    return _choice("timestamp")(value)
-
-
-def _addresses(value: str) -> frozenset[str]:
-    return frozenset(part.strip() for part in value.split(",") if part.strip())
-
-
-def _users(value: str) -> frozenset[int]:
-    """User ids of a comma-separated list of user names and ids."""
-    found = set()
-    for part in filter(None, map(str.strip, value.split(","))):
-        try:
-            found.add(int(part) if part.isascii() and part.isdigit() else pwd.getpwnam(part).pw_uid)
-        except KeyError:
-            raise ValueError(f"names the user {part!r}, who is not on this machine") from None
-    return frozenset(found)
-
-
-def _database(value: str) -> str:
-    if value.startswith("postgresql://"):
-        raise ValueError("PostgreSQL is not supported yet; leave it unset for SQLite in the data directory")
-    if value and not value.startswith("sqlite:///"):
-        raise ValueError("must start with sqlite:///")
-    return value
-
-
-def _url(value: str) -> str:
-    """A venue's address: https anywhere, plain http on this machine only; no query, no user name."""
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"must be an http(s) address, not {value!r}")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise ValueError("must be an origin with a path, without user name, query or fragment")
-    if parts.scheme == "http" and not is_loopback(parts.hostname):
-        raise ValueError("must be https (plain http is for this machine only)")
-    return value.rstrip("/")
-
-
-def _path(value: str) -> str:
-    """A path below a venue's address."""
-    if not re.fullmatch(r"(/[A-Za-z0-9_-]{1,64}){1,6}", value, re.ASCII):
-        raise ValueError(f"must be a path such as /intent/withdraw/submit, not {value!r}")
-    return value
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` (a name or an IP address) is this machine itself."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 OPTIONS = (
     Option("data_dir", Path, "where everything is kept: database, keys, sockets, logs"),
-    Option("host", _text, "address the HTTP server listens on"),
-    Option("port", _whole(1, 65535), "port of the (first) HTTP server"),
-    Option("server_processes", _whole(1, 16), "number of HTTP server processes, on consecutive ports"),
-    Option("public_name", _text, "name of this service in the sign-in text; host:port when unset"),
-    Option("database_url", _database, "sqlite:///FILE; bidkeeper.db in the data directory when unset"),
-    Option("whitelist", _addresses, "addresses that may sign in, comma-separated; * = everybody"),
-    Option("admins", _addresses, "addresses of administrators, comma-separated"),
-    Option("market", _choice(*MARKETS), "the default venue: simulator (play money), satflow or ordnet"),
-    Option("simulator_port", _whole(1, 65535), "loopback port of the practice marketplace"),
-    Option("simulator_seed", _whole(0, 2**31), "seed of the practice marketplace's traders"),
-    Option("simulator_background", _flag, "whether seeded traders move the practice marketplace from the start"),
-    Option("satflow_url", _url, "Satflow API, with /v1; needed when it is the market"),
-    Option("satflow_api_key", _text, "Satflow API key (or name a file in BIDKEEPER_SATFLOW_API_KEY_FILE)"),
-    Option("satflow_monthly_calls", _whole(0, 10**9), "calls a calendar month that the Satflow key has; 0 = no quota"),
+    Option("host", read.text, "address the HTTP server listens on"),
+    Option("port", read.whole(1, 65535), "port of the (first) HTTP server"),
+    Option("server_processes", read.whole(1, 16), "number of HTTP server processes, on consecutive ports"),
+    Option("public_name", read.text, "name of this service in the sign-in text; host:port when unset"),
+    Option("database_url", read.database, "sqlite:///FILE; bidkeeper.db in the data directory when unset"),
+    Option("whitelist", read.addresses, "addresses that may sign in, comma-separated; * = everybody"),
+    Option("admins", read.addresses, "addresses of administrators, comma-separated"),
+    Option("market", read.choice(*MARKETS), "the default venue: simulator (play money), satflow or ordnet"),
+    Option("simulator_port", read.whole(1, 65535), "loopback port of the practice marketplace"),
+    Option("simulator_seed", read.whole(0, 2**31), "seed of the practice marketplace's traders"),
+    Option("simulator_background", read.flag, "whether seeded traders move the practice marketplace from the start"),
+    Option("satflow_url", read.url, "Satflow API, with /v1; needed when it is the market"),
+    Option("satflow_api_key", read.text, "Satflow API key (or name a file in BIDKEEPER_SATFLOW_API_KEY_FILE)"),
     Option(
-        "satflow_withdraw_path", _path, "where Satflow takes signed withdrawals, below its URL (docs/withdrawing.md)"
+        "satflow_monthly_calls", read.whole(0, 10**9), "calls a calendar month that the Satflow key has; 0 = no quota"
     ),
-    Option("satflow_bid_challenge", _bid_challenge, "what makes a bid's text unique at Satflow: timestamp"),
-    Option("satflow_rune_price", _choice("order", "token"), "what the price of rune bids at Satflow is of"),
-    Option("unisat_url", _url, "UniSat open API; runes need it"),
-    Option("unisat_api_key", _text, "UniSat API key (or name a file in BIDKEEPER_UNISAT_API_KEY_FILE)"),
-    Option("unisat_monthly_calls", _whole(0, 10**9), "calls a calendar month that the UniSat key has; 0 = no quota"),
-    Option("ordnet_url", _url, "ord.net API, with /api/v1; needed when it is the market"),
-    Option("ordinalswallet_url", _url, "Ordinals Wallet API"),
-    Option("mempool_url", _url, "mempool server without /api; fee rates, balances and listings need it"),
-    Option("ord_url", _url, "ord server; listings need it, or UniSat as their index"),
+    Option(
+        "satflow_withdraw_path",
+        read.path,
+        "where Satflow takes signed withdrawals, below its URL (docs/withdrawing.md)",
+    ),
+    Option("satflow_bid_challenge", read.bid_challenge, "what makes a bid's text unique at Satflow: timestamp"),
+    Option("satflow_rune_price", read.choice("order", "token"), "what the price of rune bids at Satflow is of"),
+    Option("unisat_url", read.url, "UniSat open API; runes need it"),
+    Option("unisat_api_key", read.text, "UniSat API key (or name a file in BIDKEEPER_UNISAT_API_KEY_FILE)"),
+    Option(
+        "unisat_monthly_calls", read.whole(0, 10**9), "calls a calendar month that the UniSat key has; 0 = no quota"
+    ),
+    Option("ordnet_url", read.url, "ord.net API, with /api/v1; needed when it is the market"),
+    Option("ordinalswallet_url", read.url, "Ordinals Wallet API"),
+    Option("mempool_url", read.url, "mempool server without /api; fee rates, balances and listings need it"),
+    Option("ord_url", read.url, "ord server; listings need it, or UniSat as their index"),
     Option("keystore_passphrase_file", Path, "file (mode 0600) with the keystore's passphrase; not used by play keys"),
     Option("signer_dir", Path, "the signer's keys and records; signer in the data directory when unset"),
     Option("signer_run_dir", Path, "directory of the signer's socket; run in the data directory when unset"),
-    Option("signer_clients", _users, "users whose processes may ask the signer; its own user when unset"),
+    Option("signer_clients", read.users, "users whose processes may ask the signer; its own user when unset"),
     Option("gateway_run_dir", Path, "directory of the gateway's socket; run in the data directory when unset"),
-    Option("gateway_clients", _users, "users whose processes may ask the gateway; its own user when unset"),
-    Option("facts_clients", _users, "users whose processes may ask facts (the signer's); its own user when unset"),
-    Option("challenge_seconds", _whole(1, 3600), "lifetime of a sign-in challenge"),
-    Option("sign_in_per_minute", _whole(1, 1_000_000), "sign-in calls a minute from one client IP"),
-    Option("log_level", _choice("DEBUG", "INFO", "WARNING", "ERROR"), "how much the programs log"),
-    Option("spawner", _choice(*SPAWNERS), "how workers are started: zygote (forked, quick and small) or popen"),
-    Option("tolerance", _fraction, "part of its price by which a bid may be off its target before it is replaced"),
-    Option("min_age_seconds", _whole(0, 86_400), "a bid younger than this is not replaced only to follow the market"),
-    Option("max_exposure_sats", _whole(0, 2**53), "most that all users' open orders may sum up to; 0 = no such limit"),
-    Option("max_sats_per_hour", _whole(0, 2**53), "most that the signer signs bids for in an hour (docs/custody.md)"),
-    Option("min_listing_sats", _whole(0, 2**53), "least that the signer signs any listing for (docs/custody.md)"),
+    Option("gateway_clients", read.users, "users whose processes may ask the gateway; its own user when unset"),
+    Option("facts_clients", read.users, "users whose processes may ask facts (the signer's); its own user when unset"),
+    Option("challenge_seconds", read.whole(1, 3600), "lifetime of a sign-in challenge"),
+    Option("sign_in_per_minute", read.whole(1, 1_000_000), "sign-in calls a minute from one client IP"),
+    Option("log_level", read.choice("DEBUG", "INFO", "WARNING", "ERROR"), "how much the programs log"),
+    Option("spawner", read.choice(*SPAWNERS), "how workers are started: zygote (forked, quick and small) or popen"),
+    Option("tolerance", read.fraction, "part of its price by which a bid may be off its target before it is replaced"),
+    Option(
+        "min_age_seconds", read.whole(0, 86_400), "a bid younger than this is not replaced only to follow the market"
+    ),
+    Option(
+        "max_exposure_sats", read.whole(0, 2**53), "most that all users' open orders may sum up to; 0 = no such limit"
+    ),
+    Option(
+        "max_sats_per_hour", read.whole(0, 2**53), "most that the signer signs bids for in an hour (docs/custody.md)"
+    ),
+    Option("min_listing_sats", read.whole(0, 2**53), "least that the signer signs any listing for (docs/custody.md)"),
     Option(
         "max_withdrawal_sats_per_day",
-        _whole(0, 2**53),
+        read.whole(0, 2**53),
         "most that the signer lets a user withdraw in a day; 0 = no bound (docs/withdrawing.md)",
     ),
 )

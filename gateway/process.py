@@ -22,7 +22,8 @@ from tornado.web import Application, RequestHandler
 
 from core.errors import BidkeeperError
 from core.local_server import bind, peer_uid
-from core.settings import Settings, is_loopback
+from core.setting_values import is_loopback
+from core.settings import Settings
 from gateway.adapters import Venues
 from gateway.arguments import bad
 from gateway.budget import Budget

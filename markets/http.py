@@ -21,7 +21,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError, NewConnectionError
 
-from core.settings import is_loopback
+from core.setting_values import is_loopback
 from markets.base import NotFound, Refused, Unavailable, Unknown, VenueError
 from markets.replies import Reply, read_fault, write_fault
 from markets.wire import Unreadable, parse

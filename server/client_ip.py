@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
-from core.settings import is_loopback
+from core.setting_values import is_loopback
 
 
 def client_ip(peer: str, headers: Mapping[str, str]) -> str:

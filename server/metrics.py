@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from core import local
 from core.errors import BidkeeperError
-from core.settings import Settings, is_loopback
+from core.setting_values import is_loopback
+from core.settings import Settings
 from markets.client import MarketClient
 from models import totals
 from models.tasks import AutolistTask, BiddingTask

@@ -1,0 +1,113 @@
+"""How the text of a setting is read. Each raises ValueError that says, after the setting's name, what is wrong."""
+
+from __future__ import annotations
+
+import ipaddress
+import pwd
+import re
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from urllib.parse import urlsplit
+
+
+def text(value: str) -> str:
+    return value
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    def read(value: str) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            raise ValueError(f"must be a whole number, not {value!r}") from None
+        if not low <= number <= high:
+            raise ValueError(f"must be from {low} to {high}, not {number}")
+        return number
+
+    return read
+
+
+def flag(value: str) -> bool:
+    if value.lower() in ("1", "true", "yes", "on"):
+        return True
+    if value.lower() in ("0", "false", "no", "off"):
+        return False
+    raise ValueError(f"must be true or false, not {value!r}")
+
+
+def fraction(value: str) -> Decimal:
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        raise ValueError(f"must be a number, not {value!r}") from None
+    if not (number.is_finite() and 0 <= number < 1):
+        raise ValueError(f"must be at least 0 and below 1, not {value}")
+    return number
+
+
+def choice(*choices: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}, not {value!r}")
+        return value
+
+    return read
+
+
+def bid_challenge(value: str) -> str:
+    """What stands last in the text of a bid at Satflow."""
+    if value == "challenge-id":
+        raise ValueError(
+            "cannot be challenge-id: Satflow documents neither who issues the ids nor the text that is signed with one"
+        )
+    return choice("timestamp")(value)
+
+
+def addresses(value: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in value.split(",") if part.strip())
+
+
+def users(value: str) -> frozenset[int]:
+    """User ids of a comma-separated list of user names and ids."""
+    found = set()
+    for part in filter(None, map(str.strip, value.split(","))):
+        try:
+            found.add(int(part) if part.isascii() and part.isdigit() else pwd.getpwnam(part).pw_uid)
+        except KeyError:
+            raise ValueError(f"names the user {part!r}, who is not on this machine") from None
+    return frozenset(found)
+
+
+def database(value: str) -> str:
+    if value.startswith("postgresql://"):
+        raise ValueError("PostgreSQL is not supported yet; leave it unset for SQLite in the data directory")
+    if value and not value.startswith("sqlite:///"):
+        raise ValueError("must start with sqlite:///")
+    return value
+
+
+def url(value: str) -> str:
+    """A venue's address: https anywhere, plain http on this machine only; no query, no user name."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"must be an http(s) address, not {value!r}")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError("must be an origin with a path, without user name, query or fragment")
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise ValueError("must be https (plain http is for this machine only)")
+    return value.rstrip("/")
+
+
+def path(value: str) -> str:
+    """A path below a venue's address."""
+    if not re.fullmatch(r"(/[A-Za-z0-9_-]{1,64}){1,6}", value, re.ASCII):
+        raise ValueError(f"must be a path such as /intent/withdraw/submit, not {value!r}")
+    return value
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` (a name or an IP address) is this machine itself."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
