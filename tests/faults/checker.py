@@ -199,12 +199,14 @@ def ghost(run: Joined) -> Iterator[str]:
 def wrong_end(run: Joined) -> Iterator[str]:
     """A sale is a fill, and only a sale is one.
 
-    Nobody can tell apart bids of one task and price whose ids were never told: of them as many are filled as were sold.
+    Nobody can tell apart bids of one task and price whose ids were never told, those that never arrived among them: of
+    them as many are filled as were sold.
     """
+    arrived = {order["id"] for _, order in run.pairs()}
     more: Counter[tuple[object, ...]] = Counter()
     open_: Counter[tuple[object, ...]] = Counter()
     for bid, order in run.pairs():
-        alike = order["task_id"], order["slug"], order["price_sats"], order["quantity"]
+        alike = _alike(order)
         is_wrong = (order["close_reason"] == "filled") - (bid.end == "filled")
         if order["close_reason"] == "refused":
             yield f"order {order['id']} is closed as refused, and the venue took it"
@@ -214,9 +216,16 @@ def wrong_end(run: Joined) -> Iterator[str]:
             more[alike] += is_wrong
         elif is_wrong:
             yield f"order {order['id']} is closed as {order['close_reason']}, its bid ended as {bid.end}"
+    for order in run.orders:
+        if order["close_reason"] == "filled" and order["id"] not in arrived and not order["dry_run"]:
+            more[_alike(order)] += 1
     for alike, count in more.items():
         if not 0 <= count <= open_[alike]:
             yield f"of {alike}, orders without an id, {abs(count)} {'more' if count > 0 else 'less'} filled than sold"
+
+
+def _alike(order: Row) -> tuple[object, ...]:
+    return order["task_id"], order["slug"], order["price_sats"], order["quantity"]
 
 
 def not_audited(run: Joined) -> Iterator[str]:

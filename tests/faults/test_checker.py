@@ -247,3 +247,14 @@ def test_which_of_two_bids_without_an_id_was_sold_nobody_can_know() -> None:
     assert [line for line in checker.disagreements(run) if line.startswith("wrong_end")] == []
     cancelled["venue_id"] = "id1"
     assert [line for line in checker.disagreements(run) if line.startswith("wrong_end")] != []
+
+
+def test_a_bid_that_never_arrived_may_be_taken_for_the_one_that_was_sold() -> None:
+    run = clean()
+    sold = run.orders[1]
+    sold.update(venue_id=None, close_reason="lost")
+    never = sold | {"id": 99, "intent": "9" * 32, "expires_ms": sold["expires_ms"] + 1, "close_reason": "filled"}
+    run.orders.append(never)
+    assert [line for line in checker.disagreements(run) if line.startswith("wrong_end")] == []
+    sold["close_reason"] = "filled"
+    assert [line for line in checker.disagreements(run) if line.startswith("wrong_end")] != []
