@@ -55,6 +55,10 @@ class BidConfig:
     max_fills: int = 0
     spend_cap_sats: int = 0
     dry_run: bool = False
+    update_tolerance: Decimal | None = None
+    keep_within_gap: Decimal = Decimal("0.25")
+    min_age_seconds: int | None = None
+    replace_mode: str = "auto"
 
     @property
     def expiry_ms(self) -> int:
@@ -95,6 +99,7 @@ CHOICES = {
     "outbid_mode": ("fixed", "percent"),
     "bid_type": ("collection", "trait"),
     "quantity_mode": ("quantity", "sats"),
+    "replace_mode": ("auto", "breakFirst", "makeFirst"),
 }
 WHOLE_RANGES = {
     "bid_fixed_low": (0, MAX_SATS),
@@ -109,6 +114,12 @@ WHOLE_RANGES = {
     "depth_sats": (1, MAX_SATS),
     "max_fills": (0, 1_000_000),
     "spend_cap_sats": (0, MAX_SATS),
+    "min_age_seconds": (0, 3600),
+}
+# Fractions: of a rung's price, and of the gap between two rungs. From half a gap on a bid could stand for two rungs.
+FRACTION_RANGES = {
+    "update_tolerance": (Decimal("0.001"), Decimal("0.2")),
+    "keep_within_gap": (Decimal(0), Decimal("0.45")),
 }
 PERCENTS = ("bid_percent_low", "bid_percent_high", "outbid_percent")
 TEXTS = ("slug", "trait_type", "trait_value")
@@ -154,6 +165,10 @@ def _single_fields(config: BidConfig) -> Iterator[Problem]:
     for name in PERCENTS:
         if not _is_within(getattr(config, name), Decimal(0), Decimal(MAX_PERCENT)):
             yield Problem(name, f"must be above 0 and at most {MAX_PERCENT} (1 is 100 %)")
+    for name, (lowest, highest) in FRACTION_RANGES.items():
+        fraction = getattr(config, name)
+        if fraction is not None and not (lowest <= fraction <= highest and _decimals(fraction) <= MAX_DECIMALS):
+            yield Problem(name, f"must be from {lowest} to {highest}")
     if not _is_within(config.quantity, Decimal(0), MAX_QUANTITY):
         yield Problem("quantity", f"must be above 0, with at most {MAX_DECIMALS} decimals")
     if not _is_fee_rate(config.fee_rate):

@@ -30,6 +30,20 @@ class OwnOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedRoom:
+    """How far one of the signer's ceilings is used: a signature counts until its signed expiry, cancelled or not.
+
+    `whose` is `task`, `user` or `installation`. `most_sats` is the ceiling, `signed_sats` what counts against it now,
+    `frees_ms` when the next of it expires (None: nothing is signed).
+    """
+
+    whose: str
+    most_sats: int
+    signed_sats: int
+    frees_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """How much this task may hold. All limits are inclusive.
 
@@ -40,7 +54,8 @@ class Limits:
     `fills_left` and `spend_left_sats` are what maxFills and spendCapSats leave to fills to come, None when they are
     not set: open and new orders together stay within both. `hold` says why nothing may be placed or raised now though
     everything is known (`fill_pause`, `fill_burst`, `clock_skew`). `rungs` is how many, from the top, may have new and
-    renewed bids while the month's quota of calls runs short, None = all.
+    renewed bids while the month's quota of calls runs short, None = all. `signed` are the signer's ceilings that a new
+    bid has to fit under as well, empty where nothing is signed.
     """
 
     task_total: int
@@ -52,6 +67,7 @@ class Limits:
     spend_left_sats: int | None = None
     hold: Reason | None = None
     rungs: int | None = None
+    signed: tuple[SignedRoom, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +126,17 @@ def _is_whole(value: object) -> TypeGuard[int]:
 
 @dataclass(frozen=True, slots=True)
 class CancelIntent:
-    """Cancel this live order. A hard one must happen even when our own bids cannot be read."""
+    """Cancel this live order. A hard one must happen even when our own bids cannot be read.
+
+    With `after_rung` the bid at that rung takes its place and is placed first: this one is cancelled only once the
+    venue has accepted that, and is kept on anything unclear.
+    """
 
     order_id: int
     price_sats: int
     hard: bool
     reason: Reason
+    after_rung: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

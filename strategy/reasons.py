@@ -40,6 +40,7 @@ class Reason(StrEnum):
     FILL_BURST = "fill_burst"  # several bids were filled in a short time: nothing more is placed for now
     QUOTA = "quota"  # the month's quota of calls runs short: a ladder's lowest rungs wait first
     CLOCK_SKEW = "clock_skew"  # our clock and the marketplace's are too far apart: nothing is placed
+    SIGNED_LIMIT = "signed_limit"  # would pass what may be signed at once: waits until earlier signatures expire
     REDUCE = "reduce"  # control says cancels only
 
     # Why a live bid is cancelled or left alone.

@@ -75,6 +75,10 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     max_fills: int = 0
     spend_cap_sats: int = 0
     dry_run: bool = False
+    update_tolerance: float | None = None
+    keep_within_gap: float = 0.25
+    min_age_seconds: int | None = None
+    replace_mode: str = "auto"
 
 
 class TaskOut(msgspec.Struct, rename="camel"):

@@ -111,6 +111,10 @@ class Config(Camel):
     max_fills: int = Rule(0, ge=0)
     spend_cap_sats: int = Rule(0, ge=0)
     dry_run: bool = False
+    update_tolerance: float | None = None
+    keep_within_gap: float = 0.25
+    min_age_seconds: int | None = None
+    replace_mode: str = "auto"
 
 
 class LastCycle(Camel):

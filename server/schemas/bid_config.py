@@ -37,6 +37,7 @@ _PLACES = {camel: place for place, camel in enumerate(_CAMEL.values())}
 _BROKEN: dict[str, Any] = {
     "int": -1,
     "int | None": -1,
+    "Decimal | None": Decimal(-1),
     "Decimal": Decimal(0),
     "str": "",
     "str | Decimal": "",
@@ -93,6 +94,10 @@ class BidConfigFields(Body):
     max_fills: Whole = 0
     spend_cap_sats: Whole = 0
     dry_run: Flag = False
+    update_tolerance: Annotated[Decimal | None, or_null(number, float)] = None
+    keep_within_gap: Number = Decimal(0)
+    min_age_seconds: Annotated[int | None, or_null(whole, int)] = None
+    replace_mode: Text = ""
     venue: Text = ""  # of the task, not of its config
 
 

@@ -57,6 +57,10 @@ _BID_TEXTS = {
     "max_fills": "End after so many fills; 0 is never.",
     "spend_cap_sats": "End after so many sats spent; 0 is never.",
     "dry_run": "Plan and report, place nothing.",
+    "update_tolerance": "A live bid this close to its rung stays, as a fraction of the price; null: the service's.",
+    "keep_within_gap": "Lower rungs also keep a bid this close, as a fraction of the gap between two rungs.",
+    "min_age_seconds": "No bid is replaced before this age; null is the service's own.",
+    "replace_mode": "Whether a new bid comes before the one that it replaces goes; auto: where limits allow.",
     "venue": _VENUE,
 }
 _LISTING_TEXTS = {
@@ -96,6 +100,8 @@ def _bid_rules(schema: Schema) -> None:
         of[name].get("anyOf", [of[name]])[0].update(minimum=least, maximum=most)
     for name in rules.PERCENTS:
         of[name].update(exclusiveMinimum=0, maximum=rules.MAX_PERCENT)
+    for name, (lowest, highest) in rules.FRACTION_RANGES.items():
+        of[name].get("anyOf", [of[name]])[0].update(minimum=lowest, maximum=highest)
     of["quantity"]["exclusiveMinimum"] = 0
     of["fee_rate"]["anyOf"] = [
         {"type": "string", "enum": list(rules.FEE_TIERS)},

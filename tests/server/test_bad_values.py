@@ -49,6 +49,10 @@ BAD: dict[str, list[str]] = {
     "maxFills": [*NO_WHOLE, "null"],
     "spendCapSats": [*NO_WHOLE, "null"],
     "dryRun": NO_FLAG,
+    "updateTolerance": [*NO_NUMBER, "0", "0.0009", "0.21", "1e999", "-0.01"],
+    "keepWithinGap": [*NO_NUMBER, "null", "-0.01", "0.46", "1e999"],
+    "minAgeSeconds": [*NO_WHOLE, "3601"],
+    "replaceMode": [*NO_CHOICE, '"breakfirst"'],
 }
 LISTING_BAD: dict[str, list[str]] = {
     "inscriptionId": [*NO_TEXT, '""', '"' + "A" * 64 + 'i0"', '"' + "a" * 63 + 'i0"', '"' + "a" * 64 + 'i"'],

@@ -42,6 +42,10 @@ DEFAULTS = {
     "maxFills": 0,
     "spendCapSats": 0,
     "dryRun": False,
+    "updateTolerance": None,
+    "keepWithinGap": 0.25,
+    "minAgeSeconds": None,
+    "replaceMode": "auto",
 }
 
 
@@ -53,7 +57,9 @@ async def test_create_answers_the_stopped_task_with_every_field(service: Service
     assert answer.headers["Location"] == f"/api/tasks/{answer.json['id']}"
     documented = ["id", "slug", "type", "isRunning", "config", "lastCycle", "lastError", "createdAt"]
     assert list(answer.json) == [*documented, "venue"]
-    task = answer.json | {"config": {k: float(v) if "Percent" in k else v for k, v in answer.json["config"].items()}}
+    task = answer.json | {
+        "config": {k: float(v) if "Percent" in k or "Gap" in k else v for k, v in answer.json["config"].items()}
+    }
     assert task["config"] == DEFAULTS
     assert (task["slug"], task["type"], task["isRunning"]) == ("goosinals", "ordinals", False)
     assert task["lastCycle"] is None and task["lastError"] is None
@@ -120,6 +126,12 @@ ROUND_TRIPS = [
     ("maxFills", 3, 3),
     ("spendCapSats", 1000, 1000),
     ("dryRun", True, True),
+    ("updateTolerance", 0.02, 0.02),
+    ("updateTolerance", None, None),
+    ("keepWithinGap", 0, 0),
+    ("minAgeSeconds", 0, 0),
+    ("minAgeSeconds", None, None),
+    ("replaceMode", "makeFirst", "makeFirst"),
 ]
 
 

@@ -55,7 +55,10 @@ FLIPS: dict[str, tuple[BidConfig, Any, Snapshot, Any]] = {
     "loop_seconds": (ladder_config(), 20, MARKET, DUE),
 }
 # What whoever gathers, carries out or counts makes use of; `max_fills` and the like come as Limits.
-ELSEWHERE = {"slug", "max_bid_total", "fee_rate", "cancel_on_stop", "max_fills", "spend_cap_sats", "dry_run"}
+ELSEWHERE = {
+    "slug", "max_bid_total", "fee_rate", "cancel_on_stop", "max_fills", "spend_cap_sats", "dry_run",
+    "update_tolerance", "keep_within_gap", "min_age_seconds", "replace_mode",
+}  # fmt: skip
 
 
 def acts(result: Plan) -> tuple[Any, ...]:
@@ -80,7 +83,8 @@ def test_every_field_is_here_or_used_elsewhere() -> None:
 def test_what_is_used_elsewhere_changes_no_plan() -> None:
     changes = {
         "slug": "other-cats", "max_bid_total": 1, "fee_rate": "fastestFee", "cancel_on_stop": False, "max_fills": 1,
-        "spend_cap_sats": 1, "dry_run": True,
+        "spend_cap_sats": 1, "dry_run": True, "update_tolerance": Decimal("0.02"), "keep_within_gap": Decimal(0),
+        "min_age_seconds": 7, "replace_mode": "breakFirst",
     }  # fmt: skip
     assert changes.keys() == ELSEWHERE
     for name, value in changes.items():

@@ -14,7 +14,18 @@ import pytest
 from strategy.book import NO_HISTORY, Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig
 from strategy.entry import Entry, Sale
-from strategy.intents import BidNote, CancelIntent, Limits, Memory, OwnOrder, PlaceIntent, Plan, Rules, RungNote
+from strategy.intents import (
+    BidNote,
+    CancelIntent,
+    Limits,
+    Memory,
+    OwnOrder,
+    PlaceIntent,
+    Plan,
+    Rules,
+    RungNote,
+    SignedRoom,
+)
 from strategy.journal import Decoder, Encoder
 from strategy.packing import pack, unpack
 from strategy.reasons import Reason
@@ -74,7 +85,7 @@ def random_value(rng: random.Random, kind: str) -> Any:
         return None
     if chosen.startswith("tuple[") and chosen not in values:
         several = {"Ask": Ask, "Bid": Bid, "Reason": None, "CancelIntent": CancelIntent, "PlaceIntent": PlaceIntent,
-                   "RungNote": RungNote, "BidNote": BidNote}  # fmt: skip
+                   "RungNote": RungNote, "BidNote": BidNote, "SignedRoom": SignedRoom}  # fmt: skip
         name = chosen.removeprefix("tuple[").removesuffix(", ...]")
         of = several[name]
         return tuple(
