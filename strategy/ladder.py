@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 from strategy.book import Bid, Profile
 from strategy.config import MAX_SATS, BidConfig
@@ -47,7 +48,7 @@ def order_tick(config: BidConfig, profile: Profile) -> int:
 
 
 def price_range(
-    config: BidConfig, profile: Profile, tolerance: Decimal, reference: Decimal | None, lowest_ask: Decimal | None
+    config: BidConfig, profile: Profile, tolerance: Decimal, reference: Fraction | None, lowest_ask: Decimal | None
 ) -> Range:
     """The allowed prices of one order; `reference` and `lowest_ask` are unit prices, None when not known.
 
@@ -65,13 +66,14 @@ def price_range(
         caps.append((math.floor(times(lowest_ask, quantity)) - tick, "ask", Reason.AT_ASK))
     if config.hardcap_sats > 0:
         caps.append((config.hardcap_sats, "hardcap", Reason.HARDCAP))
-    wanted_low: Decimal | int = 0
+    wanted_low: Fraction | int = 0
     if config.bid_mode == "fixed":
         wanted_low = config.bid_fixed_low
         caps.append((config.bid_fixed_high, "", Reason.ABOVE_RANGE))
     elif reference is not None:
-        wanted_low = times(config.bid_percent_low, reference, quantity)
-        caps.append((math.floor(times(config.bid_percent_high, reference, quantity)), "", Reason.ABOVE_RANGE))
+        whole = reference * Fraction(quantity)
+        wanted_low = Fraction(config.bid_percent_low) * whole
+        caps.append((math.floor(Fraction(config.bid_percent_high) * whole), "", Reason.ABOVE_RANGE))
 
     low = max(ceil_to_tick(wanted_low, tick), ceil_to_tick(max(profile.min_bid, 1), tick))
     cap, cause, above = min(caps, key=lambda entry: entry[0], default=(MAX_SATS, "", Reason.ABOVE_RANGE))
@@ -108,7 +110,7 @@ class QuantityLadder:
         config: BidConfig,
         profile: Profile,
         rules: Rules,
-        reference: Decimal | None,
+        reference: Fraction | None,
         lowest_ask: Decimal | None,
     ) -> None:
         self._config = config

@@ -36,5 +36,5 @@ class Ladder(Protocol):
 def ladder_for(config: BidConfig, profile: Profile, rules: Rules, market: Market, divisibility: int | None) -> Ladder:
     """The ladder of this config in this market; `divisibility` is the rune's number of decimals, if known."""
     if config.is_rune and config.quantity_mode == "sats":
-        return SatsLadder(config, profile, rules, market.reference, market.lowest_ask, divisibility)
-    return QuantityLadder(config, profile, rules, market.reference, market.lowest_ask)
+        return SatsLadder(config, profile, rules, market.exact, market.lowest_ask, divisibility)
+    return QuantityLadder(config, profile, rules, market.exact, market.lowest_ask)
