@@ -40,7 +40,7 @@ coverage: setup
 	$(BIN)/python -m coverage report
 
 test-fast: setup
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow"
 
 lint: setup
 	$(BIN)/ruff check .
