@@ -21,6 +21,7 @@ from strategy.outbid import Contest
 from strategy.pairing import highest_first
 from strategy.reasons import Reason
 from strategy.reference import read_market
+from strategy.rules import rules_of
 
 __all__ = [
     "BidNote",
@@ -55,11 +56,13 @@ def plan_bids(
     """What to cancel and what to place now, with one reason for every rung and every own order.
 
     `snapshot` is None when the market could not be read. `own` are the open orders of this task, in any order.
-    The config must be free of `problems`. Raises ValueError when it asks for what is not built (`unsupported`):
-    it must never be treated as something else.
+    `rules` are the service's; the task's own fields come before them (`rules_of`). The config must be free of
+    `problems`. Raises ValueError when it asks for what is not built (`unsupported`): it must never be treated as
+    something else.
     """
     if asked := unsupported(config):
         raise ValueError("; ".join(f"{problem.field}: {problem.text}" for problem in asked))
+    rules = rules_of(config, rules)
     market = read_market(config, snapshot, rules, now_ms)
     is_blind = market.reference is None and config.bid_mode == "percent"
     since = memory.no_reference_since_ms

@@ -71,7 +71,7 @@ class Decision(Draft):
         fixed = frozenset(order.id for order in self.fixed)
         due = frozenset(order.id for order in self.live if self.is_renewable(order))
         budget = Budget(self.limits, self.profile.balance_model, self.fixed)
-        pairing = Pairing(own, fixed, due, budget, self.ladder.reach, self.ladder.level)
+        pairing = Pairing(own, fixed, due, budget, self.ladder.level)
         pairing.walk(rungs)
 
         surplus = self._within_hard_rules(rungs, [order for order in pairing.pool if order.id not in fixed])
