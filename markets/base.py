@@ -273,6 +273,34 @@ class WalletItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """One inscription as a venue tells of it; what it does not tell, or tells strangely, is None.
+
+    Values and prices in sats. Texts are as somebody wrote them: whoever shows them cleans them. `traits` are sorted
+    pairs of type and value.
+    """
+
+    id: str
+    listed: bool
+    number: int | None = None
+    name: str | None = None
+    collection_id: str | None = None
+    collection_name: str | None = None
+    image_url: str | None = None
+    content_url: str | None = None
+    content_type: str | None = None
+    owner: str | None = None
+    location: str | None = None
+    output: str | None = None
+    output_value: int | None = None
+    genesis: str | None = None
+    listing_price: int | None = None
+    seller: str | None = None
+    top_bid: int | None = None
+    traits: tuple[tuple[str, str], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BidOrder:
     """One signed bid, ready to be submitted: `price` is the whole order's sats, `signature` base64 BIP-322.
 

@@ -18,6 +18,7 @@ from markets.base import (
     BidOrder,
     Fees,
     Floor,
+    Item,
     Kind,
     OwnBids,
     Rune,
@@ -119,9 +120,9 @@ class MarketClient(Asking):
         """Inscriptions at an address, at most 500."""
         return self._read("wallet_contents", {"address": address}, max_age_s, codec.wallet_items)
 
-    def item(self, inscription_id: str, max_age_s: float) -> dict[str, Any]:
-        """Details of one inscription as the venue names them; fractions are text."""
-        return self._read("item", {"inscription_id": inscription_id}, max_age_s, dict)
+    def item(self, inscription_id: str, max_age_s: float) -> Item:
+        """What the venue tells of one inscription."""
+        return self._read("item", {"inscription_id": inscription_id}, max_age_s, codec.item)
 
     def challenge(self, wallet: str) -> str:
         """A text that `wallet` must sign before it may cancel."""

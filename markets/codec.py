@@ -17,6 +17,7 @@ from markets.base import (
     BidOrder,
     Fees,
     Floor,
+    Item,
     OwnBid,
     OwnBids,
     Rune,
@@ -120,6 +121,11 @@ def coins(packed: Any) -> tuple[Utxo, ...]:
 
 def wallet_items(packed: Any) -> tuple[WalletItem, ...]:
     return tuple(WalletItem(*row) for row in packed)
+
+
+def item(row: Any) -> Item:
+    traits = None if row[-1] is None else tuple((str(kind), str(value)) for kind, value in row[-1])
+    return Item(*(*row[:-1], traits))
 
 
 def order(row: Any) -> BidOrder:
