@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 PACKAGES := cli core gateway markets models server simulator strategy wallet workers
 
+# Tests start Pythons by the hundred: each would compile everything anew, which doubles what they cost.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test test-fast fuzz mutants coverage faults lint format lock setup bench clean
 
 setup: .venv/.ok
@@ -40,7 +43,7 @@ coverage: setup
 	$(BIN)/python -m coverage report
 
 test-fast: setup
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow"
+	EXAMPLES_PART=8 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow"
 
 lint: setup
 	$(BIN)/ruff check .

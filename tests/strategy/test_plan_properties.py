@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from strategy.bidding import PlaceIntent, Plan, Reason
+from tests.examples import part_of
 from tests.strategy.checker import Case, violations
 from tests.strategy.listings import REASONS
 from tests.strategy.market import AMPLE, NOW, ORDINALS, RULES, book, carry_out, ladder_config, orders, plan, rivals
@@ -19,7 +20,7 @@ from tests.strategy.random_cycles import Cycle, random_cycle
 CHUNK = 1_000
 
 
-@pytest.mark.parametrize("first", range(0, 22 * CHUNK, CHUNK))
+@pytest.mark.parametrize("first", range(0, part_of(22) * CHUNK, CHUNK))
 def test_every_plan_keeps_every_rule(first: int) -> None:
     for seed in range(first, first + CHUNK):
         cycle = random_cycle(Random(seed))
@@ -49,6 +50,7 @@ def after(cycle: Cycle, result: Plan) -> Cycle:
     return replace(cycle, own=tuple(carry_out(cycle.config, cycle.own, result)), memory=result.memory)
 
 
+@pytest.mark.slow
 def test_random_cycles_reach_every_kind_of_decision() -> None:
     """Guards the test above: properties of cycles in which nothing happens would prove nothing."""
     seen: Counter[str] = Counter()

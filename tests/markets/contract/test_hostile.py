@@ -10,6 +10,7 @@ import tracemalloc
 from typing import Any
 
 from markets.base import Unavailable, Unknown, VenueError
+from tests.examples import part_of
 from tests.markets.contract.calls import READS, WRITES, Read, prepared
 from tests.markets.contract.gate import reply
 from tests.markets.contract.hostile import ANSWERS, JSON, spoilt
@@ -50,7 +51,7 @@ def test_a_good_answer_with_one_part_spoilt_is_read_right_or_not_at_all(town: To
     call = prepared(town, method)
     call()
     good = json.loads(town.gate.told[-1])
-    for where, answer in spoilt(good, random.Random(method), 5):
+    for where, answer in spoilt(good, random.Random(method), part_of(5)):
         town.gate.answer = reply(json.dumps(answer), headers=JSON)
         try:
             found = call()
@@ -68,7 +69,7 @@ def test_a_good_answer_to_a_write_with_one_part_spoilt_is_never_a_refusal_of_our
     good = json.loads(town.gate.told[-1])
     town.gate.clear()
     call = prepared(town, method)
-    for where, answer in spoilt(good, random.Random(method), 8):
+    for where, answer in spoilt(good, random.Random(method), part_of(8)):
         town.gate.answer = reply(json.dumps(answer), headers=JSON)
         try:
             found = call()
