@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from markets.look import Seen
@@ -41,14 +41,22 @@ class Decision:
     @property
     def doomed(self) -> list[Order]:
         """The orders to cancel: hard cancels first, highest price first. One that no read has shown has no id yet."""
-        is_hard = {cancel.order_id: cancel.hard for cancel in self.plan.to_cancel} | dict.fromkeys(self.overruled, True)
-        doomed = [order for order in self.own if order.id in is_hard and order.state == LIVE and order.venue_id]
-        if self.is_blind:
-            # Nobody can tell whether a cancel has worked, so it is sent again.
-            again = [order for order in self.own if order.state == CANCELLING and order.venue_id]
-            doomed += again
-            is_hard = dict.fromkeys((order.id for order in again), True) | is_hard
-        return sorted(doomed, key=lambda order: (not is_hard[order.id], -order.price_sats, order.id))
+        return [*self.hard, *self.soft]
+
+    @property
+    def hard(self) -> list[Order]:
+        """The orders that must go, highest price first."""
+        ids = {cancel.order_id for cancel in self.plan.to_cancel if cancel.hard} | self.overruled.keys()
+        # While nobody can tell whether a cancel has worked, it is sent again.
+        again = {order.id for order in self.own if order.state == CANCELLING} if self.is_blind else set()
+        found = (o for o in self.own if o.id in again or (o.id in ids and o.state == LIVE))
+        return _highest_first(order for order in found if order.venue_id)
+
+    @property
+    def soft(self) -> list[Order]:
+        """The orders that make way, highest price first."""
+        ids = {cancel.order_id for cancel in self.plan.to_cancel if not cancel.hard} - self.overruled.keys()
+        return _highest_first(o for o in self.own if o.id in ids and o.state == LIVE and o.venue_id)
 
     @property
     def wants_cancels(self) -> bool:
@@ -56,3 +64,7 @@ class Decision:
         return bool(self.plan.to_cancel) or any(
             order.id in self.overruled and order.state == LIVE for order in self.own
         )
+
+
+def _highest_first(found: Iterable[Order]) -> list[Order]:
+    return sorted(found, key=lambda order: (-order.price_sats, order.id))

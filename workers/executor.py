@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from models import orders
@@ -67,11 +67,11 @@ class Executor:
         """
         doomed = decision.doomed
         dry_run.cancel((order for order in doomed if order.dry_run), self._context.clock_ms)
-        real = [order for order in doomed if not order.dry_run]
         canceller = Canceller(self._context, wallet, faults, self._crash)
-        canceller.cancel(real, [bid.venue_id for bid in found.strays])
+        canceller.cancel(_real(decision.hard))
+        canceller.cancel(_real(decision.soft), [bid.venue_id for bid in found.strays])
         left: Found | None = found
-        if real or found.strays:
+        if _real(doomed) or found.strays:
             left = None if canceller.is_stuck else steps.read_again(canceller.asked)
         cancelled, to_place = _closed(doomed), decision.plan.to_place
         if left is None or left.strays:
@@ -91,6 +91,10 @@ class Executor:
         if cancelled:
             self._crash("after_replace")
         return Done(cancelled, placed.tries, placed.last, filled, placed.is_late)
+
+
+def _real(found: Iterable[Order]) -> list[Order]:
+    return [order for order in found if not order.dry_run]
 
 
 def _closed(doomed: Sequence[Order]) -> tuple[Order, ...]:

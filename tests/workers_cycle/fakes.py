@@ -82,7 +82,7 @@ class FakeMarket:
     fee_rate: Decimal = Decimal(2)
     own_: list[OwnBid] = field(default_factory=list)
     placed: list[BidOrder] = field(default_factory=list)
-    done: list[tuple[str, int]] = field(default_factory=list)
+    done: list[tuple[str | int, ...]] = field(default_factory=list)
     script: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     max_ages: list[float] = field(default_factory=list)
     peak_sats: int = 0
@@ -224,15 +224,17 @@ class FakeMarket:
     def cancel(
         self, wallet: str, venue_ids: Sequence[str], signature: str, *, task: int, token: int, deadline_ms: int
     ) -> bool:
-        """`lie` says it is done and keeps the bid, `no` reports a failure, `lost` does it and loses the answer."""
-        price = next((bid.price for bid in self.own_ if bid.venue_id in venue_ids), 0)
-        self.done.append(("cancel", price))
+        """`lie` says it is done and keeps the first of the bids, `no` reports a failure and keeps it, `lost` does it
+        and loses the answer. A bid that is not there is a failure, too; neither keeps the others from being cancelled.
+        """
+        shown = {bid.venue_id: bid.price for bid in self.own_}
+        self.done.append(("cancel", *(shown.get(each, 0) for each in venue_ids)))
         turn = self._turn("cancel")
-        if turn not in ("lie", "no"):
-            self.own_ = [bid for bid in self.own_ if bid.venue_id not in venue_ids]
+        gone = venue_ids[1:] if turn in ("lie", "no") else venue_ids
+        self.own_ = [bid for bid in self.own_ if bid.venue_id not in gone]
         if turn == "lost":
             raise Unknown("timed out")
-        return bool(turn != "no")
+        return turn != "no" and shown.keys() >= set(venue_ids)
 
 
 def _cheapest_first(asks: list[Ask]) -> tuple[Ask, ...]:

@@ -70,7 +70,7 @@ SCENES: dict[str, tuple[Callable[[World, int], None], tuple[int, ...]]] = {
     "after_settle": (let_the_floor_fall, (1, 2)),
     "after_plan": (let_the_floor_fall, (1,)),
     "after_cancelling": (let_the_floor_fall, (1, 4)),
-    "after_cancel": (let_the_floor_fall, (1, 4)),
+    "after_cancel": (let_the_floor_fall, (1, 2)),
     "before_replace": (let_the_floor_fall, (1,)),
     "after_reserve": (place, (1, 3, 5)),
     "after_build": (place, (1, 3, 5)),

@@ -166,7 +166,7 @@ def test_unreadable_own_bids_place_nothing_but_forbidden_bids_go(world: World) -
 
     pause = bidder.cycle()
 
-    assert world.market.done == [("challenge", 0), ("cancel", 75_000), ("cancel", 60_000)]
+    assert world.market.done == [("challenge", 0), ("cancel", 75_000, 60_000)]
     assert world.row(task).last_error == "failed to read our own bids: timed out"
     assert seconds(pause) <= 1
     for _ in range(3):
