@@ -10,7 +10,7 @@ from decimal import Decimal
 from markets.asking import skew_words, stretch_s
 from markets.base import VenueError
 from markets.look import Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
-from models import orders, references
+from models import listings, orders, references
 from models.limits import ceilings_of, limits_of
 from models.orders import LIVE, RESERVED, Order
 from models.tasks import BiddingTask
@@ -85,7 +85,7 @@ class Cycle:
     def run(self) -> Outcome:
         """Does all of it and says what came of it."""
         found = self._settled()
-        decision = self._decided(found, self._config.loop_s / 2, memory_of(self._assignment.task))
+        decision = self._decided(found, self._config.loop_s / 2, memory_of(self._assignment.task), by_floor=True)
         self._lasting.crash("after_plan")
         steps = Steps(self._read_again, self._terms, self._decided_again)
         left = found or Found()
@@ -156,13 +156,13 @@ class Cycle:
             return None
         return balance.sats - (self._lasting.looker.fee_reserve(self._config.fee_rate, self._faults) or 0)
 
-    def _decided(self, found: Found | None, max_age_s: float, memory: Memory) -> Decision:
+    def _decided(self, found: Found | None, max_age_s: float, memory: Memory, *, by_floor: bool = False) -> Decision:
         assignment, config = self._assignment, self._config
         restraint = assignment.restraint
         if found is None and restraint is not Reason.HALT:
             restraint = Reason.OWN_BIDS_UNKNOWN
         own = tuple(orders.open_orders(self._context.task_id))
-        seen = NOTHING_SEEN if restraint is Reason.HALT else self._seen(max_age_s)
+        seen = NOTHING_SEEN if restraint is Reason.HALT else self._seen(max_age_s, by_floor=by_floor)
         now_ms = self._context.clock_ms()
         overruled = _overruled(own, config, now_ms)
         entry = Entry(
@@ -219,17 +219,20 @@ class Cycle:
             return replace(decision, plan=self._plan)
         return decision
 
-    def _seen(self, max_age_s: float) -> Seen:
+    def _seen(self, max_age_s: float, *, by_floor: bool) -> Seen:
         config, now_ms = self._config, self._context.clock_ms()
         history = NO_HISTORY if config.bid_mode == "fixed" else references.history(*self._history_key(), now_ms)
-        return self._lasting.looker.look(config, self._wallet(), history, max_age_s, self._faults)
+        by_floor = by_floor and self._context.venue.floors_tell_asks
+        return self._lasting.looker.look(config, self._wallet(), history, max_age_s, self._faults, by_floor=by_floor)
 
     def _history_key(self) -> tuple[str, str, str]:
         return history_key(self._config, self._context.venue.name, self._context.settings.market)
 
     def _wallet(self) -> Wallet:
-        keys = self._keys
-        wallet = Wallet(keys.payment, keys.payment_pubkey, self._assignment.user.ordinals_address, self._addresses)
+        keys, user = self._keys, self._assignment.user
+        wallet = Wallet(keys.payment, keys.payment_pubkey, user.ordinals_address, self._addresses)
+        if self._config.hangs_on_floor:
+            return replace(wallet, ask_prices=listings.open_prices(user.id))
         if not self._config.wants_bids:
             return wallet
         venue = self._context.venue.name
