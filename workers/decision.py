@@ -51,6 +51,11 @@ class Decision:
         return sorted(doomed, key=lambda order: (not is_hard[order.id], -order.price_sats, order.id))
 
     @property
+    def wants_anything(self) -> bool:
+        """Whether there is something to carry out."""
+        return bool(self.plan.to_place or self.doomed)
+
+    @property
     def wants_cancels(self) -> bool:
         """Whether something has to go before anything may come."""
         return bool(self.plan.to_cancel) or any(
