@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gateway.books import Books
 from gateway.budget import Priority
@@ -17,7 +18,7 @@ from gateway.snapshots import Flight, Snapshots
 from gateway.venue import Venue
 from gateway.windows import Toll
 from markets.adapter import Adapter
-from markets.base import Floor, Kind, NotFound, OwnBids, Unavailable
+from markets.base import Kind, NotFound, OwnBids, Unavailable
 
 WALLET_PAGES = 5
 WALLET_ITEMS = 500
@@ -40,7 +41,7 @@ class Reads:
         self._floors = Floors(adapter, venue, snapshots)
         self._sales = SalesReads(adapter, venue, snapshots)
         self.listings = ListingReads(adapter, venue, snapshots)
-        self.books = Books(adapter, venue, snapshots, common.tickers)
+        self.books = Books(adapter, venue, snapshots, common.tickers, self._floors)
 
     async def floors(self, slugs: list[str], kind: Kind, max_age_s: float) -> str:
         if kind == "ordinals":
@@ -48,7 +49,7 @@ class Reads:
         spelt = {slug: name for slug in slugs if (name := await self._spelt(slug)) is not None}
         found = await self._floors.read(list(spelt.values()), kind, max_age_s)
         named = {slug: found[name] for slug, name in spelt.items() if name in found}
-        return text({slug: Floor(slug, each.floor, each.listed_count) for slug, each in named.items()})
+        return text({slug: replace(each, slug=slug) for slug, each in named.items()})
 
     async def sales(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> str:
         spelt = await self._common.tickers.spelt(slug) if kind == "runes" else slug

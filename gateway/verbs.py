@@ -145,7 +145,8 @@ class Verbs(FactsVerbs):
 
     async def _asks(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         slug, trait = read.slug(args.get("slug")), read.trait(args.get("trait"), "ordinals")
-        return await self._reads_of(request).books.asks(slug, read.max_age_s(request), trait)
+        by_floor = args.get("by_floor") is True
+        return await self._reads_of(request).books.asks(slug, read.max_age_s(request), trait, by_floor=by_floor)
 
     async def _bids(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         slug, kind = read.slug(args.get("slug")), read.kind(args.get("kind"))

@@ -148,11 +148,15 @@ def from_wire(wire: Any) -> VenueError:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """Lowest listing of a collection (sats) or rune (sats per whole token); `floor` None when nothing is listed."""
+    """Lowest listing of a collection (sats) or rune (sats per whole token); `floor` None when nothing is listed.
+
+    `taken_ms` is when it was read, by the gateway's clock; 0 where an adapter has it straight from the venue.
+    """
 
     slug: str
     floor: Decimal | None
     listed_count: int
+    taken_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +185,14 @@ class OwnBids:
 
 @dataclass(frozen=True, slots=True)
 class AskBook:
-    """The cheapest listings, cheapest first, at most 200; asked for a trait, those of them known to have it."""
+    """The cheapest listings, cheapest first, at most 200; asked for a trait, those of them known to have it.
+
+    They were read at `taken_ms`. `confirmed_ms` is when the venue's floor said later that the cheapest is as it was.
+    """
 
     asks: tuple[Ask, ...]
     taken_ms: int
+    confirmed_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

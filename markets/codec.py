@@ -64,12 +64,12 @@ def profile(row: Any) -> Profile:
 
 
 def floors(packed: Any) -> dict[str, Floor]:
-    return {slug: Floor(row[0], _decimal(row[1]), row[2]) for slug, row in packed.items()}
+    return {slug: Floor(row[0], _decimal(row[1]), row[2], row[3]) for slug, row in packed.items()}
 
 
 def ask_book(packed: Any) -> AskBook:
     asks = (Ask(order, price, Decimal(count), Decimal(unit), maker) for order, price, count, unit, maker in packed[0])
-    return AskBook(tuple(asks), int(packed[1]))
+    return AskBook(tuple(asks), int(packed[1]), None if packed[2] is None else int(packed[2]))
 
 
 def bid_book(packed: Any) -> BidBook:

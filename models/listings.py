@@ -27,6 +27,7 @@ from models.listing_statements import (
     NEWEST_LISTED,
     OLDEST_KEPT,
     OPEN,
+    OPEN_PRICES,
     SAW,
     TO_DELIST,
     WRITTEN,
@@ -270,6 +271,11 @@ def newest_listed(task_id: int) -> Listing | None:
 def count_open(task_id: int) -> int:
     """1 when a listing of the task is open, else 0."""
     return int(COUNT_OPEN.rows(task_id)[0][0])
+
+
+def open_prices(user_id: int) -> frozenset[int]:
+    """The prices (sats) at which listings of a user may be at some venue."""
+    return frozenset(int(price) for (price,) in OPEN_PRICES.rows(user_id))
 
 
 def lowest_outstanding(outpoint: str) -> int | None:

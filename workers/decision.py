@@ -59,6 +59,11 @@ class Decision:
         return _highest_first(o for o in self.own if o.id in ids and o.state == LIVE and o.venue_id)
 
     @property
+    def wants_anything(self) -> bool:
+        """Whether there is something to carry out."""
+        return bool(self.plan.to_place or self.doomed)
+
+    @property
     def wants_cancels(self) -> bool:
         """Whether something has to go before anything may come."""
         return bool(self.plan.to_cancel) or any(

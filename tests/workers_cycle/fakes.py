@@ -116,7 +116,9 @@ class FakeMarket:
         self._turn("profile")
         return self.profile_ if kind == "ordinals" else replace(self.profile_, tick=1, min_bid=1)
 
-    def asks(self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None) -> AskBook:
+    def asks(
+        self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None, *, by_floor: bool = False
+    ) -> AskBook:
         if trait is None:
             return self._book("asks", max_age_s, lambda: (_cheapest_first(self.asks_), self.clock()), AskBook)
         if self.trait_asks_ is None:

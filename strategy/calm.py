@@ -1,0 +1,59 @@
+"""How long nothing has moved around a task, and how often it has to look at the market then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from strategy.config import BidConfig
+from strategy.entry import Entry
+from strategy.intents import Plan
+from strategy.reasons import Reason
+
+# Without a move for so long (ms), a cycle comes every so many loops. Each is a multiple of the one before it, so a turn
+# of the rarest is one of all others, too, and what is read then is shared.
+_STEPS = ((90 * 60_000, 4), (60 * 60_000, 2))
+MOST_LOOPS = 4
+# A rung that waits for anything else (money, room, an age, somebody's answer) may have it any time.
+_SETTLED = frozenset(
+    {
+        Reason.KEPT,
+        Reason.RENEW,
+        Reason.PLAN_BIDS,
+        Reason.RANGE_EMPTY,
+        Reason.RUNGS_MERGED,
+        Reason.TASK_TOTAL,
+        Reason.BELOW_LOT,
+        Reason.NOT_HIGHEST,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Calm:
+    """What is remembered of the last move: when it was (None: nothing was seen yet), and the raw reference since."""
+
+    moved_ms: int | None = None
+    raw: Decimal | None = None
+
+    def after(self, entry: Entry, plan: Plan) -> Calm:
+        """The same after one more decision."""
+        is_still = self.moved_ms is not None and plan.raw_reference == self.raw and _is_still(entry, plan)
+        return self if is_still else Calm(entry.now_ms, plan.raw_reference)
+
+    def loops(self, config: BidConfig, now_ms: int) -> int:
+        """In every how many loops a cycle is due. Only a task without loopSeconds of its own looks less often."""
+        if config.loop_seconds is not None or self.moved_ms is None:
+            return 1
+        still_ms = now_ms - self.moved_ms
+        return next((loops for least_ms, loops in _STEPS if still_ms >= least_ms), 1)
+
+
+def _is_still(entry: Entry, plan: Plan) -> bool:
+    """Whether the decision saw a market that it knows, without rivals where they matter, and only keeps and renews."""
+    if plan.raw_reference is None or entry.snapshot is None:
+        return False
+    if entry.config.wants_bids and entry.snapshot.bids != ():
+        return False
+    cancels = all(cancel.reason is Reason.RENEW for cancel in plan.to_cancel)
+    return cancels and all(note.reason in _SETTLED for note in plan.rungs)
