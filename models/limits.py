@@ -12,6 +12,9 @@ from strategy.bidding import Limits, Reason
 from strategy.config import BidConfig
 
 FILL_PAUSE_MS = 60_000  # after a fill nothing is placed for this long: the market has just moved towards us
+# Bids that were replaced or cancelled stay signed until they expire: see docs/decisions/0007-ceilings.md.
+SIGNED_FACTOR = 4  # how often all that may be live at once may be signed within the life of a bid
+LEAST_SIGNED_BIDS = 12  # ... and how often a task's dearest bid
 BURST_FILLS = 3  # so many fills in ten minutes: whoever sells may know more than we do
 
 
@@ -48,6 +51,35 @@ def limits_of(
         hold=Reason.CLOCK_SKEW if skew_s else hold(fills, now_ms),
         rungs=rungs,
     )
+
+
+def most_sats(config: BidConfig) -> int:
+    """What no bid under this config is above, whatever the market does: the least of its own bounds."""
+    bounds = [config.hardcap_sats]
+    if config.bid_mode == "fixed":
+        bounds.append(config.bid_fixed_high)
+    return min(bound for bound in bounds if bound > 0)
+
+
+def most_signed_user(plan: Plan) -> int:
+    """Sats of bids that may be signed and not expired for a user of this plan, over all tasks."""
+    return SIGNED_FACTOR * plan.max_exposure
+
+
+def most_signed_task(config: BidConfig, plan: Plan, spent_sats: int) -> int:
+    """Sats of bids that may be signed and not expired for one task, of which `spent_sats` were filled so far.
+
+    Four times what its limits let be live at once, but twelve of its dearest bid at least, and never above the user's.
+    Example: five bids of 100,000 at most, maxBidTotal 300,000: 1,200,000; one bid of 100,000 alone: 1,200,000, too.
+    """
+    count = min(config.bid_count, plan.max_bids_per_task, config.max_fills or config.bid_count)
+    bounds = [plan.max_exposure, count * most_sats(config)]
+    if config.max_bid_total:
+        bounds.append(config.max_bid_total)
+    if config.spend_cap_sats:
+        bounds.append(max(0, config.spend_cap_sats - spent_sats))
+    live = min(bounds)
+    return min(most_signed_user(plan), max(SIGNED_FACTOR * live, LEAST_SIGNED_BIDS * min(live, most_sats(config))))
 
 
 def fills_of(task_id: int | None, config: BidConfig) -> Fills:
