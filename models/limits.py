@@ -10,6 +10,7 @@ from models import orders
 from models.orders import Ceilings, Fills
 from strategy.bidding import Limits, Reason
 from strategy.config import BidConfig
+from strategy.intents import SignedRoom
 
 FILL_PAUSE_MS = 60_000  # after a fill nothing is placed for this long: the market has just moved towards us
 # Bids that were replaced or cancelled stay signed until they expire: see docs/decisions/0007-ceilings.md.
@@ -30,11 +31,13 @@ def limits_of(
     untracked_sats: int = 0,
     rungs: int | None = None,
     skew_s: float = 0.0,
+    signed: tuple[SignedRoom, ...] = (),
 ) -> Limits:
     """What this task may hold as of now; a task that is yet to be created (`task_id` None) holds nothing.
 
     `untracked_sats` are bids of the wallet that no order explains. They count as long as they are there. `rungs` is
-    what the gateway says of the month's quota, `skew_s` how far off our clock is, where that is too far to bid by.
+    what the gateway says of the month's quota, `skew_s` how far off our clock is, where that is too far to bid by, and
+    `signed` what the signer says of its ceilings.
     """
     own_sats = 0 if task_id is None else orders.task_exposure(task_id, dry_run=config.dry_run)
     fills = fills_of(task_id, config)
@@ -50,6 +53,7 @@ def limits_of(
         spend_left_sats=max(0, config.spend_cap_sats - fills.sats) if config.spend_cap_sats else None,
         hold=Reason.CLOCK_SKEW if skew_s else hold(fills, now_ms),
         rungs=rungs,
+        signed=signed,
     )
 
 

@@ -19,6 +19,7 @@ from strategy.intents import BidNote, CancelIntent, Limits, Memory, OwnOrder, Pl
 from strategy.ladders import ladder_for
 from strategy.outbid import Contest
 from strategy.pairing import highest_first
+from strategy.patience import paced
 from strategy.reasons import Reason
 from strategy.reference import read_market
 from strategy.rules import rules_of
@@ -35,6 +36,7 @@ __all__ = [
     "Rules",
     "RungNote",
     "halted",
+    "life_ms",
     "measure",
     "memory_without_raise",
     "plan_bids",
@@ -56,13 +58,13 @@ def plan_bids(
     """What to cancel and what to place now, with one reason for every rung and every own order.
 
     `snapshot` is None when the market could not be read. `own` are the open orders of this task, in any order.
-    `rules` are the service's; the task's own fields come before them (`rules_of`). The config must be free of
-    `problems`. Raises ValueError when it asks for what is not built (`unsupported`): it must never be treated as
-    something else.
+    `rules` are the service's: the task's own fields come before them (`rules_of`), and what is signed makes them more
+    patient (`paced`). The config must be free of `problems`. Raises ValueError when it asks for what is not built
+    (`unsupported`): it must never be treated as something else.
     """
     if asked := unsupported(config):
         raise ValueError("; ".join(f"{problem.field}: {problem.text}" for problem in asked))
-    rules = rules_of(config, rules)
+    rules = paced(rules_of(config, rules), limits.signed, life_ms(config, profile))
     market = read_market(config, snapshot, rules, now_ms)
     is_blind = market.reference is None and config.bid_mode == "percent"
     since = memory.no_reference_since_ms
@@ -86,6 +88,11 @@ def plan_bids(
     if limits.rungs is not None:
         return without_places(plan, Reason.QUOTA, soft_cancels=True, from_rung=limits.rungs)
     return plan
+
+
+def life_ms(config: BidConfig, profile: Profile) -> int:
+    """How long a bid is signed for, about: a venue that counts in hours rounds it up."""
+    return max(config.expiry_ms, profile.min_duration_s * 1000)
 
 
 def measure(config: BidConfig) -> str:

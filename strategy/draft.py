@@ -36,6 +36,7 @@ class Draft:
     now_ms: int
     market: Market
     ladder: Ladder
+    may_make_way: int | None = None  # how many live bids may go for others; None: as many as like
     live: list[OwnOrder] = field(default_factory=list)
     fixed: list[OwnOrder] = field(default_factory=list)  # block a slot and cannot be cancelled
     cancelling: list[OwnOrder] = field(default_factory=list)

@@ -67,7 +67,9 @@ class Filling:
     def _hold(self, rung: Rung, order: OwnOrder, budget: Budget) -> None:
         draft = self._draft
         reason = draft.bids.get(order.id, Reason.KEPT)  # in flight and expired have theirs
-        if reason is Reason.KEPT and rung.barred is None and draft.is_renewable(order):
+        if reason is Reason.KEPT and rung.barred is Reason.SIGNED_LIMIT:
+            reason = Reason.SIGNED_LIMIT
+        elif reason is Reason.KEPT and rung.barred is None and draft.is_renewable(order):
             budget.give_back(order.price_sats)
             if budget.refusal(rung.price_sats) is None:
                 reason = Reason.RENEW
@@ -77,7 +79,7 @@ class Filling:
             else:
                 budget.take(order.price_sats)
         draft.leave(order, reason)
-        draft.note(rung, reason, order.id)
+        draft.note(rung, reason, order.id, detail=rung.detail if reason is Reason.SIGNED_LIMIT else "")
 
     def _make_way(self, top: Rung, free: int, budget: Budget) -> None:
         """Give up one bid for the top one: the one that was outbid, or the highest that stays where no slot is free.

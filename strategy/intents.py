@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from strategy.reasons import Reason
 
+LONGEST_REACH = Decimal("0.2")  # of a rung's price: no patience goes further
 IN_FLIGHT: frozenset[str] = frozenset({"reserved", "signed", "submitted", "unknown"})
 
 
@@ -77,6 +78,7 @@ class Rules:
     `tolerance` is a fraction of the rung's price within which a live bid is kept (never less than one tick).
     `max_raises` is how often an hour a bid may be raised to outbid. With at least `min_samples` in the hour's history
     a reference above `spike_factor` medians is clamped there, and one above `alarm_factor` medians is an alarm.
+    `patience` is how many tolerances a live bid may be away from its rung; no limit is any wider for it.
     """
 
     tolerance: Decimal = Decimal("0.01")
@@ -87,6 +89,12 @@ class Rules:
     spike_factor: Decimal = Decimal("1.25")
     alarm_factor: Decimal = Decimal(2)
     min_samples: int = 10
+    patience: Decimal = Decimal(1)
+
+    @property
+    def reach(self) -> Decimal:
+        """The fraction of a rung's price within which a live bid stands for it."""
+        return max(self.tolerance, min(self.tolerance * self.patience, LONGEST_REACH))
 
     @classmethod
     def for_loop(cls, loop_s: int, stretch_s: int = 0) -> Rules:

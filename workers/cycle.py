@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -19,7 +20,8 @@ from strategy.book import NO_HISTORY, Profile
 from strategy.calm import Calm
 from strategy.config import BidConfig, canonical_slug, normal_slug
 from strategy.entry import Entry, Sale
-from wallet.client import UserKeys
+from strategy.patience import patience_of
+from wallet.client import SignedRoom, SignerError, UserKeys
 from workers import dry_run
 from workers.assignment import Assignment, read_assignment
 from workers.cancels import Answer
@@ -32,6 +34,8 @@ from workers.journal import Journal
 from workers.own_bids import LATE_MS, Found, needs_fresh_read, read_own_bids, settle, settle_reserved
 from workers.report import Outcome
 from workers.terms import Terms, life_ms
+
+log = logging.getLogger(__name__)
 
 # A book for placing may be this old when it comes, so that tasks on one slug that place at the same time share it.
 FRESH_BOOK_S = 3.0
@@ -58,6 +62,7 @@ class Lasting:
     journal: Journal
     crash: Callable[[str], None]
     has_read: bool = False  # our own bids, since the worker began
+    rooms: tuple[SignedRoom, ...] = ()  # what the signer said last of its ceilings
     partly: frozenset[int] = field(default_factory=frozenset)  # orders last seen sold in part
     # When each of the wallet's bids (venue id) was last shown: a book may have one that is gone for a while yet.
     bids_seen: dict[str, int] = field(default_factory=dict)
@@ -214,10 +219,27 @@ class Cycle:
             sales=self._sales,
         )
         plan = entry.decide()
+        if self._wants_rooms(plan):
+            self._ask_rooms()
+            if self._lasting.rooms != entry.limits.signed:
+                entry = replace(entry, limits=replace(entry.limits, signed=self._lasting.rooms))
+                plan = entry.decide()
         self._lasting.journal.write(replace(entry, plan=plan))
         self._plan = plan
         self._sample(plan, now_ms)
         return Decision(entry, plan, seen, own, overruled, is_blind=found is None)
+
+    def _wants_rooms(self, plan: Plan) -> bool:
+        """Whether it matters how much may be signed: something is to be, or the last answer made the task patient."""
+        return not self._config.dry_run and (bool(plan.to_place) or patience_of(self._lasting.rooms) > 1)
+
+    def _ask_rooms(self) -> None:
+        context = self._context
+        try:
+            self._lasting.rooms = context.signer.rooms(context.task_id, context.token, context.secret)
+        except SignerError as error:
+            # It keeps what it said before. A signer that is away is told of by the signature that it does not give.
+            log.info("task %d: failed to ask how much may be signed: %s", context.task_id, error)
 
     def _sample(self, plan: Plan, now_ms: int) -> None:
         """The reference becomes the minute's sample, where it was held against the history or there was too little.
@@ -293,6 +315,7 @@ class Cycle:
             untracked_sats=found.sats,
             rungs=self._context.market.scarcity.rungs,
             skew_s=self._context.market.skew_s,
+            signed=() if self._config.dry_run else self._lasting.rooms,
         )
 
     def _terms(self, decision: Decision, left: Found) -> Terms:

@@ -38,7 +38,14 @@ from workers.purse import Purse
 from workers.terms import Terms
 from workers.undisturbed import undisturbed
 
-_ENDS_PLACING = {Fate.UNKNOWN, Fate.NOT_SENT, Fate.NOT_SIGNED, Fate.NOT_ALLOWED, *OF_THE_GATEWAY.values()}
+_ENDS_PLACING = {
+    Fate.UNKNOWN,
+    Fate.NOT_SENT,
+    Fate.NOT_SIGNED,
+    Fate.SIGNED_LIMIT,
+    Fate.NOT_ALLOWED,
+    *OF_THE_GATEWAY.values(),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from markets.base import (
     VenueError,
 )
 from strategy.book import Ask, Bid, Profile
-from wallet.client import BidMessage, SignedBid, SignerError, SignerUnavailable, UserKeys
+from wallet.client import BidMessage, SignedBid, SignedRoom, SignerError, SignerUnavailable, UserKeys
 
 START_MS = 1_800_000_000_000
 KEYS = UserKeys("bc1qpayment", "02" + "11" * 32, "bc1pvault", "22" * 32)
@@ -253,11 +253,18 @@ class FakeSigner:
     script: list[Any] = field(default_factory=list)
     signed: dict[str, BidMessage] = field(default_factory=dict)
     away: SignerError | None = None
+    rooms_: tuple[SignedRoom, ...] = ()
+    asked_rooms: int = 0
     witness: Callable[[], None] = lambda: None
 
     def addresses(self, user_address: str) -> UserKeys:
         self._here()
         return KEYS
+
+    def rooms(self, task: int, token: int, secret: str) -> tuple[SignedRoom, ...]:
+        self._here()
+        self.asked_rooms += 1
+        return self.rooms_
 
     def sign_bid(self, task: int, token: int, secret: str, bid: BidMessage) -> SignedBid:
         self._here()
