@@ -129,4 +129,12 @@ def profile(name: str, kind: Kind) -> Profile:
     tick, min_bid, duration_s = (_GRIDS if dialect == name else _PRACTICE_GRIDS)[dialect]
     if kind == "runes":
         tick = min_bid = RUNES_TICK
-    return Profile(name, tick, min_bid, duration_s, equal_bids_allowed=True, balance_model="per_bid")
+    return Profile(
+        name,
+        tick,
+        min_bid,
+        duration_s,
+        equal_bids_allowed=True,
+        balance_model="per_bid",
+        overlaps=not can.bids_are_psbt,
+    )

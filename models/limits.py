@@ -9,7 +9,7 @@ from core.plans import Plan
 from models import orders
 from models.orders import Ceilings, Fills
 from strategy.bidding import Limits, Reason
-from strategy.config import BidConfig
+from strategy.config import MAX_SATS, BidConfig
 from strategy.intents import SignedRoom
 
 FILL_PAUSE_MS = 60_000  # after a fill nothing is placed for this long: the market has just moved towards us
@@ -29,12 +29,14 @@ def limits_of(
     balance_sats: int | None,
     fee_reserve_sats: int | None,
     untracked_sats: int = 0,
+    installation_sats: int = 0,
     rungs: int | None = None,
     skew_s: float = 0.0,
     signed: tuple[SignedRoom, ...] = (),
 ) -> Limits:
     """What this task may hold as of now; a task that is yet to be created (`task_id` None) holds nothing.
 
+    `installation_sats` is the most that the bids of all users may come to, 0 = any.
     `untracked_sats` are bids of the wallet that no order explains. They count as long as they are there. `rungs` is
     what the gateway says of the month's quota, `skew_s` how far off our clock is, where that is too far to bid by, and
     `signed` what the signer says of its ceilings.
@@ -54,6 +56,7 @@ def limits_of(
         hold=Reason.CLOCK_SKEW if skew_s else hold(fills, now_ms),
         rungs=rungs,
         signed=signed,
+        installation_room=_room_of_all(installation_sats, own_sats, is_dry=config.dry_run),
     )
 
 
@@ -86,6 +89,10 @@ def most_signed_task(config: BidConfig, plan: Plan, spent_sats: int) -> int:
     return min(most_signed_user(plan), max(SIGNED_FACTOR * live, LEAST_SIGNED_BIDS * min(live, most_sats(config))))
 
 
+def _room_of_all(most_sats: int, own_sats: int, *, is_dry: bool) -> int:
+    return most_sats - orders.exposure_of_all(dry_run=is_dry) + own_sats if most_sats else MAX_SATS
+
+
 def fills_of(task_id: int | None, config: BidConfig) -> Fills:
     """What was filled of the task's orders since it was created."""
     return Fills() if task_id is None else orders.fills(task_id, dry_run=config.dry_run)
@@ -108,12 +115,9 @@ def ceilings_of(
 ) -> Ceilings:
     """What the ledger is to refuse when the bids of a decision under `limits` are reserved, one by one."""
     totals = [config.max_bid_total] if config.max_bid_total else []
-    counts = [config.bid_count, limits.plan_bids]
+    count = min(config.bid_count, limits.plan_bids)
     if limits.spend_left_sats is not None:
         totals.append(limits.spend_left_sats)
-    if limits.fills_left is not None:
-        counts.append(limits.fills_left)
-    count = min(counts)
     if count <= 0:
         totals.append(0)
     return Ceilings(
@@ -122,6 +126,7 @@ def ceilings_of(
         user=_user_ceiling(config, plan, untracked_sats),
         installation=installation_sats,
         count=max(0, count),
+        fills=limits.fills_left,
     )
 
 

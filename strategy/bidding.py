@@ -126,14 +126,15 @@ def without_places(plan: Plan, reason: Reason, *, soft_cancels: bool, from_rung:
     """The same plan with nothing placed, renewed or raised at the rungs from `from_rung` on.
 
     `soft_cancels` False leaves the hard cancels only: our own bids could not be read (`own_bids_unknown`). True is
-    what control level reduce asks for. Rungs and bids that lose their action get `reason`.
+    what control level reduce asks for: what has no successor to wait for any more goes at once. Rungs and bids that
+    lose their action get `reason`.
     """
     undone = [note for note in plan.rungs if note.rung >= from_rung and note.reason in (Reason.PLACE, Reason.RENEW)]
     rungs = {note.rung for note in undone}
     kept = {note.order_id for note in undone if note.reason is Reason.RENEW}
     is_unraised = from_rung == 0 or raise_rung(plan) in rungs
     left = tuple(
-        c
+        replace(c, after_rung=None) if c.after_rung in rungs else c
         for c in plan.to_cancel
         if c.hard or (soft_cancels and c.order_id not in kept and not (is_unraised and c.reason is Reason.OUTBID))
     )

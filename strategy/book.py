@@ -72,7 +72,8 @@ class Profile:
     """What a venue asks of bids on one kind of goods: grid and minimum in sats of the whole order.
 
     `balance_model` is `per_bid` where every bid alone must be covered by the balance, and `reserved` where
-    all bids together must be. Rune orders are always planned on a grid of one sat, whatever `tick` says.
+    all bids together must be. `overlaps` is False where a bid and the one that is to replace it need coins of their
+    own to stand side by side. Rune orders are always planned on a grid of one sat, whatever `tick` says.
     """
 
     venue: str
@@ -81,3 +82,4 @@ class Profile:
     min_duration_s: int
     equal_bids_allowed: bool
     balance_model: str
+    overlaps: bool = True

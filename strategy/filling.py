@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from strategy.draft import Draft
 from strategy.exposure import Budget
+from strategy.handover import Handover
 from strategy.intents import OwnOrder
 from strategy.pairing import Rung
 from strategy.reasons import Reason
@@ -57,6 +58,10 @@ class Filling:
                 free -= 1
             else:
                 draft.note(rung, reason, detail=rung.detail)
+        going = {order.id for order in draft.going}
+        held = [*draft.fixed, *draft.cancelling, *kept, *self.staying]
+        Handover(draft, (order for order in held if order.id not in going)).settle()
+        self.has_raised = any(note.detail == RAISE for note in draft.rungs.values())
 
     @property
     def _free(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeGuard
 
+from strategy.config import MAX_SATS
 from strategy.reasons import Reason
 
 LONGEST_REACH = Decimal("0.2")  # of a rung's price: no patience goes further
@@ -56,7 +57,9 @@ class Limits:
     not set: open and new orders together stay within both. `hold` says why nothing may be placed or raised now though
     everything is known (`fill_pause`, `fill_burst`, `clock_skew`). `rungs` is how many, from the top, may have new and
     renewed bids while the month's quota of calls runs short, None = all. `signed` are the signer's ceilings that a new
-    bid has to fit under as well, empty where nothing is signed.
+    bid has to fit under as well, empty where nothing is signed. `installation_room` is what the exposure of all users
+    leaves for this task, what it already holds included: whether a bid and the one that replaces it fit side by side.
+    The ledger alone refuses by it.
     """
 
     task_total: int
@@ -69,6 +72,7 @@ class Limits:
     hold: Reason | None = None
     rungs: int | None = None
     signed: tuple[SignedRoom, ...] = ()
+    installation_room: int = MAX_SATS
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,7 +193,15 @@ class Cycle:
             return None
         return balance.sats - (self._lasting.looker.fee_reserve(self._config.fee_rate, self._faults) or 0)
 
-    def _decided(self, found: Found | None, max_age_s: float, memory: Memory, *, by_floor: bool = False) -> Decision:
+    def _decided(
+        self,
+        found: Found | None,
+        max_age_s: float,
+        memory: Memory,
+        *,
+        by_floor: bool = False,
+        replaced: frozenset[int] = frozenset(),
+    ) -> Decision:
         assignment, config = self._assignment, self._config
         restraint = assignment.restraint
         if found is None and restraint is not Reason.HALT:
@@ -208,7 +216,7 @@ class Cycle:
             profile=self._profile,
             snapshot=seen.snapshot,
             own=tuple(
-                _own_order(order, is_only_counted=overruled.get(order.id) == WRONG_SLUG)
+                _own_order(order, is_only_counted=order.id in replaced or overruled.get(order.id) == WRONG_SLUG)
                 for order in own
                 if order.dry_run == config.dry_run
             ),
@@ -250,7 +258,7 @@ class Cycle:
             return
         references.record(*self._history_key(), plan.reference, now_ms)
 
-    def _decided_again(self, found: Found, tried: frozenset[int]) -> Decision | None:
+    def _decided_again(self, found: Found, tried: frozenset[int], replaced: frozenset[int]) -> Decision | None:
         """A decision on a market of this moment; None when the task is to do something else by now.
 
         Own bids are not read again, so this must not go on for long: a fill would go unseen.
@@ -266,7 +274,8 @@ class Cycle:
         before = self._plan
         assert before is not None
         is_made = raise_rung(before) is None or raise_rung(before) in tried
-        decision = self._decided(found, FRESH_BOOK_S, before.memory if is_made else memory_without_raise(before))
+        memory = before.memory if is_made else memory_without_raise(before)
+        decision = self._decided(found, FRESH_BOOK_S, memory, replaced=replaced)
         if not is_made and decision.plan.to_place and raise_rung(decision.plan) is None:
             # The bid that was outbid is gone, so what takes its place looks like a first bid.
             self._plan = replace(decision.plan, memory=before.memory)
@@ -313,6 +322,7 @@ class Cycle:
             balance_sats=seen.balance_sats,
             fee_reserve_sats=seen.fee_reserve_sats,
             untracked_sats=found.sats,
+            installation_sats=self._context.settings.max_exposure_sats,
             rungs=self._context.market.scarcity.rungs,
             skew_s=self._context.market.skew_s,
             signed=() if self._config.dry_run else self._lasting.rooms,
@@ -351,7 +361,7 @@ class Cycle:
 def _own_order(order: Order, *, is_only_counted: bool) -> OwnOrder:
     return OwnOrder(
         id=order.id,
-        # A bid on another slug holds none of this one's rungs, but counts as long as it is there.
+        # A bid on another slug, or one that was replaced, holds none of the rungs, but counts as long as it is there.
         state="cancelling" if is_only_counted else order.state,
         price_sats=order.price_sats,
         quantity=Decimal(order.quantity),

@@ -119,8 +119,8 @@ def test_nothing_is_placed_when_no_read_tells_what_became_of_the_cancels(world: 
 
 
 def fallen(world: World) -> int:
-    """A task whose floor fell: 75,000 and 60,000 must go, 45,000 and 15,000 make way."""
-    task = world.task()
+    """A task whose floor fell: 75,000 and 60,000 must go, 45,000 and 15,000 make way, before what takes their place."""
+    task = world.task(replace(CATS, replace_mode="breakFirst"))
     bidder = world.bidder(task)
     bidder.cycle()
     world.clock.advance(61)
