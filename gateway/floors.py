@@ -57,7 +57,10 @@ class Floors:
         def fetch(flight: Flight) -> asyncio.Future[Floor | None]:
             return asyncio.ensure_future(self._seat(slug, kind, flight))
 
-        return await self._snapshots.get(("floors", kind, slug), max_age_s, fetch)
+        found: Floor | None = await self._snapshots.get(("floors", kind, slug), max_age_s, fetch)
+        if found is not None:
+            _remember(self._asked_at, (kind, slug))
+        return found
 
     async def _seat(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
         if _recent(self._alone, (kind, slug)):
@@ -101,9 +104,6 @@ class Floors:
             found = await self._venue.read("floors", "floors", Priority.REST, call, begin)
         finally:
             self._close(batch, kind)
-        for slug in batch.flights:
-            if slug in found:
-                _remember(self._asked_at, (kind, slug))
         for slug, flight in riders.items():
             if slug in found:
                 self._snapshots.put(("floors", kind, slug), _stamped(found[slug], flight), flight)

@@ -28,6 +28,7 @@ from workers.cancels import Answer
 from workers.context import Context
 from workers.decision import Decision
 from workers.executor import Done, Executor, Steps
+from workers.fate import Fate
 from workers.faults import Faults
 from workers.fills import Explainer
 from workers.journal import Journal
@@ -118,7 +119,8 @@ class Cycle:
     def _note_calm(self, outcome: Outcome, *, is_known: bool) -> None:
         decision, lasting = outcome.decision, self._lasting
         lasting.is_quiet = is_known and not (decision.wants_anything or outcome.found.strays or outcome.filled)
-        lasting.calm = Calm() if outcome.filled else lasting.calm.after(decision.entry, decision.plan)
+        is_done = all(tried.fate == Fate.PLACED for tried in outcome.done.tries) and not outcome.filled
+        lasting.calm = lasting.calm.after(decision.entry, decision.plan) if is_done else Calm()
 
     def _settled(self) -> Found | None:
         """Ledger and venue brought together; None when our own bids could not be read."""
