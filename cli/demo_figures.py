@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 _CALLS = re.compile(r'^bidkeeper_venue_calls_total\{venue="([^"]+)",operation="([^"]+)",outcome="[^"]+"\} (\d+)$', re.M)
+_PATIENCE = re.compile(r"patience x ([\d.]+)")
 _MOST_OPERATIONS = 6
 
 
 @dataclass(slots=True)
 class TaskFigures:
-    """What one task did; `still` are the cycles that left everything as it was."""
+    """What one task did; `still` are the cycles that left everything as it was, `patience` is the most it needed."""
 
     cycles: int = 0
     still: int = 0
@@ -21,6 +23,7 @@ class TaskFigures:
     cancels: int = 0
     fills: int = 0
     errors: int = 0
+    patience: Decimal = Decimal(1)
 
     def count(self, cycle: dict[str, Any]) -> None:
         """Adds a cycle of a bidding task or an auto-list task, as the API shows it."""
@@ -35,11 +38,12 @@ class TaskFigures:
         self.cancels += cancels
         self.fills += fills
         self.errors += cycle["error"] is not None
+        self.patience = max([self.patience, *map(Decimal, _PATIENCE.findall(cycle["action"]))])
 
     def __str__(self) -> str:
         return (
-            f"{self.cycles} cycles, {self.still} left all as it was; "
-            f"{self.places} placed, {self.cancels} cancelled, {self.fills} filled, {self.errors} with an error"
+            f"{self.cycles} cycles, {self.still} left all as it was; placed {self.places}, cancelled {self.cancels}, "
+            f"filled {self.fills}, errors {self.errors}, patience x {self.patience}"
         )
 
 
@@ -60,7 +64,7 @@ class Figures:
         if not self._tasks:
             return
         yield f"figures of {in_words(seconds)}:"
-        for name, figures in self._tasks.items():
+        for name, figures in sorted(self._tasks.items(), key=lambda item: (item[0].startswith("auto"), item[0])):
             yield f"  {name}: {figures}"
         if metrics is not None:
             yield f"  calls to marketplaces and sources: {calls(metrics)}"

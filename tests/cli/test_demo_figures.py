@@ -15,23 +15,24 @@ bidkeeper_venue_budget_left{venue="simulator"} 7.99
 """
 
 
-def _cycle(error: str | None = None, **detail: Any) -> dict[str, Any]:
-    return {"time": 1, "action": "…", "error": error, "detail": detail}
+def _cycle(error: str | None = None, action: str = "", **detail: Any) -> dict[str, Any]:
+    return {"time": 1, "action": action, "error": error, "detail": detail}
 
 
 def test_places_cancels_fills_and_errors_are_counted() -> None:
     figures = Figures()
     kept = {"rung": 1, "reason": "kept"}
     figures.count("task 1", _cycle(rungs=[{"rung": 0, "reason": "place", "fate": "placed"}, kept], cancelled=[4]))
-    figures.count("task 1", _cycle(rungs=[kept, kept], cancelled=[], filled=[]))
+    patient = "placed 0, kept 2, cancelled 0; patience x 2.05 (signatures 64 %)"
+    figures.count("task 1", _cycle(action=patient, rungs=[kept, kept], cancelled=[], filled=[]))
     figures.count("task 1", _cycle("failed", rungs=[{"rung": 0, "fate": "not_signed"}], filled=[7]))
     figures.count("auto-list task 1", _cycle(fate="listed", planned={}))
     figures.count("auto-list task 1", _cycle(errors=[]))
 
     assert list(figures.lines(3900, METRICS)) == [
         "figures of 1 h 5 min:",
-        "  task 1: 3 cycles, 1 left all as it was; 1 placed, 1 cancelled, 1 filled, 1 with an error",
-        "  auto-list task 1: 2 cycles, 1 left all as it was; 1 placed, 0 cancelled, 0 filled, 0 with an error",
+        "  task 1: 3 cycles, 1 left all as it was; placed 1, cancelled 1, filled 1, errors 1, patience x 2.05",
+        "  auto-list task 1: 2 cycles, 1 left all as it was; placed 1, cancelled 0, filled 0, errors 0, patience x 1",
         "  calls to marketplaces and sources: 1,210 (1,203 own_bids, 7 fees)",
     ]
 
