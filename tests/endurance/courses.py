@@ -42,8 +42,8 @@ class Scene:
 class Course:
     """How one kind of market goes: `floor` gives the level of the floor at each step, as a share of START.
 
-    A step lasts `step_s`. In `flicker` parts of the steps somebody lists that far below the floor. An hour sees
-    `sellers` and `rivals` come.
+    A step lasts `step_s`. In every other step somebody lists `flicker` below the floor. An hour sees so many `sellers`
+    and `rivals` come.
     """
 
     name: str
@@ -87,13 +87,11 @@ def _calm(rng: random.Random, step_s: int) -> Iterator[float]:
 
 
 def _drift(rng: random.Random, step_s: int) -> Iterator[float]:
-    """1 % a minute, one way for ten minutes or so and then another, between 0.7 and 1.4 of where it began."""
-    level, way = 1.0, 1
+    """1 % up or down at every step, around where it began: it strays by a tenth or two."""
+    level = 1.0
     while True:
         yield level
-        if rng.random() < step_s / 600 or not 0.7 < level < 1.4:
-            way = 1 if level <= 0.7 or (level < 1.4 and rng.random() < 0.5 - (level - 1)) else -1
-        level *= 1 + way * 0.01 * step_s / 60
+        level *= 1 + 0.01 * (1 if rng.random() < 0.5 - (level - 1) / 4 else -1)
 
 
 def _steady(rng: random.Random, step_s: int) -> Iterator[float]:
@@ -124,6 +122,7 @@ def _fallen(at_s: int) -> float:
 
 CALM = Course("calm", 300, _calm, sellers=0.25, rivals=0.5)
 DRIFT = Course("drift", 60, _drift, sellers=1.5, rivals=4)
-FLICKER = Course("flicker", 30, _steady, sellers=1.5, rivals=4, flicker=0.03)
+FLICKER = Course("flicker", 60, _steady, sellers=1.5, rivals=4, flicker=0.03)
 CRASH = Course("crash", 60, _crash, sellers=1.5, rivals=4)
-COURSES = {course.name: course for course in (CALM, DRIFT, FLICKER, CRASH)}
+DUEL = Course("duel", 300, _calm, sellers=0, rivals=0)  # for one rival who answers, and is no part of the course
+COURSES = {course.name: course for course in (CALM, DRIFT, FLICKER, CRASH, DUEL)}

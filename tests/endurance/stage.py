@@ -5,22 +5,26 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from types import TracebackType
+from typing import Protocol
 from unittest.mock import patch
 
 import simulator.history
+import tests.model.wire
 from core.plans import Plan
 from markets.call_costs import call_costs
 from models import base, tasks, users
 from models.tasks import RUNNING
 from simulator.courses import DEMOS
+from simulator.engine import Engine
 from simulator.history import Event, History
 from simulator.orders import Market, Order
 from simulator.selling import sell
 from simulator.wire import ApiError
+from simulator.world import World
 from strategy.config import BidConfig, dumps, normal_slug
 from strategy.monthly import Bidding, monthly_calls
 from tests.endurance.courses import COURSES, START, Scene
@@ -33,7 +37,7 @@ HOUR_S = 3_600
 LOW, HIGH = Decimal("0.5"), Decimal("0.9")
 PLENTY = 10**12  # sats that a wallet is given whenever it has bought something
 DEMO = "demo"
-NAMES = (DEMO, *COURSES)
+NAMES = (DEMO, "calm", "drift", "flicker", "crash")
 # What a marketplace counts against a month's quota; fees and balances come from elsewhere.
 VENUE_OPERATIONS = ("floors", "book", "own_bids", "challenge", "place", "cancel", "sales", "collection")
 
@@ -49,7 +53,7 @@ class Ladder:
 LADDERS = tuple(Ladder(rungs, outbids) for outbids in (False, True) for rungs in (1, 5, 20))
 
 
-class _Watched(History):
+class Watched(History):
     """The practice market's notes, which somebody hears of as they are made. Few are kept: nobody reads them later."""
 
     def __init__(self, hear: Callable[[Event, Order, int], None]) -> None:
@@ -64,11 +68,32 @@ class _Watched(History):
             self._hear(event, order, time_ms)
 
 
+class Actor(Protocol):
+    """Somebody on the market, who is to `step` at `due_s` of the monotonic clock."""
+
+    @property
+    def due_s(self) -> float: ...
+
+    def step(self) -> None: ...
+
+
+class Crowd:
+    """The practice market's own traders, who move once a second."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.due_s = 0.0
+
+    def step(self) -> None:
+        self._world.step()
+        self.due_s += 1.0
+
+
 class Script:
     """Lets one market of the simulator follow a course."""
 
-    def __init__(self, house: House, slug: str, scenes: Iterator[Scene]) -> None:
-        self._engine = house.world.engine
+    def __init__(self, engine: Engine, slug: str, scenes: Iterator[Scene]) -> None:
+        self._engine = engine
         self._slug = slug
         self._scenes = scenes
         self._market = self._engine.open_market("ordinals", slug)
@@ -118,12 +143,12 @@ class Script:
                 self._rivals[name] = self._engine.add(self._market, "bid", self._engine.new_address(), price)
 
 
-def sell_to_best(engine: object, market: Market, least: int) -> None:
+def sell_to_best(engine: Engine, market: Market, least: int) -> None:
     """Somebody sells into the best bid, if it is at least so much."""
-    bids = market.best("bid", engine.now_ms())  # type: ignore[attr-defined]
+    bids = market.best("bid", engine.now_ms())
     if bids and bids[0].price >= least:
         try:
-            sell(engine, slug=market.slug, bid_id=bids[0].order_id)  # type: ignore[arg-type]
+            sell(engine, slug=market.slug, bid_id=bids[0].order_id)
         except ApiError as refusal:
             raise AssertionError(f"a bid of {bids[0].price} was not covered: {refusal}") from refusal
 
@@ -144,8 +169,10 @@ class Stage(AbstractContextManager["Stage"]):
         loop_seconds: int | None = None,
         room: float = 2.0,
         keeps_journals: bool = False,
+        travel_s: float = 0.02,
     ) -> None:
-        """`room` is how many times a task may have its first ladder open at once; the signer signs four times that."""
+        """`travel_s` is what a call takes. `room` is how many times a task may have its first ladder open at once: its
+        maxBidTotal. The signer signs four times that."""
         self.name, self.ladders = name, ladders
         slugs = self._slugs()
         starts = {demo.slug: int(demo.start) for demo in DEMOS} if name == DEMO else dict.fromkeys(slugs, START)
@@ -153,8 +180,9 @@ class Stage(AbstractContextManager["Stage"]):
         worth = [_worth(ladder, start) for ladder, start in zip(ladders, self._starts, strict=True)]
         # A plan is one for all users, so what keeps the smaller ladders short is their maxBidTotal.
         exposure = round(room * max(worth))
-        self._quiet = patch.object(simulator.history, "KEPT", 2_000)
-        self._quiet.start()
+        self._patches = ExitStack()
+        self._patches.enter_context(patch.object(simulator.history, "KEPT", 2_000))
+        self._patches.enter_context(patch.object(tests.model.wire, "TRAVEL_S", travel_s))
         self._level = logging.root.manager.disable
         logging.disable(logging.WARNING)
         self.house = House(
@@ -165,14 +193,14 @@ class Stage(AbstractContextManager["Stage"]):
             keeps_journals=keeps_journals,
         )
         self.house.world.limits.change(5, 10, 10**9)
-        self.house.world.engine.history = _Watched(self._hear)
-        self._step_s = 1.0
-        self._scripts: list[Script] = []
+        self.house.world.engine.history = Watched(self._hear)
+        engine = self.house.world.engine
+        self.actors: list[Actor] = [Crowd(self.house.world)]
         if name != DEMO:
-            self._scripts = [Script(self.house, slug, COURSES[name].scenes(seed)) for slug in slugs]
-            for script in self._scripts:
-                script.step()
-        self._due = 0.0
+            self.actors = [Script(engine, slug, COURSES[name].scenes(seed)) for slug in slugs]
+            for actor in self.actors:
+                actor.step()
+        self.on_change: Callable[[], None] = lambda: None  # told after everything that may have changed a book
         self.times = [
             self._start(
                 number,
@@ -196,7 +224,7 @@ class Stage(AbstractContextManager["Stage"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.house.close()
-        self._quiet.stop()
+        self._patches.close()
         logging.disable(self._level)
 
     def _slugs(self) -> list[str]:
@@ -235,7 +263,7 @@ class Stage(AbstractContextManager["Stage"]):
         swept = clock.monotonic()
         while True:
             turn = manager.next_turn()
-            market_due = self._due if not self._scripts else min(script.due_s for script in self._scripts)
+            market_due = min(actor.due_s for actor in self.actors)
             moment = market_due if turn is None else min(turn, market_due)
             if moment > end:
                 break
@@ -256,20 +284,18 @@ class Stage(AbstractContextManager["Stage"]):
             time.until(clock.now_ms)
 
     def _step_market(self) -> None:
-        if not self._scripts:
-            self.house.world.step()
-            self._due = self.house.clock.monotonic() + self._step_s
-            return
         now = self.house.clock.monotonic()
-        for script in self._scripts:
-            if script.due_s <= now:
-                script.step()
+        for actor in self.actors:
+            if actor.due_s <= now:
+                actor.step()
+        self.on_change()
 
     def _look(self, task_id: int) -> None:
         """After a worker's turn."""
         self.house.world.engine.expire()
         time = next(time for time in self.times if time.task_id == task_id)
         time.after_cycle(self.house.clock.now_ms)
+        self.on_change()
 
     def _hear(self, event: Event, order: Order, time_ms: int) -> None:
         for time in self.times:
@@ -277,6 +303,7 @@ class Stage(AbstractContextManager["Stage"]):
                 time.hear(event, order, time_ms, self._floor(order.slug))
                 if event == "filled":
                     self.house.world.engine.wallets.set_balance(time.wallet, PLENTY)
+        self.on_change()
 
     def _floor(self, slug: str) -> int:
         market = self.house.world.engine.markets["ordinals", slug]
