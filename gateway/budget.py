@@ -154,7 +154,8 @@ class Budget:
             return
         token_at = now + max(1 - self._tokens, 0.0) / self._rate
         turn_at = max(token_at, self._paused_until)
-        if turn_at <= now:
+        # By what is there, not by the time: the last crumb of a token is due so soon that no clock tells it from now.
+        if self._tokens >= 1 and self._paused_until <= now:
             turn_at = float("inf")  # it waits for a slot, and `done` pumps
         wake_at = min(turn_at, *(waiter.until for waiter in self._waiters))
         self._timer = asyncio.get_running_loop().call_later(max(wake_at - now, 0.001), self.pump)
