@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.budget import Priority
 from gateway.floors import Floors
 from gateway.packed import text
 from gateway.pages import Pages
+from gateway.shared import shared
 from gateway.snapshots import Flight, Snapshots
 from gateway.tickers import Tickers
 from gateway.venue import Venue
@@ -101,14 +101,10 @@ class Books:
         return read.packed if trait is None else _bid_book(read.offers, read.taken_ms, trait)
 
     async def traits(self, slug: str, max_age_s: float) -> str:
-        async def fetch(flight: Flight) -> str:
-            return text(
-                await self._venue.read(
-                    "traits", "traits", Priority.REST, lambda: self._adapter.traits(slug), flight.begin
-                )
-            )
-
-        return await self._snapshots.get(("traits", slug), max_age_s, fetch)
+        key = ("traits", slug)
+        return await shared(
+            self._snapshots, self._venue, key, max_age_s, "traits", lambda _: self._adapter.traits(slug)
+        )
 
 
 def _having(listings: tuple[Listing, ...], trait: Trait) -> tuple[Listing, ...]:

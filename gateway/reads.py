@@ -14,6 +14,7 @@ from gateway.listing_reads import ListingReads, own_listings_key
 from gateway.packed import text
 from gateway.pages import Pages
 from gateway.sales import SalesReads
+from gateway.shared import shared
 from gateway.snapshots import Flight, Snapshots
 from gateway.venue import Venue
 from gateway.windows import Toll
@@ -112,26 +113,17 @@ class Reads:
         return await self._snapshots.get(("wallet_contents", address), max_age_s, fetch)
 
     async def item(self, inscription_id: str, max_age_s: float) -> str:
-        async def fetch(flight: Flight) -> str:
-            return text(
-                await self._venue.read(
-                    "item", "item", Priority.REST, lambda: self._adapter.item(inscription_id), flight.begin
-                )
-            )
-
-        return await self._snapshots.get(("item", inscription_id), max_age_s, fetch)
+        key = ("item", inscription_id)
+        return await shared(
+            self._snapshots, self._venue, key, max_age_s, "item", lambda _: self._adapter.item(inscription_id)
+        )
 
     async def challenge(self, wallet: str) -> str:
         """Never shared: it goes with a cancel, and a venue may take each only once."""
-        challenge = await self._venue.read(
-            "challenge",
-            "challenge",
-            Priority.CANCEL,
-            lambda: self._adapter.challenge(wallet),
-            lambda: None,
-            Toll(wallet=wallet),
+        toll = Toll(wallet=wallet)
+        return json.dumps(
+            await self._venue.ask("challenge", Priority.CANCEL, lambda: self._adapter.challenge(wallet), toll)
         )
-        return json.dumps(challenge)
 
     def forget_own_bids(self, wallet: str) -> None:
         """Something was written for `wallet`."""

@@ -49,7 +49,6 @@ class Capabilities:
     bids_are_psbt: bool = False
     cancel_needs_signature: bool = False
     own_ids: bool = False
-    edit_in_place: bool = False
     own_bids_by_collection: bool = False
     floors_at_once: int = 40
     floors_tell_asks: bool = False

@@ -185,7 +185,7 @@ def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int, replaced: Collection
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
     values |= {"created_ms": now_ms, "updated_ms": now_ms}
     with transaction(durable=True):
-        if TASK_ROW.rows(new.task_id) != [(RUNNING, None, new.token)]:
+        if TASK_ROW.rows(id=new.task_id) != [(RUNNING, None, new.token)]:
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
         [(task_sats, task_count)] = OPEN_OF_TASK.rows(new.task_id, new.dry_run)
         [(user_sats, _)] = OPEN_OF_USER.rows(new.user_id, new.dry_run)
