@@ -3,7 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 PACKAGES := cli core gateway markets models server simulator strategy wallet workers
 
-.PHONY: run test test-fast fuzz mutants coverage faults lint format lock setup bench clean
+# Tests start Pythons by the hundred: each would compile everything anew, which doubles what they cost.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: run test test-fast fuzz mutants coverage faults soak lint format lock setup bench clean
 
 setup: .venv/.ok
 
@@ -25,6 +28,11 @@ test: setup
 faults: setup
 	$(BIN)/python -m pytest -s -m faults
 
+# The demo for so many minutes, watched: what it did, what it took of the machine, and whether it would go on.
+MINUTES ?= 60
+soak: setup
+	BIDKEEPER_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -s -m "not faults" tests/soak
+
 # The signer's PSBT checks and its three attackers, each of a million and 50,000 tries; half an hour.
 fuzz: setup
 	PSBT_MUTANTS=1000000 EVIL_REQUESTS=50000 $(BIN)/python -m pytest -s -n auto tests/wallet/test_psbt_fuzz.py \
@@ -40,7 +48,7 @@ coverage: setup
 	$(BIN)/python -m coverage report
 
 test-fast: setup
-	$(BIN)/python -m pytest -m "not slow"
+	EXAMPLES_PART=8 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow"
 
 lint: setup
 	$(BIN)/ruff check .

@@ -38,7 +38,8 @@ def rows() -> Iterator[Row]:
         made, others = (Tasks(all_tasks.token, ids) for ids in (all_tasks.ids[0::2], all_tasks.ids[1::2]))
         ours = _ours(home, made)
         home.stop_all([made])
-        supervisor.proxy(home.data_dir / "run" / "supervisor.sock").stopProcess("manager")
+        with supervisor.proxy(home.data_dir / "run" / "supervisor.sock") as operations:
+            operations.stopProcess("manager")
         theirs = _supervised(home, others)
     for what, mine, peer, unit, aim in (
         ("start a worker: POST start to its answer", ours[0], theirs[0], "ms", ">= 20 x, <= 10 ms"),

@@ -52,10 +52,12 @@ class Assigned(NamedTuple):
     secret: str
 
 
-def proxy(socket: Path) -> Any:
-    """The XML-RPC operations of the supervisord that listens at `socket`."""
+@contextmanager
+def proxy(socket: Path) -> Iterator[Any]:
+    """Gives the XML-RPC operations of the supervisord that listens at `socket`."""
     transport = SupervisorTransport(None, None, f"unix://{socket}")
-    return ServerProxy("http://127.0.0.1", transport=transport).supervisor
+    with ServerProxy("http://127.0.0.1", transport=transport) as server:
+        yield server.supervisor
 
 
 @contextmanager
@@ -75,6 +77,7 @@ def of_workers(home: Path, workers: list[Assigned], environment: Mapping[str, st
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError("supervisord does not answer")
             time.sleep(0.05)
-        yield proxy(home / "s.sock")
+        with proxy(home / "s.sock") as operations:
+            yield operations
     finally:
         end(process)

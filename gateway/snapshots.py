@@ -59,13 +59,20 @@ class Snapshots:
         """What `fetch` answers, not older than `max_age_s`; raises what it raises. Errors are not kept."""
         entry = self._entry(key)
         if entry.began_at is not None and self._fresh(entry, entry.began_at, max_age_s):
-            return entry.value  # type: ignore[no-any-return]
+            return entry.value
         flight = next((each for each in entry.flights if self._may_join(entry, each, max_age_s)), None)
         if flight is None:
             flight = self.flight()
             entry.flights.append(flight)
             flight.task = asyncio.ensure_future(self._fly(entry, flight, fetch))
-        return await self._join(entry, flight)  # type: ignore[no-any-return]
+        return await self._join(entry, flight)
+
+    def kept(self, key: Hashable, max_age_s: float) -> Any:
+        """The answer that is there, not older than `max_age_s`; None without one, and nothing is read."""
+        entry = self._entries.get(key)
+        if entry is None or entry.began_at is None or not self._fresh(entry, entry.began_at, max_age_s):
+            return None
+        return entry.value
 
     def flight(self) -> Flight:
         """A reading on our clocks."""

@@ -114,7 +114,7 @@ class QuantityLadder:
         lowest_ask: Decimal | None,
     ) -> None:
         self._config = config
-        self._tolerance = rules.tolerance.as_integer_ratio()
+        self._reach = rules.reach.as_integer_ratio()
         self._tick = order_tick(config, profile)
         self._quantity = order_quantity(config)
         self._range = price_range(config, profile, rules.tolerance, reference, lowest_ask)
@@ -160,7 +160,7 @@ class QuantityLadder:
 
     def _rung(self, index: int, price: int, gap_part: int) -> Rung:
         """A rung that keeps what is within a part of its price or of the gap between two rungs, a tick at least."""
-        parts, of = self._tolerance
+        parts, of = self._reach
         reach = max(self._tick, price * parts // of, gap_part)
         return Rung(index, price, self._quantity, price, reach, reach)
 

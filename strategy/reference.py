@@ -45,7 +45,7 @@ def read_market(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_
     it, stands in: as reference, and in percent mode as the ask that is not reached. A fixed range is what the trait
     is worth to its owner, and goes on without the ask cap.
     """
-    if snapshot is None or now_ms - snapshot.taken_ms > rules.stale_after_ms:
+    if snapshot is None or now_ms - snapshot.as_of_ms > rules.stale_after_ms:
         return Market()
     if not snapshot.complete:
         return Market(bids=snapshot.bids)

@@ -39,6 +39,7 @@ class SatsLadder:
     ) -> None:
         self._config = config
         self._tolerance = Fraction(rules.tolerance)
+        self._reach = Fraction(rules.reach)
         # While outbidding no rung keeps more for the gaps being wide.
         self._share = NOTHING if config.outbid_enabled else Fraction(config.keep_within_gap)
         self._least = max(profile.min_bid, 1)
@@ -147,7 +148,7 @@ class SatsLadder:
         if self._config.hardcap_sats > 0:
             price = min(price, self._config.hardcap_sats)
         level, sat = Fraction(price) * _inverse(quantity), _inverse(quantity)
-        reach = max(sat, self._tolerance * unit, gap_part)
+        reach = max(sat, self._reach * unit, gap_part)
         # The total was rounded down: above the rung it is the price before that which counts.
         rung = Rung(index, price, quantity, level, reach, max(unit - level, NOTHING) + reach)
         if price < self._least:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tornado.ioloop import IOLoop
 from models import base, schema
 
 # What takes minutes begins first, so that no process of a parallel run is left with it alone at the end.
-_LONGEST_FIRST = ("faults", "e2e", "model", "deploy", "wallet", "cli", "workers")
+_LONGEST_FIRST = ("soak", "faults", "e2e", "model", "deploy", "wallet", "cli", "workers")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,12 +49,24 @@ def io_loop() -> Iterator[IOLoop]:
     current.close(all_fds=True)
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[str]:
-    """An empty database of this version, open in this process; gives its URL."""
-    url = f"sqlite:///{tmp_path / 'bidkeeper.db'}"
-    base.connect(url)
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A closed database file of this version, with nothing in it, for tests to copy."""
+    path = tmp_path_factory.mktemp("empty") / "bidkeeper.db"
+    base.connect(f"sqlite:///{path}")
     schema.migrate()
+    base.database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    base.close()
+    return path
+
+
+@pytest.fixture
+def database(tmp_path: Path, empty_database: Path) -> Iterator[str]:
+    """An empty database of this version, open in this process; gives its URL."""
+    path = tmp_path / "bidkeeper.db"
+    shutil.copy(empty_database, path)
+    url = f"sqlite:///{path}"
+    base.connect(url)
     yield url
     base.close()
 

@@ -19,6 +19,7 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Request, Response
 
 MAX_TASKS = {"beta": 100_000}
+DEFAULT_VENUE = "simulator"  # of a task that names none
 IDLE_MS, ABSOLUTE_MS, TOUCH_MS = 24 * 3_600_000, 7 * 24 * 3_600_000, 60_000
 
 SESSION = (
@@ -26,8 +27,8 @@ SESSION = (
     "WHERE s.token_hash = ? AND s.used_ms > ? AND s.created_ms > ?"
 )
 LIST = (
-    "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, created_ms "
-    "FROM bidding_tasks WHERE user_id = ? AND deleted_ms IS NULL ORDER BY id"
+    "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, created_ms, "
+    "venue FROM bidding_tasks WHERE user_id = ? AND deleted_ms IS NULL ORDER BY id"
 )
 SAME = "SELECT 1 FROM bidding_tasks WHERE user_id = ? AND slug_key = ? AND deleted_ms IS NULL"
 COUNT = "SELECT COUNT(*) FROM bidding_tasks WHERE user_id = ? AND deleted_ms IS NULL"
@@ -36,8 +37,8 @@ INSERT = (
     "created_ms, type, slug, slug_key) VALUES (?, ?, 1, 'stopped', 'stopped', 0, 0, 0, '{}', ?, ?, ?, ?)"
 )
 ONE = (
-    "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, created_ms "
-    "FROM bidding_tasks WHERE id = ? AND user_id = ? AND deleted_ms IS NULL"
+    "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, created_ms, "
+    "venue FROM bidding_tasks WHERE id = ? AND user_id = ? AND deleted_ms IS NULL"
 )
 SAME_BUT = SAME + " AND id != ?"
 UPDATE = "UPDATE bidding_tasks SET config = ?, revision = revision + 1, type = ?, slug = ?, slug_key = ? WHERE id = ?"
@@ -90,6 +91,7 @@ class TaskOut(msgspec.Struct, rename="camel"):
     last_cycle: dict[str, Any] | None
     last_error: str | None
     created_at: str
+    venue: str
 
 
 path, port, pragmas = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
@@ -118,11 +120,12 @@ def user_of(request: Request) -> int:
 
 
 def shown(row: tuple[Any, ...]) -> TaskOut:
-    task_id, slug, type_, config, desired, observed, cycle_ms, action, error, created_ms = row
+    task_id, slug, type_, config, desired, observed, cycle_ms, action, error, created_ms, venue = row
     cycle = None if cycle_ms is None else {"time": cycle_ms // 1000, "action": action or ""}
     created = datetime.fromtimestamp(created_ms / 1000, UTC).isoformat(timespec="milliseconds")
     running = desired == "running" and observed != "crashed"
-    return TaskOut(task_id, slug, type_, running, msgspec.Raw(config), cycle, error, created[:-6] + "Z")
+    where = venue or DEFAULT_VENUE
+    return TaskOut(task_id, slug, type_, running, msgspec.Raw(config), cycle, error, created[:-6] + "Z", where)
 
 
 @app.get("/api/tasks")
@@ -152,7 +155,7 @@ async def create_task(request: Request) -> Response:
     except BaseException:
         database.execute("ROLLBACK")
         raise
-    row = (task_id, config.slug, config.type, text.encode(), "stopped", "stopped", None, None, None, now)
+    row = (task_id, config.slug, config.type, text.encode(), "stopped", "stopped", None, None, None, now, None)
     return Response(encode(shown(row)), 201, {"Location": f"/api/tasks/{task_id}"}, "application/json")
 
 

@@ -25,6 +25,7 @@ from sqlalchemy import JSON, event
 from sqlmodel import Column, Field, Session, SQLModel, col, create_engine, func, select
 
 MAX_TASKS = {"beta": 100_000}
+DEFAULT_VENUE = "simulator"  # of a task that names none
 IDLE_MS, ABSOLUTE_MS, TOUCH_MS = 24 * 3_600_000, 7 * 24 * 3_600_000, 60_000
 
 
@@ -57,6 +58,7 @@ class Task(SQLModel, table=True):
     __tablename__ = "bidding_tasks"
     id: int | None = Field(default=None, primary_key=True)
     user_id: int = Field(foreign_key="users.id")
+    venue: str | None = None
     config: dict[str, Any] = Field(sa_column=Column(JSON))
     revision: int = 1
     desired: str = "stopped"
@@ -131,6 +133,7 @@ class TaskOut(Camel):
     last_cycle: LastCycle | None
     last_error: str | None
     created_at: str
+    venue: str
 
 
 database, port, pragmas = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
@@ -189,6 +192,7 @@ def shown(task: Task) -> TaskOut:
         last_cycle=cycle,
         last_error=task.last_error,
         created_at=created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        venue=task.venue or DEFAULT_VENUE,
     )
 
 

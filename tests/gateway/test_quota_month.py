@@ -17,6 +17,8 @@ from gateway.quota_pace import LONGEST_STRETCH_S, end_of
 from gateway.scarcity import OF_RUNES, Scarcity
 from markets.base import Refused, VenueError
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 100_000
 BEGIN = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp()) * 1000
 END = end_of("2026-11")

@@ -150,6 +150,9 @@ def _config(rng: Random) -> BidConfig:
         keep_within_gap=rng.choice([Decimal("0.25"), Decimal("0.25"), Decimal(0), Decimal("0.1"), Decimal("0.45")]),
         min_age_seconds=rng.choice([None, None, 0, 1, 600, 3_600]),
     )
+    # Drawn by what is drawn already: the cycles of a seed stay what they were.
+    mode = ("auto", "breakFirst", "makeFirst")[(low + fixed_low) % 3]
+    config = replace(config, replace_mode=mode)
     assert problems(config) == []
     return config
 

@@ -29,6 +29,7 @@ from strategy.intents import (
 from strategy.journal import Decoder, Encoder
 from strategy.packing import pack, unpack
 from strategy.reasons import Reason
+from tests.examples import part_of
 from tests.strategy.random_cycles import random_cycle
 
 ENTRY = Entry(
@@ -126,7 +127,7 @@ def random_entry(rng: random.Random, former: Entry | None) -> Entry:
     return made
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(part_of(60)))
 def test_round_trip(seed: int) -> None:
     rng, entries = random.Random(seed), list[Entry]()
     for _ in range(20):
@@ -138,7 +139,7 @@ def test_round_trip(seed: int) -> None:
     assert not any("\n" in line for line in lines)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(part_of(30)))
 def test_every_recorded_cycle_decides_to_the_same_plan(seed: int) -> None:
     rng, entries = random.Random(seed), list[Entry]()
     for number in range(10):

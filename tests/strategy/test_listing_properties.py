@@ -14,9 +14,10 @@ import pytest
 
 from strategy.listing import Listed, ListingConfig, ListingInputs, Reason, plan_listing
 from strategy.listing_config import problems
+from tests.examples import part_of
 from tests.strategy.listings import HOUR, MINUTE, NOW, REASONS, VAULT, asks, carried_out, found
 
-CASES = 25_000
+CASES = part_of(25_000)
 SIGNING = ("list", "reprice")
 
 
@@ -181,7 +182,7 @@ def test_no_listing_is_made_on_less_than_three_quarters_of_the_median(found_case
         assert decision.price >= factor * Fraction(3, 4) * Fraction(median), (inputs, decision)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(part_of(40)))
 def test_hours_of_cycles_in_a_wild_market(seed: int) -> None:
     """A market that jumps, a venue that drops listings: over four hours the rules hold for what was really asked."""
     dice = random.Random(seed)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from strategy.bidding import Reason
+from tests.examples import part_of
 from tests.strategy.market import (
     MINUTE,
     NOW,
@@ -55,7 +56,8 @@ def test_what_must_go_goes() -> None:
 def test_nothing_else_changes() -> None:
     """In random cycles: the same plan without new bids below, and no cancel but those that made room for them."""
     waited = 0
-    for seed in range(3_000):
+    seeds = part_of(3_000)
+    for seed in range(seeds):
         cycle = random_cycle(Random(seed))
         rungs = seed % 4
         ample = cycle.plan()
@@ -63,10 +65,12 @@ def test_nothing_else_changes() -> None:
 
         if ample.to_place and cycle.limits.hold is None:
             assert short.to_place == tuple(each for each in ample.to_place if each.rung < rungs), seed
-        missing = set(ample.to_cancel) - set(short.to_cancel)
-        assert set(short.to_cancel) <= set(ample.to_cancel), seed
+        # What was to wait for a bid that is not placed waits for nothing.
+        all_, left = ({replace(cancel, after_rung=None) for cancel in made.to_cancel} for made in (ample, short))
+        missing = all_ - left
+        assert left <= all_, seed
         assert all(not cancel.hard and cancel.reason in (Reason.RENEW, Reason.OUTBID) for cancel in missing), seed
         waited += any(note.reason is Reason.QUOTA for note in short.rungs)
         notes = {note.order_id: note.reason for note in short.bids}
         assert all(notes[cancel.order_id] is Reason.QUOTA for cancel in missing), seed
-    assert waited > 300
+    assert waited > seeds // 10

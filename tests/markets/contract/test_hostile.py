@@ -10,6 +10,7 @@ import tracemalloc
 from typing import Any
 
 from markets.base import Unavailable, Unknown, VenueError
+from tests.examples import part_of
 from tests.markets.contract.calls import READS, WRITES, Read, prepared
 from tests.markets.contract.gate import reply
 from tests.markets.contract.hostile import ANSWERS, JSON, spoilt
@@ -50,14 +51,14 @@ def test_a_good_answer_with_one_part_spoilt_is_read_right_or_not_at_all(town: To
     call = prepared(town, method)
     call()
     good = json.loads(town.gate.told[-1])
-    for where, answer in spoilt(good, random.Random(method), 5):
+    for where, answer in spoilt(good, random.Random(method), part_of(5)):
         town.gate.answer = reply(json.dumps(answer), headers=JSON)
         try:
             found = call()
         except VenueError as error:
             assert type(error).__name__ in LEAVES_OF_A_READ, (where, error)
             continue
-        if method != "item":  # an item is what the venue says of it, as it says it
+        if method != "item":  # its texts are as the venue wrote them
             assert_sane(found, Any)
 
 
@@ -68,7 +69,7 @@ def test_a_good_answer_to_a_write_with_one_part_spoilt_is_never_a_refusal_of_our
     good = json.loads(town.gate.told[-1])
     town.gate.clear()
     call = prepared(town, method)
-    for where, answer in spoilt(good, random.Random(method), 8):
+    for where, answer in spoilt(good, random.Random(method), part_of(8)):
         town.gate.answer = reply(json.dumps(answer), headers=JSON)
         try:
             found = call()

@@ -1,0 +1,61 @@
+"""Every row of `make bench` can still be measured: each is, once, in its smallest form. What it prints is no figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from bench import __main__ as bench
+from bench import processes, timing
+from tests.conftest import need
+
+pytestmark = pytest.mark.slow
+
+# What to make smaller, by the file's name and the constant's.
+SMALLEST: dict[str, dict[str, float]] = {
+    "reads_and_writes": {"ROUNDS": 1, "_READ_S": 0.2, "_WRITES": 20},
+    "starts": {"ONE_BY_ONE": 1, "BURST": 2},
+    "workers": {"IN_TURN": 1, "AT_ONCE": 2, "GROUP": 2},
+    "venue_reads": {"USERS": 2, "LOOP_S": 5, "LOOPS": 1, "WALLETS": 2, "ASKERS": 7},
+    "answers": {"ROUNDS": 1},
+    "idle": {"USERS": 1, "TASKS_EACH": 3, "LOOP_S": 5, "LOOPS": 1},
+}
+WITH_PEERS = ("reads_and_writes",)
+
+
+def name_of(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]
+
+
+MEASUREMENTS = [
+    pytest.param(module, measure, id=f"{name_of(module)}.{measure.__name__}")  # type: ignore[attr-defined]
+    for module in bench.MODULES
+    for measure in bench._measurements(module)
+]
+
+
+def once(call: Callable[[], object], *, calls: int, rounds: int = 0) -> float:
+    return timing.median_seconds(call, calls=1, rounds=1)
+
+
+@pytest.mark.parametrize(("module", "measure"), MEASUREMENTS)
+def test_it_is_measured(
+    module: ModuleType, measure: Callable[[], Iterable[tuple[str, ...]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name_of(module) in WITH_PEERS:
+        need("make .venv-bench/.ok", processes.PEER_PYTHON.exists())
+    changes: dict[str, Any] = dict(SMALLEST.get(name_of(module), {}))
+    if hasattr(module, "median_seconds"):
+        changes["median_seconds"] = once
+    for name, value in changes.items():
+        monkeypatch.setattr(module, name, value)
+
+    rows = [timing.Row(*row) for row in measure()]
+
+    assert rows
+    for row in rows:
+        print(row)
+        assert row.what and any(digit in row.ours for digit in "123456789"), row
