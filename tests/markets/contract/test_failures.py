@@ -53,6 +53,7 @@ def test_a_write_whose_answer_is_lost_may_have_been_taken(town: Town, method: st
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("patience_s", [1.0])
 @each(["floors", *WRITES])
 def test_silence_is_waited_for_no_longer_than_it_takes(town: Town, method: str) -> None:
     assert type(_failure(town, method, SILENCE)) is (Unavailable if method == "floors" else Unknown)
