@@ -137,6 +137,7 @@ def test_traders_outbid_a_client_who_leads(trait: Trait | None) -> None:
             pytest.fail(f"nobody outbid the client within a minute, seed {seed}")
 
 
+@pytest.mark.slow
 def test_somebody_sells_to_a_client_now_and_then_but_not_often() -> None:
     clock = Clock()
     world = World(seed=3, background=True, clock=clock.ms, monotonic=clock.seconds)
@@ -163,6 +164,7 @@ def test_traders_bid_on_traits() -> None:
         assert (len(traits) > 1) == (market.kind == "ordinals")
 
 
+@pytest.mark.slow
 def test_a_long_night_stays_within_bounds() -> None:
     world, floors = _walk(seed=2, steps=3000)
 
