@@ -289,7 +289,7 @@ def count_open(task_id: int) -> int:
 
 def open_prices(user_id: int) -> frozenset[int]:
     """The prices (sats) at which listings of a user may be at some venue."""
-    return frozenset(int(price) for (price,) in OPEN_PRICES.rows(user_id))
+    return frozenset(int(price) for (price,) in OPEN_PRICES.rows(user_id=user_id))
 
 
 def lowest_outstanding(outpoint: str) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,17 +19,19 @@ Examine = Callable[..., dict[str, Check]]
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment() -> Iterator[dict[str, str]]:
     """The settings of an installation that was never started: its data directory is there and empty."""
-    data_dir = tmp_path / "data"
-    data_dir.mkdir(mode=0o700)
-    port, simulator_port = free_ports(2)
-    return {
-        "BIDKEEPER_DATA_DIR": str(data_dir),
-        "BIDKEEPER_PORT": str(port),
-        "BIDKEEPER_SIMULATOR_PORT": str(simulator_port),
-        "BIDKEEPER_WHITELIST": "*",
-    }
+    # Sockets are to fit in there, and a Unix socket's path ends at 107 bytes: not in pytest's long directories.
+    with tempfile.TemporaryDirectory(prefix="bk-", ignore_cleanup_errors=True) as directory:
+        data_dir = Path(directory) / "data"
+        data_dir.mkdir(mode=0o700)
+        port, simulator_port = free_ports(2)
+        yield {
+            "BIDKEEPER_DATA_DIR": str(data_dir),
+            "BIDKEEPER_PORT": str(port),
+            "BIDKEEPER_SIMULATOR_PORT": str(simulator_port),
+            "BIDKEEPER_WHITELIST": "*",
+        }
 
 
 @pytest.fixture

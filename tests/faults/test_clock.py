@@ -128,6 +128,7 @@ def _are_cycling_at(fleet: Fleet, now_ms: int, seconds: float) -> bool:
     return all(abs(cycle_s - now_ms / 1000) < seconds + 20 for cycle_s in times)
 
 
+@pytest.mark.faults
 def test_jumps_of_seconds_to_an_hour(service: Installation, shift: Shift) -> None:
     jump(service, shift, [5 * MINUTE, -HOUR], tasks=3, seconds=6)
 

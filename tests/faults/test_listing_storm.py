@@ -79,6 +79,7 @@ def end_one(shop: Shop, item: Item, *, is_deleted: bool) -> None:
     until(lambda: shop.delete(item) if is_deleted else shop.stop(task), f"the end of task {task}")
 
 
+@pytest.mark.faults
 def test_20_kills() -> None:
     storm(kills=20, listings=10, items=6, seconds=120, to_the_end=False)
 

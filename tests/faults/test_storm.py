@@ -68,6 +68,7 @@ def stops(rounds: int, tasks: int) -> None:
         service.destroy()
 
 
+@pytest.mark.faults
 def test_20_stops() -> None:
     stops(rounds=4, tasks=5)
 

@@ -94,6 +94,7 @@ async def test_bad_values_of_bidding_tasks_are_named_by_create_and_put(service: 
     assert BiddingTask.select().count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.gen_test(timeout=60)
 async def test_bad_values_of_auto_list_tasks_are_named_by_create_and_put(service: Service) -> None:
     there = await service.ask("POST", "/api/autolist", {"inscriptionId": "b" * 64 + "i1"})

@@ -49,6 +49,7 @@ async def raw(service: Service, request: bytes) -> bytes:
         writer.close()
 
 
+@pytest.mark.slow
 @pytest.mark.gen_test(timeout=20)
 async def test_other_methods_are_405_and_name_those_there_are(service: Service) -> None:
     there = operations()

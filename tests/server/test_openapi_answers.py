@@ -328,6 +328,7 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
         drive.seen.add((name, 400))
 
 
+@pytest.mark.slow
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("service", [{"simulator_port": PORT}], indirect=True, ids=[""])
 @pytest.mark.usefixtures("simulator", "facts")

@@ -34,6 +34,7 @@ async def verdict(service: Service, address: str, message: str, signature: str) 
     return "accept" if answer.status == 200 else "reject"
 
 
+@pytest.mark.slow
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.skipif(not PUBLISHED.parent.exists(), reason="the shared data is not beside this checkout")
 async def test_published_vectors_get_the_verdict_of_the_policy(service: Service) -> None:

@@ -173,6 +173,7 @@ def test_traders_outbid_a_client_who_leads(trait: Trait | None) -> None:
             pytest.fail(f"nobody outbid the client within half an hour, seed {seed}")
 
 
+@pytest.mark.slow
 def test_somebody_sells_to_a_client_soon_and_then_seldom() -> None:
     clock = Clock()
     world = World(seed=3, background=True, clock=clock.ms, monotonic=clock.seconds)
@@ -214,6 +215,7 @@ def test_traders_bid_on_traits() -> None:
         assert (len(traits) > 1) == (market.kind == "ordinals")
 
 
+@pytest.mark.slow
 def test_a_long_night_stays_within_bounds() -> None:
     world, _ = _walk(seed=2, steps=3600)
 

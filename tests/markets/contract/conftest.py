@@ -27,10 +27,15 @@ def party(request: pytest.FixtureRequest) -> Party:
 
 
 @pytest.fixture
-def town(party: Party, practice: Practice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
-    """Silence is noticed after a second, so that it can be waited for."""
+def patience_s() -> float:
+    """How long the adapter waits for an answer: what a busy machine may need, unless a test waits for a silence."""
+    return 30.0
+
+
+@pytest.fixture
+def town(party: Party, practice: Practice, patience_s: float, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
     assert Http.__init__.__kwdefaults__ is not None
-    monkeypatch.setitem(Http.__init__.__kwdefaults__, "read_s", 1.0)
+    monkeypatch.setitem(Http.__init__.__kwdefaults__, "read_s", patience_s)
     gate = Gate(practice.port)
     town = Town(party, practice, gate)
     town.seed()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
+from tests.examples import some_of
 from tests.markets.contract.calls import READS, WRITES, Read, prepared
 from tests.markets.contract.gate import CUT, SILENCE, reply
 from tests.markets.contract.parties import each
@@ -42,17 +43,18 @@ def _failure(town: Town, method: str, answer: bytes) -> VenueError:
 
 @each(READS)
 def test_a_read_that_fails_changed_nothing(town: Town, method: str) -> None:
-    found = {name: type(_failure(town, method, answer)) for name, answer in LOST.items()}
-    assert found == dict.fromkeys(LOST, Unavailable)
+    found = {name: type(_failure(town, method, answer)) for name, answer in some_of(LOST.items(), method)}
+    assert set(found.values()) == {Unavailable}, found
 
 
 @each(WRITES)
 def test_a_write_whose_answer_is_lost_may_have_been_taken(town: Town, method: str) -> None:
-    found = {name: type(_failure(town, method, answer)) for name, answer in LOST.items()}
-    assert found == dict.fromkeys(LOST, Unknown)
+    found = {name: type(_failure(town, method, answer)) for name, answer in some_of(LOST.items(), method)}
+    assert set(found.values()) == {Unknown}, found
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("patience_s", [1.0])
 @each(["floors", *WRITES])
 def test_silence_is_waited_for_no_longer_than_it_takes(town: Town, method: str) -> None:
     assert type(_failure(town, method, SILENCE)) is (Unavailable if method == "floors" else Unknown)
@@ -78,7 +80,7 @@ def test_too_many_requests(town: Town, method: str, header: dict[str, str], paus
 
 @each([*READS, *WRITES])
 def test_what_the_venue_says_no_to_has_not_happened(town: Town, method: str) -> None:
-    for status in (400, 401, 403, 404, 405, 409, 410, 413, 415, 422):
+    for status in some_of((400, 401, 403, 404, 405, 409, 410, 413, 415, 422), method):
         if status == 404 and method in town.party.empty_404:
             assert _call(town, method, reply(NO, status))() in ({}, ((), None))
             continue
