@@ -22,15 +22,17 @@ from core.errors import BidkeeperError, SettingsError
 from core.settings import Settings
 
 _PUPPETS, _NINJAS = "bitcoin-puppets-demo", "pizza-ninjas-demo"
-# A ladder on a collection, one of a rune, and a pair of bids that goes after whoever bids more.
+# A ladder on a collection, one of a rune, and a pair of bids that goes after whoever bids more. Their prices follow the
+# floor within 4 %: at 1 % the top would move every minute or two, and each time another bid is signed for an hour.
 _TASKS: tuple[dict[str, Any], ...] = (
     {
         "slug": _PUPPETS,
-        "bidPercentLow": 0.6,
+        "bidPercentLow": 0.5,
         "bidPercentHigh": 0.9,
         "bidCount": 4,
-        "hardcapSats": 3_000_000,
+        "hardcapSats": 3_500_000,
         "bidExpiryMinutes": 60,
+        "updateTolerance": 0.04,
     },
     {
         "slug": "PRACTICE•RUNE•TOKEN",
@@ -39,18 +41,20 @@ _TASKS: tuple[dict[str, Any], ...] = (
         "bidPercentHigh": 0.95,
         "bidCount": 3,
         "quantity": 100_000,
-        "hardcapSats": 500_000,
+        "hardcapSats": 600_000,
         "bidExpiryMinutes": 60,
+        "updateTolerance": 0.04,
     },
     {
         "slug": _NINJAS,
         "bidPercentLow": 0.6,
         "bidPercentHigh": 0.88,
         "bidCount": 2,
-        "hardcapSats": 800_000,
+        "hardcapSats": 1_000_000,
         "outbidEnabled": True,
-        "outbidAmount": 2_000,
+        "outbidAmount": 5_000,
         "bidExpiryMinutes": 60,
+        "updateTolerance": 0.04,
     },
 )
 # What is bought is put up for sale, one inscription at a time, at this share of the floor and not below that price.
@@ -164,7 +168,7 @@ class Demo:
         for config in _TASKS:
             task = there.get(config["slug"]) or self._session.call("POST", "/api/tasks", config)
             self._session.call("POST", f"/api/tasks/{task['id']}/start")
-            _say(f"task {task['id']} {task['slug']}: started")
+            _say(f"task {task['id']} {task['slug']}: started: {_in_words(task['config'])}")
 
     def _list_another(self, ended: list[dict[str, Any]]) -> None:
         """Puts up for sale what no task is there for: at first a gift of the market, then what was bought."""
@@ -189,9 +193,16 @@ class Demo:
         }
         task = self._session.call("POST", "/api/autolist", body)
         self._session.call("POST", f"/api/autolist/{task['id']}/start")
-        _say(f"{_name(task)}: started")
+        _say(f"{_name(task)}: started: for sale at {_PRICE_PERCENT} x floor, {_LEAST_PRICE[slug]:,} at least")
         for sold in ended:
             self._session.call("DELETE", f"/api/autolist/{sold['id']}")
+
+
+def _in_words(config: dict[str, Any]) -> str:
+    """What a task of the demo is to do."""
+    low, high = (f"{config[name]:.0%}" for name in ("bidPercentLow", "bidPercentHigh"))
+    words = f"{config['bidCount']} bids from {low} to {high} of the floor, none above {config['hardcapSats']:,} sats"
+    return f"{words}, ahead of rivals" if config["outbidEnabled"] else words
 
 
 def _name(listing: dict[str, Any]) -> str:
