@@ -148,20 +148,24 @@ class Demo:
     def _follow(self, name: str, path: str, task: dict[str, Any]) -> None:
         """Counts and prints the cycles since the last look; those of an earlier demo are none of this one's."""
         shown = (task["lastCycle"], task["lastError"])
-        if task["lastCycle"] is None or shown == self._shown.get(name):
+        if shown == self._shown.get(name, (None, None)):
             return
         cycles = self._session.call("GET", f"{path}/cycles?limit={_CYCLES_A_LOOK}")
-        new = takewhile(lambda cycle: cycle != self._newest.get(name) and cycle["time"] >= self._began_at, cycles)
-        for cycle in reversed(list(new)):
+        newest = self._newest.get(name)
+        new = list(takewhile(lambda cycle: cycle != newest and cycle["time"] >= self._began_at, cycles))
+        for cycle in reversed(new):
             self._figures.count(name, cycle)
-            self._tell(name, cycle)
-        self._shown[name], self._newest[name] = shown, cycles[0]
+            words = cycle["action"] + (f" ({cycle['error']})" if cycle["error"] else "")
+            self._tell(name, words, cycle["time"])
+        if task["lastError"] and not new:
+            # It did not come to the end of a cycle.
+            self._tell(name, task["lastError"])
+        self._shown[name], self._newest[name] = shown, cycles[0] if cycles else None
 
-    def _tell(self, name: str, cycle: dict[str, Any]) -> None:
-        words = cycle["action"] + (f" ({cycle['error']})" if cycle["error"] else "")
+    def _tell(self, name: str, words: str, at_seconds: float | None = None) -> None:
         if words != self._words.get(name):
             self._words[name] = words
-            _say(f"{name}: {words}", cycle["time"])
+            _say(f"{name}: {words}", at_seconds)
 
     def _start_tasks(self) -> None:
         there = {task["slug"]: task for task in self._session.call("GET", "/api/tasks")}
