@@ -180,12 +180,14 @@ class Demo:
         if not ended:
             gift = f"{hashlib.sha256(vault.encode()).hexdigest()}i0"
             self._session.give(vault, gift, _PUPPETS, "Demo Puppet")
-        held = self._session.call("GET", "/api/autolist/wallet/ordinals?refresh=1")
         known = {task["inscriptionId"] for task in ended}
-        for item in held:
-            slug = item["collectionId"]
-            if item["address"] == vault and slug in _LEAST_PRICE and item["id"] not in known:
-                self._list(item["id"], slug, ended)
+        for item in self._session.call("GET", "/api/autolist/wallet/ordinals?refresh=1"):
+            inscription, slug = item["id"], item["collectionId"]
+            if slug in _LEAST_PRICE and inscription not in known:
+                if item["address"] != vault:
+                    # What bids buy goes to the user's own address; the demo user sends it to the vault.
+                    self._session.send(inscription, vault)
+                self._list(inscription, slug, ended)
                 return
 
     def _list(self, inscription: str, slug: str, ended: list[dict[str, Any]]) -> None:
