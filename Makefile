@@ -6,7 +6,7 @@ PACKAGES := cli core gateway markets models server simulator strategy wallet wor
 # Tests start Pythons by the hundred: each would compile everything anew, which doubles what they cost.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast fuzz mutants coverage faults lint format lock setup bench clean
+.PHONY: run test test-fast fuzz mutants coverage faults soak lint format lock setup bench clean
 
 setup: .venv/.ok
 
@@ -27,6 +27,11 @@ test: setup
 
 faults: setup
 	$(BIN)/python -m pytest -s -m faults
+
+# The demo for so many minutes, watched: what it did, what it took of the machine, and whether it would go on.
+MINUTES ?= 60
+soak: setup
+	BIDKEEPER_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -s -m "not faults" tests/soak
 
 # The signer's PSBT checks and its three attackers, each of a million and 50,000 tries; half an hour.
 fuzz: setup

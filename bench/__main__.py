@@ -14,10 +14,34 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, ModuleType
 
-from bench import answers, decisions, idle, ledger, reads_and_writes, sign_in, signing, starts, venue_reads, workers
+from bench import (
+    answers,
+    decisions,
+    endurance,
+    idle,
+    ledger,
+    reads_and_writes,
+    sign_in,
+    signing,
+    starts,
+    venue_reads,
+    workers,
+)
 from bench.timing import Row
 
-MODULES = (decisions, ledger, sign_in, signing, reads_and_writes, starts, workers, venue_reads, answers, idle)
+MODULES = (
+    decisions,
+    ledger,
+    sign_in,
+    signing,
+    reads_and_writes,
+    starts,
+    workers,
+    venue_reads,
+    answers,
+    idle,
+    endurance,
+)
 _LONGEST_S = 300
 
 Rows = Callable[[], Iterable[tuple[str, ...]]]

@@ -70,7 +70,9 @@ def _whole_signer(unverified: Callable[[], object]) -> Row:
         no_rate = Rate(1 << 60, 1 << 60)
         ceilings = Ceilings(task=no_rate, user=no_rate, host=no_rate)
         signer = Signer(store, audit, keys, ceilings=ceilings, clock=lambda: now_ms)
-        grant = Grant(1, user, 1, PLAY_VENUE, ("bid",), "frogs", 1, 1 << 50, user, 3_600_000, now_ms + 3_600_000)
+        grant = Grant(
+            1, user, 1, PLAY_VENUE, ("bid",), "frogs", 1, 1 << 50, 1 << 50, user, 3_600_000, now_ms + 3_600_000
+        )
         terms = asdict(grant) | {"operations": ["bid"]}
         secret = signer.handle({"op": "grant", "grant": terms})["secret"]
 

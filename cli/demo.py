@@ -9,29 +9,28 @@ import argparse
 import dataclasses
 import hashlib
 import http.client
-import json
+import math
 import os
-import secrets
-from pathlib import Path
+import time
+from itertools import takewhile
 from typing import Any
 
-from embit.ec import PrivateKey
-
+from cli.demo_figures import Figures
+from cli.demo_session import Session, Unauthorized
 from cli.up import Installation
 from core.errors import BidkeeperError, SettingsError
 from core.settings import Settings
-from wallet import address, hash160
-from wallet.signing import sign_message
 
-# A quick market wants quick tasks: in half a minute a newcomer is to see bids placed, kept and replaced.
+_PUPPETS, _NINJAS = "bitcoin-puppets-demo", "pizza-ninjas-demo"
+# A ladder on a collection, one of a rune, and a pair of bids that goes after whoever bids more.
 _TASKS: tuple[dict[str, Any], ...] = (
     {
-        "slug": "bitcoin-puppets-demo",
+        "slug": _PUPPETS,
         "bidPercentLow": 0.6,
         "bidPercentHigh": 0.9,
         "bidCount": 4,
-        "hardcapSats": 4_000_000,
-        "loopSeconds": 5,
+        "hardcapSats": 3_000_000,
+        "bidExpiryMinutes": 60,
     },
     {
         "slug": "PRACTICE•RUNE•TOKEN",
@@ -39,13 +38,30 @@ _TASKS: tuple[dict[str, Any], ...] = (
         "bidPercentLow": 0.7,
         "bidPercentHigh": 0.95,
         "bidCount": 3,
-        "quantity": 20_000,
-        "hardcapSats": 1_000_000,
-        "loopSeconds": 5,
+        "quantity": 100_000,
+        "hardcapSats": 500_000,
+        "bidExpiryMinutes": 60,
+    },
+    {
+        "slug": _NINJAS,
+        "bidPercentLow": 0.6,
+        "bidPercentHigh": 0.88,
+        "bidCount": 2,
+        "hardcapSats": 800_000,
+        "outbidEnabled": True,
+        "outbidAmount": 2_000,
+        "bidExpiryMinutes": 60,
     },
 )
+# What is bought is put up for sale, one inscription at a time, at this share of the floor and not below that price.
+_PRICE_PERCENT = 1.15
+_LEAST_PRICE = {_PUPPETS: 1_500_000, _NINJAS: 400_000}
 
-_LISTING = {"collectionId": "bitcoin-puppets-demo", "pricePercent": 1.05, "minPriceSats": 500_000}
+_LOOK_EVERY_S = 1.0
+_FIGURES_EVERY_S = 3600.0
+_CYCLES_A_LOOK = 10
+_LIST_EVERY_S = 30.0
+_NO_ANSWER = (OSError, http.client.HTTPException, ValueError, BidkeeperError)
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -58,120 +74,131 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         raise SettingsError(["BIDKEEPER_MARKET must be simulator: the demo never touches a real market"])
     environment = {
         "BIDKEEPER_SIMULATOR_BACKGROUND": os.environ.get("BIDKEEPER_SIMULATOR_BACKGROUND") or "true",
-        "BIDKEEPER_MIN_AGE_SECONDS": os.environ.get("BIDKEEPER_MIN_AGE_SECONDS") or "8",
         "BIDKEEPER_WHITELIST": os.environ.get("BIDKEEPER_WHITELIST") or "*",
     }
     settings = dataclasses.replace(settings, whitelist=frozenset({"*"}))
     print("starting everything on the practice marketplace: play money, real work (Ctrl-C ends it)", flush=True)
-    demo = Demo(settings)
-    return Installation(settings, environment).run(demo.step)
-
-
-class Unauthorized(BidkeeperError):
-    """The session is over."""
+    demo = Demo(Session(settings))
+    return Installation(settings, environment).run(demo.step, demo.tell_figures)
 
 
 class Demo:
-    """Signs the demo user in, starts its tasks, then prints each cycle of theirs as it ends."""
+    """Starts the demo user's tasks, then prints what each cycle of theirs did; what repeats itself is printed once."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._token = ""
-        self._started = False
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._figures = Figures()
+        self._began = self._figures_told = time.monotonic()
+        self._began_at = int(time.time())
+        self._looked = self._listed = -math.inf
+        self._is_started = False
         self._trouble = ""
-        self._seen: dict[str, Any] = {}
+        self._shown: dict[str, Any] = {}
+        self._newest: dict[str, Any] = {}
+        self._words: dict[str, str] = {}
 
     def step(self) -> None:
         """One look; whatever the service cannot answer at the moment is tried again at the next."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_EVERY_S:
+            return
+        self._looked = now
         try:
-            if not self._token:
-                self._token = self._sign_in()
-            if not self._started:
-                self._start_tasks()
-                self._started = True
-            for task in self._call("GET", "/api/tasks"):
-                self._tell(f"task {task['id']} {task['slug']}", task)
-            for task in self._call("GET", "/api/autolist"):
-                self._tell(f"auto-list task {task['id']} {_short(task['inscriptionId'])}", task)
+            self._look()
             self._trouble = ""
         except Unauthorized:
-            self._token = ""
-        except (OSError, http.client.HTTPException, ValueError, BidkeeperError) as error:
+            pass
+        except _NO_ANSWER as error:
             if self._trouble != str(error):
                 self._trouble = str(error)
                 print(f"demo: {error}", flush=True)
+        if now - self._figures_told > _FIGURES_EVERY_S:
+            self._figures_told = now
+            self.tell_figures()
 
-    def _tell(self, name: str, task: dict[str, Any]) -> None:
-        now = (task["lastCycle"], task["lastError"])
-        if self._seen.get(name) == now or task["lastCycle"] is None:
+    def tell_figures(self) -> None:
+        """Prints the figures of the run so far, if there are any."""
+        try:
+            metrics = self._session.metrics()
+        except _NO_ANSWER:
+            metrics = None
+        for line in self._figures.lines(time.monotonic() - self._began, metrics):
+            print(line, flush=True)
+
+    def _look(self) -> None:
+        if not self._session.is_signed_in:
+            self._session.sign_in()
+        if not self._is_started:
+            self._start_tasks()
+            self._is_started = True
+        for task in self._session.call("GET", "/api/tasks"):
+            self._follow(f"task {task['id']} {task['slug']}", f"/api/tasks/{task['id']}", task)
+        listings = self._session.call("GET", "/api/autolist")
+        for task in listings:
+            self._follow(_name(task), f"/api/autolist/{task['id']}", task)
+        now = time.monotonic()
+        if now - self._listed >= _LIST_EVERY_S and not any(task["isRunning"] for task in listings):
+            self._listed = now
+            self._list_another(listings)
+
+    def _follow(self, name: str, path: str, task: dict[str, Any]) -> None:
+        """Counts and prints the cycles since the last look; those of an earlier demo are none of this one's."""
+        shown = (task["lastCycle"], task["lastError"])
+        if task["lastCycle"] is None or shown == self._shown.get(name):
             return
-        self._seen[name] = now
-        trouble = f" ({task['lastError']})" if task["lastError"] else ""
-        print(f"{name}: {task['lastCycle']['action']}{trouble}", flush=True)
+        cycles = self._session.call("GET", f"{path}/cycles?limit={_CYCLES_A_LOOK}")
+        new = takewhile(lambda cycle: cycle != self._newest.get(name) and cycle["time"] >= self._began_at, cycles)
+        for cycle in reversed(list(new)):
+            self._figures.count(name, cycle)
+            self._tell(name, cycle)
+        self._shown[name], self._newest[name] = shown, cycles[0]
 
-    def _sign_in(self) -> str:
-        key = _demo_key(self._settings.data_dir / "demo-wallet.json")
-        who = address.p2wpkh(hash160.hash160(key.get_public_key().sec()))
-        challenge = self._call("POST", "/api/auth/challenge", {"address": who})
-        proof = {
-            "challengeId": challenge["challengeId"],
-            "address": who,
-            "signature": sign_message(key, "p2wpkh", challenge["message"]),
-        }
-        answer = self._call("POST", "/api/auth/verify", proof)
-        print(f"signed in as {who}; to look around with its eyes:", flush=True)
-        print(f"  export TOKEN={answer['token']}", flush=True)
-        return str(answer["token"])
+    def _tell(self, name: str, cycle: dict[str, Any]) -> None:
+        words = cycle["action"] + (f" ({cycle['error']})" if cycle["error"] else "")
+        if words != self._words.get(name):
+            self._words[name] = words
+            _say(f"{name}: {words}", cycle["time"])
 
     def _start_tasks(self) -> None:
-        there = {task["slug"]: task for task in self._call("GET", "/api/tasks")}
+        there = {task["slug"]: task for task in self._session.call("GET", "/api/tasks")}
         for config in _TASKS:
-            task = there.get(config["slug"]) or self._call("POST", "/api/tasks", config)
-            self._call("POST", f"/api/tasks/{task['id']}/start")
-            print(f"task {task['id']} {task['slug']}: started", flush=True)
-        self._start_listing()
+            task = there.get(config["slug"]) or self._session.call("POST", "/api/tasks", config)
+            self._session.call("POST", f"/api/tasks/{task['id']}/start")
+            _say(f"task {task['id']} {task['slug']}: started")
 
-    def _start_listing(self) -> None:
-        """The practice market gives the demo user's vault an inscription, which is put up for sale."""
-        vault = self._call("GET", "/api/wallet")["vault"]
-        inscription = f"{hashlib.sha256(vault.encode()).hexdigest()}i0"
-        there = {task["inscriptionId"]: task for task in self._call("GET", "/api/autolist")}
-        if inscription in there and not there[inscription]["isRunning"]:
-            return  # it was sold, or stopped
-        gift = {"id": inscription, "collection": _LISTING["collectionId"], "name": "Demo Puppet"}
-        self._ask(self._settings.simulator_port, "PUT", f"/sim/wallets/{vault}", {"inscriptions": [gift]})
-        body = {"inscriptionId": inscription, **_LISTING}
-        task = there.get(inscription) or self._call("POST", "/api/autolist", body)
-        self._call("POST", f"/api/autolist/{task['id']}/start")
-        print(f"auto-list task {task['id']} {_short(inscription)}: started", flush=True)
+    def _list_another(self, ended: list[dict[str, Any]]) -> None:
+        """Puts up for sale what no task is there for: at first a gift of the market, then what was bought."""
+        vault = self._session.call("GET", "/api/wallet")["vault"]
+        if not ended:
+            gift = f"{hashlib.sha256(vault.encode()).hexdigest()}i0"
+            self._session.give(vault, gift, _PUPPETS, "Demo Puppet")
+        held = self._session.call("GET", "/api/autolist/wallet/ordinals?refresh=1")
+        known = {task["inscriptionId"] for task in ended}
+        for item in held:
+            slug = item["collectionId"]
+            if item["address"] == vault and slug in _LEAST_PRICE and item["id"] not in known:
+                self._list(item["id"], slug, ended)
+                return
 
-    def _call(self, method: str, path: str, body: Any = None) -> Any:
-        return self._ask(self._settings.port, method, path, body)
-
-    def _ask(self, port: int, method: str, path: str, body: Any) -> Any:
-        connection = http.client.HTTPConnection(self._settings.host, port, timeout=30)
-        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        try:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = connection.getresponse()
-            text = answer.read()
-            if answer.status == 401:
-                raise Unauthorized(f"{method} {path}: the session is over")
-            if answer.status >= 300:
-                raise BidkeeperError(f"{method} {path}: {answer.status} {text.decode(errors='replace')[:300]}")
-            return json.loads(text)
-        finally:
-            connection.close()
+    def _list(self, inscription: str, slug: str, ended: list[dict[str, Any]]) -> None:
+        body = {
+            "inscriptionId": inscription,
+            "collectionId": slug,
+            "pricePercent": _PRICE_PERCENT,
+            "minPriceSats": _LEAST_PRICE[slug],
+        }
+        task = self._session.call("POST", "/api/autolist", body)
+        self._session.call("POST", f"/api/autolist/{task['id']}/start")
+        _say(f"{_name(task)}: started")
+        for sold in ended:
+            self._session.call("DELETE", f"/api/autolist/{sold['id']}")
 
 
-def _short(inscription_id: str) -> str:
-    return f"{inscription_id[:8]}...{inscription_id[-4:]}"
+def _name(listing: dict[str, Any]) -> str:
+    inscription = listing["inscriptionId"]
+    return f"auto-list task {listing['id']} {inscription[:8]}...{inscription[-4:]}"
 
 
-def _demo_key(path: Path) -> PrivateKey:
-    """The demo user's sign-in key, made at the first demo in this data directory. It never holds money."""
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(json.dumps({"play_money_sign_in_key": secrets.token_hex(32)}))
-    stored = json.loads(path.read_text())
-    return PrivateKey(bytes.fromhex(stored["play_money_sign_in_key"]))
+def _say(words: str, at_seconds: float | None = None) -> None:
+    """Prints a line with the local time of day."""
+    print(f"{time.strftime('%H:%M:%S', time.localtime(at_seconds))} {words}", flush=True)

@@ -44,9 +44,10 @@ class Installation:
         self._environment = environment
         self._stop_asked = False
 
-    def run(self, when_ready: Callable[[], None]) -> int:
+    def run(self, when_ready: Callable[[], None], before_end: Callable[[], None] = lambda: None) -> int:
         """Starts everything, prints the ready line, calls `when_ready` again and again until it is asked to stop.
 
+        `before_end` is called once then, while everything still answers.
         Returns 0 after an ordered end, 1 when supervisord ended by itself. Raises BidkeeperError when the data
         directory is in use or a port is taken.
         """
@@ -60,7 +61,10 @@ class Installation:
             while not self._stop_asked and supervisord.poll() is None:
                 when_ready()
                 time.sleep(0.2)
-            return 0 if self._stop_asked else self._ended_by_itself(supervisord)
+            if not self._stop_asked:
+                return self._ended_by_itself(supervisord)
+            before_end()
+            return 0
         finally:
             self._end(supervisord)
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.budget import Priority
+from gateway.floors import Floors
 from gateway.packed import text
 from gateway.pages import Pages
+from gateway.shared import shared
 from gateway.snapshots import Flight, Snapshots
 from gateway.tickers import Tickers
 from gateway.venue import Venue
 from markets.adapter import Adapter, Listing, Offer, Trait
-from markets.base import AskBook, BidBook, Kind, NotSupported
+from markets.base import AskBook, BidBook, Kind, NotSupported, VenueError
 
 BOOK_PAGES = 2
 BOOK_ENTRIES = 200
+# A book is not held for the same any longer than ten minutes, whatever the floor says; less a little, so that it is
+# read in every twentieth cycle of 30 s, and not in every twenty-first where cycles come a moment early.
+CONFIRMED_S = 590.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,22 @@ class _Bids:
 class Books:
     """Each read returns JSON text and raises VenueError leaves; `max_age_s` as in `gateway/snapshots.py`."""
 
-    def __init__(self, adapter: Adapter, venue: Venue, snapshots: Snapshots, tickers: Tickers) -> None:
+    def __init__(self, adapter: Adapter, venue: Venue, snapshots: Snapshots, tickers: Tickers, floors: Floors) -> None:
         self._adapter = adapter
         self._venue = venue
         self._snapshots = snapshots
         self._tickers = tickers
+        self._floors = floors
 
-    async def asks(self, slug: str, max_age_s: float, trait: Trait | None) -> str:
+    async def asks(self, slug: str, max_age_s: float, trait: Trait | None = None, *, by_floor: bool = False) -> str:
+        """`by_floor`: a book of the last ten minutes will do, if the floor of now is that of its cheapest listing.
+
+        A floor is asked for with those of many slugs in one call, so it costs next to nothing.
+        """
+        confirmed = await self._confirmed(slug, max_age_s) if by_floor and trait is None else None
+        if confirmed is not None:
+            return confirmed
+
         async def fetch(flight: Flight) -> _Asks:
             source = Pages(self._venue, "asks", "book", lambda cursor: self._adapter.asks(slug, cursor), BOOK_PAGES)
             entries = (await source.fetch(flight)).entries
@@ -54,6 +67,23 @@ class Books:
 
         read = await self._snapshots.get(("asks", slug), max_age_s, fetch)
         return read.packed if trait is None else _ask_book(_having(read.listings, trait), read.taken_ms)
+
+    async def _confirmed(self, slug: str, max_age_s: float) -> str | None:
+        """The book that is kept, if it has to be confirmed and is; None = read it, or take it as it is."""
+        key = ("asks", slug)
+        kept: _Asks | None = self._snapshots.kept(key, CONFIRMED_S)
+        if kept is None or not kept.listings or self._snapshots.kept(key, max_age_s) is not None:
+            return None
+        try:
+            floor = (await self._floors.read([slug], "ordinals", max_age_s)).get(slug)
+        except VenueError:
+            return None  # the book itself may still be told
+        kept = self._snapshots.kept(key, CONFIRMED_S)
+        if floor is None or kept is None or not kept.listings or floor.taken_ms < kept.taken_ms:
+            return None
+        if floor.floor != kept.listings[0].ask.price:
+            return None
+        return _ask_book(kept.listings, kept.taken_ms, floor.taken_ms)
 
     async def bids(self, slug: str, kind: Kind, max_age_s: float, trait: Trait | None) -> str:
         spelt = await self._tickers.spelt(slug) if kind == "runes" else slug
@@ -71,14 +101,10 @@ class Books:
         return read.packed if trait is None else _bid_book(read.offers, read.taken_ms, trait)
 
     async def traits(self, slug: str, max_age_s: float) -> str:
-        async def fetch(flight: Flight) -> str:
-            return text(
-                await self._venue.read(
-                    "traits", "traits", Priority.REST, lambda: self._adapter.traits(slug), flight.begin
-                )
-            )
-
-        return await self._snapshots.get(("traits", slug), max_age_s, fetch)
+        key = ("traits", slug)
+        return await shared(
+            self._snapshots, self._venue, key, max_age_s, "traits", lambda _: self._adapter.traits(slug)
+        )
 
 
 def _having(listings: tuple[Listing, ...], trait: Trait) -> tuple[Listing, ...]:
@@ -88,8 +114,8 @@ def _having(listings: tuple[Listing, ...], trait: Trait) -> tuple[Listing, ...]:
     return tuple(listing for listing in listings if trait in (listing.traits or ()))
 
 
-def _ask_book(listings: tuple[Listing, ...], taken_ms: int) -> str:
-    return text(AskBook(tuple(listing.ask for listing in listings), taken_ms))
+def _ask_book(listings: tuple[Listing, ...], taken_ms: int, confirmed_ms: int | None = None) -> str:
+    return text(AskBook(tuple(listing.ask for listing in listings), taken_ms, confirmed_ms))
 
 
 def _bid_book(offers: tuple[Offer, ...], taken_ms: int, trait: Trait | None) -> str:

@@ -26,6 +26,8 @@ class Priority(IntEnum):
 
 # Slots that stay free for what is more urgent, so that a venue that hangs on reads still hears a cancel.
 _SPARE = {Priority.CANCEL: 0, Priority.OWN_BIDS: 0, Priority.PLACE: 1, Priority.REST: 2}
+# Fifths of a second that add up to a token miss it by a rounding error, and the time until it is full is none at all.
+_ONE = 1 - 1e-6
 _FIRST_BACK_OFF_S, _LONGEST_BACK_OFF_S = 2.5, 30.0
 
 
@@ -129,7 +131,7 @@ class Budget:
 
     def _may_send(self, waiter: _Waiter, now: float) -> bool:
         spare = min(_SPARE[waiter.priority], self._spare)
-        return now >= self._paused_until and self._tokens >= 1 and self._slots > spare
+        return now >= self._paused_until and self._tokens >= _ONE and self._slots > spare
 
     def _fail(self, waiter: _Waiter, now: float) -> None:
         if waiter.granted.done():
@@ -152,7 +154,8 @@ class Budget:
             return
         token_at = now + max(1 - self._tokens, 0.0) / self._rate
         turn_at = max(token_at, self._paused_until)
-        if turn_at <= now:
+        # By what is there, not by the time: the last crumb of a token is due so soon that no clock tells it from now.
+        if self._tokens >= 1 and self._paused_until <= now:
             turn_at = float("inf")  # it waits for a slot, and `done` pumps
         wake_at = min(turn_at, *(waiter.until for waiter in self._waiters))
         self._timer = asyncio.get_running_loop().call_later(max(wake_at - now, 0.001), self.pump)

@@ -16,6 +16,7 @@ from typing import TypeVar
 from gateway.adapters import Adapters, Venues, needed
 from gateway.budget import Priority
 from gateway.joined_facts import OnChain, joined
+from gateway.shared import shared
 from gateway.snapshots import Fetch, Flight, Snapshots
 from gateway.venue import Venue
 from markets.base import NotFound, NotSupported, Unavailable, VenueError
@@ -135,13 +136,12 @@ class ChainFacts:
         )
 
     async def _where(self, venue: Venue, key: Hashable, max_age_s: float, ask: Callable[[int], Whereabouts]) -> str:
-        async def fetch(flight: Flight) -> str:
-            found = await venue.read(
-                "whereabouts", "inscription", Priority.REST, lambda: ask(flight.taken_ms), flight.begin
-            )
+        def as_text(found: Whereabouts) -> str:
             return json.dumps(named(found))
 
-        return await self._snapshots.get(key, max_age_s, fetch)
+        return await shared(
+            self._snapshots, venue, key, max_age_s, "inscription", ask, verb="whereabouts", as_text=as_text
+        )
 
 
 async def _nothing() -> None:

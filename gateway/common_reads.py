@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from gateway.adapters import Adapters, Venues, needed
-from gateway.budget import Priority
 from gateway.chain_facts import ChainFacts
-from gateway.coins import Coins
 from gateway.packed import text
 from gateway.pages import Pages
+from gateway.shared import shared
 from gateway.snapshots import Flight, Snapshots
 from gateway.tickers import Tickers
 from markets.adapter import Cursor
@@ -28,10 +27,6 @@ class CommonReads:
         self._snapshots = snapshots
         self.tickers = Tickers(adapters.unisat, venues.unisat, snapshots)
         self.facts = ChainFacts(adapters, venues, snapshots)
-        self.coins = Coins(adapters, venues, snapshots)
-
-    async def rune(self, ticker: str, max_age_s: float) -> str:
-        return text(await self.tickers.rune(ticker, max_age_s))
 
     async def rune_asks(self, ticker: str, max_age_s: float) -> str:
         unisat = needed(self._adapters.unisat, "UNISAT_URL")
@@ -50,14 +45,15 @@ class CommonReads:
     async def fees(self, max_age_s: float) -> str:
         mempool = needed(self._adapters.mempool, "MEMPOOL_URL")
 
-        async def fetch(flight: Flight) -> str:
-            return text(
-                await self._venues.mempool.read(
-                    "fees", "fees", Priority.REST, lambda: mempool.fees(flight.taken_ms), flight.begin
-                )
-            )
+        return await shared(self._snapshots, self._venues.mempool, "fees", max_age_s, "fees", mempool.fees)
 
-        return await self._snapshots.get("fees", max_age_s, fetch)
+    async def coins(self, address: str, max_age_s: float) -> str:
+        """The unspent outputs of an address, confirmed and waiting; what lies on them is for `outpoint` to say."""
+        mempool = needed(self._adapters.mempool, "MEMPOOL_URL")
+        venue, key = self._venues.mempool, ("coins", address)
+        return await shared(
+            self._snapshots, venue, key, max_age_s, "utxo", lambda _: mempool.coins(address), verb="coins"
+        )
 
     def check_balances(self) -> None:
         """Raises NotSupported when nobody here could tell what an address holds."""
@@ -67,10 +63,7 @@ class CommonReads:
         """What an address holds, confirmed and unconfirmed."""
         mempool = needed(self._adapters.mempool, "MEMPOOL_URL")
 
-        async def fetch(flight: Flight) -> str:
-            sats = await self._venues.mempool.read(
-                "balance", "balance", Priority.REST, lambda: mempool.balance(address), flight.begin
-            )
-            return text(Balance(address, sats, flight.taken_ms))
+        def call(taken_ms: int) -> Balance:
+            return Balance(address, mempool.balance(address), taken_ms)
 
-        return await self._snapshots.get(("balance", address), max_age_s, fetch)
+        return await shared(self._snapshots, self._venues.mempool, ("balance", address), max_age_s, "balance", call)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import quote
 
 from gateway.budget import Priority
@@ -56,11 +57,14 @@ class Floors:
         def fetch(flight: Flight) -> asyncio.Future[Floor | None]:
             return asyncio.ensure_future(self._seat(slug, kind, flight))
 
-        return await self._snapshots.get(("floors", kind, slug), max_age_s, fetch)
+        found: Floor | None = await self._snapshots.get(("floors", kind, slug), max_age_s, fetch)
+        if found is not None:
+            _remember(self._asked_at, (kind, slug))
+        return found
 
     async def _seat(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
         if _recent(self._alone, (kind, slug)):
-            return (await self._ask([slug], kind, flight.begin)).get(slug)
+            return await self._alone_in_one(slug, kind, flight)
         batch = self._open.get(kind)
         if batch is None or not self._fits([*batch.flights, slug]):
             batch = self._open[kind] = _Batch()
@@ -68,7 +72,7 @@ class Floors:
         if batch.answer is None:
             batch.answer = asyncio.ensure_future(self._send(batch, kind))
         try:
-            return (await asyncio.shield(batch.answer)).get(slug)
+            return _stamped((await asyncio.shield(batch.answer)).get(slug), flight)
         except AuthFailed:
             raise
         except Refused:
@@ -76,7 +80,7 @@ class Floors:
                 raise
         # One of the others may be what the venue does not take.
         try:
-            return (await self._ask([slug], kind, flight.begin)).get(slug)
+            return await self._alone_in_one(slug, kind, flight)
         except Refused:
             _remember(self._alone, (kind, slug))
             raise
@@ -100,22 +104,21 @@ class Floors:
             found = await self._venue.read("floors", "floors", Priority.REST, call, begin)
         finally:
             self._close(batch, kind)
-        for slug in batch.flights:
-            if slug in found:
-                _remember(self._asked_at, (kind, slug))
         for slug, flight in riders.items():
             if slug in found:
-                self._snapshots.put(("floors", kind, slug), found[slug], flight)
+                self._snapshots.put(("floors", kind, slug), _stamped(found[slug], flight), flight)
         return found
 
     def _close(self, batch: _Batch, kind: Kind) -> None:
         if self._open.get(kind) is batch:
             del self._open[kind]
 
-    async def _ask(self, slugs: list[str], kind: Kind, begin: Callable[[], None]) -> dict[str, Floor]:
-        return await self._venue.read(
-            "floors", "floors", Priority.REST, lambda: self._adapter.floors(slugs, kind), begin
-        )
+    async def _alone_in_one(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
+        def call() -> dict[str, Floor]:
+            return self._adapter.floors([slug], kind)
+
+        found = await self._venue.read("floors", "floors", Priority.REST, call, flight.begin)
+        return _stamped(found.get(slug), flight)
 
     def _lately(self, kind: Kind, batch: _Batch) -> list[str]:
         seats = list(batch.flights)
@@ -128,6 +131,10 @@ class Floors:
 
     def _fits(self, slugs: Sequence[str]) -> bool:
         return len(slugs) <= 1 or (len(slugs) <= self._most and len(quote(",".join(slugs))) <= _LONGEST_QUERY)
+
+
+def _stamped(floor: Floor | None, flight: Flight) -> Floor | None:
+    return None if floor is None else replace(floor, taken_ms=flight.taken_ms)
 
 
 def _recent(times: dict[tuple[Kind, str], float], key: tuple[Kind, str]) -> bool:

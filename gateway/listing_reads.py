@@ -10,7 +10,7 @@ from gateway.venue import Venue
 from gateway.windows import Toll
 from markets.adapter import Adapter
 from markets.base import Unavailable
-from markets.listings import ListingAsk, OwnListings
+from markets.listings import ListingAsk, ListingDraft, OwnListings
 
 MOST_PAGES = 20
 
@@ -46,29 +46,18 @@ class ListingReads:
 
     async def draft(self, ask: ListingAsk) -> str:
         """Never shared: it is for this one listing. It goes with a write, so it has a write's priority."""
+        toll = Toll("write", ask.owner, more=1)
         return text(
-            await self._venue.read(
-                "draft_listing",
-                "draft_listing",
-                Priority.PLACE,
-                lambda: self._adapter.draft_listing(ask),
-                lambda: None,
-                Toll("write", ask.owner, more=1),
-            )
+            await self._venue.ask("draft_listing", Priority.PLACE, lambda: self._adapter.draft_listing(ask), toll)
         )
 
     async def draft_delist(self, wallet: str, inscription_id: str) -> str:
         """As `draft`, with a cancel's priority."""
-        return text(
-            await self._venue.read(
-                "draft_delist",
-                "draft_delist",
-                Priority.CANCEL,
-                lambda: self._adapter.draft_delist(wallet, inscription_id),
-                lambda: None,
-                Toll("write", wallet, more=1),
-            )
-        )
+
+        def call() -> ListingDraft:
+            return self._adapter.draft_delist(wallet, inscription_id)
+
+        return text(await self._venue.ask("draft_delist", Priority.CANCEL, call, Toll("write", wallet, more=1)))
 
 
 def own_listings_key(wallet: str) -> tuple[str, str]:

@@ -23,40 +23,20 @@ class OfferReads:
         Raises Refused('clock_skew') while our clock is too far off for a bid.
         """
         self._venue.skew.permit_place()
-        return text(
-            await self._venue.read(
-                "draft_bid",
-                "draft_bid",
-                Priority.PLACE,
-                lambda: self._adapter.draft_bid(ask),
-                lambda: None,
-                Toll("write", ask.payment, more=1),
-            )
-        )
+        toll = Toll("write", ask.payment, more=1)
+        return text(await self._venue.ask("draft_bid", Priority.PLACE, lambda: self._adapter.draft_bid(ask), toll))
 
     async def sign_in_texts(self, pair: Pair) -> str:
         """As urgent as a cancel, since one may wait for the session."""
+        toll = Toll(wallet=pair.payment)
         return text(
-            await self._venue.read(
-                "sign_in_texts",
-                "sign_in_texts",
-                Priority.CANCEL,
-                lambda: self._adapter.sign_in_texts(pair),
-                lambda: None,
-                Toll(wallet=pair.payment),
-            )
+            await self._venue.ask("sign_in_texts", Priority.CANCEL, lambda: self._adapter.sign_in_texts(pair), toll)
         )
 
     async def sign_in(self, answer: SignInAnswer) -> str:
         pair = answer.pair
-        await self._venue.read(
-            "sign_in",
-            "sign_in",
-            Priority.CANCEL,
-            lambda: self._adapter.sign_in(answer),
-            lambda: None,
-            Toll(wallet=pair.payment),
-        )
+        toll = Toll(wallet=pair.payment)
+        await self._venue.ask("sign_in", Priority.CANCEL, lambda: self._adapter.sign_in(answer), toll)
         # One profile, by whichever of its addresses it is asked about.
         self._venue.windows.bind(pair.ordinals, pair.payment)
         return "null"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gateway.books import Books
 from gateway.budget import Priority
@@ -13,11 +14,12 @@ from gateway.listing_reads import ListingReads, own_listings_key
 from gateway.packed import text
 from gateway.pages import Pages
 from gateway.sales import SalesReads
+from gateway.shared import shared
 from gateway.snapshots import Flight, Snapshots
 from gateway.venue import Venue
 from gateway.windows import Toll
 from markets.adapter import Adapter
-from markets.base import Floor, Kind, NotFound, OwnBids, Unavailable
+from markets.base import Kind, NotFound, OwnBids, Unavailable
 
 WALLET_PAGES = 5
 WALLET_ITEMS = 500
@@ -40,7 +42,7 @@ class Reads:
         self._floors = Floors(adapter, venue, snapshots)
         self._sales = SalesReads(adapter, venue, snapshots)
         self.listings = ListingReads(adapter, venue, snapshots)
-        self.books = Books(adapter, venue, snapshots, common.tickers)
+        self.books = Books(adapter, venue, snapshots, common.tickers, self._floors)
 
     async def floors(self, slugs: list[str], kind: Kind, max_age_s: float) -> str:
         if kind == "ordinals":
@@ -48,7 +50,7 @@ class Reads:
         spelt = {slug: name for slug in slugs if (name := await self._spelt(slug)) is not None}
         found = await self._floors.read(list(spelt.values()), kind, max_age_s)
         named = {slug: found[name] for slug, name in spelt.items() if name in found}
-        return text({slug: Floor(slug, each.floor, each.listed_count) for slug, each in named.items()})
+        return text({slug: replace(each, slug=slug) for slug, each in named.items()})
 
     async def sales(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> str:
         spelt = await self._common.tickers.spelt(slug) if kind == "runes" else slug
@@ -111,26 +113,17 @@ class Reads:
         return await self._snapshots.get(("wallet_contents", address), max_age_s, fetch)
 
     async def item(self, inscription_id: str, max_age_s: float) -> str:
-        async def fetch(flight: Flight) -> str:
-            return text(
-                await self._venue.read(
-                    "item", "item", Priority.REST, lambda: self._adapter.item(inscription_id), flight.begin
-                )
-            )
-
-        return await self._snapshots.get(("item", inscription_id), max_age_s, fetch)
+        key = ("item", inscription_id)
+        return await shared(
+            self._snapshots, self._venue, key, max_age_s, "item", lambda _: self._adapter.item(inscription_id)
+        )
 
     async def challenge(self, wallet: str) -> str:
         """Never shared: it goes with a cancel, and a venue may take each only once."""
-        challenge = await self._venue.read(
-            "challenge",
-            "challenge",
-            Priority.CANCEL,
-            lambda: self._adapter.challenge(wallet),
-            lambda: None,
-            Toll(wallet=wallet),
+        toll = Toll(wallet=wallet)
+        return json.dumps(
+            await self._venue.ask("challenge", Priority.CANCEL, lambda: self._adapter.challenge(wallet), toll)
         )
-        return json.dumps(challenge)
 
     def forget_own_bids(self, wallet: str) -> None:
         """Something was written for `wallet`."""

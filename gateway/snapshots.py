@@ -67,6 +67,13 @@ class Snapshots:
             flight.task = asyncio.ensure_future(self._fly(entry, flight, fetch))
         return await self._join(entry, flight)
 
+    def kept(self, key: Hashable, max_age_s: float) -> Any:
+        """The answer that is there, not older than `max_age_s`; None without one, and nothing is read."""
+        entry = self._entries.get(key)
+        if entry is None or entry.began_at is None or not self._fresh(entry, entry.began_at, max_age_s):
+            return None
+        return entry.value
+
     def flight(self) -> Flight:
         """A reading on our clocks."""
         return Flight(self._clock, self._now_ms)

@@ -63,6 +63,10 @@ class Venue:
         begin()
         return await self.run(verb, operation, call, Unavailable)
 
+    async def ask(self, verb: str, priority: Priority, call: Callable[[], Value], toll: Toll) -> Value:
+        """As `read`, for what is never shared: it is of use to this asker only, mostly before a write."""
+        return await self.read(verb, verb, priority, call, lambda: None, toll)
+
     async def turn(self, priority: Priority, wait_s: float, toll: Toll) -> None:
         """Waits up to `wait_s` for the turn of one call; follow it by `run`.
 

@@ -13,12 +13,13 @@ from gateway.chain_facts import ChainFacts
 from gateway.common_reads import CommonReads
 from gateway.fence import Fences
 from gateway.market import Markets
+from gateway.packed import text
 from gateway.reads import Reads
 from gateway.scarcity import OF_RUNES, Scarcity
 from gateway.venue import Venue
 from gateway.writes import Asker, Writes
 from markets.base import Unavailable
-from markets.codec import named, pack
+from markets.codec import named
 
 Verb = Callable[[Mapping[str, Any], Mapping[str, Any], Asker], Awaitable[str]]
 WRITES = frozenset({"place", "cancel", "list_item", "delist", "submit_withdrawal", "broadcast"})
@@ -136,7 +137,7 @@ class Verbs(FactsVerbs):
         return self._markets.of(request).writes
 
     async def _profile(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return json.dumps(pack(self._markets.of(request).adapter.profile(read.kind(args.get("kind")))))
+        return text(self._markets.of(request).adapter.profile(read.kind(args.get("kind"))))
 
     async def _floors(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         return await self._reads_of(request).floors(
@@ -145,7 +146,8 @@ class Verbs(FactsVerbs):
 
     async def _asks(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         slug, trait = read.slug(args.get("slug")), read.trait(args.get("trait"), "ordinals")
-        return await self._reads_of(request).books.asks(slug, read.max_age_s(request), trait)
+        by_floor = args.get("by_floor") is True
+        return await self._reads_of(request).books.asks(slug, read.max_age_s(request), trait, by_floor=by_floor)
 
     async def _bids(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         slug, kind = read.slug(args.get("slug")), read.kind(args.get("kind"))
@@ -157,7 +159,7 @@ class Verbs(FactsVerbs):
         return await self._common.rune_asks(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request))
 
     async def _rune(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._common.rune(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request))
+        return text(await self._common.tickers.rune(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request)))
 
     async def _traits(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         return await self._reads_of(request).books.traits(read.slug(args.get("slug")), read.max_age_s(request))
@@ -180,7 +182,7 @@ class Verbs(FactsVerbs):
         return await self._common.fees(read.max_age_s(request))
 
     async def _coins(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._common.coins.at(read.word(args.get("address"), "address"), read.max_age_s(request))
+        return await self._common.coins(read.word(args.get("address"), "address"), read.max_age_s(request))
 
     async def _wallet_contents(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         return await self._reads_of(request).wallet_contents(

@@ -15,7 +15,8 @@ from gateway import arguments as read
 from gateway.adapters import needed
 from gateway.budget import Priority
 from gateway.market import Markets
-from gateway.snapshots import Flight, Snapshots
+from gateway.shared import shared
+from gateway.snapshots import Snapshots
 from gateway.venue import Venue, Withdrawn
 from gateway.windows import Toll
 from gateway.writes import LONGEST_WAIT_MS, Asker
@@ -59,15 +60,12 @@ class Withdrawals:
         if not 0 < amount <= MAX_SATS:
             raise read.bad("amount must be a whole number of sats above 0")
         market = self._markets.of(request)
-        drafted = await market.venue.read(
-            "draft_withdrawal",
-            "draft_withdrawal",
-            Priority.CANCEL,
-            lambda: market.adapter.draft_withdrawal(payment, amount),
-            lambda: None,
-            Toll("write", payment, more=1),
-        )
-        return json.dumps(drafted)
+
+        def call() -> str:
+            return market.adapter.draft_withdrawal(payment, amount)
+
+        toll = Toll("write", payment, more=1)
+        return json.dumps(await market.venue.ask("draft_withdrawal", Priority.CANCEL, call, toll))
 
     async def submit(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         """Hands a signed draft to the venue, which completes and sends it; the txid."""
@@ -97,14 +95,10 @@ class Withdrawals:
         txid = _txid(args.get("txid"))
         mempool = needed(self._mempool, "MEMPOOL_URL")
 
-        async def fetch(flight: Flight) -> str:
-            return json.dumps(
-                await self._network.read(
-                    "is_confirmed", "is_confirmed", Priority.REST, lambda: mempool.look_up(txid), flight.begin
-                )
-            )
-
-        return await self._snapshots.get(("transaction", txid), read.max_age_s(request), fetch)
+        key, max_age_s = ("transaction", txid), read.max_age_s(request)
+        return await shared(
+            self._snapshots, self._network, key, max_age_s, "is_confirmed", lambda _: mempool.look_up(txid)
+        )
 
     async def _write(
         self,

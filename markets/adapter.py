@@ -7,12 +7,12 @@ is held, a method raises SignInNeeded and sends nothing. Sats are int, unit pric
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from markets import venues
-from markets.base import BidOrder, Floor, Kind, NotSupported, OwnBid, Sale, WalletItem
+from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, WalletItem
 from markets.capabilities import Capabilities
 from markets.http import Permit
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
@@ -94,8 +94,8 @@ class Adapter:
         """One page of the inscriptions at an address."""
         self._no("the contents of wallets")
 
-    def item(self, inscription_id: str) -> Mapping[str, Any]:
-        """Details of one inscription, as the venue names them."""
+    def item(self, inscription_id: str) -> Item:
+        """Details of one inscription."""
         self._no("single inscriptions")
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:

@@ -148,11 +148,15 @@ def from_wire(wire: Any) -> VenueError:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """Lowest listing of a collection (sats) or rune (sats per whole token); `floor` None when nothing is listed."""
+    """Lowest listing of a collection (sats) or rune (sats per whole token); `floor` None when nothing is listed.
+
+    `taken_ms` is when it was read, by the gateway's clock; 0 where an adapter has it straight from the venue.
+    """
 
     slug: str
     floor: Decimal | None
     listed_count: int
+    taken_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +185,14 @@ class OwnBids:
 
 @dataclass(frozen=True, slots=True)
 class AskBook:
-    """The cheapest listings, cheapest first, at most 200; asked for a trait, those of them known to have it."""
+    """The cheapest listings, cheapest first, at most 200; asked for a trait, those of them known to have it.
+
+    They were read at `taken_ms`. `confirmed_ms` is when the venue's floor said later that the cheapest is as it was.
+    """
 
     asks: tuple[Ask, ...]
     taken_ms: int
+    confirmed_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +278,34 @@ class WalletItem:
     image_url: str | None
     listed: bool
     listing_price: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One inscription as a venue tells of it; what it does not tell, or tells strangely, is None.
+
+    Values and prices in sats. Texts are as somebody wrote them: whoever shows them cleans them. `traits` are sorted
+    pairs of type and value.
+    """
+
+    id: str
+    listed: bool
+    number: int | None = None
+    name: str | None = None
+    collection_id: str | None = None
+    collection_name: str | None = None
+    image_url: str | None = None
+    content_url: str | None = None
+    content_type: str | None = None
+    owner: str | None = None
+    location: str | None = None
+    output: str | None = None
+    output_value: int | None = None
+    genesis: str | None = None
+    listing_price: int | None = None
+    seller: str | None = None
+    top_bid: int | None = None
+    traits: tuple[tuple[str, str], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ def call_costs(name: str) -> CallCosts:
         cancel=can.calls.get("cancel", 1),
         cancels_at_once=can.cancels_at_once,
         own_bids_by_slug=can.own_bids_by_collection,
+        floors_at_once=can.floors_at_once if can.floors_tell_asks else 0,
         life_s=lambda wanted_s: life_s(can, max(wanted_s, least_s)),
     )
 

@@ -24,6 +24,8 @@ class Capabilities:
     `delist_proof` is what a listing is taken back with: the vault's signature under a challenge, a session, or a signed
     PSBT that the venue drafts (`draft_delist`). Listings' prices are multiples of `listing_tick` sats. `tells_traits` =
     listings there say which traits their items have.
+    `floors_tell_asks` = the floors that it tells, many in one request, are the prices of its cheapest listings to the
+    sat and at the same moment, so that an unchanged floor says that the listings need not be read.
     `own_bids_by_collection` = a wallet's bids are told of named collections only. `wallets` = it tells what lies at
     any address, and of any inscription.
 
@@ -47,9 +49,9 @@ class Capabilities:
     bids_are_psbt: bool = False
     cancel_needs_signature: bool = False
     own_ids: bool = False
-    edit_in_place: bool = False
     own_bids_by_collection: bool = False
     floors_at_once: int = 40
+    floors_tell_asks: bool = False
     cancels_at_once: int = 100
     rate_per_s: int = 5
     burst: int = 5

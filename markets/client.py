@@ -18,6 +18,7 @@ from markets.base import (
     BidOrder,
     Fees,
     Floor,
+    Item,
     Kind,
     OwnBids,
     Rune,
@@ -58,12 +59,17 @@ class MarketClient(Asking):
         """Floors by slug; slugs the venue does not know are left out. One venue call for up to 40 slugs."""
         return self._read("floors", {"slugs": list(slugs), "kind": kind}, max_age_s, codec.floors)
 
-    def asks(self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None) -> AskBook:
+    def asks(
+        self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None, *, by_floor: bool = False
+    ) -> AskBook:
         """The cheapest listings of a collection; with `trait` (type, value) those of them known to have it.
 
         Two venue calls at most, none for another trait. NotSupported when the listings tell no traits at all.
+        `by_floor`: a book of up to ten minutes ago is answered where the venue's floor, not older than `max_age_s`, is
+        that of its cheapest listing; `confirmed_ms` then says when. Of no use with a trait.
         """
-        return self._read("asks", {"slug": slug, **_trait(trait)}, max_age_s, codec.ask_book)
+        how = {"by_floor": True} if by_floor else {}
+        return self._read("asks", {"slug": slug, **_trait(trait), **how}, max_age_s, codec.ask_book)
 
     def bids(self, slug: str, kind: Kind, max_age_s: float, trait: tuple[str, str] | None = None) -> BidBook:
         """The best bids on a whole collection or rune; with `trait` (type, value) the bids on it, too.
@@ -119,9 +125,9 @@ class MarketClient(Asking):
         """Inscriptions at an address, at most 500."""
         return self._read("wallet_contents", {"address": address}, max_age_s, codec.wallet_items)
 
-    def item(self, inscription_id: str, max_age_s: float) -> dict[str, Any]:
-        """Details of one inscription as the venue names them; fractions are text."""
-        return self._read("item", {"inscription_id": inscription_id}, max_age_s, dict)
+    def item(self, inscription_id: str, max_age_s: float) -> Item:
+        """What the venue tells of one inscription."""
+        return self._read("item", {"inscription_id": inscription_id}, max_age_s, codec.item)
 
     def challenge(self, wallet: str) -> str:
         """A text that `wallet` must sign before it may cancel."""

@@ -17,6 +17,7 @@ from markets.base import (
     BidOrder,
     Fees,
     Floor,
+    Item,
     OwnBid,
     OwnBids,
     Rune,
@@ -63,12 +64,12 @@ def profile(row: Any) -> Profile:
 
 
 def floors(packed: Any) -> dict[str, Floor]:
-    return {slug: Floor(row[0], _decimal(row[1]), row[2]) for slug, row in packed.items()}
+    return {slug: Floor(row[0], _decimal(row[1]), row[2], row[3]) for slug, row in packed.items()}
 
 
 def ask_book(packed: Any) -> AskBook:
     asks = (Ask(order, price, Decimal(count), Decimal(unit), maker) for order, price, count, unit, maker in packed[0])
-    return AskBook(tuple(asks), int(packed[1]))
+    return AskBook(tuple(asks), int(packed[1]), None if packed[2] is None else int(packed[2]))
 
 
 def bid_book(packed: Any) -> BidBook:
@@ -120,6 +121,11 @@ def coins(packed: Any) -> tuple[Utxo, ...]:
 
 def wallet_items(packed: Any) -> tuple[WalletItem, ...]:
     return tuple(WalletItem(*row) for row in packed)
+
+
+def item(row: Any) -> Item:
+    traits = None if row[-1] is None else tuple((str(kind), str(value)) for kind, value in row[-1])
+    return Item(*(*row[:-1], traits))
 
 
 def order(row: Any) -> BidOrder:

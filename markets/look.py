@@ -41,7 +41,8 @@ class Wallet:
 
     `addresses` are all of the user's, of every task. Since a venue may not tell who makes a bid, `bid_ids` are the
     venue's ids of the user's own bids as far as they are known, and `bid_prices` the prices (sats) of the open ones:
-    a bid of an untold maker at one of these is taken for our own, lest we outbid ourselves.
+    a bid of an untold maker at one of these is taken for our own, lest we outbid ourselves. `ask_prices` (sats) are
+    those of the user's own listings.
     """
 
     payment: str
@@ -50,6 +51,7 @@ class Wallet:
     addresses: frozenset[str]
     bid_ids: frozenset[str] = frozenset()
     bid_prices: frozenset[int] = frozenset()
+    ask_prices: frozenset[int] = frozenset()
 
     def owns_ask(self, ask: Ask) -> bool:
         """Whether the user made this ask."""
@@ -60,6 +62,11 @@ class Wallet:
         if bid.maker in self.addresses or bid.order_id in self.bid_ids:
             return True
         return not bid.maker and bid.price in self.bid_prices
+
+    def may_be_floor(self, book: AskBook) -> bool:
+        """Whether a listing of the user's may be the cheapest: then the floor does not tell what others ask."""
+        lowest = min(ask.price for ask in book.asks)
+        return lowest in self.ask_prices or any(ask.price == lowest and self.owns_ask(ask) for ask in book.asks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +94,22 @@ class Looker:
         self._clock_ms = clock_ms
         self._fees: Fees | None = None
 
-    def look(self, config: BidConfig, wallet: Wallet, history: History, max_age_s: float, notes: Notes) -> Seen:
+    def look(
+        self,
+        config: BidConfig,
+        wallet: Wallet,
+        history: History,
+        max_age_s: float,
+        notes: Notes,
+        *,
+        by_floor: bool = False,
+    ) -> Seen:
         """Reads what may be `max_age_s` old for the book, a minute for the rest; notes what fails.
 
-        `history` goes into the snapshot as it is. The snapshot is as old as the oldest book in it.
+        `history` goes into the snapshot as it is. The snapshot is as old as the oldest book in it. `by_floor`: asks of
+        the last ten minutes will do where the floor of now confirms them and the config hangs on nothing else.
         """
-        books = self._books(config, max_age_s, notes)
+        books = self._books(config, wallet, max_age_s, notes, by_floor=by_floor)
         balance = _try(lambda: self._balance(wallet), "read the balance", notes)
         balance_sats = balance.sats if balance else None
         fee_reserve_sats = self.fee_reserve(config.fee_rate, notes)
@@ -103,10 +120,21 @@ class Looker:
         snapshot = _snapshot(books, wallet, history, self._divisibility(config, notes))
         return Seen(snapshot, len(books.asks.asks), balance_sats, fee_reserve_sats)
 
-    def _books(self, config: BidConfig, max_age_s: float, notes: Notes) -> _Books | None:
+    def _books(
+        self, config: BidConfig, wallet: Wallet, max_age_s: float, notes: Notes, *, by_floor: bool
+    ) -> _Books | None:
         market, trait = self._market, trait_of(config)
-        read = market.rune_asks if config.is_rune else market.asks
-        asks = _try(lambda: read(config.slug, max_age_s), "read the asks", notes)
+        is_floor_enough = by_floor and config.hangs_on_floor
+
+        def read() -> AskBook:
+            if config.is_rune:
+                return market.rune_asks(config.slug, max_age_s)
+            book = market.asks(config.slug, max_age_s, by_floor=is_floor_enough)
+            if book.confirmed_ms is None or not wallet.may_be_floor(book):
+                return book
+            return market.asks(config.slug, max_age_s)
+
+        asks = _try(read, "read the asks", notes)
         if asks is None:
             return None
         trait_asks = None
@@ -163,6 +191,7 @@ def _snapshot(books: _Books, wallet: Wallet, history: History, divisibility: int
         trait_asks=None if books.trait_asks is None else _foreign(books.trait_asks, wallet),
         history=history,
         divisibility=divisibility,
+        confirmed_ms=books.asks.confirmed_ms,
     )
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from markets import ordinalswallet_books as books
 from markets import ordinalswallet_listings as listings
@@ -21,6 +20,7 @@ from markets.base import (
     AuthFailed,
     BidOrder,
     Floor,
+    Item,
     Kind,
     NotFound,
     NotSupported,
@@ -90,8 +90,8 @@ class OrdinalsWallet(Adapter):
         answer = self._http.read(f"/wallet/{segment(address)}/inscriptions")
         return of_read(lambda: wallets.wallet_items(answer, self._images), self.name)
 
-    def item(self, inscription_id: str) -> Mapping[str, Any]:
-        """Details of one inscription, up to a day old there, in the names that Satflow gives its parts."""
+    def item(self, inscription_id: str) -> Item:
+        """Details of one inscription, up to a day old there."""
         answer = self._http.read(f"/inscription/{segment(inscription_id)}")
         return of_read(lambda: wallets.item(answer, inscription_id, self._images), self.name)
 

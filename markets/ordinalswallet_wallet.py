@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from markets.base import NotFound, WalletItem
+from markets import traits
+from markets.base import Item, NotFound, WalletItem
 from markets.listings import OwnListing
 from markets.ordinalswallet_wire import content, is_for_sale, sellers_price
-from markets.wire import Page, Unreadable, first, identifier, rows, table, text
+from markets.wire import Page, Unreadable, first, identifier, link, rows, table, text, text_or_none, whole_or_none
 
 _MOST_HELD = 5000
 
@@ -72,32 +73,31 @@ def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | No
     return OwnListing(inscription_id, inscription_id, None, sellers_price(listing), owner)
 
 
-def item(answer: Any, inscription_id: str, images: str) -> dict[str, Any]:
-    """One inscription in the names that Satflow gives its parts, by which they are read; the id is checked."""
+def item(answer: Any, inscription_id: str, images: str) -> Item:
+    """Details of one inscription; the id is checked."""
     found = table(content(answer), "inscription")
     if found.get("id") != inscription_id:
         raise Unreadable("the answer is about another inscription")
-    listing, satpoint = _listing(found), found.get("satpoint")
-    return {
-        "id": inscription_id,
-        "inscriptionNumber": found.get("num"),
-        "contentType": found.get("content_type"),
-        "contentURI": f"{images}/{inscription_id}",
-        "owner": found.get("address"),
-        "location": satpoint,
-        "output": satpoint.rpartition(":")[0] if isinstance(satpoint, str) else None,
-        "outputValue": found.get("value"),
-        "genesisTransaction": inscription_id.partition("i")[0],
-        "listed": listing is not None,
-        "listing": None
-        if listing is None
-        else {"price": sellers_price(listing), "sellerAddress": listing.get("seller_address")},
-        "metadata": {
-            "token": {"name": first(found, "meta.name")},
-            "collection": {"id": first(found, "collection.slug"), "name": first(found, "collection.name")},
-        },
-        "attributes": first(found, "meta.attributes"),
-    }
+    listing, satpoint = _listing(found), text_or_none(found.get("satpoint"))
+    held = traits.told(first(found, "meta.attributes"))
+    return Item(
+        id=inscription_id,
+        listed=listing is not None,
+        number=whole_or_none(found.get("num")),
+        name=text_or_none(first(found, "meta.name")),
+        collection_id=text_or_none(first(found, "collection.slug")),
+        collection_name=text_or_none(first(found, "collection.name")),
+        content_url=link(f"{images}/{inscription_id}"),
+        content_type=text_or_none(found.get("content_type")),
+        owner=text_or_none(found.get("address")),
+        location=satpoint,
+        output=None if satpoint is None else satpoint.rpartition(":")[0],
+        output_value=whole_or_none(found.get("value")),
+        genesis=inscription_id.partition("i")[0],
+        listing_price=None if listing is None else sellers_price(listing),
+        seller=None if listing is None else text_or_none(listing.get("seller_address")),
+        traits=None if held is None else tuple(sorted(held)),
+    )
 
 
 def _listing(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:

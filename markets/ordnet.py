@@ -7,14 +7,14 @@ asked in whichever session is open.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from markets import ordnet_listings, ordnet_offers, ordnet_reads, ordnet_sessions
 from markets.adapter import Adapter, Cursor, Listing, Offer
 from markets.answers import of_read, of_write
-from markets.base import BidOrder, Floor, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
+from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
 from markets.http import Permit, segment
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInTexts
@@ -89,7 +89,7 @@ class OrdNet(Adapter):
         found = self._read(lambda: ordnet_offers.own_bids(answer, slug, session.binding, session.bindings))
         return Page(found, next((each for each in asked if each > slug), None))
 
-    def item(self, inscription_id: str) -> Mapping[str, Any]:
+    def item(self, inscription_id: str) -> Item:
         """What its listing tells of an inscription. NotFound when it is not listed."""
         params = {"inscriptionId": inscription_id, **paging(None)}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from markets.adapter import Listing
-from markets.base import Floor, NotFound, NotSupported, Sale
+from markets.base import Floor, Item, NotFound, NotSupported, Sale
 from markets.listings import OwnListing
 from markets.ordnet_wire import following, known_slug, uuid
 from markets.wire import (
@@ -78,8 +78,8 @@ def _own(entry: Mapping[str, Any], owner: str) -> OwnListing:
     )
 
 
-def item(answer: Any, inscription_id: str) -> Mapping[str, Any]:
-    """What its listing says of one inscription, in the words of the other venues. NotFound when it is not listed.
+def item(answer: Any, inscription_id: str) -> Item:
+    """What its listing says of one inscription. NotFound when it is not listed.
 
     A listing of several inscriptions at once is not one of this one.
     """
@@ -90,16 +90,15 @@ def item(answer: Any, inscription_id: str) -> Mapping[str, Any]:
         raise NotFound("ord.net tells of single inscriptions only while they are listed there")
     seller = address(entry.get("sellerAddress"), "seller of a listing")
     name = entry.get("inscriptionName")
-    return {
-        "id": inscription_id,
-        "owner": seller,
-        "listed": True,
-        "listing": {"price": sats(entry.get("priceSats"), "price of a listing", least=1), "sellerAddress": seller},
-        "metadata": {
-            "token": {"name": None if name is None else text(name, "name of an inscription")},
-            "collection": {"slug": _slug(entry)},
-        },
-    }
+    return Item(
+        id=inscription_id,
+        listed=True,
+        name=None if name is None else text(name, "name of an inscription"),
+        collection_id=_slug(entry),
+        owner=seller,
+        listing_price=sats(entry.get("priceSats"), "price of a listing", least=1),
+        seller=seller,
+    )
 
 
 def _listings(answer: Any) -> list[Mapping[str, Any]]:

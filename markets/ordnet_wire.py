@@ -17,7 +17,6 @@ from markets.listings import LONGEST_PSBT
 from markets.wire import Unreadable, address, flag, label, rows, table, text, whole
 
 PAGE_SIZE = 100
-LONGEST_SLUG = 80
 _SLUG = re.compile(r"[a-z0-9_-]{1,80}", re.ASCII)
 _UUID = re.compile(r"[0-9A-Za-z-]{8,40}", re.ASCII)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}", re.ASCII)

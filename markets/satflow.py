@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from core.settings import PLAY_MARKET
 from markets import (
     satflow_books,
+    satflow_details,
     satflow_items,
     satflow_listings,
     satflow_sales,
@@ -17,7 +18,7 @@ from markets import (
 )
 from markets.adapter import Adapter, Cursor, Listing, Offer
 from markets.base import BidOrder as Order
-from markets.base import Floor, Kind, NotFound, NotSupported, OwnBid, Sale, Unavailable, Unknown, WalletItem
+from markets.base import Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unavailable, Unknown, WalletItem
 from markets.http import Http, Permit
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft
@@ -118,11 +119,10 @@ class Satflow(Adapter):
         answer = self._http.read("/intent/sell", post=satflow_listings.ask_body(ask))
         return _read(lambda: satflow_listings.draft(answer))
 
-    def item(self, inscription_id: str) -> Mapping[str, Any]:
-        """Details of one inscription, as the venue gives them (A2.2: id, owner, location, listing, topBid, ...)."""
+    def item(self, inscription_id: str) -> Item:
         params = {"inscriptionId": inscription_id, "metadata": "true", "bid": "true", "listing": "true"}
         answer = self._http.read("/item", params)
-        return _read(lambda: satflow_wire.item(answer, inscription_id))
+        return _read(lambda: satflow_details.item(answer, inscription_id))
 
     def place(self, order: Order, permit: Permit | None = None) -> None:
         """Submits a signed bid. The venue tells no id: it shows among the own bids, known by its expiry.

@@ -1,17 +1,15 @@
-"""Traits in Satflow's answers: the catalogue of a collection, and which traits a listing has or a bid asks for.
-
-What makers of collections write as traits is anybody's text: a strange one is not known, and hides nothing else.
-"""
+"""Traits in Satflow's answers: the catalogue of a collection, and which traits a listing has or a bid asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from markets import traits
 from markets.adapter import Trait
 from markets.base import NotFound, NotSupported
 from markets.satflow_wire import payload
-from markets.wire import Unreadable, first, how_many, label, rows, same, table, text
+from markets.wire import Unreadable, first, how_many, rows, same, table, text
 
 # Where a listing tells the traits of its item. The documented items do not; these are the names under which Satflow's
 # other answers and other markets tell them.
@@ -35,18 +33,14 @@ TRAIT_FIELDS = tuple(
     for name in ("attributes", "traits")
 )
 BID_TRAIT_FIELDS = ("attribute", "bid.attribute", "attributes", "bid.attributes", "trait", "bid.trait")
-_TYPE_NAMES = ("trait_type", "traitType", "type", "key", "name")
-_VALUE_NAMES = ("value", "trait_value", "traitValue")
 
 
 def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
     """The traits that a listing's item is known to have, or None when the listing says nothing about traits."""
     for name in TRAIT_FIELDS:
         given = first(entry, name)
-        if isinstance(given, list):
-            return frozenset(_pairs(given))
-        if isinstance(given, Mapping):  # {type: value}
-            return frozenset(pair for kind, value in given.items() for pair in _pair(kind, value))
+        if (found := traits.told(given)) is not None:
+            return found
     return None
 
 
@@ -55,7 +49,7 @@ def bid_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
     given = first(entry, *BID_TRAIT_FIELDS)
     if given in (None, "", [], {}):
         return None if entry.get("type") == "trait" else frozenset()
-    return frozenset(_pairs(given)) or None
+    return frozenset(traits.pairs(given)) or None
 
 
 def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
@@ -79,7 +73,7 @@ def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
     for row in rows(collection["category_attributes"] or [], "traits"):
         kind = table(row, "trait")
         values = _values(kind.get("values"))
-        if (name := _known(first(kind, *_TYPE_NAMES))) is not None:
+        if (name := traits.known(first(kind, *traits.TYPE_NAMES))) is not None:
             kinds.setdefault(name, {}).update(values)
     return kinds
 
@@ -89,26 +83,6 @@ def _values(given: Any) -> dict[str, int]:
     for row in rows(given, "values of a trait", most=20_000):
         entry = table(row, "value of a trait")
         count = entry.get("count")
-        if (value := _known(first(entry, *_VALUE_NAMES))) is not None:
+        if (value := traits.known(first(entry, *traits.VALUE_NAMES))) is not None:
             found[value] = 0 if count is None else how_many(count, "count of a trait")
     return found
-
-
-def _pairs(given: Any) -> Iterator[Trait]:
-    """The traits in `[{trait_type, value}]` or in one of these."""
-    for each in given if isinstance(given, list) else [given]:
-        if isinstance(each, Mapping):
-            yield from _pair(first(each, *_TYPE_NAMES), first(each, *_VALUE_NAMES))
-
-
-def _pair(kind: Any, value: Any) -> Iterator[Trait]:
-    known_kind, known_value = _known(kind), _known(value)
-    if known_kind is not None and known_value is not None:
-        yield known_kind, known_value
-
-
-def _known(value: Any) -> str | None:
-    try:
-        return label(value, "trait")
-    except Unreadable:
-        return None

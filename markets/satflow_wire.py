@@ -155,14 +155,6 @@ def _wallet_item(entry: Mapping[str, Any]) -> WalletItem:
     )
 
 
-def item(answer: Any, inscription_id: str) -> Mapping[str, Any]:
-    """Details of one inscription as the venue gives them; the id is checked."""
-    found = table(payload(answer), "item")
-    if found.get("id") != inscription_id:
-        raise Unreadable("item: the answer is about another inscription")
-    return found
-
-
 def cancelled(answer: Any, asked: int) -> bool:
     """Whether all `asked` orders are reported as cancelled."""
     data = table(payload(answer), "cancel")

@@ -14,7 +14,7 @@ from markets import unisat_listings as listings
 from markets import unisat_market_wire as wire
 from markets.adapter import Adapter, Cursor, Listing
 from markets.answers import of_read, of_write
-from markets.base import BidOrder, Floor, Kind, NotFound, NotSupported, Refused, Sale, Unavailable
+from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, Refused, Sale, Unavailable
 from markets.http import Http, Permit
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft
@@ -68,8 +68,7 @@ class UnisatMarket(Adapter):
         answer = self._ask("actions", {"filter": wanted, "start": start, "limit": wire.PAGE_SIZE})
         return of_read(lambda: wire.sales(answer, slug, start), self.name)
 
-    def item(self, inscription_id: str) -> Mapping[str, Any]:
-        """Details of one inscription, in the names that Satflow gives its parts."""
+    def item(self, inscription_id: str) -> Item:
         answer = self._ask("inscription_info", {"inscriptionId": inscription_id})
         return of_read(lambda: wire.item(answer, inscription_id), self.name)
 

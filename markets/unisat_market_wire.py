@@ -11,10 +11,26 @@ from decimal import Decimal
 from typing import Any
 
 from markets.adapter import Listing
-from markets.base import Floor, Sale
+from markets.base import Floor, Item, Sale
 from markets.listings import OwnListing
 from markets.unisat_wire import content
-from markets.wire import Page, Unreadable, address, first, how_many, identifier, moment, rows, same, sats, table, text
+from markets.wire import (
+    Page,
+    Unreadable,
+    address,
+    first,
+    how_many,
+    identifier,
+    link,
+    moment,
+    rows,
+    same,
+    sats,
+    table,
+    text,
+    text_or_none,
+    whole_or_none,
+)
 from strategy.book import Ask
 
 PAGE_SIZE = 99  # the API takes less than 100
@@ -101,29 +117,30 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale:
     )
 
 
-def item(answer: Any, inscription_id: str) -> dict[str, Any]:
-    """One inscription in the names that Satflow gives its parts, by which they are read; the id is checked."""
+def item(answer: Any, inscription_id: str) -> Item:
+    """Details of one inscription; the id is checked."""
     found = table(content(answer), "inscription")
     if found.get("inscriptionId") != inscription_id:
         raise Unreadable("the answer is about another inscription")
     is_listed = bool(found.get("auctionId")) and _is_for_sale(found)
-    holder = found.get("address")
+    holder = text_or_none(found.get("address"))
     txid, vout = first(found, "utxo.txid"), first(found, "utxo.vout")
-    return {
-        "id": inscription_id,
-        "inscriptionNumber": found.get("inscriptionNumber"),
-        "contentType": found.get("contentType"),
-        "owner": holder,
-        "output": None if txid is None or vout is None else f"{txid}:{vout}",
-        "outputValue": first(found, "utxo.satoshi", "utxo.value"),
-        "genesisTransaction": inscription_id.partition("i")[0],
-        "listed": is_listed,
-        "listing": {"price": found.get("price"), "sellerAddress": holder} if is_listed else None,
-        "metadata": {
-            "token": {"name": found.get("collectionItemName"), "image_url": found.get("collectionHighResImgUrl")},
-            "collection": {"id": found.get("collectionId"), "name": found.get("collectionName")},
-        },
-    }
+    return Item(
+        id=inscription_id,
+        listed=is_listed,
+        number=whole_or_none(found.get("inscriptionNumber")),
+        name=text_or_none(found.get("collectionItemName")),
+        collection_id=text_or_none(found.get("collectionId")),
+        collection_name=text_or_none(found.get("collectionName")),
+        image_url=link(found.get("collectionHighResImgUrl")),
+        content_type=text_or_none(found.get("contentType")),
+        owner=holder,
+        output=None if txid is None or vout is None else f"{txid}:{vout}",
+        output_value=whole_or_none(first(found, "utxo.satoshi", "utxo.value")),
+        genesis=inscription_id.partition("i")[0],
+        listing_price=whole_or_none(found.get("price")) if is_listed else None,
+        seller=holder if is_listed else None,
+    )
 
 
 def _page(answer: Any, what: str, start: int) -> tuple[list[Mapping[str, Any]], int | None]:

@@ -29,6 +29,7 @@ _SATFLOW = Capabilities(
     tells_traits=True,
     wallets=True,
     cancel_needs_signature=True,
+    floors_tell_asks=True,
     rate_per_s=5,
     burst=9,
     slots=5,
@@ -49,6 +50,7 @@ _ORDNET = Capabilities(
     bids_are_psbt=True,
     own_ids=True,
     own_bids_by_collection=True,
+    floors_tell_asks=True,
     cancels_at_once=1,
     reads_per_minute=60,
     reads_per_minute_per_wallet=30,
@@ -127,4 +129,12 @@ def profile(name: str, kind: Kind) -> Profile:
     tick, min_bid, duration_s = (_GRIDS if dialect == name else _PRACTICE_GRIDS)[dialect]
     if kind == "runes":
         tick = min_bid = RUNES_TICK
-    return Profile(name, tick, min_bid, duration_s, equal_bids_allowed=True, balance_model="per_bid")
+    return Profile(
+        name,
+        tick,
+        min_bid,
+        duration_s,
+        equal_bids_allowed=True,
+        balance_model="per_bid",
+        overlaps=not can.bids_are_psbt,
+    )

@@ -24,6 +24,7 @@ _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
 # From 2001 to 2286: a time in seconds is never taken for one in milliseconds.
 _FIRST_MS, _LAST_MS = 10**12, 10**13
 _MOST_COUNTED = 10**9
+_LONGEST_LINK = 500
 _MOST_HEIGHT = 10**8  # indexers write the greatest number they can for what is in no block yet
 
 Entry = TypeVar("Entry")
@@ -197,6 +198,22 @@ def height(value: Any, what: str) -> int:
     if number >= _MOST_HEIGHT:
         raise Unreadable(f"{what}: {number} is no height")
     return number
+
+
+def text_or_none(value: Any) -> str | None:
+    """Any text, uncleaned; None for what is none."""
+    return value if isinstance(value, str) else None
+
+
+def whole_or_none(value: Any) -> int | None:
+    """A whole number of at most 64 bits, None for what is none. Digits in text are none here."""
+    return value if type(value) is int and abs(value) < 2**63 else None
+
+
+def link(value: Any) -> str | None:
+    """A web address to show if it is https, else None; it is never fetched from here."""
+    is_link = isinstance(value, str) and value.startswith("https://") and len(value) <= _LONGEST_LINK
+    return value if is_link and value.isprintable() and value.isascii() else None
 
 
 def table(value: Any, what: str) -> Mapping[str, Any]:

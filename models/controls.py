@@ -11,7 +11,7 @@ from typing import NamedTuple
 from peewee import EXCLUDED, SQL, BigIntegerField, CharField, CompositeKey, IntegerField
 
 from models.base import Row, transaction
-from models.prepared import Prepared
+from models.prepared import Prepared, given
 from models.tasks import autolist_tasks, bidding_tasks
 
 RUN = "run"
@@ -52,15 +52,15 @@ class Effective(NamedTuple):
 _ABOUT = Prepared(
     lambda: Control.select(Control.scope, Control.state).where(
         (Control.scope == SQL("'global'"))
-        | ((Control.scope == SQL("'user'")) & (Control.subject_id == 0))
-        | ((Control.scope == SQL("'task'")) & (Control.subject_id == 0))
+        | ((Control.scope == SQL("'user'")) & (Control.subject_id == given("user")))
+        | ((Control.scope == SQL("'task'")) & (Control.subject_id == given("task")))
     )
 )
 
 
 def effective(user_id: int, task_id: int) -> Effective:
     """What holds for the task of this number, which is this user's."""
-    found = [Effective(state, scope) for scope, state in _ABOUT.rows(user_id, task_id)]
+    found = [Effective(state, scope) for scope, state in _ABOUT.rows(user=user_id, task=task_id)]
     return max(found, key=_strictness, default=Effective(RUN, GLOBAL))
 
 

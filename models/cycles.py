@@ -5,7 +5,7 @@ from __future__ import annotations
 from peewee import SQL, BigIntegerField, IntegerField, TextField
 
 from models.base import Row, primary_key, transaction
-from models.prepared import Prepared
+from models.prepared import Prepared, given
 from models.task_numbers import row_id
 from models.task_statements import statements
 
@@ -27,12 +27,13 @@ class Cycle(Row):
 
 
 # Run at every cycle of every task.
+_OF_TASK = Cycle.task_id == given("task_id")
 _WRITTEN = ("task_id", "time_ms", "action", "error", "detail")
-_INSERT = Prepared(lambda: Cycle.insert({getattr(Cycle, name): 0 for name in _WRITTEN}))
+_INSERT = Prepared(lambda: Cycle.insert({getattr(Cycle, name): given(name) for name in _WRITTEN}))
 _OLDEST_KEPT = Prepared(
-    lambda: Cycle.select(Cycle.id).where(Cycle.task_id == 0).order_by(Cycle.id.desc()).limit(SQL("1")).offset(1)
+    lambda: Cycle.select(Cycle.id).where(_OF_TASK).order_by(Cycle.id.desc()).limit(SQL("1")).offset(given("newer"))
 )
-_FORGET = Prepared(lambda: Cycle.delete().where(Cycle.task_id == 0, Cycle.id < 0))
+_FORGET = Prepared(lambda: Cycle.delete().where(_OF_TASK, Cycle.id < given("oldest_kept")))
 
 
 def record_cycle(
@@ -40,13 +41,20 @@ def record_cycle(
 ) -> None:
     """Writes the cycle and what the task of this number shows of it; nothing when another worker has taken over."""
     with transaction():
-        shown = statements(task_id).show_cycle.run(memory, time_ms, action, error, row_id(task_id), token)
+        shown = statements(task_id).show_cycle.run(
+            id=row_id(task_id),
+            token=token,
+            memory=memory,
+            last_cycle_ms=time_ms,
+            last_cycle_action=action,
+            last_error=error,
+        )
         if shown.rowcount != 1:
             return
-        _INSERT.run(task_id, time_ms, action, error, detail)
-        oldest_kept = _OLDEST_KEPT.row(task_id, KEPT - 1)
+        _INSERT.run(task_id=task_id, time_ms=time_ms, action=action, error=error, detail=detail)
+        oldest_kept = _OLDEST_KEPT.row(task_id=task_id, newer=KEPT - 1)
         if oldest_kept is not None:
-            _FORGET.run(task_id, *oldest_kept)
+            _FORGET.run(task_id=task_id, oldest_kept=oldest_kept[0])
 
 
 def cycles_of(task_id: int, limit: int = KEPT) -> list[Cycle]:

@@ -9,9 +9,13 @@ from core.plans import Plan
 from models import orders
 from models.orders import Ceilings, Fills
 from strategy.bidding import Limits, Reason
-from strategy.config import BidConfig
+from strategy.config import MAX_SATS, BidConfig
+from strategy.intents import SignedRoom
 
 FILL_PAUSE_MS = 60_000  # after a fill nothing is placed for this long: the market has just moved towards us
+# Bids that were replaced or cancelled stay signed until they expire: see docs/decisions/0007-ceilings.md.
+SIGNED_FACTOR = 4  # how often all that may be live at once may be signed within the life of a bid
+LEAST_SIGNED_BIDS = 12  # ... and how often a task's dearest bid
 BURST_FILLS = 3  # so many fills in ten minutes: whoever sells may know more than we do
 
 
@@ -25,13 +29,17 @@ def limits_of(
     balance_sats: int | None,
     fee_reserve_sats: int | None,
     untracked_sats: int = 0,
+    installation_sats: int = 0,
     rungs: int | None = None,
     skew_s: float = 0.0,
+    signed: tuple[SignedRoom, ...] = (),
 ) -> Limits:
     """What this task may hold as of now; a task that is yet to be created (`task_id` None) holds nothing.
 
+    `installation_sats` is the most that the bids of all users may come to, 0 = any.
     `untracked_sats` are bids of the wallet that no order explains. They count as long as they are there. `rungs` is
-    what the gateway says of the month's quota, `skew_s` how far off our clock is, where that is too far to bid by.
+    what the gateway says of the month's quota, `skew_s` how far off our clock is, where that is too far to bid by, and
+    `signed` what the signer says of its ceilings.
     """
     own_sats = 0 if task_id is None else orders.task_exposure(task_id, dry_run=config.dry_run)
     fills = fills_of(task_id, config)
@@ -47,7 +55,42 @@ def limits_of(
         spend_left_sats=max(0, config.spend_cap_sats - fills.sats) if config.spend_cap_sats else None,
         hold=Reason.CLOCK_SKEW if skew_s else hold(fills, now_ms),
         rungs=rungs,
+        signed=signed,
+        installation_room=_room_of_all(installation_sats, own_sats, is_dry=config.dry_run),
     )
+
+
+def most_sats(config: BidConfig) -> int:
+    """What no bid under this config is above, whatever the market does: the least of its own bounds."""
+    bounds = [config.hardcap_sats]
+    if config.bid_mode == "fixed":
+        bounds.append(config.bid_fixed_high)
+    return min(bound for bound in bounds if bound > 0)
+
+
+def most_signed_user(plan: Plan) -> int:
+    """Sats of bids that may be signed and not expired for a user of this plan, over all tasks."""
+    return SIGNED_FACTOR * plan.max_exposure
+
+
+def most_signed_task(config: BidConfig, plan: Plan, spent_sats: int) -> int:
+    """Sats of bids that may be signed and not expired for one task, of which `spent_sats` were filled so far.
+
+    Four times what its limits let be live at once, but twelve of its dearest bid at least, and never above the user's.
+    Example: five bids of 100,000 at most, maxBidTotal 300,000: 1,200,000; one bid of 100,000 alone: 1,200,000, too.
+    """
+    count = min(config.bid_count, plan.max_bids_per_task, config.max_fills or config.bid_count)
+    bounds = [plan.max_exposure, count * most_sats(config)]
+    if config.max_bid_total:
+        bounds.append(config.max_bid_total)
+    if config.spend_cap_sats:
+        bounds.append(max(0, config.spend_cap_sats - spent_sats))
+    live = min(bounds)
+    return min(most_signed_user(plan), max(SIGNED_FACTOR * live, LEAST_SIGNED_BIDS * min(live, most_sats(config))))
+
+
+def _room_of_all(most_sats: int, own_sats: int, *, is_dry: bool) -> int:
+    return most_sats - orders.exposure_of_all(dry_run=is_dry) + own_sats if most_sats else MAX_SATS
 
 
 def fills_of(task_id: int | None, config: BidConfig) -> Fills:
@@ -72,12 +115,9 @@ def ceilings_of(
 ) -> Ceilings:
     """What the ledger is to refuse when the bids of a decision under `limits` are reserved, one by one."""
     totals = [config.max_bid_total] if config.max_bid_total else []
-    counts = [config.bid_count, limits.plan_bids]
+    count = min(config.bid_count, limits.plan_bids)
     if limits.spend_left_sats is not None:
         totals.append(limits.spend_left_sats)
-    if limits.fills_left is not None:
-        counts.append(limits.fills_left)
-    count = min(counts)
     if count <= 0:
         totals.append(0)
     return Ceilings(
@@ -86,6 +126,7 @@ def ceilings_of(
         user=_user_ceiling(config, plan, untracked_sats),
         installation=installation_sats,
         count=max(0, count),
+        fills=limits.fills_left,
     )
 
 

@@ -10,7 +10,7 @@ explains a bid at the venue (`wallet_orders`, `orders_by_expiry`) is never shown
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from peewee import IntegrityError
@@ -76,6 +76,7 @@ __all__ = [
     "closed_by_venue_id",
     "count_open",
     "exposure",
+    "exposure_of_all",
     "fill",
     "fills",
     "has_open_orders",
@@ -94,9 +95,9 @@ FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 
 
 class LimitReached(Exception):
-    """The order does not fit; `limit` is task_total, exposure_limit, installation_limit or bid_count.
+    """The order does not fit; `limit` is task_total, exposure_limit, installation_limit, bid_count or max_fills.
 
-    `room` is what would fit: sats, for bid_count a number of orders.
+    `room` is what would fit: sats, for bid_count and max_fills a number of orders.
     """
 
     def __init__(self, limit: str, room: int) -> None:
@@ -118,13 +119,15 @@ class Ceilings:
     """What the sums of open orders must not pass, in sats; 0 for `task` and `installation` means no such limit.
 
     `count` bounds the number of the task's open orders (0: not at all): a bid whose cancel fails is still there, and
-    what takes its place must not come on top of it.
+    what takes its place must not come on top of it. `fills` is how many of them may be filled (None: any): that no open
+    order is left out of.
     """
 
     task: int
     user: int
     installation: int
     count: int = 0
+    fills: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +171,12 @@ class Fills:
         return sum(closed_ms > now_ms - FILL_BURST_MS for closed_ms in self.newest)
 
 
-def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int) -> Order:
+def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int, replaced: Collection[int] = ()) -> Order:
     """Counts the order against every limit and writes it down, in one transaction that has reached the disk.
 
+    `replaced` are orders that this one, and others that were accepted, take the place of: while they are live they are
+    left out of `count`, for they are about to be cancelled. Once that was asked for they are not: what a cancel fails
+    to end must not pile up. Their sats and their fills always count.
     An order of a dry run is counted with other such orders only. Raises LimitReached (limits are inclusive) or
     NotAllowedToPlace; then nothing was written.
     """
@@ -179,7 +185,7 @@ def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int) -> Order:
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
     values |= {"created_ms": now_ms, "updated_ms": now_ms}
     with transaction(durable=True):
-        if TASK_ROW.rows(new.task_id) != [(RUNNING, None, new.token)]:
+        if TASK_ROW.rows(id=new.task_id) != [(RUNNING, None, new.token)]:
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
         [(task_sats, task_count)] = OPEN_OF_TASK.rows(new.task_id, new.dry_run)
         [(user_sats, _)] = OPEN_OF_USER.rows(new.user_id, new.dry_run)
@@ -188,7 +194,10 @@ def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int) -> Order:
         if ceilings.installation:
             [(all_sats, _)] = OPEN_OF_ALL.rows(new.dry_run)
             _check("installation_limit", ceilings.installation, all_sats, new.price_sats)
-        _check("bid_count", ceilings.count, task_count, 1)
+        if ceilings.fills is not None:
+            _check("max_fills", ceilings.fills, task_count, 1, unlimited=None)
+        going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
+        _check("bid_count", ceilings.count, task_count - going, 1)
         values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
         order_id = INSERT.run(*(values.get(name) for name in WRITTEN)).lastrowid
     return Order(id=order_id, **values)
@@ -210,6 +219,11 @@ def _unique_expiry(wallet: str, expires_ms: int) -> int:
 def exposure(user_id: int, *, dry_run: bool = False) -> int:
     """Sats of all open orders of the user: of the real ones, or of those of dry runs."""
     return int(OPEN_OF_USER.rows(user_id, dry_run)[0][0])
+
+
+def exposure_of_all(*, dry_run: bool = False) -> int:
+    """Sats of all open orders of the installation: of the real ones, or of those of dry runs."""
+    return int(OPEN_OF_ALL.rows(dry_run)[0][0])
 
 
 def task_exposure(task_id: int, *, dry_run: bool = False) -> int:

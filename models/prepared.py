@@ -3,43 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
+
+from peewee import Value
 
 from models.base import Row, database
 
 Kind = TypeVar("Kind", bound=Row)
 
 
-class Prepared:
-    """A query that `build` describes with any values in the places of its parameters.
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The place of a value that is given with each question."""
 
-    `run`, `rows` and `row` take the values in the order in which the SQL has them, and raise TypeError when their
-    number is not the query's. Only for queries asked at nearly every request.
+    name: str
+
+
+def given(name: str) -> Value:
+    """A placeholder, for use where peewee takes a value; the value comes from `Prepared.run` under this name."""
+    return Value(_Given(name), converter=False)
+
+
+class Prepared:
+    """A query that `build` describes with `given(...)` in the places of what changes from question to question.
+
+    `run`, `rows` and `row` take the values by their names, and raise TypeError unless each is given and no other. Only
+    for queries asked at nearly every request.
     """
 
     def __init__(self, build: Callable[[], Any]) -> None:
         self._build = build
 
     @cached_property
-    def _sql(self) -> tuple[str, int]:
+    def _sql(self) -> tuple[str, tuple[str, ...], frozenset[str]]:
         text, parameters = self._build().sql()
-        return str(text), len(parameters)
+        places = tuple(each.name for each in parameters)
+        return str(text), places, frozenset(places)
 
-    def run(self, *values: Any) -> Any:
+    def run(self, **values: Any) -> Any:
         """The database's cursor: of an insert it has `lastrowid`, of other writes `rowcount`."""
-        text, count = self._sql
-        if len(values) != count:
-            raise TypeError(f"{count} values wanted, {len(values)} given")
-        return database.execute_sql(text, values)
+        text, places, names = self._sql
+        if values.keys() != names:
+            raise TypeError(f"wanted: {sorted(names)}; given: {sorted(values)}")
+        return database.execute_sql(text, [values[place] for place in places])
 
-    def rows(self, *values: Any) -> list[tuple[Any, ...]]:
+    def rows(self, **values: Any) -> list[tuple[Any, ...]]:
         """All rows as the database gives them."""
-        return list(self.run(*values).fetchall())
+        return list(self.run(**values).fetchall())
 
-    def row(self, *values: Any) -> tuple[Any, ...] | None:
+    def row(self, **values: Any) -> tuple[Any, ...] | None:
         """The only row there can be, or None."""
-        rows = self.run(*values).fetchall()
+        rows = self.run(**values).fetchall()
         return rows[0] if rows else None
 
 

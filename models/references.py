@@ -10,7 +10,7 @@ from decimal import Context, Decimal
 from peewee import CharField, CompositeKey, IntegerField, TextField
 
 from models.base import Row, transaction
-from models.prepared import Prepared
+from models.prepared import Prepared, given
 from strategy.book import History
 
 WINDOW_MINUTES = 60
@@ -34,10 +34,18 @@ class FloorSample(Row):
         indexes = ((("minute",), False),)
 
 
-_KEY = (FloorSample.kind == "", FloorSample.slug_key == "", FloorSample.measure == "")
-_IN_MINUTE = Prepared(lambda: FloorSample.select(FloorSample.minute).where(*_KEY, FloorSample.minute == 0))
+_KEY = (
+    FloorSample.kind == given("kind"),
+    FloorSample.slug_key == given("slug_key"),
+    FloorSample.measure == given("measure"),
+)
+_IN_MINUTE = Prepared(
+    lambda: FloorSample.select(FloorSample.minute).where(*_KEY, FloorSample.minute == given("minute"))
+)
 _BETWEEN = Prepared(
-    lambda: FloorSample.select(FloorSample.reference).where(*_KEY, FloorSample.minute > 0, FloorSample.minute <= 0)
+    lambda: FloorSample.select(FloorSample.reference).where(
+        *_KEY, FloorSample.minute > given("after"), FloorSample.minute <= given("minute")
+    )
 )
 
 
@@ -50,7 +58,7 @@ def record(kind: str, slug_key: str, measure: str, reference: Decimal, now_ms: i
         raise ValueError(f"{reference} is no reference price")
     minute = now_ms // _MINUTE_MS
     # Most cycles find the minute's sample there, and need no write lock to see it.
-    if _IN_MINUTE.rows(kind, slug_key, measure, minute):
+    if _IN_MINUTE.rows(kind=kind, slug_key=slug_key, measure=measure, minute=minute):
         return
     with transaction():
         FloorSample.insert(
@@ -62,7 +70,7 @@ def record(kind: str, slug_key: str, measure: str, reference: Decimal, now_ms: i
 def history(kind: str, slug_key: str, measure: str, now_ms: int) -> History:
     """The median and number of the samples of the last 60 minutes, the present one included."""
     minute = now_ms // _MINUTE_MS
-    rows = _BETWEEN.rows(kind, slug_key, measure, minute - WINDOW_MINUTES, minute)
+    rows = _BETWEEN.rows(kind=kind, slug_key=slug_key, measure=measure, after=minute - WINDOW_MINUTES, minute=minute)
     found = sorted(Decimal(text) for (text,) in rows)
     return History(_median(found) if found else None, len(found))
 

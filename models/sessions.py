@@ -5,7 +5,7 @@ from __future__ import annotations
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField
 
 from models.base import Row, transaction
-from models.prepared import Prepared, instance
+from models.prepared import Prepared, given, instance
 from models.users import User
 
 MAX_TRIES = 5
@@ -115,14 +115,18 @@ _SESSION = Prepared(
     lambda: (
         Session.select(Session.used_ms, *User._meta.sorted_fields)
         .join(User)
-        .where(Session.token_hash == "", Session.used_ms > 0, Session.created_ms > 0)
+        .where(
+            Session.token_hash == given("token_hash"),
+            Session.used_ms > given("used_after_ms"),
+            Session.created_ms > given("created_after_ms"),
+        )
     )
 )
 
 
 def user_of_session(token_hash: str, now_ms: int) -> User | None:
     """Whom the token belongs to, unless it was idle for IDLE_MS or is older than ABSOLUTE_MS. Keeps it from idling."""
-    found = _SESSION.row(token_hash, now_ms - IDLE_MS, now_ms - ABSOLUTE_MS)
+    found = _SESSION.row(token_hash=token_hash, used_after_ms=now_ms - IDLE_MS, created_after_ms=now_ms - ABSOLUTE_MS)
     if found is None:
         return None
     used_ms, *values = found

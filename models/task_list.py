@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.prepared import Prepared
+from models.prepared import Prepared, given
 from models.tasks import BiddingTask, is_running
 
 
@@ -32,7 +32,7 @@ class ListedTask(NamedTuple):
 _OF_USER = Prepared(
     lambda: (
         BiddingTask.select(*(getattr(BiddingTask, name) for name in ListedTask._fields))
-        .where(BiddingTask.user == 0, BiddingTask.deleted_ms.is_null())
+        .where(BiddingTask.user == given("user"), BiddingTask.deleted_ms.is_null())
         .order_by(BiddingTask.id)
     )
 )
@@ -40,4 +40,4 @@ _OF_USER = Prepared(
 
 def bidding_task_list(user_id: int) -> list[ListedTask]:
     """The user's bidding tasks, oldest first, without deleted ones."""
-    return [ListedTask._make(row) for row in _OF_USER.rows(user_id)]
+    return [ListedTask._make(row) for row in _OF_USER.rows(user=user_id)]

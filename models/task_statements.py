@@ -6,46 +6,46 @@ from typing import Any
 
 from peewee import SQL
 
-from models.prepared import Prepared, instance
+from models.prepared import Prepared, given, instance
 from models.task_numbers import is_autolist
 from models.task_tables import RUNNING, STOPPED, AutolistTask, BiddingTask, Task
 from models.users import User
 
 
 class TaskStatements:
-    """The statements on one table. Values are given in the order in which they stand in the text."""
+    """The statements on one table."""
 
     def __init__(self, table: type[Task]) -> None:
         self.table = table
-        self.token = Prepared(lambda: table.select(table.token).where(table.id == 0))
-        self.raise_token = Prepared(lambda: table.update({table.token: SQL("token + 1")}).where(table.id == 0))
-        self.venue = Prepared(lambda: table.select(table.venue).where(table.id == 0))
-        self.subject = Prepared(lambda: table.select(_subject_column(table)).where(table.id == 0))
-        self.standing = Prepared(
-            lambda: table.select(table.desired, table.deleted_ms, table.token).where(table.id == 0)
-        )
-        self.observed = Prepared(lambda: table.select(table.observed).where(table.id == 0))
-        self.with_owner = Prepared(lambda: self._and_owner().where(table.id == 0))
-        self.under_token = Prepared(lambda: self._and_owner().where(table.id == 0, table.token == 0))
+        is_this = table.id == given("id")
+        is_under_token = table.token == given("token")
+        self.token = Prepared(lambda: table.select(table.token).where(is_this))
+        self.raise_token = Prepared(lambda: table.update({table.token: SQL("token + 1")}).where(is_this))
+        self.venue = Prepared(lambda: table.select(table.venue).where(is_this))
+        self.subject = Prepared(lambda: table.select(_subject_column(table)).where(is_this))
+        self.standing = Prepared(lambda: table.select(table.desired, table.deleted_ms, table.token).where(is_this))
+        self.observed = Prepared(lambda: table.select(table.observed).where(is_this))
+        self.with_owner = Prepared(lambda: self._and_owner().where(is_this))
+        self.under_token = Prepared(lambda: self._and_owner().where(is_this, is_under_token))
         self.show_cycle = Prepared(
             lambda: table.update(
                 {
                     table.cycles: SQL("cycles + 1"),
-                    table.memory: "",
-                    table.last_cycle_ms: 0,
-                    table.last_cycle_action: "",
-                    table.last_error: "",
+                    table.memory: given("memory"),
+                    table.last_cycle_ms: given("last_cycle_ms"),
+                    table.last_cycle_action: given("last_cycle_action"),
+                    table.last_error: given("last_error"),
                 }
-            ).where(table.id == 0, table.token == 0)
+            ).where(is_this, is_under_token)
         )
         self._observing: dict[tuple[str, ...], Prepared] = {}
 
     def observing(self, facts: tuple[str, ...]) -> Prepared:
         """The update of `observed` and these columns."""
         if facts not in self._observing:
-            columns = [getattr(self.table, name) for name in ("observed", *facts)]
             table = self.table
-            self._observing[facts] = Prepared(lambda: table.update(dict.fromkeys(columns, "")).where(table.id == 0))
+            changes = {getattr(table, name): given(name) for name in ("observed", *facts)}
+            self._observing[facts] = Prepared(lambda: table.update(changes).where(table.id == given("id")))
         return self._observing[facts]
 
     def as_task(self, found: tuple[Any, ...] | None) -> Task | None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from peewee import SQL, fn
 
 from models.base import transaction
-from models.prepared import Prepared, instance
+from models.prepared import Prepared, given, instance
 from models.task_numbers import AUTOLIST_BASE, is_autolist, row_id
 from models.task_statements import AUTOLIST, BIDDING, BOTH, TaskStatements, statements
 from models.task_tables import MOVES, RUNNING, STOPPED, AutolistTask, BiddingTask, Task, is_running
@@ -87,14 +87,14 @@ def autolist_tasks(user_id: int) -> list[AutolistTask]:
     return _listed(AutolistTask, user_id)
 
 
-_OWN = Prepared(
-    lambda: BiddingTask.select().where(BiddingTask.id == 0, BiddingTask.user == 0, BiddingTask.deleted_ms.is_null())
-)
+_OF_USER = (BiddingTask.user == given("user"), BiddingTask.deleted_ms.is_null())
+_IS_THIS = BiddingTask.id == given("id")
+_OWN = Prepared(lambda: BiddingTask.select().where(_IS_THIS, *_OF_USER))
 
 
 def bidding_task(user_id: int, task_id: int) -> BiddingTask | None:
     """The user's bidding task of this id, unless it is deleted or somebody else's."""
-    found = _OWN.row(task_id, user_id)
+    found = _OWN.row(id=task_id, user=user_id)
     return None if found is None else instance(BiddingTask, found)
 
 
@@ -105,18 +105,16 @@ def autolist_task(user_id: int, task_id: int) -> AutolistTask | None:
     )
 
 
-_COUNT = Prepared(
-    lambda: BiddingTask.select(fn.COUNT(BiddingTask.id)).where(BiddingTask.user == 0, BiddingTask.deleted_ms.is_null())
-)
+_COUNT = Prepared(lambda: BiddingTask.select(fn.COUNT(BiddingTask.id)).where(*_OF_USER))
 
 
 def count_bidding_tasks(user_id: int) -> int:
     """How many bidding tasks the plan counts."""
-    return int(_COUNT.rows(user_id)[0][0])
+    return int(_COUNT.rows(user=user_id)[0][0])
 
 
 _STORED = [field for field in BiddingTask._meta.sorted_fields if field is not BiddingTask.id]
-_INSERT = Prepared(lambda: BiddingTask.insert(dict.fromkeys(_STORED)))
+_INSERT = Prepared(lambda: BiddingTask.insert({field: given(field.name) for field in _STORED}))
 
 
 def create_bidding_task(
@@ -140,25 +138,25 @@ def create_bidding_task(
             raise TaskLimitReached(max_tasks)
         named = {"type": type, "slug": slug, "slug_key": slug_key, "config": config, "venue": venue}
         task = BiddingTask(user=user_id, **named, created_ms=now_ms)
-        task.id = _INSERT.run(*(task.__data__.get(field.name) for field in _STORED)).lastrowid
+        task.id = _INSERT.run(**{field.name: task.__data__.get(field.name) for field in _STORED}).lastrowid
         return task
 
 
 _CHANGE = Prepared(
     lambda: BiddingTask.update(
         {
-            BiddingTask.config: "",
+            BiddingTask.config: given("config"),
             BiddingTask.revision: SQL("revision + 1"),
-            BiddingTask.type: "",
-            BiddingTask.slug: "",
-            BiddingTask.slug_key: "",
+            BiddingTask.type: given("type"),
+            BiddingTask.slug: given("slug"),
+            BiddingTask.slug_key: given("slug_key"),
         }
-    ).where(BiddingTask.id == 0)
+    ).where(_IS_THIS)
 )
-_REVISION = Prepared(lambda: BiddingTask.select(BiddingTask.revision).where(BiddingTask.id == 0))
+_REVISION = Prepared(lambda: BiddingTask.select(BiddingTask.revision).where(_IS_THIS))
 _SAME_SLUG = Prepared(
     lambda: BiddingTask.select(BiddingTask.id).where(
-        BiddingTask.user == 0, BiddingTask.slug_key == "", BiddingTask.deleted_ms.is_null(), BiddingTask.id != 0
+        *_OF_USER, BiddingTask.slug_key == given("slug_key"), BiddingTask.id != given("but")
     )
 )
 
@@ -167,12 +165,12 @@ def change_bidding_task(task: BiddingTask, *, type: str, slug: str, slug_key: st
     """Writes a new config and returns its revision. Raises TaskExists when the new slug is another task's."""
     with transaction():
         _refuse_second(task.user_id, slug_key, but=task.id)
-        _CHANGE.run(config, type, slug, slug_key, task.id)
-        return int(_REVISION.rows(task.id)[0][0])
+        _CHANGE.run(id=task.id, config=config, type=type, slug=slug, slug_key=slug_key)
+        return int(_REVISION.rows(id=task.id)[0][0])
 
 
 def _refuse_second(user_id: int, slug_key: str, *, but: int) -> None:
-    if _SAME_SLUG.row(user_id, slug_key, but) is not None:
+    if _SAME_SLUG.row(user=user_id, slug_key=slug_key, but=but) is not None:
         raise TaskExists(slug_key)
 
 
@@ -246,32 +244,32 @@ def raise_token(number: int) -> int:
     """The task's next token; whoever holds an older one has lost the right to act."""
     of_table = statements(number)
     with transaction(durable=True):
-        of_table.raise_token.run(row_id(number))
-        return int(of_table.token.rows(row_id(number))[0][0])
+        of_table.raise_token.run(id=row_id(number))
+        return int(of_table.token.rows(id=row_id(number))[0][0])
 
 
 def least_token(number: int) -> int:
     """The token below which nobody may act for the task; beyond all tokens when there is no such task."""
-    found = statements(number).token.row(row_id(number))
+    found = statements(number).token.row(id=row_id(number))
     return 2**62 if found is None else int(found[0])
 
 
 def subject_of(number: int) -> str | None:
     """What the task is about (a slug or an inscription's id); None when there is no such task."""
-    found = statements(number).subject.row(row_id(number))
+    found = statements(number).subject.row(id=row_id(number))
     return None if found is None else str(found[0])
 
 
 def venue_of(number: int) -> str | None:
     """The venue that the task names; None when it names none, or when there is no such task."""
-    found = statements(number).venue.row(row_id(number))
+    found = statements(number).venue.row(id=row_id(number))
     return None if found is None or found[0] is None else str(found[0])
 
 
 def under_token(number: int, token: int) -> Task | None:
     """The task with its user, as the worker with `token` may see it; None once it is gone or another's to act for."""
     of_table = statements(number)
-    return of_table.as_task(of_table.under_token.row(row_id(number), token))
+    return of_table.as_task(of_table.under_token.row(id=row_id(number), token=token))
 
 
 def observe(number: int, observed: str, **facts: object) -> None:
@@ -280,12 +278,12 @@ def observe(number: int, observed: str, **facts: object) -> None:
     Raises ValueError for a move that is not in MOVES.
     """
     of_table, task_id = statements(number), row_id(number)
-    found = of_table.observed.row(task_id)
+    found = of_table.observed.row(id=task_id)
     if found is None:
         return
     if observed != found[0] and observed not in MOVES[found[0]]:
         raise ValueError(f"task {number} cannot go from {found[0]} to {observed}")
-    of_table.observing(tuple(facts)).run(observed, *facts.values(), task_id)
+    of_table.observing(tuple(facts)).run(id=task_id, observed=observed, **facts)
 
 
 def forget_workers() -> None:
@@ -311,7 +309,7 @@ def stop_wanting(number: int, reason: str | None) -> None:
 def with_owner(number: int) -> Task | None:
     """The task of this number, deleted or not, with its user; for the manager only. None when there is none."""
     of_table = statements(number)
-    return of_table.as_task(of_table.with_owner.row(row_id(number)))
+    return of_table.as_task(of_table.with_owner.row(id=row_id(number)))
 
 
 def count_by_observed() -> dict[str, int]:

@@ -8,7 +8,7 @@ from peewee import SQL, BigIntegerField, BooleanField, CharField, ForeignKeyFiel
 
 from core.plans import FIRST_PLAN, Plan
 from models.base import Row, primary_key, transaction
-from models.prepared import Prepared, instance
+from models.prepared import Prepared, given, instance
 
 DAY_MS = 86_400_000
 
@@ -53,14 +53,14 @@ def is_admin(address: str, admins: frozenset[str]) -> bool:
     return Whitelist.select().where(Whitelist.address == address, Whitelist.is_admin).exists()
 
 
-_WHITELISTED = Prepared(lambda: Whitelist.select(SQL("1")).where(Whitelist.address == ""))
+_WHITELISTED = Prepared(lambda: Whitelist.select(SQL("1")).where(Whitelist.address == given("address")))
 
 
 def may_sign_in(address: str, whitelist: frozenset[str], admins: frozenset[str]) -> bool:
     """Whether `address` (normalised) may sign in: everybody with `*`, else by settings or table; admins always."""
     if "*" in whitelist or address in whitelist or address in admins:
         return True
-    return _WHITELISTED.row(address) is not None
+    return _WHITELISTED.row(address=address) is not None
 
 
 def find_or_create(address: str, plans: Mapping[str, Plan], now_ms: int) -> User:
@@ -81,12 +81,12 @@ def set_plan(user_id: int, plan: str, expires_ms: int, now_ms: int) -> None:
         Subscription.create(user=user_id, plan=plan, started_ms=now_ms, expires_ms=expires_ms)
 
 
-_SUBSCRIPTION = Prepared(lambda: Subscription.select().where(Subscription.user == 0))
+_SUBSCRIPTION = Prepared(lambda: Subscription.select().where(Subscription.user == given("user")))
 
 
 def subscription_of(user_id: int) -> Subscription | None:
     """Which plan the user has, and until when."""
-    found = _SUBSCRIPTION.row(user_id)
+    found = _SUBSCRIPTION.row(user=user_id)
     return None if found is None else instance(Subscription, found)
 
 

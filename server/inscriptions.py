@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from markets.base import VenueError, WalletItem
-from markets.satflow_traits import listed_traits
+from markets.base import Item, VenueError, WalletItem
+from markets.wire import link
 from models import inscriptions
 from server import blocking, json_out
 from server.base import SignedIn
@@ -65,7 +65,7 @@ def _item(item: WalletItem, address: str) -> dict[str, object]:
         "name": _text(item.name),
         "collectionId": _text(item.collection_id),
         "collectionName": _text(item.collection_name),
-        "imageUrl": _link(item.image_url),
+        "imageUrl": link(item.image_url),
         "listed": item.listed,
         "listingPrice": item.listing_price,
         "address": address,
@@ -95,8 +95,7 @@ async def look_up(handler: SignedIn, inscription_id: str, max_age_s: float, venu
     """
     usual = telling_wallets(handler.services.settings)
     asked = venue or usual
-    said = await handler.services.market(lambda market: market.at(asked).item(inscription_id, max_age_s))
-    detail = _detail(inscription_id, said)
+    detail = _detail(await handler.services.market(lambda market: market.at(asked).item(inscription_id, max_age_s)))
     if asked != usual:
         return detail
     kept = json_out.dumps(detail)
@@ -104,57 +103,35 @@ async def look_up(handler: SignedIn, inscription_id: str, max_age_s: float, venu
     return detail
 
 
-def _detail(inscription_id: str, said: Mapping[str, Any]) -> dict[str, Any]:
-    """The venue's record in the words of this API; what it does not tell, or tells strangely, is null."""
-    metadata = _table(said.get("metadata"))
-    token, collection = _table(metadata.get("token")), _table(metadata.get("collection"))
-    listing, top = _table(said.get("listing")), _table(said.get("topBid"))
+def _detail(item: Item) -> dict[str, Any]:
+    """The venue's record in the words of this API."""
     return {
-        "id": inscription_id,
-        "inscriptionNumber": _whole(said.get("inscriptionNumber")),
-        "name": _text(token.get("name")),
-        "collectionId": _text(collection.get("id") or collection.get("slug")),
-        "collectionName": _text(collection.get("name")),
-        "imageUrl": _link(said.get("contentPreviewURI")) or _link(token.get("image_url")),
-        "contentUrl": _link(said.get("contentURI")),
-        "contentType": _text(said.get("contentType")),
-        "owner": _text(said.get("owner")),
-        "location": _text(said.get("location")),
-        "output": _text(said.get("output")),
-        "outputValue": _whole(said.get("outputValue")),
-        "genesisTransaction": _text(said.get("genesisTransaction")),
-        "listed": said.get("listed") is True or bool(listing),
-        "listingPrice": _whole(listing.get("price")),
-        "seller": _text(listing.get("sellerAddress")),
-        "topBid": _whole(top.get("price")),
-        "traits": _traits(said),
+        "id": item.id,
+        "inscriptionNumber": item.number,
+        "name": _text(item.name),
+        "collectionId": _text(item.collection_id),
+        "collectionName": _text(item.collection_name),
+        "imageUrl": item.image_url,
+        "contentUrl": item.content_url,
+        "contentType": _text(item.content_type),
+        "owner": _text(item.owner),
+        "location": _text(item.location),
+        "output": _text(item.output),
+        "outputValue": item.output_value,
+        "genesisTransaction": _text(item.genesis),
+        "listed": item.listed,
+        "listingPrice": item.listing_price,
+        "seller": _text(item.seller),
+        "topBid": item.top_bid,
+        "traits": None if item.traits is None else _traits(item.traits),
     }
 
 
-def _traits(said: Mapping[str, Any]) -> list[dict[str, str]] | None:
-    found = listed_traits(said)
-    if found is None:
-        return None
-    texts = [(_text(kind), _text(value)) for kind, value in sorted(found)]
+def _traits(told: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    texts = [(_text(kind), _text(value)) for kind, value in told]
     return [{"type": kind, "value": value} for kind, value in texts if kind and value][:_MOST_TRAITS]
 
 
-def _table(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _whole(value: Any) -> int | None:
-    return value if type(value) is int and abs(value) < 2**63 else None
-
-
-def _text(value: Any) -> str | None:
+def _text(value: str | None) -> str | None:
     """A text of the venue's, cut and without what could disturb a reader's screen."""
-    if not isinstance(value, str):
-        return None
-    return "".join(letter for letter in value[:_MOST_TEXT] if letter.isprintable()) or None
-
-
-def _link(value: Any) -> str | None:
-    """A web address of the venue's if it is https; it is never fetched from here."""
-    is_link = isinstance(value, str) and value.startswith("https://") and len(value) <= _MOST_TEXT
-    return value if is_link and value.isprintable() and value.isascii() else None
+    return "".join(letter for letter in (value or "")[:_MOST_TEXT] if letter.isprintable()) or None

@@ -8,7 +8,6 @@ from markets.base import Floor, Kind
 from server import task_venues
 from server.base import SignedIn
 from server.errors import invalid, not_found
-from server.task_venues import kind_of
 from strategy.config import MAX_SATS, BidConfig, problems
 from strategy.pricing import vwap
 
@@ -47,7 +46,7 @@ class FloorHandler(MarketHandler):
             raise invalid(
                 ["slug: is required" if detail == "slug: must not be empty" else detail for detail in details]
             )
-        found = await self.floor_of(slug, kind_of(type_), venue)
+        found = await self.floor_of(slug, "runes" if type_ == "rune" else "ordinals", venue)
         self.answer({"floorPrice": found.floor, "listedCount": found.listed_count})
 
 

@@ -10,17 +10,12 @@ from typing import Any
 
 from core.settings import Settings
 from markets import venues
-from markets.base import Kind
 from markets.capabilities import Capabilities
+from markets.look import kind_of
 from strategy.config import BidConfig
 from strategy.listing_config import ListingConfig
 from wallet.psbt_offer_template import OFFER_TEMPLATES
 from wallet.psbt_template import TEMPLATES
-
-
-def kind_of(type: str) -> Kind:
-    """The venue's word for a task's type."""
-    return "runes" if type == "rune" else "ordinals"
 
 
 def named(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]:
@@ -46,7 +41,7 @@ def unfit_for_bids(venue: str, config: BidConfig) -> list[str]:
     if not can.kinds:
         return [f"venue: {can.title} takes no bids"]
     details = []
-    if kind_of(config.type) not in can.kinds:
+    if kind_of(config) not in can.kinds:
         details.append(f"type: {can.title} takes no bids of type {config.type}")
     if config.bid_type not in can.bid_types:
         details.append(f"bidType: {can.title} takes no bids of type {config.bid_type}")

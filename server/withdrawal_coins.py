@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from markets.base import VenueError
 from markets.codec import named
 from markets.coins import Utxo
-from server.base import SignedIn
+from server.services import Services
 from wallet import withdrawal_rules as rules
 from wallet.facts import FactsError, read_facts
 from wallet.policy import Refused
@@ -42,14 +42,14 @@ class Chosen:
 
 
 class Choosing:
-    """Looks at the coins of one of the caller's addresses here; `script` is its script. `kept` are those that stay
+    """Looks at the coins of one of a user's addresses here; `script` is its script. `kept` are those that stay
     where they are, each with the reason.
     """
 
     def __init__(
-        self, handler: SignedIn, kind: CoinKind, script: bytes, kept: Mapping[str, str], fee_per_kvb: int
+        self, services: Services, kind: CoinKind, script: bytes, kept: Mapping[str, str], fee_per_kvb: int
     ) -> None:
-        self._handler = handler
+        self._services = services
         self._kind = kind
         self._script = script
         self._kept = kept
@@ -101,7 +101,7 @@ class Choosing:
 
     async def _look_at(self, outpoint: str, inscriptions: tuple[str, ...]) -> Coin | str:
         try:
-            found = await self._handler.services.market(lambda market: market.outpoint(outpoint, _FACTS_AGE_S))
+            found = await self._services.market(lambda market: market.outpoint(outpoint, _FACTS_AGE_S))
             facts = rules.inputs_confirmed(outpoint, read_facts(outpoint, named(found)))
             spent = rules.amount_proof(facts, self._script)
             rules.inputs_cardinal(facts, inscriptions)

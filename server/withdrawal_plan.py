@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from core.errors import BidkeeperError
 from server.withdrawal_coins import LeftOut
 from wallet.address import parse
 from wallet.psbt_script import script_of
@@ -11,6 +12,24 @@ from wallet.withdrawal import WithdrawalToSign
 
 NOTHING = "Nothing can be withdrawn"
 UNCOVERED = "Open bids would not be covered"
+
+
+class CannotWithdraw(BidkeeperError):
+    """It does not go as things stand. `reason` says why in a few words, `what_to_do` what would help."""
+
+    def __init__(self, reason: str, what_to_do: str) -> None:
+        super().__init__(f"{reason}: {what_to_do}")
+        self.reason = reason
+        self.what_to_do = what_to_do
+
+
+class WrongWish(BidkeeperError):
+    """What was asked for can never be done. `fault` reads `field: what is wrong`, `reason` is a heading."""
+
+    def __init__(self, fault: str, reason: str = "Validation failed") -> None:
+        super().__init__(fault)
+        self.fault = fault
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, Decimal
 
-from markets.base import NotFound, VenueError
+from markets.base import NotFound
 from models import withdrawals
-from server import blocking
-from server.base import SignedIn
-from server.errors import ApiError, invalid
+from models.users import User
 from server.schemas.withdrawals import WithdrawalBody
+from server.services import Services
 from server.withdrawal_bidding import plan_from_bidding
 from server.withdrawal_coins import Choosing, Chosen
-from server.withdrawal_plan import NOTHING, Plan, script_at
+from server.withdrawal_plan import NOTHING, CannotWithdraw, Plan, WrongWish, script_at
 from wallet.policy import Refused as NotComposed
 from wallet.protocol import MAX_COINS
 from wallet.withdrawal import VIRTUAL_KB, Source, WithdrawalToSign
@@ -26,20 +25,21 @@ Enough = Callable[[Sequence[Coin]], bool]
 
 
 class Planner:
-    """Plans one withdrawal of the caller's. Raises ApiError: 400, 409 with what to do, 502 or 503."""
+    """Plans one withdrawal of `user`. Raises CannotWithdraw, WrongWish, VenueError or SignerError."""
 
-    def __init__(self, handler: SignedIn, body: WithdrawalBody) -> None:
-        self._handler = handler
+    def __init__(self, services: Services, user: User, body: WithdrawalBody) -> None:
+        self._services = services
         self._body = body
-        self._user = handler.user.address
+        self._user = user
+        self._address = user.address
 
     async def plan(self) -> Plan:
-        keys = await self._handler.ask_signer(lambda signer: signer.addresses(self._user))
+        keys = await self._services.signer(lambda signer: signer.addresses(self._address))
         if self._body.from_ == "bidding":
-            return await plan_from_bidding(self._handler, self._body, keys.payment, keys.payment_pubkey)
-        if self._user in (keys.payment, keys.vault):
+            return await plan_from_bidding(self._services, self._user, self._body, keys.payment, keys.payment_pubkey)
+        if self._address in (keys.payment, keys.vault):
             text = "You sign in with one of these addresses, so their keys are in your own wallet: send from there."
-            raise ApiError(409, NOTHING, message=text)
+            raise CannotWithdraw(NOTHING, text)
         if self._body.inscription_id:
             return await self._inscription(keys.payment, keys.vault)
         if self._body.from_ == "payment":
@@ -48,7 +48,7 @@ class Planner:
 
     async def _sats(self, source: Source, address: str, kind: CoinKind) -> Plan:
         rate, amount = await self._fee_per_kvb(), self._body.amount_sats
-        destination = script_at(self._user)
+        destination = script_at(self._address)
 
         def composed(coins: Sequence[Coin]) -> Composed:
             return send_sats(coins, amount, destination, rate)
@@ -57,33 +57,30 @@ class Planner:
         made = _composed(lambda: composed(chosen.coins), chosen)
         asked = WithdrawalToSign(
             intent="",
-            user=self._user,
+            user=self._address,
             source=source,
             coins=tuple(str(coin.outpoint) for coin in chosen.coins),
             amount_sats=amount,
             fee_per_kvb=rate,
         )
-        return Plan(asked, self._user, made.sent_sats, made.fee_sats, chosen.left_out)
+        return Plan(asked, self._address, made.sent_sats, made.fee_sats, chosen.left_out)
 
     async def _inscription(self, payment: str, vault: str) -> Plan:
         wanted = self._body.inscription_id
         self._refuse_listed(wanted)
         try:
-            where = await self._handler.services.market(lambda market: market.whereabouts(wanted, 0.0))
+            where = await self._services.market(lambda market: market.whereabouts(wanted, 0.0))
         except NotFound:
-            raise invalid(["inscriptionId: there is no such inscription in any block yet"]) from None
-        except VenueError as error:
-            raise blocking.answer_to(error) from error
+            raise WrongWish("inscriptionId: there is no such inscription in any block yet") from None
         if where.address != vault or where.outpoint is None:
-            text = f"It is at {where.address or 'no address'}."
-            raise ApiError(409, "The inscription is not in the vault", message=text)
-        rate, destination = await self._fee_per_kvb(), script_at(self._user)
-        if where.outpoint in withdrawals.taken_coins(self._handler.user.id):
-            raise ApiError(409, "Another withdrawal moves it", message="GET /api/wallet shows what becomes of it.")
+            raise CannotWithdraw("The inscription is not in the vault", f"It is at {where.address or 'no address'}.")
+        rate, destination = await self._fee_per_kvb(), script_at(self._address)
+        if where.outpoint in withdrawals.taken_coins(self._user.id):
+            raise CannotWithdraw("Another withdrawal moves it", "GET /api/wallet shows what becomes of it.")
         try:
-            item = await Choosing(self._handler, "p2tr", script_at(vault), {}, rate).coin(where.outpoint, wanted)
+            item = await Choosing(self._services, "p2tr", script_at(vault), {}, rate).coin(where.outpoint, wanted)
         except NotComposed as refused:
-            raise ApiError(409, "The inscription cannot be moved", message=refused.message) from None
+            raise CannotWithdraw("The inscription cannot be moved", refused.message) from None
 
         def composed(coins: Sequence[Coin]) -> Composed:
             return send_inscription(item, coins, destination, rate)
@@ -92,30 +89,30 @@ class Planner:
         made = _composed(lambda: composed(chosen.coins), chosen, f"Send sats for the fee to {payment}.")
         asked = WithdrawalToSign(
             intent="",
-            user=self._user,
+            user=self._address,
             source="vault",
             coins=(where.outpoint,),
             fee_coins=tuple(str(coin.outpoint) for coin in chosen.coins),
             inscription_id=wanted,
             fee_per_kvb=rate,
         )
-        return Plan(asked, self._user, made.sent_sats, made.fee_sats, chosen.left_out)
+        return Plan(asked, self._address, made.sent_sats, made.fee_sats, chosen.left_out)
 
     def _refuse_listed(self, inscription_id: str) -> None:
-        kept = withdrawals.what_keeps(self._handler.user.id, inscription_id)
+        kept = withdrawals.what_keeps(self._user.id, inscription_id)
         if kept.running_task is not None:
             text = f"Stop auto-list task {kept.running_task} first: it would list what is no longer there."
-            raise ApiError(409, "An auto-list task of this inscription is running", message=text)
+            raise CannotWithdraw("An auto-list task of this inscription is running", text)
         if kept.is_listed and not self._body.force:
             text = (
                 "Delete its auto-list task first, which cancels the listing; or send force: true. Moving it makes "
                 "every signature for a listing of it worthless, at once and for good."
             )
-            raise ApiError(409, "The inscription is listed", message=text)
+            raise CannotWithdraw("The inscription is listed", text)
 
     def _kept(self) -> dict[str, str]:
         """Coins that stay where they are, and why. A bid that is a transaction ends with the first of its coins."""
-        user_id = self._handler.user.id
+        user_id = self._user.id
         behind = {} if self._body.force else withdrawals.coins_behind_bids(user_id)
         bids = {
             coin: f"a bid at {venue} stands on it: stop the task, or send force: true" for coin, venue in behind.items()
@@ -125,19 +122,19 @@ class Planner:
     async def _chosen(
         self, address: str, kind: CoinKind, rate: int, is_enough: Enough, most: int = MAX_COINS
     ) -> Chosen:
-        found = await self._handler.ask_market(lambda market: market.coins(address, 0.0))
-        choosing = Choosing(self._handler, kind, script_at(address), self._kept(), rate)
+        found = await self._services.market(lambda market: market.coins(address, 0.0))
+        choosing = Choosing(self._services, kind, script_at(address), self._kept(), rate)
         chosen = await choosing.choose(found, is_enough, most)
         if not chosen.coins:
             reasons = "; ".join(f"{each.coin.outpoint}: {each.reason}" for each in chosen.left_out[:5])
-            raise ApiError(409, NOTHING, message=f"There are no coins to send at {address}. {reasons}".strip())
+            raise CannotWithdraw(NOTHING, f"There are no coins to send at {address}. {reasons}".strip())
         return chosen
 
     async def _fee_per_kvb(self) -> int:
         given = self._body.fee_rate or DEFAULT_TIER
         if isinstance(given, Decimal):
             return _per_kvb(given)
-        fees = await self._handler.ask_market(lambda market: market.fees(_FEES_AGE_S))
+        fees = await self._services.market(lambda market: market.fees(_FEES_AGE_S))
         tiers = {
             "fastestFee": fees.fastest,
             "halfHourFee": fees.half_hour,
@@ -149,7 +146,7 @@ class Planner:
         if rate > MOST_FEE_PER_KVB:
             most = MOST_FEE_PER_KVB // VIRTUAL_KB
             text = f"{given} is {tiers[given]} sat/vB at the moment, and {most} is the most that is paid here."
-            raise ApiError(409, "The network is too dear", message=text)
+            raise CannotWithdraw("The network is too dear", text)
         return rate
 
 
@@ -169,11 +166,11 @@ def _pays(composed: Callable[[Sequence[Coin]], Composed], coins: Sequence[Coin])
 
 
 def _composed(compose: Callable[[], Composed], chosen: Chosen, what_to_do: str = "") -> Composed:
-    """What the signer will write. Raises ApiError (409) for what it would refuse."""
+    """What the signer will write. Raises CannotWithdraw for what it would refuse."""
     try:
         return compose()
     except NotComposed as refused:
         text = f"{refused.message}. {what_to_do}".strip()
         if chosen.left_out:
             text += f" {len(chosen.left_out)} coins were left out; the first: {chosen.left_out[0].reason}."
-        raise ApiError(409, NOTHING, message=text) from None
+        raise CannotWithdraw(NOTHING, text) from None

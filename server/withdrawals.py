@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from markets.base import VenueError
 from models import withdrawals
 from models.withdrawals import CONFIRMED, SUBMITTED, CoinsTaken
 from server import blocking
 from server.base import SignedIn
 from server.errors import ApiError, invalid
-from server.schemas.withdrawals import read_body
+from server.schemas.withdrawals import WithdrawalBody, read_body
 from server.withdrawal_json import as_json, left_out, quote
+from server.withdrawal_plan import CannotWithdraw, Plan, WrongWish
 from server.withdrawal_plans import Planner
 from server.withdrawal_steps import carry_out, look_after, write_down
 from wallet.client import SignerError, SignerRefused
@@ -25,7 +27,7 @@ class WithdrawHandler(SignedIn):
             raise invalid(details)
         # What is still on its way may have arrived: its coins are spent then, and others are there.
         await look_after(self.services, withdrawals.open_of(self.user.id))
-        plan = await Planner(self, body).plan()
+        plan = await self._planned(body)
         if body.dry_run:
             self.answer(quote(plan))
             return
@@ -47,3 +49,13 @@ class WithdrawHandler(SignedIn):
             raise ApiError(409, "The withdrawal was refused", message=row.reason)
         is_sent = row.state in (SUBMITTED, CONFIRMED)
         self.answer(as_json(row) | {"leftOut": left_out(plan.left_out)}, 201 if is_sent else 202)
+
+    async def _planned(self, body: WithdrawalBody) -> Plan:
+        try:
+            return await Planner(self.services, self.user, body).plan()
+        except CannotWithdraw as refused:
+            raise ApiError(409, refused.reason, message=refused.what_to_do) from None
+        except WrongWish as wrong:
+            raise invalid([wrong.fault], wrong.reason) from None
+        except (VenueError, SignerError) as error:
+            raise blocking.answer_to(error) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 
-from simulator.courses import SALE_EVERY, Course
+from simulator.courses import OUTBID_EVERY, SALE_EVERY, Course
 from simulator.engine import Engine
 from simulator.orders import Market, Order, Trait
 from simulator.rules import TICK
@@ -15,9 +15,9 @@ from simulator.selling import sell
 MAX_BIDS = 14
 MIN_BIDS = 4
 # What a first bid offers, and up to where somebody goes on to outbid, as shares of the floor.
-FIRST = (0.55, 0.88)
-FIRST_FOR_TRAIT = (0.6, 0.92)
-PATIENCE = (0.65, 0.93)
+FIRST = (0.55, 0.85)
+FIRST_FOR_TRAIT = (0.6, 0.88)
+PATIENCE = (0.65, 0.9)
 OUTBID_BY = (1.002, 1.01)
 TRAIT_SHARE = 0.2
 # Nobody sells into a bid below this share of the floor.
@@ -43,6 +43,12 @@ class Bidders:
             self._add(market, course.level * self._rng.uniform(*FIRST_FOR_TRAIT), hat)
         else:
             self._add(market, course.level * self._rng.uniform(*FIRST))
+
+    def outbid_when_due(self, market: Market, course: Course) -> None:
+        course.to_outbid -= 1
+        if course.to_outbid <= 0:
+            course.to_outbid = self._rng.randint(*OUTBID_EVERY)
+            self.outbid(market, course)
 
     def outbid(self, market: Market, course: Course) -> None:
         """Passes the leader by a little, as long as that stays well below the floor.
@@ -78,11 +84,12 @@ class Bidders:
             sell(self._engine, slug=market.slug, bid_id=bids[0].order_id)
 
     def sell_to_client(self, market: Market, course: Course) -> None:
-        """Somebody sells into a client's bid that leads and is covered; else this waits for the next step."""
+        """Somebody sells into a client's bid that is covered, after one has led for long enough."""
         bids = market.best("bid", self._engine.now_ms())
         if not bids or bids[0].origin != "dialect" or float(bids[0].unit_price) < WORTH_SELLING * course.level:
             return
-        if bids[0].funding or self._engine.wallets.backing(bids[0].maker) >= bids[0].price:
+        course.to_sale -= 1
+        if course.to_sale <= 0 and (bids[0].funding or self._engine.wallets.backing(bids[0].maker) >= bids[0].price):
             sell(self._engine, slug=market.slug, bid_id=bids[0].order_id)
             course.to_sale = self._rng.randint(*SALE_EVERY)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -9,32 +10,43 @@ from simulator.orders import Kind
 
 # How far a floor may go from where it began.
 LOWEST, HIGHEST = 0.6, 1.6
-# Steps between two moves of one market's floor; a step is about a second.
-DRIFT_EVERY = (5, 9)
-# Steps between two sweeps of the cheap listings.
-SWEEP_EVERY = (240, 600)
-# Steps between two sales into a bid of a client: seldom enough that a client's money lasts an evening.
-SALE_EVERY = (150, 400)
-# Steps for which some listing of a client is cheap before one is bought.
-BUY_EVERY = (150, 400)
+# The rest is in steps of about a second.
+# Between two moves of one market's floor.
+DRIFT_EVERY = (20, 40)
+# Between two times that a rival passes whoever leads.
+OUTBID_EVERY = (180, 600)
+# With orders of clients, before the cheap listings are swept.
+SWEEP_EVERY = (3_600, 9_000)
+# With a client's bid in the lead, before somebody sells into it: soon at first, then so that play money lasts.
+FIRST_SALE = (150, 400)
+SALE_EVERY = (1_800, 5_400)
+# With a cheap listing of a client, before it is bought.
+BUY_EVERY = (900, 2_700)
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """One demo market. `start` is the first floor: sats, for runes sats per whole token."""
+    """One demo market. `start` is the first floor: sats, for runes sats per whole token.
+
+    `to_sweep` and `to_sale` are the steps before its first sweep and its first sale to a client, 0 for the usual ones.
+    """
 
     kind: Kind
     slug: str
     name: str
     start: float
     divisibility: int = 0
+    to_sweep: int = 0
+    to_sale: int = 0
 
 
+# What a newcomer is to see in the first two minutes comes first: a floor that leaps, and a bid that is filled.
 DEMOS = (
-    Demo("ordinals", "bitcoin-puppets-demo", "Bitcoin Puppets (practice)", 2_400_000),
+    Demo("ordinals", "bitcoin-puppets-demo", "Bitcoin Puppets (practice)", 2_400_000, to_sweep=30),
     Demo("ordinals", "quantum-cats-demo", "Quantum Cats (practice)", 9_500_000),
     Demo("ordinals", "nodemonkes-demo", "NodeMonkes (practice)", 5_200_000),
-    Demo("runes", "PRACTICE•RUNE•TOKEN", "PRACTICE•RUNE•TOKEN", 2.75, 2),
+    Demo("runes", "PRACTICE•RUNE•TOKEN", "PRACTICE•RUNE•TOKEN", 2.75, 2, to_sale=20),
+    Demo("ordinals", "pizza-ninjas-demo", "Pizza Ninjas (practice)", 640_000),
 )
 
 
@@ -42,8 +54,9 @@ DEMOS = (
 class Course:
     """Where a demo market's floor stands, and in how many steps it drifts, is swept, and sees a sale to a client.
 
-    `settle_at` is the level that the floor comes back to after a sweep, 0 when it need not. `to_buy` counts the steps
-    until a client's listing is bought, but only those in which one is cheap.
+    `settle_at` is the level that the floor comes back to after a sweep, 0 when it need not. `to_sweep` counts only the
+    steps in which clients have orders, `to_sale` those in which a bid of theirs leads, and `to_buy` those in which a
+    listing of theirs is cheap: whoever comes later sees what the first ones saw.
     """
 
     level: float
@@ -52,23 +65,19 @@ class Course:
     to_sale: int = SALE_EVERY[0]
     settle_at: float = 0.0
     to_buy: int = BUY_EVERY[0]
-
-    def tick(self) -> None:
-        """One step has passed."""
-        self.to_drift -= 1
-        self.to_sweep -= 1
-        self.to_sale -= 1
+    to_outbid: int = OUTBID_EVERY[0]
 
     def dump(self) -> list[float]:
         return list(astuple(self))
 
 
+def new_course(demo: Demo, rng: random.Random) -> Course:
+    """Where `demo` begins."""
+    drift, sweep, sale, outbid = (rng.randint(*span) for span in (DRIFT_EVERY, SWEEP_EVERY, FIRST_SALE, OUTBID_EVERY))
+    return Course(demo.start, drift, demo.to_sweep or sweep, demo.to_sale or sale, to_outbid=outbid)
+
+
 def load_course(row: list[Any]) -> Course:
     """The course that `Course.dump` wrote, or an older one, which has fewer of the fields."""
-    level, *steps = row
-    course = Course(float(level), *(int(each) for each in steps[:3]))
-    if len(steps) > 3:
-        course.settle_at = float(steps[3])
-    if len(steps) > 4:
-        course.to_buy = int(steps[4])
-    return course
+    read = (float, int, int, int, float, int, int)
+    return Course(*(as_number(value) for as_number, value in zip(read, row, strict=False)))

@@ -13,7 +13,7 @@
 | accept_then_timeout | done; hangs `delaySeconds`, then the connection closes | hangs likewise |
 | accept_then_500 | done; 500 | 500 |
 | accept_twice | a bid stands twice; else done as ever | as ever |
-| cancel_lie | a cancel is confirmed and nothing is cancelled; else done as ever | as ever |
+| cancel_lie | a cancel is confirmed and not done: of several bids for the first, the third, ...; else done | as ever |
 
 `list` covers both steps of a listing, `/intent/sell` and `/list`; of its modes those that follow a deed strike `/list`
 only, as drafting does nothing. `withdraw` covers both steps of a withdrawal, `/intent/withdraw` and its submit route,

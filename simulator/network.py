@@ -46,15 +46,6 @@ def send(engine: Engine, raw: bytes) -> str:
     return txid
 
 
-def witness_is_valid(tx: Transaction, at: int, coins: list[Coin]) -> bool:
-    """Whether input `at` is signed as the coin that it spends wants it, with a signature over everything."""
-    try:
-        _check_signature(tx, at, coins)
-    except Rejected:
-        return False
-    return True
-
-
 def _read(raw: bytes) -> Transaction:
     try:
         tx = Transaction.parse(raw)

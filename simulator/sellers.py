@@ -16,14 +16,15 @@ log = logging.getLogger(__name__)
 
 MAX_ASKS = 16
 MIN_ASKS = 6
-DRIFT = (0.01, 0.06)
-# After a sweep the floor comes back in larger steps.
-SETTLE = (0.03, 0.08)
+# What the floor moves by at once, as a share of itself; small moves are likelier.
+DRIFT = (0.003, 0.015)
+# How much likelier the way back is, for the part by which the floor is off its start: at 5 % off, 55 of 100 moves.
+PULL = 1.0
 # What a sweep lifts the floor by, and how many of the dearest listings it leaves.
-SWEEP = (1.25, 1.6)
+SWEEP = (1.08, 1.11)
 LEFT_BY_SWEEP = 3
 # Up to where a client's listing is cheap enough to be bought, as a share of the floor's level.
-WORTH_BUYING = 1.08
+WORTH_BUYING = 1.2
 HATS = ("Red", "Blue", "Gold", "None")
 
 
@@ -76,27 +77,41 @@ class Sellers:
         except Refusal as refusal:
             log.warning("the listing %s could not be bought: %s", ask.order_id, refusal)
 
-    def drift(self, demo: Demo, market: Market, course: Course) -> None:
-        """Moves the floor by 1 to 6 % up or down; more likely back when it is far from its start."""
+    def drift_when_due(self, demo: Demo, market: Market, course: Course) -> None:
+        """Moves the floor by 0.3 to 1.5 % up or down; more likely back when it is far from its start."""
+        course.to_drift -= 1
+        if course.to_drift > 0:
+            return
+        course.to_drift = self._rng.randint(*DRIFT_EVERY)
+        by = self._rng.triangular(*DRIFT, DRIFT[0])
         if course.settle_at:
-            moved = course.level * (1 - self._rng.uniform(*SETTLE))
+            moved = course.level * (1 - by)
             if moved <= course.settle_at:
                 course.settle_at = 0.0
         else:
-            way = 1 if self._rng.random() < 0.5 - 0.4 * (course.level / demo.start - 1) else -1
-            moved = course.level * (1 + way * self._rng.uniform(*DRIFT))
+            way = 1 if self._rng.random() < 0.5 - PULL * (course.level / demo.start - 1) else -1
+            moved = course.level * (1 + way * by)
         factor = min(max(moved, LOWEST * demo.start), HIGHEST * demo.start) / course.level
         course.level *= factor
-        course.to_drift = self._rng.randint(*DRIFT_EVERY)
         for ask in _asks(market):
             self._price(market, ask, float(ask.unit_price) * factor)
 
+    def sweep_when_due(self, demo: Demo, market: Market, course: Course) -> bool:
+        """Sweeps when clients have had orders for long enough; returns whether it was time."""
+        if not any(order.origin == "dialect" for order in market.orders()):
+            return False
+        course.to_sweep -= 1
+        if course.to_sweep > 0:
+            return False
+        course.to_sweep = self._rng.randint(*SWEEP_EVERY)
+        self.sweep(demo, market, course)
+        return True
+
     def sweep(self, demo: Demo, market: Market, course: Course) -> None:
-        """Somebody buys all but the dearest listings, whose sellers then ask for more: the floor jumps.
+        """Somebody buys all but the dearest listings, whose sellers then ask for more: the floor leaps.
 
         Listings of clients go too where they are below what the floor becomes.
         """
-        course.to_sweep = self._rng.randint(*SWEEP_EVERY)
         lifted = min(course.level * self._rng.uniform(*SWEEP), HIGHEST * demo.start)
         asks = _asks(market)
         if lifted < course.level * SWEEP[0] or len(asks) <= LEFT_BY_SWEEP:

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from simulator.bidders import Bidders
-from simulator.courses import DEMOS, DRIFT_EVERY, SALE_EVERY, SWEEP_EVERY, Course, Demo, load_course
+from simulator.courses import DEMOS, Course, Demo, load_course, new_course
 from simulator.engine import Engine
 from simulator.orders import Market
 from simulator.sellers import Sellers
@@ -42,32 +42,30 @@ class Traders:
 
     def _move(self, demo: Demo, market: Market) -> None:
         course = self._course(demo)
-        course.tick()
-        if course.to_sweep <= 0:
-            self._sellers.sweep(demo, market, course)
-        elif course.to_drift <= 0:
-            self._sellers.drift(demo, market, course)
-        if course.to_sale <= 0:
-            self._bidders.sell_to_client(market, course)
+        if not self._sellers.sweep_when_due(demo, market, course):
+            self._sellers.drift_when_due(demo, market, course)
+        self._bidders.sell_to_client(market, course)
         self._sellers.buy_from_client(market, course)
+        self._bidders.outbid_when_due(market, course)
+        self._pass_by(market, course)
+
+    def _pass_by(self, market: Market, course: Course) -> None:
+        """Now and then somebody lists, buys, bids, gives up or sells to the crowd; in most steps nobody does."""
         chance = self._rng.random()
-        if chance < 0.20 or self._sellers.wants_more(market):
+        if chance < 0.03 or self._sellers.wants_more(market):
             self._sellers.list(market, course)
-        elif chance < 0.40:
+        elif chance < 0.055:
             self._sellers.buy(market)
-        elif chance < 0.60 or self._bidders.wants_more(market):
+        elif chance < 0.08 or self._bidders.wants_more(market):
             self._bidders.bid(market, course)
-        elif chance < 0.80:
-            self._bidders.outbid(market, course)
-        elif chance < 0.95:
+        elif chance < 0.095:
             self._bidders.withdraw(market)
-        else:
+        elif chance < 0.1:
             self._bidders.sell_into(market, course)
 
     def _course(self, demo: Demo) -> Course:
         if demo.slug not in self._courses:
-            spans = (self._rng.randint(*span) for span in (DRIFT_EVERY, SWEEP_EVERY, SALE_EVERY))
-            self._courses[demo.slug] = Course(demo.start, *spans)
+            self._courses[demo.slug] = new_course(demo, self._rng)
         return self._courses[demo.slug]
 
     def dump(self) -> dict[str, Any]:

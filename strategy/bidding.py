@@ -19,8 +19,10 @@ from strategy.intents import BidNote, CancelIntent, Limits, Memory, OwnOrder, Pl
 from strategy.ladders import ladder_for
 from strategy.outbid import Contest
 from strategy.pairing import highest_first
+from strategy.patience import paced
 from strategy.reasons import Reason
 from strategy.reference import read_market
+from strategy.rules import rules_of
 
 __all__ = [
     "BidNote",
@@ -34,6 +36,7 @@ __all__ = [
     "Rules",
     "RungNote",
     "halted",
+    "life_ms",
     "measure",
     "memory_without_raise",
     "plan_bids",
@@ -55,11 +58,13 @@ def plan_bids(
     """What to cancel and what to place now, with one reason for every rung and every own order.
 
     `snapshot` is None when the market could not be read. `own` are the open orders of this task, in any order.
-    The config must be free of `problems`. Raises ValueError when it asks for what is not built (`unsupported`):
-    it must never be treated as something else.
+    `rules` are the service's: the task's own fields come before them (`rules_of`), and what is signed makes them more
+    patient (`paced`). The config must be free of `problems`. Raises ValueError when it asks for what is not built
+    (`unsupported`): it must never be treated as something else.
     """
     if asked := unsupported(config):
         raise ValueError("; ".join(f"{problem.field}: {problem.text}" for problem in asked))
+    rules = paced(rules_of(config, rules), limits.signed, life_ms(config, profile))
     market = read_market(config, snapshot, rules, now_ms)
     is_blind = market.reference is None and config.bid_mode == "percent"
     since = memory.no_reference_since_ms
@@ -83,6 +88,11 @@ def plan_bids(
     if limits.rungs is not None:
         return without_places(plan, Reason.QUOTA, soft_cancels=True, from_rung=limits.rungs)
     return plan
+
+
+def life_ms(config: BidConfig, profile: Profile) -> int:
+    """How long a bid is signed for, about: a venue that counts in hours rounds it up."""
+    return max(config.expiry_ms, profile.min_duration_s * 1000)
 
 
 def measure(config: BidConfig) -> str:
@@ -116,14 +126,15 @@ def without_places(plan: Plan, reason: Reason, *, soft_cancels: bool, from_rung:
     """The same plan with nothing placed, renewed or raised at the rungs from `from_rung` on.
 
     `soft_cancels` False leaves the hard cancels only: our own bids could not be read (`own_bids_unknown`). True is
-    what control level reduce asks for. Rungs and bids that lose their action get `reason`.
+    what control level reduce asks for: what has no successor to wait for any more goes at once. Rungs and bids that
+    lose their action get `reason`.
     """
     undone = [note for note in plan.rungs if note.rung >= from_rung and note.reason in (Reason.PLACE, Reason.RENEW)]
     rungs = {note.rung for note in undone}
     kept = {note.order_id for note in undone if note.reason is Reason.RENEW}
     is_unraised = from_rung == 0 or raise_rung(plan) in rungs
     left = tuple(
-        c
+        replace(c, after_rung=None) if c.after_rung in rungs else c
         for c in plan.to_cancel
         if c.hard or (soft_cancels and c.order_id not in kept and not (is_unraised and c.reason is Reason.OUTBID))
     )

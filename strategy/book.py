@@ -48,6 +48,8 @@ class Snapshot:
     those that compete with ours (for a trait task the ones on the whole collection and the ones on that trait), None
     when they were not or could not be read. `trait_asks` are the asks known to have the trait of a trait task, None
     when the venue does not tell traits. `divisibility` is the number of decimals a rune has, None when not known.
+    `confirmed_ms`, where there is one: the asks were read at `taken_ms`, and the floor was still the same then. That
+    is good enough for the reference; a bid is placed on asks that were read a moment before.
     """
 
     taken_ms: int
@@ -57,6 +59,12 @@ class Snapshot:
     trait_asks: tuple[Ask, ...] | None = None
     history: History = NO_HISTORY
     divisibility: int | None = None
+    confirmed_ms: int | None = None
+
+    @property
+    def as_of_ms(self) -> int:
+        """When the floor was last known to be what the asks say."""
+        return max(self.taken_ms, self.confirmed_ms or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,8 @@ class Profile:
     """What a venue asks of bids on one kind of goods: grid and minimum in sats of the whole order.
 
     `balance_model` is `per_bid` where every bid alone must be covered by the balance, and `reserved` where
-    all bids together must be. Rune orders are always planned on a grid of one sat, whatever `tick` says.
+    all bids together must be. `overlaps` is False where a bid and the one that is to replace it need coins of their
+    own to stand side by side. Rune orders are always planned on a grid of one sat, whatever `tick` says.
     """
 
     venue: str
@@ -73,3 +82,4 @@ class Profile:
     min_duration_s: int
     equal_bids_allowed: bool
     balance_model: str
+    overlaps: bool = True

@@ -85,6 +85,15 @@ class BidConfig:
         """Whether the bids of others matter."""
         return self.outbid_enabled or self.only_bid_if_highest
 
+    @property
+    def hangs_on_floor(self) -> bool:
+        """Whether all that matters of the market is a collection's lowest ask.
+
+        Not so for a trait, whose own floor moves under the collection's, and for a rune, whose asks are read elsewhere
+        and may count as far as a depth goes.
+        """
+        return not (self.wants_bids or self.is_rune or self.bid_type == "trait")
+
 
 class Problem(NamedTuple):
     """One broken rule: the field (snake_case) and what is wrong with it, in words that follow the field's name."""

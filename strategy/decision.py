@@ -11,6 +11,7 @@ from strategy.filling import Filling
 from strategy.intents import IN_FLIGHT, OwnOrder
 from strategy.outbid import Contest, recent_raises
 from strategy.pairing import Pairing, Rung, highest_first, merge_equals
+from strategy.rationing import Ration
 from strategy.reasons import Reason
 from strategy.surplus import Verdict, over_count, over_limits, settle
 
@@ -71,7 +72,7 @@ class Decision(Draft):
         fixed = frozenset(order.id for order in self.fixed)
         due = frozenset(order.id for order in self.live if self.is_renewable(order))
         budget = Budget(self.limits, self.profile.balance_model, self.fixed)
-        pairing = Pairing(own, fixed, due, budget, self.ladder.reach, self.ladder.level)
+        pairing = Pairing(own, fixed, due, budget, self.ladder.level)
         pairing.walk(rungs)
 
         surplus = self._within_hard_rules(rungs, [order for order in pairing.pool if order.id not in fixed])
@@ -80,6 +81,8 @@ class Decision(Draft):
         for rung in raising:
             if is_limited and rung.is_missing:
                 rung.refused = Reason.RAISE_LIMITED
+        ration = Ration(() if self.blocked else self.limits.signed, self.now_ms)
+        self.may_make_way = ration.share_out(rungs, due, raising, self.count - len(left))
         is_wanted = any(rung.is_missing for rung in rungs)
         filling = Filling(self, rungs, raising)
         beaten = contest.beaten(left)
@@ -129,7 +132,11 @@ class Decision(Draft):
         )
         is_above = self.config.outbid_enabled and self.ladder.level(order) > contest.top
         if verdict.reason is Reason.SURPLUS and is_above:
-            return Verdict(order, True, False, Reason.STEP_DOWN)
+            verdict = Verdict(order, True, False, Reason.STEP_DOWN)
+        if verdict.is_cancelled and self.may_make_way is not None:
+            if self.may_make_way == 0:
+                return Verdict(order, False, False, Reason.SIGNED_LIMIT)
+            self.may_make_way -= 1
         return verdict
 
     def _within_hard_rules(self, rungs: list[Rung], surplus: list[OwnOrder]) -> list[OwnOrder]:

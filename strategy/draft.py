@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from strategy.book import Profile
 from strategy.config import BidConfig
@@ -23,6 +23,9 @@ from strategy.reasons import Reason
 from strategy.reference import Market
 from strategy.renewal import is_due
 
+# Why a bid goes because another is to take its place. All else goes for its own sake, and waits for nothing.
+MAKES_WAY = frozenset({Reason.RENEW, Reason.OUTBID, Reason.SURPLUS, Reason.STEP_DOWN, Reason.BELOW_RANGE})
+
 
 @dataclass(slots=True)
 class Draft:
@@ -36,9 +39,11 @@ class Draft:
     now_ms: int
     market: Market
     ladder: Ladder
+    may_make_way: int | None = None  # how many live bids may go for others; None: as many as like
     live: list[OwnOrder] = field(default_factory=list)
     fixed: list[OwnOrder] = field(default_factory=list)  # block a slot and cannot be cancelled
     cancelling: list[OwnOrder] = field(default_factory=list)
+    going: list[OwnOrder] = field(default_factory=list)  # of those that are cancelled, whatever only makes way
     cancels: list[CancelIntent] = field(default_factory=list)
     places: list[PlaceIntent] = field(default_factory=list)
     rungs: dict[int, RungNote] = field(default_factory=dict)
@@ -67,6 +72,17 @@ class Draft:
         """Cancel one live order."""
         self.cancels.append(CancelIntent(order.id, order.price_sats, hard, reason))
         self.bids[order.id] = reason
+        if reason in MAKES_WAY and not hard:
+            self.going.append(order)
+
+    def wait(self, order: OwnOrder, rung: int) -> None:
+        """Cancel this order only once the bid at this rung was accepted."""
+        self.cancels = [replace(each, after_rung=rung) if each.order_id == order.id else each for each in self.cancels]
+
+    def keep(self, order: OwnOrder, reason: Reason) -> None:
+        """Leave an order alone that was to be cancelled."""
+        self.cancels = [each for each in self.cancels if each.order_id != order.id]
+        self.leave(order, reason)
 
     def leave(self, order: OwnOrder, reason: Reason) -> None:
         """Leave one live order alone."""
@@ -75,6 +91,16 @@ class Draft:
     def place(self, rung: Rung) -> None:
         """Place a new order at this rung."""
         self.places.append(PlaceIntent(rung.index, rung.price_sats, rung.quantity, self.config.trait))
+
+    def unplace(self, intent: PlaceIntent, reason: Reason, holder: OwnOrder | None = None) -> None:
+        """Place nothing at this rung for now; `holder` keeps it as long."""
+        self.places.remove(intent)
+        if holder is None:
+            self.rungs[intent.rung] = RungNote(intent.rung, intent.price_sats, reason)
+        else:
+            detail = "" if reason is Reason.RENEW_WAITS else reason.value
+            held = Reason.RENEW_WAITS if reason is Reason.RENEW_WAITS else Reason.NO_OVERLAP
+            self.rungs[intent.rung] = RungNote(intent.rung, intent.price_sats, held, holder.id, detail)
 
     def note(self, rung: Rung, reason: Reason, order_id: int | None = None, detail: str = "") -> None:
         """Say what becomes of a rung."""

@@ -54,6 +54,13 @@ class Budget:
             needed = price_sats + self._fee
         return Reason.INSUFFICIENT_BALANCE if needed > self._balance else None
 
+    def has_room(self, sats: int, orders: int) -> bool:
+        """Whether so many more sats in so many more orders, which are there already, fit as well."""
+        used, count = self.used + sats, self.orders + orders
+        if self.over_limit(used, count) or used > self._limits.installation_room:
+            return False
+        return self._balance is None or not self._cumulative or used + count * self._fee <= self._balance
+
     def over_limit(self, used: int, orders: int) -> Reason | None:
         """The limit that this many sats in this many orders would pass, None when they pass none."""
         limits = self._limits

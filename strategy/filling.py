@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from strategy.draft import Draft
 from strategy.exposure import Budget
+from strategy.handover import Handover
 from strategy.intents import OwnOrder
 from strategy.pairing import Rung
 from strategy.reasons import Reason
@@ -57,6 +58,10 @@ class Filling:
                 free -= 1
             else:
                 draft.note(rung, reason, detail=rung.detail)
+        going = {order.id for order in draft.going}
+        held = [*draft.fixed, *draft.cancelling, *kept, *self.staying]
+        Handover(draft, (order for order in held if order.id not in going)).settle()
+        self.has_raised = any(note.detail == RAISE for note in draft.rungs.values())
 
     @property
     def _free(self) -> int:
@@ -67,7 +72,9 @@ class Filling:
     def _hold(self, rung: Rung, order: OwnOrder, budget: Budget) -> None:
         draft = self._draft
         reason = draft.bids.get(order.id, Reason.KEPT)  # in flight and expired have theirs
-        if reason is Reason.KEPT and rung.barred is None and draft.is_renewable(order):
+        if reason is Reason.KEPT and rung.barred is Reason.SIGNED_LIMIT:
+            reason = Reason.SIGNED_LIMIT
+        elif reason is Reason.KEPT and rung.barred is None and draft.is_renewable(order):
             budget.give_back(order.price_sats)
             if budget.refusal(rung.price_sats) is None:
                 reason = Reason.RENEW
@@ -77,7 +84,7 @@ class Filling:
             else:
                 budget.take(order.price_sats)
         draft.leave(order, reason)
-        draft.note(rung, reason, order.id)
+        draft.note(rung, reason, order.id, detail=rung.detail if reason is Reason.SIGNED_LIMIT else "")
 
     def _make_way(self, top: Rung, free: int, budget: Budget) -> None:
         """Give up one bid for the top one: the one that was outbid, or the highest that stays where no slot is free.

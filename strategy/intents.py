@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeGuard
 
+from strategy.config import MAX_SATS
 from strategy.reasons import Reason
 
+LONGEST_REACH = Decimal("0.2")  # of a rung's price: no patience goes further
 IN_FLIGHT: frozenset[str] = frozenset({"reserved", "signed", "submitted", "unknown"})
 
 
@@ -55,7 +57,9 @@ class Limits:
     not set: open and new orders together stay within both. `hold` says why nothing may be placed or raised now though
     everything is known (`fill_pause`, `fill_burst`, `clock_skew`). `rungs` is how many, from the top, may have new and
     renewed bids while the month's quota of calls runs short, None = all. `signed` are the signer's ceilings that a new
-    bid has to fit under as well, empty where nothing is signed.
+    bid has to fit under as well, empty where nothing is signed. `installation_room` is what the exposure of all users
+    leaves for this task, what it already holds included: whether a bid and the one that replaces it fit side by side.
+    The ledger alone refuses by it.
     """
 
     task_total: int
@@ -68,6 +72,7 @@ class Limits:
     hold: Reason | None = None
     rungs: int | None = None
     signed: tuple[SignedRoom, ...] = ()
+    installation_room: int = MAX_SATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ class Rules:
     `tolerance` is a fraction of the rung's price within which a live bid is kept (never less than one tick).
     `max_raises` is how often an hour a bid may be raised to outbid. With at least `min_samples` in the hour's history
     a reference above `spike_factor` medians is clamped there, and one above `alarm_factor` medians is an alarm.
+    `patience` is how many tolerances a live bid may be away from its rung; no limit is any wider for it.
     """
 
     tolerance: Decimal = Decimal("0.01")
@@ -87,6 +93,12 @@ class Rules:
     spike_factor: Decimal = Decimal("1.25")
     alarm_factor: Decimal = Decimal(2)
     min_samples: int = 10
+    patience: Decimal = Decimal(1)
+
+    @property
+    def reach(self) -> Decimal:
+        """The fraction of a rung's price within which a live bid stands for it."""
+        return max(self.tolerance, min(self.tolerance * self.patience, LONGEST_REACH))
 
     @classmethod
     def for_loop(cls, loop_s: int, stretch_s: int = 0) -> Rules:

@@ -94,13 +94,13 @@ class Contest:
 
     def _holder_of(self, top: Rung, leader: Bid) -> Callable[[OwnOrder], bool]:
         """What may hold the top rung: every bid that ranks ahead of the leader, unless it pays too much for that."""
-        reach = self._ladder.reach(top)
+        least, most = top.level - top.below, top.level + top.above
 
         def accepts(order: OwnOrder) -> bool:
             level = self._ladder.level(order)
-            if level > top.level + reach and self._config.update_bid_enabled:
+            if level > most and self._config.update_bid_enabled:
                 return False
-            if self._ladder.is_low(order) and level < top.level - reach:
+            if self._ladder.is_low(order) and level < least:
                 return False
             return ranks_ahead(order, leader)
 

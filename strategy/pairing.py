@@ -21,14 +21,17 @@ Level: TypeAlias = int | Fraction
 class Rung:
     """One rung while the plan is being made: its order, and what holds it or why it gets none.
 
-    `barred` says why no new bid may be placed here, though one that is there may stay. `accepts` says which orders
-    may hold the rung where it is not nearness that decides. Neither `order` nor `refused` means that a bid is missing.
+    `below` and `above` are how far from `level` a live bid may be and still stand for the rung. `barred` says why no
+    new bid may be placed here, though one that is there may stay. `accepts` says which orders may hold the rung where
+    it is not nearness that decides. Neither `order` nor `refused` means that a bid is missing.
     """
 
     index: int
     price_sats: int
     quantity: Decimal
     level: Level
+    below: Level
+    above: Level
     refused: Reason | None = None
     detail: str = ""
     barred: Reason | None = None
@@ -67,7 +70,6 @@ class Pairing:
         fixed: frozenset[int],
         due: frozenset[int],
         budget: Budget,
-        reach: Callable[[Rung], Level],
         level: Callable[[OwnOrder], Level],
     ) -> None:
         # Of equal ones the older ranks first at the venue; one that must be renewed loses its rank anyway.
@@ -76,7 +78,6 @@ class Pairing:
         self._fixed = fixed
         self._due = due
         self._budget = budget
-        self._reach = reach
         self._level = level
 
     def walk(self, rungs: list[Rung]) -> None:
@@ -110,9 +111,8 @@ class Pairing:
         `lower` is the next rung if this one has no room for a new bid: it then leaves to it what is closer to it, or
         the two would take turns. Renewing an order is pointless where another one is at the rung's very price.
         """
-        reach = self._reach(rung)
-        most: Level = rung.level + reach
-        least: Level = rung.level - reach
+        most: Level = rung.level + rung.above
+        least: Level = rung.level - rung.below
         highest = None
         for order in self.pool:
             level = self._level(order)

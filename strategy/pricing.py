@@ -13,6 +13,7 @@ from decimal import (
     InvalidOperation,
     Overflow,
 )
+from fractions import Fraction
 from operator import attrgetter
 
 from strategy.book import Ask
@@ -56,7 +57,7 @@ def floor_to_tick(value: Decimal | int, tick: int) -> int:
     return math.floor(value) // tick * tick
 
 
-def ceil_to_tick(value: Decimal | int, tick: int) -> int:
+def ceil_to_tick(value: Decimal | Fraction | int, tick: int) -> int:
     """The lowest multiple of `tick` that is not below `value` (sats)."""
     return -(-math.ceil(value) // tick) * tick
 
@@ -69,11 +70,16 @@ def vwap(asks: Iterable[Ask], depth_sats: int) -> tuple[Decimal | None, int]:
     with depth 1,000,000: 400,000 + 330,000 + 270,000 sats buy 925,000 tokens, 1.081081... each.
     """
     average, spent = average_cost(asks, depth_sats)
-    return average, math.floor(spent)
+    return None if average is None else rounded(average), math.floor(spent)
 
 
-def average_cost(asks: Iterable[Ask], depth_sats: int) -> tuple[Decimal | None, Decimal]:
-    """`vwap` with the exact amount spent. Nothing but the quotient at the end is rounded, to fifty digits."""
+def rounded(exact: Fraction) -> Decimal:
+    """The fraction with fifty digits, which is what is shown and kept of it."""
+    return _AVERAGE.divide(exact.numerator, exact.denominator)
+
+
+def average_cost(asks: Iterable[Ask], depth_sats: int) -> tuple[Fraction | None, Decimal]:
+    """`vwap`, and the amount spent, both exact."""
     spent = bought = Decimal(0)
     for ask in sorted((a for a in asks if a.unit_price > 0 and a.quantity > 0), key=attrgetter("unit_price")):
         cost = times(ask.unit_price, ask.quantity)
@@ -81,6 +87,10 @@ def average_cost(asks: Iterable[Ask], depth_sats: int) -> tuple[Decimal | None, 
         if cost >= rest:
             # depth / (bought + rest / unit), without the inner quotient
             tokens = plus(times(bought, ask.unit_price), rest)
-            return (_AVERAGE.divide(times(depth_sats, ask.unit_price), tokens) if tokens else None), Decimal(depth_sats)
+            return (_quotient(times(depth_sats, ask.unit_price), tokens) if tokens else None), Decimal(depth_sats)
         spent, bought = plus(spent, cost), plus(bought, ask.quantity)
-    return (_AVERAGE.divide(spent, bought) if bought else None), spent
+    return (_quotient(spent, bought) if bought else None), spent
+
+
+def _quotient(value: Decimal, divisor: Decimal) -> Fraction:
+    return Fraction(value) / Fraction(divisor)

@@ -12,6 +12,7 @@ class Reason(StrEnum):
     PLACE = "place"  # a new bid is wanted at this rung
     KEPT = "kept"  # a live bid is close enough to this rung
     RENEW = "renew"  # close to its expiry: cancelled, and placed again at the rung's price of now
+    RENEW_WAITS = "renew_waits"  # close to its expiry, and renewed in the next cycle, at once: others come first
     IN_FLIGHT = "in_flight"  # being placed, or its fate is unknown: the slot is blocked until that is settled
     CANCELLING = "cancelling"  # a cancel was asked for and is not confirmed
     EXPIRED = "expired"  # past its expiry, not closed in the ledger yet: the slot is blocked until then
@@ -58,6 +59,7 @@ class Reason(StrEnum):
     OVER_COUNT = "over_count"  # more bids than rungs
     SURPLUS = "surplus"  # the market moved: no rung is close to it
     UPDATE_OFF = "update_off"  # no rung is close to it, but updateBidEnabled is false
+    NO_OVERLAP = "no_overlap"  # replaceMode is makeFirst, and what is to take its place does not fit beside it
     EXPIRING = "expiring"  # no rung needs it and it is about to expire by itself
 
     # Marks of a whole plan.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from operator import attrgetter
 
 from strategy.book import Ask, Bid, History, Snapshot
 from strategy.config import BidConfig
 from strategy.intents import Rules
-from strategy.pricing import average_cost, plus, times
+from strategy.pricing import average_cost, plus, rounded, times
 from strategy.reasons import Reason
 
 _unit_price = attrgetter("unit_price")
@@ -20,12 +21,14 @@ _unit_price = attrgetter("unit_price")
 class Market:
     """Unit prices in sats per item or token, None where not known. `bids` are foreign ones, None when not known.
 
-    `reference` is `raw` clamped to the history. `cause` says in a word why there is no reference, where it is not
-    plainly that no ask is known.
+    `reference` is `raw` clamped to the history; `exact` is the same where an average was rounded, and what prices are
+    made of: at an average of 4/3, 9,000 tokens at 70 % are 8,400 sats, not 8,399. `cause` says in a word why there is
+    no reference, where it is not plainly that no ask is known.
     """
 
     raw: Decimal | None = None
     reference: Decimal | None = None
+    exact: Fraction | None = None
     lowest_ask: Decimal | None = None
     bids: tuple[Bid, ...] | None = None
     marks: tuple[Reason, ...] = ()
@@ -42,7 +45,7 @@ def read_market(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_
     it, stands in: as reference, and in percent mode as the ask that is not reached. A fixed range is what the trait
     is worth to its owner, and goes on without the ask cap.
     """
-    if snapshot is None or now_ms - snapshot.taken_ms > rules.stale_after_ms:
+    if snapshot is None or now_ms - snapshot.as_of_ms > rules.stale_after_ms:
         return Market()
     if not snapshot.complete:
         return Market(bids=snapshot.bids)
@@ -56,15 +59,19 @@ def read_market(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_
             marks.append(Reason.TRAIT_FLOOR_MISSING)
             lowest = raw if config.bid_mode == "percent" else None
     cause = ""
+    average: Fraction | None = None
     if config.is_rune and config.use_vwap and lowest is not None:
-        raw = _vwap(snapshot.asks, config.depth_sats)
-        if raw is None:
+        average = _vwap(snapshot.asks, config.depth_sats)
+        raw = None if average is None else rounded(average)
+        if average is None:
             cause = Reason.THIN_BOOK.value
             marks.append(Reason.THIN_BOOK)
     clamped, found = clamp(raw, snapshot.history, rules)
     if config.bid_mode == "percent":
         marks = [*found, *marks]
-    return Market(raw, clamped, lowest, snapshot.bids, tuple(marks), cause)
+    if average is None or clamped != raw:
+        average = None if clamped is None else Fraction(clamped)
+    return Market(raw, clamped, average, lowest, snapshot.bids, tuple(marks), cause)
 
 
 def clamp(raw: Decimal | None, history: History, rules: Rules) -> tuple[Decimal | None, tuple[Reason, ...]]:
@@ -89,6 +96,6 @@ def _lowest(asks: Iterable[Ask]) -> Decimal | None:
     return lowest if lowest is not None and lowest.is_finite() and lowest > 0 else None
 
 
-def _vwap(asks: Iterable[Ask], depth_sats: int) -> Decimal | None:
+def _vwap(asks: Iterable[Ask], depth_sats: int) -> Fraction | None:
     average, spent = average_cost(asks, depth_sats)
     return average if plus(spent, spent) >= depth_sats else None

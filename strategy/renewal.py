@@ -11,5 +11,9 @@ def is_due(order: OwnOrder, config: BidConfig, now_ms: int) -> bool:
 
     Example: expiry 16 minutes, cycle 30 s: due in its last 90 s.
     """
-    margin_ms = min(config.expiry_ms // 4, max(3 * config.loop_s, 60) * 1000)
-    return order.expires_ms - now_ms <= margin_ms
+    return order.expires_ms - now_ms <= margin_ms(config)
+
+
+def margin_ms(config: BidConfig) -> int:
+    """So long before its end a bid is renewed. Cycles that come less often while nothing moves come for that."""
+    return min(config.expiry_ms // 4, max(3 * config.loop_s, 60) * 1000)

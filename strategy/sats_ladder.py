@@ -14,9 +14,11 @@ from strategy.book import Bid, Profile
 from strategy.config import MAX_SATS, BidConfig
 from strategy.intents import OwnOrder, Rules
 from strategy.pairing import Level, Rung
-from strategy.pricing import quotient_up, times
+from strategy.pricing import quotient_up
 from strategy.ranking import is_above, ratio
 from strategy.reasons import Reason
+
+NOTHING = Fraction(0)
 
 
 class SatsLadder:
@@ -31,21 +33,26 @@ class SatsLadder:
         config: BidConfig,
         profile: Profile,
         rules: Rules,
-        reference: Decimal | None,
+        reference: Fraction | None,
         lowest_ask: Decimal | None,
         divisibility: int | None,
     ) -> None:
         self._config = config
         self._tolerance = Fraction(rules.tolerance)
+        self._reach = Fraction(rules.reach)
+        # While outbidding no rung keeps more for the gaps being wide.
+        self._share = NOTHING if config.outbid_enabled else Fraction(config.keep_within_gap)
         self._least = max(profile.min_bid, 1)
         self._ask = lowest_ask
         self._divisibility = divisibility
         ends = (config.bid_percent_low, config.bid_percent_high)
-        low, high = (Fraction(times(end, reference)) if reference is not None else None for end in ends)
+        low, high = (Fraction(end) * reference if reference is not None else None for end in ends)
         self.low: Level = low if low is not None else 0
         self.high: Level = high if high is not None else MAX_SATS
         self.cause = ""
-        if lowest_ask is not None and self.high > lowest_ask:
+        # Where the ask is the high end, a live bid may not be above it either.
+        self._is_asked = lowest_ask is not None and self.high >= lowest_ask
+        if lowest_ask is not None and self._is_asked:
             self.high = Fraction(lowest_ask)
         if self.low > self.high:
             self.cause = "ask"
@@ -66,10 +73,6 @@ class SatsLadder:
         """Where an order of ours stands."""
         return Fraction(order.price_sats) * _inverse(order.quantity)
 
-    def reach(self, rung: Rung) -> Level:
-        """How far from a rung a bid may be and still stand for it: a part of its price, at least a sat an order."""
-        return max(_inverse(rung.quantity), self._tolerance * rung.level)
-
     def forbidden(self, order: OwnOrder) -> Reason | None:
         """Why an order may not be there at all, None when it may."""
         price, quantity = order.price_sats, Fraction(order.quantity)
@@ -79,7 +82,9 @@ class SatsLadder:
             return Reason.HARDCAP
         if self._ask is not None and price > self._below_ask(quantity):
             return Reason.AT_ASK
-        return Reason.ABOVE_RANGE if price > self.high * quantity else None
+        most = Fraction(self.high * quantity)
+        spare = NOTHING if self._is_asked else max(Fraction(1), self._tolerance * most)
+        return Reason.ABOVE_RANGE if price > most + spare else None
 
     def _is_too_small(self, price: int, quantity: Fraction) -> bool:
         """Whether one more of the smallest unit would fit with sats to spare, so that it is of another size.
@@ -109,18 +114,30 @@ class SatsLadder:
         if ceiling is not None:
             most = max(ceiling, self.low)
             units[1:] = [min(unit, most) for unit in units[1:]]
-        return [self._rung(index, unit) for index, unit in enumerate(units)]
+        gap_part = self._share * Fraction(1, gaps) * (top - self.low)
+        rungs = [self._rung(index, unit, gap_part if index else NOTHING) for index, unit in enumerate(units)]
+        if rungs and self._config.outbid_enabled and rungs[0].quantity:
+            sat = _inverse(rungs[0].quantity)
+            rungs[0].above = max(sat, self._two_steps(rungs[0]))
+        return rungs
 
-    def _rung(self, index: int, unit: Level) -> Rung:
+    def _two_steps(self, top: Rung) -> Fraction:
+        """Twice what outbidding adds to the price of a token: the top bid does not step down for less."""
+        if self._config.outbid_mode == "percent":
+            return 2 * Fraction(self._config.outbid_percent) * top.level
+        return 2 * self._config.outbid_amount * _inverse(top.quantity)
+
+    def _rung(self, index: int, unit: Level, gap_part: Fraction = NOTHING) -> Rung:
         """As many of the smallest unit as `satsPerOrder` buys at this price, for the floor of what they cost.
 
-        Example: 50,000 sats at 0.972972... buy 51,388 tokens for 49,999.
+        It keeps what is within a part of its price or of the gap between two rungs, a sat an order at least. Example:
+        50,000 sats at 0.972972... buy 51,388 tokens for 49,999.
         """
         assert self._divisibility is not None
         unit = Fraction(unit)
         lots = self._lots(self._config.sats_per_order, unit)
         if lots == 0:
-            return Rung(index, 0, Decimal(0), unit, Reason.BELOW_LOT)
+            return Rung(index, 0, Decimal(0), unit, 0, 0, Reason.BELOW_LOT)
         quantity = Decimal((0, tuple(map(int, str(lots))), -self._divisibility))
         tokens = Fraction(quantity)
         price = math.floor(unit * tokens)
@@ -128,7 +145,10 @@ class SatsLadder:
             price = min(price, self._below_ask(tokens))
         if self._config.hardcap_sats > 0:
             price = min(price, self._config.hardcap_sats)
-        rung = Rung(index, price, quantity, Fraction(price) * _inverse(quantity))
+        level, sat = Fraction(price) * _inverse(quantity), _inverse(quantity)
+        reach = max(sat, self._reach * unit, gap_part)
+        # The total was rounded down: above the rung it is the price before that which counts.
+        rung = Rung(index, price, quantity, level, reach, max(unit - level, NOTHING) + reach)
         if price < self._least:
             rung.refused, rung.detail = Reason.RANGE_EMPTY, "min_bid"
         return rung

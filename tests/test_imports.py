@@ -57,6 +57,18 @@ def test_imports_only_point_down(path: Path) -> None:
         assert top not in BELOW or top == package or top in BELOW[package], f"{package} must not import {name}"
 
 
+def test_servers_and_workers_know_no_venue() -> None:
+    """What an adapter knows of its venue reaches the others as our types, through the gateway."""
+    markets = ROOT / "markets"
+    adapters = {path.stem.split("_")[0] for path in markets.glob("*.py") if "(Adapter)" in path.read_text()}
+    venues = adapters | {"mempool", "ord"}
+    assert len(venues) >= 6
+    for path in [*(ROOT / "server").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]:
+        for name in imported(path):
+            package, _, module = name.partition(".")
+            assert package != "markets" or module.split(".")[0].split("_")[0] not in venues, f"{path} imports {name}"
+
+
 def test_no_circle_between_modules() -> None:
     graph = {name_of(path): set(imported(path)) for path in modules()}
     graph = {module: {name for name in names if name in graph} for module, names in graph.items()}

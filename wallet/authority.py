@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from core.errors import PeerRefused
+from strategy.intents import SignedRoom
 from wallet import policy, protocol
 from wallet.audit import AuditLog
 from wallet.ceilings import Ceilings
@@ -69,6 +70,24 @@ class Authority:
         policy.market(held.grant, play=keystore.is_play)
         return held
 
+    def within_ceilings(self, grant: Grant, price: int, now_ms: int) -> None:
+        """Refuses a bid with which more would be signed and unexpired than the task, its user or all may have."""
+        found, most = self.ledger.signed.unexpired(grant.task, grant.user, now_ms), self.ceilings
+        policy.outstanding_task(grant.outstanding_task_sats, found["task"].sats, price)
+        policy.outstanding_user(policy.most_outstanding(grant.outstanding_sats, most), found["user"].sats, price)
+        policy.outstanding_host(most.outstanding_host, found["host"].sats, price)
+
+    def rooms(self, task: int, user: str, task_sats: int, user_sats: int) -> list[SignedRoom]:
+        """How far the ceilings are used that a bid would have to fit under, were these in its grant."""
+        found, most = self.ledger.signed.unexpired(task, user, self.clock()), self.ceilings
+        ceilings = [
+            ("task", task_sats, found["task"]),
+            ("user", policy.most_outstanding(user_sats, most), found["user"]),
+        ]
+        if most.outstanding_host:
+            ceilings.append(("installation", most.outstanding_host, found["host"]))
+        return [SignedRoom(whose, sats, signed.sats, signed.frees_ms) for whose, sats, signed in ceilings]
+
     def rates(self, grant: Grant, now_ms: int, bid_sats: int = 0) -> None:
         """Refuses a bid or listing (0 sats) that would make it too much in too little time."""
         late, most = self.ledger.signed.of_late(grant.task, grant.user, now_ms), self.ceilings
@@ -76,7 +95,7 @@ class Authority:
         policy.velocity_count("the user", most.user, late["user"])
         policy.velocity_count("the installation", most.host, late["host"])
         if bid_sats:
-            hourly = policy.hourly_user(policy.most_outstanding(grant, most))
+            hourly = policy.hourly_user(policy.most_outstanding(grant.outstanding_sats, most))
             policy.velocity_sats("the user", hourly, late["user"], bid_sats)
             policy.velocity_sats("the installation", most.sats_hour_host, late["host"], bid_sats)
 

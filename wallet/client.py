@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from core.errors import BidkeeperError, PeerRefused, PeerUnavailable
 from core.local import ask
+from strategy.intents import SignedRoom
 from wallet.protocol import (
     BidMessage,
     ControlState,
@@ -42,6 +43,7 @@ __all__ = [
     "SignedBid",
     "SignedListing",
     "SignedOffer",
+    "SignedRoom",
     "SignedWithdrawal",
     "SignerClient",
     "SignerError",
@@ -144,6 +146,23 @@ class SignerClient:
                 tuple(ControlState(**control) for control in answer["controls"]), answer["file"] is True
             ),
             "controls",
+        )
+
+    def rooms(self, task: int, token: int, secret: str) -> tuple[SignedRoom, ...]:
+        """How far the ceilings are used under which bids are signed for the task: its own, its user's, and all users'
+        where the installation has one. Sats of what is signed and not expired, whatever was cancelled since.
+        """
+        return self._ask(_rooms, "rooms", task=task, token=token, secret=secret)
+
+    def rooms_under(self, user_address: str, task: int, task_sats: int, user_sats: int) -> tuple[SignedRoom, ...]:
+        """`rooms` for a task that need not run nor be there (0), under a grant of these ceilings. Asks for no key."""
+        return self._ask(
+            _rooms,
+            "rooms_under",
+            task=task,
+            user=user_address,
+            outstanding_task_sats=task_sats,
+            outstanding_sats=user_sats,
         )
 
     def sign_bid(self, task: int, token: int, secret: str, bid: BidMessage) -> SignedBid:
@@ -272,6 +291,10 @@ class SignerClient:
 
 def _nothing(answer: dict[str, Any]) -> None:
     return None
+
+
+def _rooms(answer: dict[str, Any]) -> tuple[SignedRoom, ...]:
+    return tuple(SignedRoom(**room) for room in answer["rooms"])
 
 
 def _sats_or_none(value: Any) -> int | None:

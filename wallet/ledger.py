@@ -92,6 +92,8 @@ class Ledger:
         if row is None:
             return None
         terms: dict[str, Any] = json.loads(row[0])
+        # Grants were once given without a ceiling for the task alone: there the user's is the only one.
+        terms.setdefault("outstanding_task_sats", terms["outstanding_sats"])
         return HeldGrant(
             grant=Grant(**(terms | {"operations": tuple(terms["operations"])})),
             secret_hash=row[1],

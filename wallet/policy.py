@@ -50,6 +50,14 @@ class Signed:
     sats_in_an_hour: int
 
 
+@dataclass(frozen=True, slots=True)
+class Unexpired:
+    """Signed bids of a task, a user or all that can still be filled: their sats, and when the next of them expires."""
+
+    sats: int
+    frees_ms: int | None
+
+
 def secret_hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
@@ -114,9 +122,18 @@ def max_bid(grant: Grant, price: int | None) -> None:
         raise Refused("max-bid", f"price {price} is not within the hard cap of {grant.hardcap_sats} sats")
 
 
-def most_outstanding(grant: Grant, ceilings: Ceilings) -> int:
+def most_outstanding(granted: int, ceilings: Ceilings) -> int:
     """Sats that a user's signed bids may come to: by the grant, and never above the installation's own ceiling."""
-    return min(grant.outstanding_sats, ceilings.outstanding_user or grant.outstanding_sats)
+    return min(granted, ceilings.outstanding_user or granted)
+
+
+def outstanding_task(most: int | None, outstanding: int | None, price: int) -> None:
+    """As outstanding_user, for the bids of the grant's task alone."""
+    if most is None or outstanding is None or outstanding + price > most:
+        raise Refused(
+            "outstanding-task",
+            f"{outstanding} sats signed for this task and not expired, with {price} more above {most}",
+        )
 
 
 def outstanding_user(most: int | None, outstanding: int | None, price: int) -> None:

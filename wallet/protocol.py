@@ -43,7 +43,8 @@ class Grant:
     """What the signer may sign for one task until `expires_ms`.
 
     `user` is the sign-in address whose keys sign, `receive` where bought goods go. `hardcap_sats` bounds one bid,
-    `outstanding_sats` the sum of this user's signed bids that have not expired, `max_expiry_ms` a bid's signed life.
+    `outstanding_sats` the sum of this user's signed bids that have not expired and `outstanding_task_sats` that of this
+    task's, under whatever token they were signed; `max_expiry_ms` bounds a bid's signed life.
     `inscription_id` (empty: none) is what may be listed, for `min_price_sats` at least; `slug` may then be empty.
     A grant replaces the task's former one; its `token` must be higher than any seen for the task.
     """
@@ -56,6 +57,7 @@ class Grant:
     slug: str
     hardcap_sats: int
     outstanding_sats: int
+    outstanding_task_sats: int
     receive: str
     max_expiry_ms: int
     expires_ms: int
@@ -237,6 +239,7 @@ def read_grant(value: Any) -> Grant:
         slug=text_or_nothing("slug", fresh["slug"]),
         hardcap_sats=whole("hardcap_sats", fresh["hardcap_sats"], 0, MAX_SATS),
         outstanding_sats=whole("outstanding_sats", fresh["outstanding_sats"], 0, MAX_SATS),
+        outstanding_task_sats=whole("outstanding_task_sats", fresh["outstanding_task_sats"], 0, MAX_SATS),
         receive=text("receive", fresh["receive"]),
         max_expiry_ms=whole("max_expiry_ms", fresh["max_expiry_ms"], 0, MAX_MS),
         expires_ms=whole("expires_ms", fresh["expires_ms"], 0, MAX_MS),

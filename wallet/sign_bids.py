@@ -35,9 +35,7 @@ class BidSigner:
         now = authority.clock()
         policy.max_bid(grant, bid.price)
         policy.expiry_max(grant, authority.ceilings, bid.expires_ms, now)
-        most = policy.most_outstanding(grant, authority.ceilings)
-        policy.outstanding_user(most, store.outstanding(grant.user, now), bid.price)
-        policy.outstanding_host(authority.ceilings.outstanding_host, store.outstanding(None, now), bid.price)
+        authority.within_ceilings(grant, bid.price, now)
         authority.rates(grant, now, bid.price)
         signed = Signature(
             intent=bid.intent,

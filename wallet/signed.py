@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from wallet.policy import Signed
+from wallet.policy import Signed, Unexpired
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS signatures (
     signature TEXT NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS signatures_expiry ON signatures (expires_ms, user, price);
+CREATE INDEX IF NOT EXISTS signatures_of_task ON signatures (task, expires_ms, price);
 CREATE INDEX IF NOT EXISTS signatures_created ON signatures (created_ms, task, user, price);
 CREATE TABLE IF NOT EXISTS listings (
     intent TEXT PRIMARY KEY,
@@ -120,12 +121,13 @@ class SignedStore:
         self._database.execute("DELETE FROM challenges WHERE created_ms <= ?", (now_ms - HOUR_MS,))
         self._put("challenges", {"created_ms": now_ms, "task": task})
 
-    def outstanding(self, user: str | None, now_ms: int) -> int:
-        """Sats of the signed bids of `user` (None: of all users) whose signed expiry is later than `now_ms`."""
-        query = "SELECT coalesce(sum(price), 0) FROM signatures WHERE expires_ms > ?"
-        if user is None:
-            return self._number(query, (now_ms,))
-        return self._number(f"{query} AND user = ?", (now_ms, user))
+    def unexpired(self, task: int, user: str, now_ms: int) -> dict[str, Unexpired]:
+        """The bids whose signed expiry is later than `now_ms`: this `task`'s, this `user`'s, the whole `host`'s."""
+        values = {"task": task, "user": user, "now": now_ms}
+        query = "SELECT coalesce(sum(price), 0), min(expires_ms) FROM signatures WHERE expires_ms > :now AND "
+        return {
+            name: Unexpired(*self._database.execute(query + about, values).fetchone()) for name, about in _ABOUT.items()
+        }
 
     def of_late(self, task: int, user: str, now_ms: int) -> dict[str, Signed]:
         """What was signed since an hour before `now_ms`, for this `task`, this `user` and the whole `host`."""

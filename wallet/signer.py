@@ -33,6 +33,7 @@ from wallet.ledger import Ledger
 from wallet.policy import Refused
 from wallet.protocol import RequestError, SignerStatus
 from wallet.psbt_listing import OutpointFacts
+from wallet.rooms import Rooms
 from wallet.sign_bids import BidSigner
 from wallet.sign_delists import DelistSigner
 from wallet.sign_listings import ListingSigner
@@ -80,7 +81,7 @@ class Signer:
             locked_reason=locked_reason,
             has_halt_file=has_halt_file,
         )
-        grants, challenges = Grants(authority, rng_bytes), ChallengeSigner(authority)
+        grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), Rooms(authority)
         listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)
         # What is signed on facts of outputs: which those are, and the signing itself.
         self._on_facts: dict[str, _OnFacts] = {
@@ -96,6 +97,8 @@ class Signer:
             "withdraw": grants.withdraw,
             "control": grants.control,
             "controls": grants.controls,
+            "rooms": rooms.rooms,
+            "rooms_under": rooms.rooms_under,
             "sign_bid": BidSigner(authority).sign_bid,
             "sign_challenge": challenges.sign_challenge,
             "sign_sign_in": challenges.sign_sign_in,

@@ -22,6 +22,9 @@ from workers.faults import Faults
 from workers.purse import Purse
 from workers.terms import HOUR_MS, Terms
 
+# The signer's tags for its ceilings on what is signed and unexpired. The plan keeps to them; but between its look at
+# them and the signature another task of the user may have been faster.
+CEILINGS = frozenset({"outstanding-task", "outstanding-user", "outstanding-host"})
 CONTROL_STATE = "control-state"  # the signer's tag for what control (reduce, halt) forbids
 
 T = TypeVar("T")
@@ -160,6 +163,9 @@ def _asked(context: Context, faults: Faults, order: Order, ask: Callable[[], T])
     try:
         return ask()
     except (SignerRefused, SignerLocked) as error:
+        if isinstance(error, SignerRefused) and error.tag in CEILINGS:
+            orders.move(order, CLOSED, context.clock_ms(), reason="refused")
+            return Fate.SIGNED_LIMIT
         # That control forbids it is somebody's will and no outage.
         is_forbidden = isinstance(error, SignerRefused) and error.tag == CONTROL_STATE
         faults.add(failed_to, error, backs_off=not is_forbidden)

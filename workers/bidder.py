@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 import uuid
@@ -14,6 +15,7 @@ from models.controls import Effective
 from models.orders import CANCELLING
 from strategy.book import Profile
 from strategy.config import BidConfig
+from strategy.renewal import margin_ms
 from wallet.client import SignerError, UserKeys
 from workers import report
 from workers.assignment import Assignment, read_assignment
@@ -24,7 +26,8 @@ from workers.executor import Executor
 from workers.faults import Faults
 from workers.journal import Journal
 from workers.month import MonthWords
-from workers.pace import Backoff
+from workers.own_bids import needs_fresh_read
+from workers.pace import Backoff, until_rare_turn
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
 SHORTEST_PAUSE_S = 1.0
@@ -129,7 +132,20 @@ class Bidder:
         return min(pause_s, LONGEST_REST_S)
 
     def _until_next(self, assignment: Assignment, began: float) -> float:
-        loop_s = assignment.config.loop_s
+        config, now_ms = assignment.config, self._context.clock_ms()
         if self._until_turn is None:
-            return loop_s - (self._monotonic() - began)
-        return self._until_turn(assignment.task.slug_key, loop_s, self._context.clock_ms() / 1000)
+            first_s = config.loop_s - (self._monotonic() - began)
+        else:
+            first_s = self._until_turn(assignment.task.slug_key, config.loop_s, now_ms / 1000)
+        every = self._lasting.calm.loops(config, now_ms)
+        if every == 1:
+            return first_s
+        due_s = self._next_due_ms(config, now_ms) / 1000
+        return until_rare_turn(first_s, config.loop_s, now_ms / 1000, every=every, due_s=due_s)
+
+    def _next_due_ms(self, config: BidConfig, now_ms: int) -> float:
+        """When an order of ours next needs a cycle, whatever the market does."""
+        own = orders.open_orders(self._context.task_id)
+        if needs_fresh_read(own, now_ms):
+            return now_ms
+        return min((order.expires_ms - margin_ms(config) for order in own), default=math.inf)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
-from markets.base import NotFound, Refused, VenueError
+from markets.base import AuthFailed, NotFound, Refused, VenueError
 from models import orders
 from models.orders import CANCELLING, Order
 from wallet.client import SignerError
@@ -25,6 +26,19 @@ class Answer(Enum):
     FAILED = "failed"  # it said no, or its answer was lost
 
 
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """One bid to cancel, with its order unless it is a stray."""
+
+    venue_id: str
+    order: Order | None = None
+
+    def __str__(self) -> str:
+        if self.order is None:
+            return f"a stray bid ({self.venue_id})"
+        return f"{self.order.price_sats} (order {self.order.id})"
+
+
 class Canceller:
     """Cancels bids of one wallet during one cycle; a challenge that the venue wants signed is so once, when needed.
 
@@ -42,26 +56,27 @@ class Canceller:
         self.asked: dict[int, Answer] = {}
         self.is_stuck = False
 
-    def cancel(self, doomed: Iterable[Order], strays: Iterable[str] = ()) -> None:
-        """Sends a cancel for each order, then for each bid of `strays` (venue ids), in this order, one by one.
+    def cancel(self, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
+        """Sends cancels for these orders and for the bids of `strays` (venue ids), in this order.
 
-        An order that is `cancelling` already is asked for again: what is gone cannot be cancelled twice. A cancel that
-        fails or whose answer is lost leaves its order `cancelling`; the others go on. When the venue asks for a pause
-        or gives nothing to sign, the rest is left as it is: `is_stuck`.
+        As many go in one call as the venue takes. Where it says no to several, or reports that it failed for some,
+        nobody knows for which: each is asked for by itself then. An order that is `cancelling` already is asked for
+        again: what is gone cannot be cancelled twice. A cancel that fails or whose answer is lost leaves its order
+        `cancelling`; the others go on. When the venue asks for a pause or gives nothing to sign, the rest is left as it
+        is: `is_stuck`.
         """
-        for order in doomed:
+        asks = [_Ask(str(order.venue_id), order) for order in doomed] + [_Ask(venue_id) for venue_id in strays]
+        most = self._context.venue.cancels_at_once
+        for start in range(0, len(asks), most):
             if not self._is_ready():
                 return
-            with undisturbed():
-                if order.state != CANCELLING:
-                    orders.move(order, CANCELLING, self._context.clock_ms())
-                self._crash("after_cancelling")
-                self.asked[order.id] = self._send(str(order.venue_id), f"cancel {order.price_sats} (order {order.id})")
-            self._crash("after_cancel")
-        for venue_id in strays:
-            if not self._is_ready():
-                return
-            self._send(venue_id, f"cancel a stray bid ({venue_id})")
+            together = asks[start : start + most]
+            if self._ask(together) is not None:
+                continue
+            for ask in together:
+                if not self._is_ready():
+                    return
+                self._ask([ask])
 
     def _is_ready(self) -> bool:
         if not self.is_stuck and self._signature is None:
@@ -80,22 +95,42 @@ class Canceller:
             self._faults.add("sign the challenge that a cancel needs", error)
         return None
 
-    def _send(self, venue_id: str, failed_to: str) -> Answer:
-        context = self._context
+    def _ask(self, asks: list[_Ask]) -> Answer | None:
+        """Sends one call, with its orders `cancelling` before it; as `_sent`."""
+        doomed = [ask.order for ask in asks if ask.order is not None]
+        with undisturbed():
+            for order in doomed:
+                if order.state != CANCELLING:
+                    orders.move(order, CANCELLING, self._context.clock_ms())
+                self._crash("after_cancelling")
+            answer = self._sent(asks)
+            self.asked.update((order.id, answer or Answer.FAILED) for order in doomed)
+        self._crash("after_cancel")
+        return answer
+
+    def _sent(self, asks: list[_Ask]) -> Answer | None:
+        """What the venue said to these, None when it said no to several: it does not say to which."""
+        context, failed_to = self._context, f"cancel {', '.join(map(str, asks))}"
         try:
             is_done = context.market.cancel(
                 self._wallet,
-                [venue_id],
+                [ask.venue_id for ask in asks],
                 self._signature or "",
                 task=context.task_id,
                 token=context.token,
                 deadline_ms=context.clock_ms() + WRITE_MS,
             )
-        except NotFound:
-            return Answer.NOT_FOUND
         except VenueError as error:
-            self._faults.add_write(failed_to, error, backs_off=not isinstance(error, Refused))
+            is_refused = isinstance(error, Refused)
+            if is_refused and len(asks) > 1 and not isinstance(error, AuthFailed):
+                return None
+            if isinstance(error, NotFound):
+                return Answer.NOT_FOUND
+            self._faults.add_write(failed_to, error, backs_off=not is_refused)
             return Answer.FAILED
-        if not is_done:
-            self._faults.add(failed_to, "the venue reports a failure", backs_off=False)
-        return Answer.DONE if is_done else Answer.FAILED
+        if is_done:
+            return Answer.DONE
+        if len(asks) > 1:
+            return None
+        self._faults.add(failed_to, "the venue reports a failure", backs_off=False)
+        return Answer.FAILED

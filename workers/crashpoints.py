@@ -27,6 +27,7 @@ NAMES = (
     "before_submit",
     "after_submit",
     "after_record",
+    "before_break",  # bids are accepted, what they replace stands beside them
     "after_replace",  # cancels are confirmed and what takes their place is recorded
 )
 # Those of a listing's cycle and of its cancelling.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -10,21 +11,24 @@ from decimal import Decimal
 from markets.asking import skew_words, stretch_s
 from markets.base import VenueError
 from markets.look import Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
-from models import orders, references
+from models import listings, orders, references
 from models.limits import ceilings_of, limits_of
 from models.orders import LIVE, RESERVED, Order
 from models.tasks import BiddingTask
 from strategy.bidding import Limits, Memory, OwnOrder, Plan, Reason, Rules, memory_without_raise, raise_rung
 from strategy.book import NO_HISTORY, Profile
+from strategy.calm import Calm
 from strategy.config import BidConfig, canonical_slug, normal_slug
 from strategy.entry import Entry, Sale
-from wallet.client import UserKeys
+from strategy.patience import patience_of
+from wallet.client import SignedRoom, SignerError, UserKeys
 from workers import dry_run
 from workers.assignment import Assignment, read_assignment
 from workers.cancels import Answer
 from workers.context import Context
 from workers.decision import Decision
 from workers.executor import Done, Executor, Steps
+from workers.fate import Fate
 from workers.faults import Faults
 from workers.fills import Explainer
 from workers.journal import Journal
@@ -32,9 +36,14 @@ from workers.own_bids import LATE_MS, Found, needs_fresh_read, read_own_bids, se
 from workers.report import Outcome
 from workers.terms import Terms, life_ms
 
+log = logging.getLogger(__name__)
+
 # A book for placing may be this old when it comes, so that tasks on one slug that place at the same time share it.
 FRESH_BOOK_S = 3.0
-GHOST_MS = 120_000  # and a loop: for how long a book may show a bid of ours that is gone
+GHOST_MS = 120_000  # and a loop: for how long a book may show a bid of ours that the read before did not show
+# After a quiet cycle our own bids may be so old, in loops and at most in seconds: those of the cycle before, not of the
+# one before that, and only where cycles come often.
+QUIET_LOOPS, QUIET_S = 1.5, 90.0
 LONGEST_PLACING_MS = 60_000  # or a loop; then our own bids are read again before more are placed
 
 # Reasons for a cancel that the worker sees and the strategy does not.
@@ -54,9 +63,13 @@ class Lasting:
     journal: Journal
     crash: Callable[[str], None]
     has_read: bool = False  # our own bids, since the worker began
+    rooms: tuple[SignedRoom, ...] = ()  # what the signer said last of its ceilings
     partly: frozenset[int] = field(default_factory=frozenset)  # orders last seen sold in part
     # When each of the wallet's bids (venue id) was last shown: a book may have one that is gone for a while yet.
     bids_seen: dict[str, int] = field(default_factory=dict)
+    read_ms: int = 0  # when our own bids were, as far as the last cycle knew
+    is_quiet: bool = False  # the last cycle changed nothing, and nothing had changed
+    calm: Calm = field(default_factory=Calm)
 
 
 class Cycle:
@@ -79,19 +92,35 @@ class Cycle:
         self._lasting = lasting
         self._faults = faults
         self._settled_ms = 0
+        self._is_held = False  # what is known of our own bids is of the cycle before
         self._sales: tuple[Sale, ...] | None = None
         self._plan: Plan | None = None  # the last one that was made
 
     def run(self) -> Outcome:
         """Does all of it and says what came of it."""
         found = self._settled()
-        decision = self._decided(found, self._config.loop_s / 2, memory_of(self._assignment.task))
+        decision = self._looked(found)
+        if decision.wants_anything and self._is_held:
+            # The bids of a cycle ago are good enough to see that all is well, and for nothing else.
+            found = self._read(self._config.loop_s / 2)
+            decision = self._looked(found)
         self._lasting.crash("after_plan")
         steps = Steps(self._read_again, self._terms, self._decided_again)
         left = found or Found()
         done = self._lasting.executor.carry_out(self._keys.payment, decision, left, steps, self._faults)
         self._note_restraints(decision)
-        return Outcome(self._assignment, decision, left, done, _remembered(done))
+        outcome = Outcome(self._assignment, decision, left, done, _remembered(done))
+        self._note_calm(outcome, is_known=found is not None)
+        return outcome
+
+    def _looked(self, found: Found | None) -> Decision:
+        return self._decided(found, self._config.loop_s / 2, memory_of(self._assignment.task), by_floor=True)
+
+    def _note_calm(self, outcome: Outcome, *, is_known: bool) -> None:
+        decision, lasting = outcome.decision, self._lasting
+        lasting.is_quiet = is_known and not (decision.wants_anything or outcome.found.strays or outcome.filled)
+        is_done = all(tried.fate == Fate.PLACED for tried in outcome.done.tries) and not outcome.filled
+        lasting.calm = lasting.calm.after(decision.entry, decision.plan) if is_done else Calm()
 
     def _settled(self) -> Found | None:
         """Ledger and venue brought together; None when our own bids could not be read."""
@@ -105,8 +134,17 @@ class Cycle:
         self._settled_ms = context.clock_ms()
         if self._config.dry_run and not own:
             return Found()  # there is nothing of ours at the venue that this task should look after
-        is_urgent = not self._lasting.has_read or needs_fresh_read(own, context.clock_ms())
-        return self._read(0.0 if is_urgent else self._config.loop_s / 2)
+        if not self._lasting.has_read or needs_fresh_read(own, context.clock_ms()):
+            return self._read(0.0)
+        loop_s = self._config.loop_s
+        if not self._lasting.is_quiet:
+            return self._read(loop_s / 2)
+        # What was read for the cycle before will do. So a fill is seen a cycle later, and nothing hangs on that: a bid
+        # that was filled unseen counts in full, against maxFills, spendCapSats and every limit, until a read closes it.
+        # Before anything is placed or cancelled our bids are read anew, so the pause after a fill holds, too.
+        found = self._read(max(loop_s / 2, min(QUIET_LOOPS * loop_s, QUIET_S)))
+        self._is_held = found is not None and context.clock_ms() - self._lasting.read_ms > loop_s * 500
+        return found
 
     def _read_again(self, cancels: dict[int, Answer]) -> Found | None:
         return self._read(0.0, cancels)
@@ -118,6 +156,7 @@ class Cycle:
             return None
         lasting.has_read = True
         self._note_seen(bid.venue_id for bid in read.bids)
+        lasting.read_ms = read.taken_ms
         explainer = Explainer(
             context.market,
             self._addresses,
@@ -137,7 +176,7 @@ class Cycle:
 
     def _note_seen(self, venue_ids: Iterable[str]) -> None:
         now_ms, seen = self._context.clock_ms(), self._lasting.bids_seen
-        gone_ms = now_ms - self._config.loop_s * 1000 - GHOST_MS
+        gone_ms = self._lasting.read_ms - self._config.loop_s * 1000 - GHOST_MS
         self._lasting.bids_seen = {venue_id: seen_ms for venue_id, seen_ms in seen.items() if seen_ms > gone_ms}
         self._lasting.bids_seen.update(dict.fromkeys(venue_ids, now_ms))
 
@@ -156,13 +195,21 @@ class Cycle:
             return None
         return balance.sats - (self._lasting.looker.fee_reserve(self._config.fee_rate, self._faults) or 0)
 
-    def _decided(self, found: Found | None, max_age_s: float, memory: Memory) -> Decision:
+    def _decided(
+        self,
+        found: Found | None,
+        max_age_s: float,
+        memory: Memory,
+        *,
+        by_floor: bool = False,
+        replaced: frozenset[int] = frozenset(),
+    ) -> Decision:
         assignment, config = self._assignment, self._config
         restraint = assignment.restraint
         if found is None and restraint is not Reason.HALT:
             restraint = Reason.OWN_BIDS_UNKNOWN
         own = tuple(orders.open_orders(self._context.task_id))
-        seen = NOTHING_SEEN if restraint is Reason.HALT else self._seen(max_age_s)
+        seen = NOTHING_SEEN if restraint is Reason.HALT else self._seen(max_age_s, by_floor=by_floor)
         now_ms = self._context.clock_ms()
         overruled = _overruled(own, config, now_ms)
         entry = Entry(
@@ -171,7 +218,7 @@ class Cycle:
             profile=self._profile,
             snapshot=seen.snapshot,
             own=tuple(
-                _own_order(order, is_only_counted=overruled.get(order.id) == WRONG_SLUG)
+                _own_order(order, is_only_counted=order.id in replaced or overruled.get(order.id) == WRONG_SLUG)
                 for order in own
                 if order.dry_run == config.dry_run
             ),
@@ -182,10 +229,27 @@ class Cycle:
             sales=self._sales,
         )
         plan = entry.decide()
+        if self._wants_rooms(plan):
+            self._ask_rooms()
+            if self._lasting.rooms != entry.limits.signed:
+                entry = replace(entry, limits=replace(entry.limits, signed=self._lasting.rooms))
+                plan = entry.decide()
         self._lasting.journal.write(replace(entry, plan=plan))
         self._plan = plan
         self._sample(plan, now_ms)
         return Decision(entry, plan, seen, own, overruled, is_blind=found is None)
+
+    def _wants_rooms(self, plan: Plan) -> bool:
+        """Whether it matters how much may be signed: something is to be, or the last answer made the task patient."""
+        return not self._config.dry_run and (bool(plan.to_place) or patience_of(self._lasting.rooms) > 1)
+
+    def _ask_rooms(self) -> None:
+        context = self._context
+        try:
+            self._lasting.rooms = context.signer.rooms(context.task_id, context.token, context.secret)
+        except SignerError as error:
+            # It keeps what it said before. A signer that is away is told of by the signature that it does not give.
+            log.info("task %d: failed to ask how much may be signed: %s", context.task_id, error)
 
     def _sample(self, plan: Plan, now_ms: int) -> None:
         """The reference becomes the minute's sample, where it was held against the history or there was too little.
@@ -196,7 +260,7 @@ class Cycle:
             return
         references.record(*self._history_key(), plan.reference, now_ms)
 
-    def _decided_again(self, found: Found, tried: frozenset[int]) -> Decision | None:
+    def _decided_again(self, found: Found, tried: frozenset[int], replaced: frozenset[int]) -> Decision | None:
         """A decision on a market of this moment; None when the task is to do something else by now.
 
         Own bids are not read again, so this must not go on for long: a fill would go unseen.
@@ -212,24 +276,28 @@ class Cycle:
         before = self._plan
         assert before is not None
         is_made = raise_rung(before) is None or raise_rung(before) in tried
-        decision = self._decided(found, FRESH_BOOK_S, before.memory if is_made else memory_without_raise(before))
+        memory = before.memory if is_made else memory_without_raise(before)
+        decision = self._decided(found, FRESH_BOOK_S, memory, replaced=replaced)
         if not is_made and decision.plan.to_place and raise_rung(decision.plan) is None:
             # The bid that was outbid is gone, so what takes its place looks like a first bid.
             self._plan = replace(decision.plan, memory=before.memory)
             return replace(decision, plan=self._plan)
         return decision
 
-    def _seen(self, max_age_s: float) -> Seen:
+    def _seen(self, max_age_s: float, *, by_floor: bool) -> Seen:
         config, now_ms = self._config, self._context.clock_ms()
         history = NO_HISTORY if config.bid_mode == "fixed" else references.history(*self._history_key(), now_ms)
-        return self._lasting.looker.look(config, self._wallet(), history, max_age_s, self._faults)
+        by_floor = by_floor and self._context.venue.floors_tell_asks
+        return self._lasting.looker.look(config, self._wallet(), history, max_age_s, self._faults, by_floor=by_floor)
 
     def _history_key(self) -> tuple[str, str, str]:
         return history_key(self._config, self._context.venue.name, self._context.settings.market)
 
     def _wallet(self) -> Wallet:
-        keys = self._keys
-        wallet = Wallet(keys.payment, keys.payment_pubkey, self._assignment.user.ordinals_address, self._addresses)
+        keys, user = self._keys, self._assignment.user
+        wallet = Wallet(keys.payment, keys.payment_pubkey, user.ordinals_address, self._addresses)
+        if self._config.hangs_on_floor:
+            return replace(wallet, ask_prices=listings.open_prices(user.id))
         if not self._config.wants_bids:
             return wallet
         venue = self._context.venue.name
@@ -256,8 +324,10 @@ class Cycle:
             balance_sats=seen.balance_sats,
             fee_reserve_sats=seen.fee_reserve_sats,
             untracked_sats=found.sats,
+            installation_sats=self._context.settings.max_exposure_sats,
             rungs=self._context.market.scarcity.rungs,
             skew_s=self._context.market.skew_s,
+            signed=() if self._config.dry_run else self._lasting.rooms,
         )
 
     def _terms(self, decision: Decision, left: Found) -> Terms:
@@ -293,7 +363,7 @@ class Cycle:
 def _own_order(order: Order, *, is_only_counted: bool) -> OwnOrder:
     return OwnOrder(
         id=order.id,
-        # A bid on another slug holds none of this one's rungs, but counts as long as it is there.
+        # A bid on another slug, or one that was replaced, holds none of the rungs, but counts as long as it is there.
         state="cancelling" if is_only_counted else order.state,
         price_sats=order.price_sats,
         quantity=Decimal(order.quantity),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from markets.look import Seen
 from models.orders import CANCELLING, LIVE, Order
@@ -30,6 +30,10 @@ class Decision:
     own: tuple[Order, ...]
     overruled: Mapping[int, str]
     is_blind: bool = False
+    _live: frozenset[int] = field(init=False)  # which of `own` could be cancelled when this was decided
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_live", frozenset(o.id for o in self.own if o.state == LIVE and o.venue_id))
 
     def is_fresh(self, now_ms: int) -> bool:
         """Whether a bid that this decision asks for may be signed now."""
@@ -41,18 +45,42 @@ class Decision:
     @property
     def doomed(self) -> list[Order]:
         """The orders to cancel: hard cancels first, highest price first. One that no read has shown has no id yet."""
-        is_hard = {cancel.order_id: cancel.hard for cancel in self.plan.to_cancel} | dict.fromkeys(self.overruled, True)
-        doomed = [order for order in self.own if order.id in is_hard and order.state == LIVE and order.venue_id]
-        if self.is_blind:
-            # Nobody can tell whether a cancel has worked, so it is sent again.
-            again = [order for order in self.own if order.state == CANCELLING and order.venue_id]
-            doomed += again
-            is_hard = dict.fromkeys((order.id for order in again), True) | is_hard
-        return sorted(doomed, key=lambda order: (not is_hard[order.id], -order.price_sats, order.id))
+        return [*self.hard, *self.soft, *self.waiting.values()]
+
+    @property
+    def hard(self) -> list[Order]:
+        """The orders that must go, highest price first."""
+        ids = {cancel.order_id for cancel in self.plan.to_cancel if cancel.hard} | self.overruled.keys()
+        # While nobody can tell whether a cancel has worked, it is sent again.
+        again = [o for o in self.own if o.state == CANCELLING and o.id not in self._live and o.venue_id]
+        return _highest_first([*self._of(ids), *(again if self.is_blind else ())])
+
+    @property
+    def soft(self) -> list[Order]:
+        """The orders that go before anything comes, highest price first."""
+        ids = {cancel.order_id for cancel in self.plan.to_cancel if not cancel.hard and cancel.after_rung is None}
+        return _highest_first(self._of(ids - self.overruled.keys()))
+
+    @property
+    def waiting(self) -> dict[int, Order]:
+        """The orders that go once what takes their place was accepted, by its rung."""
+        rungs = {cancel.order_id: cancel.after_rung for cancel in self.plan.to_cancel if cancel.after_rung is not None}
+        return {rungs[order.id]: order for order in self._of(rungs.keys() - self.overruled.keys())}
+
+    @property
+    def wants_anything(self) -> bool:
+        """Whether there is something to carry out."""
+        return bool(self.plan.to_place or self.doomed)
 
     @property
     def wants_cancels(self) -> bool:
         """Whether something has to go before anything may come."""
-        return bool(self.plan.to_cancel) or any(
-            order.id in self.overruled and order.state == LIVE for order in self.own
-        )
+        at_once = any(cancel.after_rung is None for cancel in self.plan.to_cancel)
+        return at_once or any(order.id in self.overruled and order.state == LIVE for order in self.own)
+
+    def _of(self, ids: Collection[int]) -> list[Order]:
+        return [order for order in self.own if order.id in ids and order.id in self._live]
+
+
+def _highest_first(found: Iterable[Order]) -> list[Order]:
+    return sorted(found, key=lambda order: (-order.price_sats, order.id))

@@ -1,20 +1,22 @@
-"""Carries a decision out: cancels first, one look whether they worked, then places."""
+"""Carries a decision out: cancels, one look whether they worked, then places, then cancels of what was replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from models import orders
 from models.orders import Order
+from strategy.bidding import Reason
 from workers import dry_run
 from workers.cancels import Answer, Canceller
 from workers.context import Context
 from workers.crashpoints import crashpoint
 from workers.decision import Decision
+from workers.fate import Fate
 from workers.faults import Faults
 from workers.own_bids import Found
-from workers.places import Placer, Try, put_off
+from workers.places import Placed, Placer, Try, put_off
 from workers.terms import Terms
 
 
@@ -45,7 +47,7 @@ class Steps:
 
     read_again: Callable[[dict[int, Answer]], Found | None]
     terms: Callable[[Decision, Found], Terms]
-    decide_again: Callable[[Found, frozenset[int]], Decision | None]
+    decide_again: Callable[[Found, frozenset[int], frozenset[int]], Decision | None]
 
 
 class Executor:
@@ -59,19 +61,18 @@ class Executor:
         self._crash = crash
 
     def carry_out(self, wallet: str, decision: Decision, found: Found, steps: Steps, faults: Faults) -> Done:
-        """Cancels what the decision dooms and the strays of `found`, then places, each in the order given.
+        """Cancels what has to go and the strays of `found`, places, then cancels what was replaced, in the order given.
 
-        Nothing is placed when the cancels could not be sent, when no read says what became of them, or while a stray
-        is still there. A cancel that merely failed stops nothing: its order counts, and each new bid is reserved
-        against the limits.
+        Nothing is placed when the first cancels could not be sent, when no read says what became of them, or while a
+        stray is still there. A cancel that merely failed stops nothing: its order counts, and each new bid is reserved
+        against the limits. What waits for a bid that was not clearly accepted is kept.
         """
-        doomed = decision.doomed
-        dry_run.cancel((order for order in doomed if order.dry_run), self._context.clock_ms)
-        real = [order for order in doomed if not order.dry_run]
         canceller = Canceller(self._context, wallet, faults, self._crash)
-        canceller.cancel(real, [bid.venue_id for bid in found.strays])
+        doomed = [*decision.hard, *decision.soft]
+        self._cancel(canceller, decision.hard)
+        self._cancel(canceller, decision.soft, [bid.venue_id for bid in found.strays])
         left: Found | None = found
-        if real or found.strays:
+        if _real(doomed) or found.strays:
             left = None if canceller.is_stuck else steps.read_again(canceller.asked)
         cancelled, to_place = _closed(doomed), decision.plan.to_place
         if left is None or left.strays:
@@ -84,13 +85,33 @@ class Executor:
         placed = Placer(self._context, faults, self._new_intent, self._crash).place(
             decision,
             lambda current: steps.terms(current, left),
-            lambda tried: steps.decide_again(left, tried),
+            lambda tried, replaced: steps.decide_again(left, tried, replaced),
             # What was sold meanwhile changes what may be placed.
             is_outdated=bool(filled),
         )
+        if placed.replaced:
+            self._crash("before_break")
+            self._cancel(canceller, placed.replaced)
+            if _real(placed.replaced) and (looked := steps.read_again(canceller.asked)) is not None:
+                filled = (*filled, *looked.filled)
+            cancelled = (*cancelled, *_closed(placed.replaced))
         if cancelled:
             self._crash("after_replace")
-        return Done(cancelled, placed.tries, placed.last, filled, placed.is_late)
+        return Done(cancelled, placed.tries, placed.last, filled, placed.is_late or _has_more(placed))
+
+    def _cancel(self, canceller: Canceller, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
+        dry_run.cancel((order for order in doomed if order.dry_run), self._context.clock_ms)
+        canceller.cancel(_real(doomed), strays)
+
+
+def _has_more(placed: Placed) -> bool:
+    """Whether some bids are to be renewed at once, now that others were."""
+    waits = any(note.reason is Reason.RENEW_WAITS for note in placed.last.plan.rungs)
+    return waits and any(tried.fate is Fate.PLACED for tried in placed.tries)
+
+
+def _real(found: Iterable[Order]) -> list[Order]:
+    return [order for order in found if not order.dry_run]
 
 
 def _closed(doomed: Sequence[Order]) -> tuple[Order, ...]:

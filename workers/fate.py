@@ -15,6 +15,7 @@ class Fate(StrEnum):
     CLOCK_SKEW = "clock_skew"  # the gateway said no: our clock and the venue's are too far apart
     NO_COINS = "no_coins"  # no coins are left to pay for it, where bids are transactions
     NOT_SENT = "not_sent"  # nothing reached the venue
+    SIGNED_LIMIT = "signed_limit"  # other tasks have just used the room under the signer's ceilings
     NOT_SIGNED = "not_signed"  # the signer said no or did not answer
     NOT_ALLOWED = "not_allowed"  # the task is no longer wanted, or another worker has taken over
     PUT_OFF = "put_off"  # not tried, after what became of the one before, or since the market wants cancels first

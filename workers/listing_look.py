@@ -50,14 +50,11 @@ class CollectionFinder:
 
     def _asked(self, inscription_id: str, faults: Faults) -> str | None:
         try:
-            said = self._context.market.item(inscription_id, ITEM_S)
+            named = self._context.market.item(inscription_id, ITEM_S).collection_id
         except VenueError as error:
             faults.add("learn the inscription's collection", error, backs_off=False)
             return None
-        metadata = said.get("metadata")
-        collection = metadata.get("collection") if isinstance(metadata, dict) else None
-        named = (collection.get("id") or collection.get("slug")) if isinstance(collection, dict) else None
-        return named if isinstance(named, str) and 0 < len(named) <= 100 else None
+        return named if named is not None and 0 < len(named) <= 100 else None
 
 
 def look(context: Context, config: ListingConfig, slug: str | None, faults: Faults) -> Market:

@@ -33,6 +33,22 @@ def until_turn(slug_key: str, loop_s: float, now_s: float) -> float:
     return wait_s if wait_s >= _LEAST_GAP * loop_s else wait_s + loop_s
 
 
+def until_rare_turn(first_s: float, loop_s: float, now_s: float, *, every: int, due_s: float) -> float:
+    """Seconds until the first of the turns, the next of them in `first_s`, at which there is something to do.
+
+    That is one turn in `every`, the same for all tasks with this loop, and the first one after `due_s` (Unix time).
+    """
+    wait_s = first_s
+    while now_s + wait_s < due_s and _number(now_s + wait_s, loop_s) % every:
+        wait_s += loop_s
+    return wait_s
+
+
+def _number(turn_s: float, loop_s: float) -> int:
+    """Which loop a turn is in. Turns are in the first two fifths: a rounding error must not put one into another."""
+    return int(turn_s / loop_s + (1 - _SPREAD) / 2)
+
+
 def _place(slug_key: str) -> float:
     """Of a slug among all: from 0 to below 1, the same in every process."""
     return zlib.crc32(slug_key.encode()) / 2**32

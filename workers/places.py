@@ -7,7 +7,7 @@ before: when time runs out between two of them, the market is looked at again an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -38,7 +38,14 @@ from workers.purse import Purse
 from workers.terms import Terms
 from workers.undisturbed import undisturbed
 
-_ENDS_PLACING = {Fate.UNKNOWN, Fate.NOT_SENT, Fate.NOT_SIGNED, Fate.NOT_ALLOWED, *OF_THE_GATEWAY.values()}
+_ENDS_PLACING = {
+    Fate.UNKNOWN,
+    Fate.NOT_SENT,
+    Fate.NOT_SIGNED,
+    Fate.SIGNED_LIMIT,
+    Fate.NOT_ALLOWED,
+    *OF_THE_GATEWAY.values(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +71,12 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What became of each bid, and the decision that the last of them hang on."""
+    """What became of each bid, the decision that the last of them hang on, and what was replaced by those accepted."""
 
     tries: tuple[Try, ...]
     last: Decision
     is_late: bool
+    replaced: tuple[Order, ...] = ()
 
 
 class Placer:
@@ -76,6 +84,7 @@ class Placer:
 
     _terms: Terms
     _signing: BidSigning | None = None
+    _waiting: Mapping[int, Order]
 
     def __init__(
         self,
@@ -88,42 +97,50 @@ class Placer:
         self._faults = faults
         self._new_intent = new_intent
         self._crash = crash
+        self._replaced: list[Order] = []
 
     def place(
         self,
         decision: Decision,
         terms: Callable[[Decision], Terms],
-        decide_again: Callable[[frozenset[int]], Decision | None],
+        decide_again: Callable[[frozenset[int], frozenset[int]], Decision | None],
         *,
         is_outdated: bool = False,
     ) -> Placed:
         """Tries each bid of the decision, in its order, until one shows that there is no point in going on.
 
         A decision that is too old, or `is_outdated` from the start, is replaced by what `decide_again` makes, given the
-        rungs that were tried; its bids for the others go on from there. When the new one wants cancels first, or there
-        is none, the rest is put off: never a bid on a book of a while ago. No rung is tried twice.
+        rungs that were tried and the orders (by id) that were replaced, which are as good as gone; its bids for the
+        others go on from there. When the new one wants cancels first, or there is none, the rest is put off: never a
+        bid on a book of a while ago. No rung is tried twice.
         """
         tries: list[Try] = []
+
+        def placed(put_off: Iterable[Try] = (), *, is_late: bool = False) -> Placed:
+            return Placed((*tries, *put_off), decision, is_late, tuple(self._replaced))
+
         waiting = list(decision.plan.to_place)
-        self._terms = terms(decision)
+        self._terms, self._waiting = terms(decision), decision.waiting
         while waiting:
             if is_outdated or not decision.is_fresh(self._context.clock_ms()):
                 tried = frozenset(each.intent.rung for each in tries)
-                newer = decide_again(tried)
+                newer = decide_again(tried, frozenset(order.id for order in self._replaced))
                 if newer is not None:
                     decision = newer
                     waiting = [intent for intent in newer.plan.to_place if intent.rung not in tried]
                 if newer is None or newer.wants_cancels or not newer.is_fresh(self._context.clock_ms()):
-                    return Placed((*tries, *put_off(waiting)), decision, is_late=True)
+                    return placed(put_off(waiting), is_late=True)
                 is_outdated = False
-                self._terms = terms(decision)
+                self._terms, self._waiting = terms(decision), decision.waiting
                 continue
             with undisturbed():
                 attempt = self._place(waiting.pop(0))
             tries.append(attempt)
+            if attempt.fate is Fate.PLACED and attempt.intent.rung in self._waiting:
+                self._replaced.append(self._waiting[attempt.intent.rung])
             if attempt.fate in _ENDS_PLACING or self._faults.rejected is not None:
-                return Placed((*tries, *put_off(waiting)), decision, is_late=False)
-        return Placed(tuple(tries), decision, is_late=False)
+                return placed(put_off(waiting))
+        return placed()
 
     def _place(self, intent: PlaceIntent) -> Try:
         coins = () if self._terms.config.dry_run else self._signer().coins(intent, self._terms)
@@ -167,7 +184,8 @@ class Placer:
             dry_run=terms.config.dry_run,
             coins=" ".join(coin.outpoint for coin in coins),
         )
-        return orders.reserve(new, terms.ceilings, now_ms)
+        replaced = {order.id for order in (*self._replaced, self._waiting.get(intent.rung)) if order}
+        return orders.reserve(new, terms.ceilings, now_ms, replaced)
 
     def _signer(self) -> BidSigning:
         if self._signing is None:

@@ -14,6 +14,7 @@ from models import controls, cycles
 from models.orders import Order
 from strategy.bidding import Memory, Reason, RungNote
 from strategy.book import Snapshot
+from strategy.patience import patience_of, used_percent
 from strategy.summary import summary
 from workers.assignment import Assignment
 from workers.context import Context
@@ -58,6 +59,8 @@ def record(context: Context, outcome: Outcome, faults: Faults, month: str = "") 
     action = _action(outcome)
     if every_s := stretch_s(context.market, is_rune=outcome.assignment.config.is_rune):
         action += f"; the market is read every {every_s} s (quota)"
+    if patience := _patience(outcome):
+        action += f"; {patience}"
     if month:
         action += f"; {month}"
     _write(context, action, _detail(outcome, faults), outcome.memory, faults)
@@ -123,6 +126,13 @@ def _action(outcome: Outcome) -> str:
     return text
 
 
+def _patience(outcome: Outcome) -> str:
+    """For example `patience x 2.05 (signatures 64 %)`, empty while there is no need of any."""
+    rooms = outcome.done.last.entry.limits.signed
+    patience = patience_of(rooms)
+    return f"patience x {patience.normalize():f} (signatures {used_percent(rooms)} %)" if patience > 1 else ""
+
+
 def _notes(outcome: Outcome) -> list[RungNote]:
     """One note for each rung: of the decision by which it was tried, else of the last one."""
     first, last = outcome.decision.plan, outcome.done.last.plan
@@ -162,6 +172,10 @@ def _detail(outcome: Outcome, faults: Faults) -> dict[str, Any]:
         "hold": limits.hold and str(limits.hold),
         "fills_left": limits.fills_left,
         "spend_left_sats": limits.spend_left_sats,
+        "signed": [
+            {"whose": room.whose, "most_sats": room.most_sats, "signed_sats": room.signed_sats}
+            for room in limits.signed
+        ],
         "planned": {
             "cancels": [_cancel(order, decision) for order in decision.doomed],
             "places": [[intent.rung, intent.price_sats] for intent in decision.plan.to_place],

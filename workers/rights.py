@@ -20,6 +20,7 @@ from markets.client import MarketClient
 from markets.look import kind_of
 from markets.venues import capabilities, profile
 from models import tasks, users
+from models.limits import fills_of, most_sats, most_signed_task, most_signed_user
 from models.task_numbers import label
 from models.tasks import AutolistTask, BiddingTask, Task
 from models.users import DAY_MS, User, subscription_of
@@ -39,7 +40,6 @@ ME = "manager"
 GRANT_MS = 30 * DAY_MS
 # A bid is signed some time after its life was decided on.
 EXPIRY_ALLOWANCE_MS = 120_000
-OUTSTANDING_FACTOR = 4
 PEERS_AWAY = ("signer_unavailable", "signer_locked", "gateway_unavailable")
 
 T = TypeVar("T")
@@ -144,7 +144,9 @@ class Rights:
             if isinstance(row, AutolistTask):
                 return lister_grant(row, loads_config(row.config), venue, token, ends_ms)
             assert isinstance(row, BiddingTask)
-            return bidder_grant(row, loads(row.config), plan, venue, token, ends_ms)
+            config = loads(row.config)
+            spent_sats = fills_of(row.number, config).sats
+            return bidder_grant(row, config, plan, venue, token, ends_ms, spent_sats=spent_sats)
         except ValueError as error:
             raise PeerRefused(ME, "start_failed", f"the task's config cannot be read: {error}") from error
         except NotSupported as error:
@@ -161,8 +163,10 @@ class Rights:
             raise PeerRefused(ME, "start_failed", str(error)) from error
 
 
-def bidder_grant(row: BiddingTask, config: BidConfig, plan: Plan, venue: str, token: int, ends_ms: int) -> Grant:
-    """To bid and cancel within the config; for runes, too, prices are whole orders' sats."""
+def bidder_grant(
+    row: BiddingTask, config: BidConfig, plan: Plan, venue: str, token: int, ends_ms: int, *, spent_sats: int
+) -> Grant:
+    """To bid and cancel within the config, of which `spent_sats` are spent; prices are whole orders' sats."""
     return Grant(
         task=row.number,
         user=row.user.address,
@@ -171,19 +175,12 @@ def bidder_grant(row: BiddingTask, config: BidConfig, plan: Plan, venue: str, to
         operations=("bid", "cancel"),
         slug=config.slug,
         hardcap_sats=most_sats(config),
-        outstanding_sats=OUTSTANDING_FACTOR * plan.max_exposure,
+        outstanding_sats=most_signed_user(plan),
+        outstanding_task_sats=most_signed_task(config, plan, spent_sats),
         receive=row.user.ordinals_address,
         max_expiry_ms=life_ms(config, profile(venue, kind_of(config)), capabilities(venue)) + EXPIRY_ALLOWANCE_MS,
         expires_ms=ends_ms,
     )
-
-
-def most_sats(config: BidConfig) -> int:
-    """What no bid under this config is above, whatever the market does: the least of its own bounds."""
-    bounds = [config.hardcap_sats]
-    if config.bid_mode == "fixed":
-        bounds.append(config.bid_fixed_high)
-    return min(bound for bound in bounds if bound > 0)
 
 
 def lister_grant(row: AutolistTask, config: ListingConfig, venue: str, token: int, ends_ms: int) -> Grant:
@@ -197,6 +194,7 @@ def lister_grant(row: AutolistTask, config: ListingConfig, venue: str, token: in
         slug="",
         hardcap_sats=0,
         outstanding_sats=0,
+        outstanding_task_sats=0,
         receive=row.user.ordinals_address,
         max_expiry_ms=0,
         expires_ms=ends_ms,
@@ -216,6 +214,7 @@ def drain_grant(row: Task, venue: str, token: int, now_ms: int) -> Grant:
         slug=row.slug if isinstance(row, BiddingTask) else "",
         hardcap_sats=0,
         outstanding_sats=0,
+        outstanding_task_sats=0,
         receive=row.user.ordinals_address,
         max_expiry_ms=0,
         expires_ms=now_ms + GRANT_MS,

@@ -26,20 +26,6 @@ _TAKEN = "There is a task for this slug already."
 NOT_ALLOWED = "The plan is over, or the address is not whitelisted any more."
 _NO_SESSION = "The marketplace answers to a signed-in wallet only, and no running task has signed in there."
 _NO_SUCH_SLUG = "The marketplace does not know it."
-CYCLES_QUERY = (
-    Parameter(
-        "limit",
-        {"type": "integer", "minimum": 1, "maximum": KEPT, "default": DEFAULT_CYCLES},
-        f"Most cycles to answer; the newest {KEPT} are kept.",
-    ),
-)
-LOG_QUERY = (
-    Parameter(
-        "lines",
-        {"type": "integer", "minimum": 1, "maximum": MOST_LINES, "default": DEFAULT_LINES},
-        "Most lines to answer.",
-    ),
-)
 
 OPERATIONS = {
     "GET /api/tasks": Operation(
@@ -109,7 +95,13 @@ OPERATIONS = {
         id="listCycles",
         tag=_TAG,
         summary="What a task saw, planned and did",
-        query=CYCLES_QUERY,
+        query=(
+            Parameter(
+                "limit",
+                {"type": "integer", "minimum": 1, "maximum": KEPT, "default": DEFAULT_CYCLES},
+                f"Most cycles to answer; the newest {KEPT} are kept.",
+            ),
+        ),
         success=many(answers.Cycle, "Newest first."),
         errors={400: INVALID, 404: NOT_YOURS},
     ),
@@ -117,7 +109,13 @@ OPERATIONS = {
         id="readLog",
         tag=_TAG,
         summary="End of a task's log",
-        query=LOG_QUERY,
+        query=(
+            Parameter(
+                "lines",
+                {"type": "integer", "minimum": 1, "maximum": MOST_LINES, "default": DEFAULT_LINES},
+                "Most lines to answer.",
+            ),
+        ),
         success=one(answers.TaskLog, "The newest lines, at most 256 KiB."),
         errors={400: INVALID, 404: NOT_YOURS, 503: "The log cannot be read."},
     ),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from server.openapi.bidding import CYCLES_QUERY, LOG_QUERY, NOT_ALLOWED
+from dataclasses import replace
+from typing import Any
+
+from server.openapi import bidding
+from server.openapi.bidding import NOT_ALLOWED
 from server.openapi.operation import (
     INVALID,
     MANAGER_AWAY,
@@ -20,6 +24,12 @@ from server.schemas.task_bodies import AutolistTaskChange, NewAutolistTask
 _TAG = "auto-list tasks"
 _INSCRIPTIONS = "inscriptions"
 _REFRESH = Parameter("refresh", {"type": "string"}, "`1` reads afresh what is else kept for 5 minutes.")
+
+
+def _like(operation: str, **changes: Any) -> Operation:
+    """A bidding task's operation, as it is of an auto-list task."""
+    return replace(bidding.OPERATIONS[operation], tag=_TAG, **changes)
+
 
 OPERATIONS = {
     "GET /api/autolist": Operation(
@@ -65,9 +75,9 @@ OPERATIONS = {
         success=one(answers.DeletedAutolistTask, "Deleted."),
         errors={404: NOT_YOURS, 503: MANAGER_AWAY},
     ),
-    "POST /api/autolist/{id}/start": Operation(
+    "POST /api/autolist/{id}/start": _like(
+        "POST /api/tasks/{id}/start",
         id="startAutolistTask",
-        tag=_TAG,
         summary="Start an auto-list task",
         text="Answers when its worker runs. Starting a running task does nothing. A listing that is there is adopted.",
         success=one(answers.AutolistTask, "It runs."),
@@ -79,29 +89,18 @@ OPERATIONS = {
             503: f"{SIGNER_AWAY} Or: {MANAGER_AWAY}",
         },
     ),
-    "POST /api/autolist/{id}/stop": Operation(
+    "POST /api/autolist/{id}/stop": _like(
+        "POST /api/tasks/{id}/stop",
         id="stopAutolistTask",
-        tag=_TAG,
         summary="Stop an auto-list task",
         text="Answers when its worker is gone. The listing stays at the marketplace.",
         success=one(answers.StoppedAutolistTask, "It is stopped."),
-        errors={404: NOT_YOURS, 503: "The manager is away; the wish is kept and holds when it is back."},
     ),
-    "GET /api/autolist/{id}/cycles": Operation(
-        id="listAutolistCycles",
-        tag=_TAG,
-        summary="What an auto-list task saw, decided and did",
-        query=CYCLES_QUERY,
-        success=many(answers.Cycle, "Newest first."),
-        errors={400: INVALID, 404: NOT_YOURS},
+    "GET /api/autolist/{id}/cycles": _like(
+        "GET /api/tasks/{id}/cycles", id="listAutolistCycles", summary="What an auto-list task saw, decided and did"
     ),
-    "GET /api/autolist/{id}/log": Operation(
-        id="readAutolistLog",
-        tag=_TAG,
-        summary="End of an auto-list task's log",
-        query=LOG_QUERY,
-        success=one(answers.TaskLog, "The newest lines, at most 256 KiB."),
-        errors={400: INVALID, 404: NOT_YOURS, 503: "The log cannot be read."},
+    "GET /api/autolist/{id}/log": _like(
+        "GET /api/tasks/{id}/log", id="readAutolistLog", summary="End of an auto-list task's log"
     ),
     "GET /api/autolist/wallet/ordinals": Operation(
         id="listInscriptions",

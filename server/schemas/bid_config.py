@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any
 
-from pydantic import PlainValidator
+from pydantic import PlainValidator, create_model
 
 from server.json_out import Raw, dumps
 from server.schemas.plain import (
@@ -30,19 +30,7 @@ from strategy.config import BidConfig, Problem, canonical_slug, loads, problems
 _NAMES = [field.name for field in fields(BidConfig)]
 _CAMEL = {name: to_camel(name) for name in _NAMES}
 _SNAKE = {camel: name for name, camel in _CAMEL.items()}
-_KINDS = {field.name: str(field.type) for field in fields(BidConfig)}
 _PLACES = {camel: place for place, camel in enumerate(_CAMEL.values())}
-# Values that `problems` finds wrong by themselves, so that for a field of the wrong shape (reported already) it
-# leaves out the rules that look at it and still checks all others.
-_BROKEN: dict[str, Any] = {
-    "int": -1,
-    "int | None": -1,
-    "Decimal | None": Decimal(-1),
-    "Decimal": Decimal(0),
-    "str": "",
-    "str | Decimal": "",
-    "bool": False,
-}
 
 
 def _slug(value: Any) -> str:
@@ -57,48 +45,39 @@ def _fee_rate(value: Any) -> str | Decimal:
     raise wrong("must be text or a number")
 
 
-class BidConfigFields(Body):
-    """The fields of a create or update as far as each can be judged by itself; the rest is in `strategy/config.py`.
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How fields of one type are read, and the value that marks one as left out.
 
-    The defaults only mark what may be left out: `BidConfig` has the real ones.
+    `broken` is a value that `problems` finds wrong by itself, so that for a field of the wrong shape (reported already)
+    it leaves out the rules that look at it and still checks all others.
     """
 
-    slug: Annotated[str, PlainValidator(_slug, json_schema_input_type=str)] = ""
-    type: Text = ""
-    bid_mode: Text = ""
-    bid_percent_low: Number = Decimal(0)
-    bid_percent_high: Number = Decimal(0)
-    bid_fixed_low: Whole = 0
-    bid_fixed_high: Whole = 0
-    bid_count: Whole = 0
-    hardcap_sats: Whole = 0
-    max_bid_total: Whole = 0
-    bid_expiry_minutes: Annotated[int | None, or_null(whole, int)] = None
-    loop_seconds: Annotated[int | None, or_null(whole, int)] = None
-    outbid_enabled: Flag = False
-    outbid_mode: Text = ""
-    outbid_amount: Whole = 0
-    outbid_percent: Number = Decimal(0)
-    update_bid_enabled: Flag = False
-    only_bid_if_highest: Flag = False
-    bid_type: Text = ""
-    trait_type: Text = ""
-    trait_value: Text = ""
-    quantity: Number = Decimal(0)
-    quantity_mode: Text = ""
-    sats_per_order: Whole = 0
-    use_vwap: Flag = False
-    depth_sats: Whole = 0
-    fee_rate: Annotated[str | Decimal, PlainValidator(_fee_rate, json_schema_input_type=str | float)] = ""
-    cancel_on_stop: Flag = False
-    max_fills: Whole = 0
-    spend_cap_sats: Whole = 0
-    dry_run: Flag = False
-    update_tolerance: Annotated[Decimal | None, or_null(number, float)] = None
-    keep_within_gap: Number = Decimal(0)
-    min_age_seconds: Annotated[int | None, or_null(whole, int)] = None
-    replace_mode: Text = ""
-    venue: Text = ""  # of the task, not of its config
+    shape: Any
+    left_out: Any
+    broken: Any
+
+
+_FEE_RATE = Annotated[str | Decimal, PlainValidator(_fee_rate, json_schema_input_type=str | float)]
+_KINDS = {
+    "bool": _Kind(Flag, False, False),
+    "int": _Kind(Whole, 0, -1),
+    "int | None": _Kind(Annotated[int | None, or_null(whole, int)], None, -1),
+    "Decimal": _Kind(Number, Decimal(0), Decimal(0)),
+    "Decimal | None": _Kind(Annotated[Decimal | None, or_null(number, float)], None, Decimal(-1)),
+    "str": _Kind(Text, "", ""),
+    "str | Decimal": _Kind(
+        Annotated[str | Decimal, PlainValidator(_fee_rate, json_schema_input_type=str | float)], "", ""
+    ),
+}
+_OF = {field.name: _KINDS[str(field.type)] for field in fields(BidConfig)}
+# Each judged by itself; what is between them is in `strategy/config.py`. The defaults only mark what may be left out:
+# `BidConfig` has the real ones. The venue is the task's, not its config's.
+_FIELDS: dict[str, Any] = {name: (kind.shape, kind.left_out) for name, kind in _OF.items()} | {
+    "slug": (Annotated[str, PlainValidator(_slug, json_schema_input_type=str)], ""),
+    "venue": (Text, ""),
+}
+BidConfigFields: Any = create_model("BidConfigFields", __base__=Body, **_FIELDS)
 
 
 def merged(given: dict[str, Any], stored: BidConfig | None) -> tuple[BidConfig, list[str]]:
@@ -109,7 +88,7 @@ def merged(given: dict[str, Any], stored: BidConfig | None) -> tuple[BidConfig, 
     if stored is None and "slug" not in changes and "slug" not in broken:
         faults.append(("slug", "is required"))
         broken.add("slug")
-    changes |= {name: _BROKEN[_KINDS[name]] for name in broken}
+    changes |= {name: _OF[name].broken for name in broken}
     config = BidConfig(**changes) if stored is None else replace(stored, **changes)
     faults += [(_CAMEL[p.field], p.text) for p in problems(config) if p.field not in broken]
     faults.sort(key=lambda fault: _PLACES.get(fault[0], len(_PLACES)))

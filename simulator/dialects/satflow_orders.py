@@ -179,7 +179,12 @@ class Cancel(SatflowHandler):
         signature = text(body.get("signature"), "signature", 1000)
         if not self.world.challenges.answered(maker, signature):
             raise ApiError(403, "invalid signature", "FORBIDDEN")
-        done = [{"id": order_id, "success": self._cancel(order_id, maker, side)} for order_id in ids]
+        # Of several the lie is about every other one: what is true of one says nothing about the next.
+        lies = set(ids[::2]) if self.mode == "cancel_lie" else set()
+        done = [
+            {"id": order_id, "success": self._cancel(order_id, maker, side, is_lie=order_id in lies)}
+            for order_id in ids
+        ]
         failed = sum(not row["success"] for row in done)
         return {
             "success": failed == 0,
@@ -202,7 +207,7 @@ class Cancel(SatflowHandler):
             raise bad("_id, _ids, inscriptionId or output is required")
         return [ask.order_id if ask else wanted], False
 
-    def _cancel(self, order_id: str, maker: str, side: Side) -> bool:
+    def _cancel(self, order_id: str, maker: str, side: Side, *, is_lie: bool) -> bool:
         engine = self.world.engine
         order = engine.order(order_id)
         if order is None or order.maker != maker or order.side != side or not order.at(VENUE):
@@ -210,7 +215,7 @@ class Cancel(SatflowHandler):
         if self.fault and self.mode == "late":
             end_ms = engine.now_ms() + round(self.fault.delay_seconds * 1000)
             engine.cancel_at(order, end_ms)
-        elif self.mode != "cancel_lie":
+        elif not is_lie:
             engine.cancel(order)
         return True
 

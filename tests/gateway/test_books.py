@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from gateway import books
 from markets.base import NotFound, NotSupported, Refused, Unavailable
 from markets.client import MarketClient
 from tests.gateway.conftest import ORDER, Bench, eventually, soon
 from tests.gateway.fake_venue import CUT, Call
 
 LISTINGS, BIDS, SALES, COLLECTION = "/activity/listings", "/activity/bids", "/activity/sales", "/collection"
+FLOORS = "/collection-stats/floors"
 RUNES, LOTS = "/v1/indexer/runes/info-list", "/v3/market/runes/auction/list"
 RED, BLUE = {"trait_type": "Hat", "value": "Red"}, {"trait_type": "Hat", "value": "Blue"}
 NOW_MS = 1_700_000_000_000
@@ -28,6 +30,10 @@ def _listing(number: int, price: int, **fields: Any) -> dict[str, Any]:
 
 def _book(*items: dict[str, Any]) -> dict[str, Any]:
     return {"success": True, "data": {"items": list(items)}}
+
+
+def _floor(price: int) -> dict[str, Any]:
+    return {"data": [{"slug": "goosinals", "floor": price, "listedCount": 2}]}
 
 
 def _sales_page(call: Call) -> dict[str, Any]:
@@ -294,3 +300,58 @@ def test_a_bid_on_what_is_no_trait_is_not_sent(bench: Bench, order: Any) -> None
         bench.client().place(order, task=1, token=1, deadline_ms=soon())
     assert raised.value.code == "bad_request"
     assert bench.venue.calls == []
+
+
+def test_an_unchanged_floor_confirms_the_book_of_the_last_ten_minutes(bench: Bench) -> None:
+    bench.venue.answers[LISTINGS] = _book(_listing(1, 900_000), _listing(2, 950_000))
+    bench.venue.answers[FLOORS] = _floor(900_000)
+    client = bench.client()
+
+    first = client.asks("goosinals", 0, by_floor=True)
+    again = client.asks("goosinals", 0, by_floor=True)
+
+    assert (first.confirmed_ms, again.asks, again.taken_ms) == (None, first.asks, first.taken_ms)
+    assert again.confirmed_ms is not None and again.confirmed_ms >= first.taken_ms
+    assert (len(bench.venue.of(LISTINGS)), len(bench.venue.of(FLOORS))) == (1, 1)
+
+
+def test_a_floor_that_moved_is_none_or_cannot_be_told_has_the_book_read(bench: Bench) -> None:
+    bench.venue.answers[LISTINGS] = _book(_listing(1, 900_000))
+    client = bench.client()
+    client.asks("goosinals", 0)
+    for told in (_floor(899_000), _floor(0), {"data": []}, CUT):
+        bench.venue.answers[FLOORS] = told
+        before = len(bench.venue.of(LISTINGS))
+
+        assert client.asks("goosinals", 0, by_floor=True).confirmed_ms is None
+
+        assert len(bench.venue.of(LISTINGS)) == before + 1
+
+
+def test_a_book_that_is_young_enough_wants_no_floor(bench: Bench) -> None:
+    bench.venue.answers[LISTINGS] = _book(_listing(1, 900_000))
+    client = bench.client()
+    client.asks("goosinals", 0)
+
+    assert client.asks("goosinals", 60, by_floor=True).confirmed_ms is None
+    assert (len(bench.venue.of(LISTINGS)), len(bench.venue.of(FLOORS))) == (1, 0)
+
+
+def test_an_empty_book_is_read_again(bench: Bench) -> None:
+    bench.venue.answers[LISTINGS] = _book()
+    client = bench.client()
+    client.asks("goosinals", 0)
+    client.asks("goosinals", 0, by_floor=True)
+    assert (len(bench.venue.of(LISTINGS)), len(bench.venue.of(FLOORS))) == (2, 0)
+
+
+def test_no_floor_holds_a_book_for_longer_than_ten_minutes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.venue.answers[LISTINGS] = _book(_listing(1, 900_000))
+    bench.venue.answers[FLOORS] = _floor(900_000)
+    client = bench.client()
+    client.asks("goosinals", 0)
+    monkeypatch.setattr(books, "CONFIRMED_S", 0.0)  # what it had is older than that by now
+
+    assert client.asks("goosinals", 0, by_floor=True).confirmed_ms is None
+
+    assert len(bench.venue.of(LISTINGS)) == 2

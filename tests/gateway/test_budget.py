@@ -177,3 +177,16 @@ def test_the_last_slots_are_kept_for_what_is_urgent() -> None:
         await asyncio.gather(*asked, return_exceptions=True)
 
     _played(story, slots=5, spare=2)
+
+
+def test_a_rounding_error_keeps_nobody_waiting() -> None:
+    async def story(budget: Budget, clock: Clock) -> None:
+        order: list[str] = []
+        for n in range(10):
+            await _asked(budget, order, f"burst {n}", Priority.REST)
+        budget._tokens = 1 - 1e-15
+        asked = _asked(budget, order, "next", Priority.REST)
+        await _settle()
+        assert asked.done() and order[-1] == "next"
+
+    _played(story)

@@ -11,6 +11,7 @@ import pytest
 
 from markets.base import (
     AuthFailed,
+    Item,
     NotFound,
     NotSupported,
     RateLimited,
@@ -239,7 +240,7 @@ def test_rune_books_fees_items_and_profile(bench: Bench) -> None:
     client = bench.client()
     assert client.rune_asks("A•B", 0).asks[0].unit_price == Decimal("1.5")
     assert client.fees(60).half_hour == 4
-    assert client.item("7i0", 60)["outputValue"] == 546
+    assert client.item("7i0", 60) == Item("7i0", listed=False, owner="bc1pvault", output_value=546)
     assert (client.profile().tick, client.profile().min_bid, client.profile("runes").tick) == (1000, 10_000, 1)
     assert {call.key for call in bench.venue.of("/item")} == {"simulator"}
 

@@ -310,16 +310,16 @@ def test_a_strange_inscription_makes_the_wallet_unknown(venue: OrdinalsWallet, c
 def test_an_inscription_in_detail(venue: OrdinalsWallet) -> None:
     _answers(f"/inscription/{INSCRIPTION}", {**ITEM, "escrow": LISTED})
     found = venue.item(INSCRIPTION)
-    assert (found["owner"], found["output"], found["outputValue"]) == ("bc1powner", TXID + ":1", 10_000)
-    assert found["metadata"]["collection"] == {"id": "punks", "name": "Punks"}
-    assert (found["listed"], found["listing"]) == (True, {"price": 2_500_000, "sellerAddress": "bc1pseller"})
+    assert (found.owner, found.output, found.output_value) == ("bc1powner", TXID + ":1", 10_000)
+    assert (found.collection_id, found.collection_name) == ("punks", "Punks")
+    assert (found.listed, found.listing_price, found.seller) == (True, 2_500_000, "bc1pseller")
 
 
 @responses.activate
 def test_an_inscription_that_is_not_listed(venue: OrdinalsWallet) -> None:
     _answers(f"/inscription/{INSCRIPTION}", {**ITEM, "satpoint": None})
     found = venue.item(INSCRIPTION)
-    assert (found["listed"], found["listing"], found["output"]) == (False, None, None)
+    assert (found.listed, found.listing_price, found.output) == (False, None, None)
 
 
 @responses.activate

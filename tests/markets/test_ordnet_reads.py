@@ -249,8 +249,7 @@ def test_traits_of_an_unknown_collection(adapter: OrdNet) -> None:
 def test_an_item_is_known_while_it_is_listed(adapter: OrdNet) -> None:
     answers("GET", "/listings", _listings({**LISTING, "inscriptionId": "cd" * 32 + "i0"}, LISTING))
     said = adapter.item(INSCRIPTION)
-    assert said["metadata"]["collection"] == {"slug": "wizards"}
-    assert (said["owner"], said["listing"]["price"]) == ("bc1pseller", 50_000)
+    assert (said.collection_id, said.owner, said.listing_price) == ("wizards", "bc1pseller", 50_000)
     responses.replace("GET", BASE + "/listings", json=_listings())
     with pytest.raises(NotFound):
         adapter.item(INSCRIPTION)

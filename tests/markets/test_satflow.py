@@ -10,7 +10,7 @@ import pytest
 import responses
 
 from markets import satflow_wire
-from markets.base import BidOrder, NotFound, NotSupported, Unavailable, Unknown
+from markets.base import BidOrder, Item, NotFound, NotSupported, Unavailable, Unknown
 from markets.satflow import Satflow
 
 BASE = "https://api.satflow.com/v1"
@@ -159,6 +159,62 @@ def test_wallet_contents(satflow: Satflow) -> None:
 def test_the_bidding_wallet_as_documented_and_as_seen(satflow: Satflow, data: Any) -> None:
     _answers("/address/bidding-wallet", {"data": data})
     assert satflow.bidding_wallet("bc1qpay", "bc1p", "02ab") == "bc1qmulti"
+
+
+@responses.activate
+def test_an_inscription_in_detail(satflow: Satflow) -> None:
+    told = {
+        "id": "1i0",
+        "inscriptionNumber": 7,
+        "contentType": "image/png",
+        "contentURI": "https://example.org/c",
+        "contentPreviewURI": "http://example.org/p",
+        "genesisTransaction": "ab",
+        "owner": "bc1powner",
+        "location": "a:0:0",
+        "output": "a:0",
+        "outputValue": 546,
+        "listing": {"price": 9_000, "sellerAddress": "bc1pseller"},
+        "topBid": {"price": 8_000},
+        "metadata": {
+            "token": {
+                "name": "One",
+                "image_url": "https://example.org/i",
+                "meta": {"attributes": [{"trait_type": "Hat", "value": "Red"}, {"x": 1}]},
+            },
+            "collection": {"id": "", "slug": "goosinals", "name": "Goosinals"},
+        },
+    }
+    _answers("/item", {"data": told})
+    assert satflow.item("1i0") == Item(
+        id="1i0",
+        listed=True,
+        number=7,
+        name="One",
+        collection_id="goosinals",
+        collection_name="Goosinals",
+        image_url="https://example.org/i",
+        content_url="https://example.org/c",
+        content_type="image/png",
+        owner="bc1powner",
+        location="a:0:0",
+        output="a:0",
+        output_value=546,
+        genesis="ab",
+        listing_price=9_000,
+        seller="bc1pseller",
+        top_bid=8_000,
+        traits=(("Hat", "Red"),),
+    )
+
+
+@responses.activate
+@pytest.mark.parametrize("strange", [None, 5, "7.5", [], {}, True, 2**70, "546"])
+def test_what_an_inscriptions_details_tell_strangely_is_not_known(satflow: Satflow, strange: Any) -> None:
+    names = ("inscriptionNumber", "outputValue", "listing", "topBid", "metadata", "contentURI")
+    _answers("/item", {"data": {"id": "1i0", **dict.fromkeys(names, strange)}})
+    number = 5 if strange == 5 else None
+    assert satflow.item("1i0") == Item("1i0", listed=False, number=number, output_value=number)
 
 
 @responses.activate

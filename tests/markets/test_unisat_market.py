@@ -258,16 +258,16 @@ def test_an_inscription_in_detail(venue: UnisatMarket) -> None:
     info = {**LISTING, "collectionName": "Puppets", "utxo": {"txid": TXID, "vout": 1, "satoshi": 546}}
     _answers("inscription_info", info)
     found = venue.item(INSCRIPTION)
-    assert (found["listed"], found["listing"]) == (True, {"price": 60_000, "sellerAddress": VAULT})
-    assert (found["output"], found["outputValue"]) == (TXID + ":1", 546)
-    assert found["metadata"]["collection"] == {"id": "puppets", "name": "Puppets"}
+    assert (found.listed, found.listing_price, found.seller) == (True, 60_000, VAULT)
+    assert (found.output, found.output_value) == (TXID + ":1", 546)
+    assert (found.collection_id, found.collection_name) == ("puppets", "Puppets")
 
 
 @responses.activate
 def test_an_inscription_that_is_not_on_sale(venue: UnisatMarket) -> None:
     _answers("inscription_info", {"inscriptionId": INSCRIPTION, "auctionId": None, "utxo": {"txid": TXID}})
     found = venue.item(INSCRIPTION)
-    assert (found["listed"], found["listing"], found["output"]) == (False, None, None)
+    assert (found.listed, found.listing_price, found.output) == (False, None, None)
 
 
 @responses.activate

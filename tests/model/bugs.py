@@ -166,6 +166,24 @@ def cancel_not_confirmed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Canceller, "cancel", cancelled)
 
 
+def batch_is_one(patch: pytest.MonkeyPatch) -> None:
+    """Of bids that were cancelled together, one that a read shows to be gone stands for all."""
+    settle = own_bids.settle
+
+    def settled(
+        task_id: int, venue: Any, wallet: str, read: OwnBids, now_ms: int, cancels: Any = None, *how: Any
+    ) -> Any:
+        found = settle(task_id, venue, wallet, read, now_ms, cancels, *how)
+        left = [order for order in orders.open_orders(task_id) if order.id in (cancels or {})]
+        if cancels and len(left) < len(cancels):
+            for order in left:
+                orders.move(order, CLOSED, now_ms, reason="cancelled")
+        return found
+
+    patch.setattr(cycle, "settle", settled)
+    patch.setattr(drain, "settle", settled)
+
+
 def failed_read_is_empty(patch: pytest.MonkeyPatch) -> None:
     """A list that could not be read is taken for one with nothing in it, and what is not in a list for gone."""
 
@@ -201,6 +219,7 @@ BUGS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "adoption skipped": (adoption_skipped, ("not_drained",)),
     "forgotten at a restart": (forgotten_at_restart, ("wrong_end", "forgotten")),
     "a cancel is not confirmed": (cancel_not_confirmed, ("forgotten", "wrong_end", "over_count")),
+    "a batch is cancelled as one": (batch_is_one, ("forgotten", "wrong_end")),
     "a failed read is an empty one": (failed_read_is_empty, ("forgotten", "over_count")),
     "a sale is a cancel": (sale_is_a_cancel, ("wrong_end",)),
 }

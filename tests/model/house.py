@@ -39,7 +39,7 @@ from tests.model.clockwork import AtOnce, Clock, Loop
 from tests.model.manager import Crash, Manager
 from tests.model.wire import HANDLERS_ASYNCIO, Wire
 from wallet.audit import AuditLog
-from wallet.ceilings import Ceilings
+from wallet.ceilings import ceilings_of
 from wallet.client import SignerClient
 from wallet.keys import Keystore
 from wallet.ledger import Ledger
@@ -47,6 +47,7 @@ from wallet.signer import Signer
 from workers.bidder import Bidder
 from workers.context import Context, Job
 from workers.drain import Drain
+from workers.journal import Journal, journal_path
 from workers.pace import until_turn
 from workers.reconcile import Kind
 
@@ -104,13 +105,24 @@ class House:
     `interrupt` has something happen in the middle of a coming cycle.
     """
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        plan: Plan = PLAN,
+        installation: int = INSTALLATION,
+        background: bool = False,
+        keeps_journals: bool = False,
+    ) -> None:
+        """`installation` is what all users' orders may sum up to; `background`: the market's own traders are there."""
         self.clock = Clock()
+        self._plan, self._installation, self._background = plan, installation, background
+        self._keeps_journals = keeps_journals
         self.hits: Counter[str] = Counter()
         self.signer_fails: list[str] = []
         self.gateway_fails: list[str] = []
         self.blind_ms: list[int] = []  # when somebody could not be told a book
-        self._rng = random.Random(seed)
+        self._seed, self._rng = seed, random.Random(seed)
         self._interruption: tuple[int, Deed] | None = None
         self._afterwards: list[Callable[[], None]] = []
         self._complaints = _Complaints()
@@ -129,8 +141,8 @@ class House:
         self.settings = Settings(
             data_dir=self.directory,
             whitelist=frozenset("*"),
-            plans={"beta": PLAN},
-            max_exposure_sats=INSTALLATION,
+            plans={"beta": self._plan},
+            max_exposure_sats=self._installation,
         )
         logging.getLogger().addHandler(self._complaints)
         self._stack.callback(logging.getLogger().removeHandler, self._complaints)
@@ -138,7 +150,9 @@ class House:
         shutil.copy(_empty_database(), self.database)
         base.connect(f"sqlite:///{self.database}")
         self._stack.callback(base.close)
-        self.world = World(clock=self.clock.ms, monotonic=self.clock.monotonic)
+        self.world = World(
+            seed=self._seed, background=self._background, clock=self.clock.ms, monotonic=self.clock.monotonic
+        )
         self.wire = Wire(self.clock, self.world)
         self._loop = Loop(self.clock)
         self._stack.callback(self._loop.close)
@@ -190,7 +204,9 @@ class House:
         ledger = self._signer_files.enter_context(contextlib.closing(Ledger(directory / "signer.db")))
         randbytes = self._rng.randbytes
         keystore = Keystore.open_or_create_play(directory / "keystore.json", randbytes)
-        self._signer = Signer(ledger, audit, keystore, ceilings=Ceilings(), clock=self.clock.ms, rng_bytes=randbytes)
+        self._signer = Signer(
+            ledger, audit, keystore, ceilings=ceilings_of(self.settings), clock=self.clock.ms, rng_bytes=randbytes
+        )
 
     def _ask_gateway(self, body: bytes) -> bytes:
         fails = self.gateway_fails.pop(0) if self.gateway_fails else ""
@@ -252,6 +268,7 @@ class House:
         return Bidder(
             context,
             rng=rng,
+            journal=Journal(journal_path(self.directory, task_id)) if self._keeps_journals else None,
             new_intent=lambda: f"{self._rng.getrandbits(128):032x}",
             monotonic=self.clock.monotonic,
             crash=crash,

@@ -17,6 +17,7 @@ from core.settings import Settings
 from markets.base import VenueError
 from markets.client import MarketClient
 from models import orders, tasks
+from models.limits import fills_of
 from models.tasks import RUNNING, STOPPED, BiddingTask
 from models.users import refusal_to_trade
 from strategy.config import BidConfig, loads
@@ -252,7 +253,9 @@ class Manager:
         if kind == "drain":
             return drain_grant(row, VENUE, token, self._clock.now_ms)
         config = loads(row.config)
-        return bidder_grant(row, config, self._settings.plans[FIRST_PLAN], VENUE, token, self._clock.now_ms + GRANT_MS)
+        ends_ms, spent_sats = self._clock.now_ms + GRANT_MS, fills_of(row.id, config).sats
+        plan = self._settings.plans[FIRST_PLAN]
+        return bidder_grant(row, config, plan, VENUE, token, ends_ms, spent_sats=spent_sats)
 
     def _refusal(self, row: BiddingTask) -> str | None:
         s = self._settings

@@ -8,7 +8,7 @@ import pytest
 
 from core.plans import DEFAULT_PLANS
 from models import sessions, tasks, users
-from models.prepared import Prepared
+from models.prepared import Prepared, given
 from models.tasks import BiddingTask, TaskExists
 from models.users import Subscription, User
 
@@ -66,7 +66,17 @@ def test_a_change_touches_one_task_and_raises_its_revision(database: str) -> Non
         tasks.change_bidding_task(task, type="rune", slug="DOGS", slug_key="dogs", config="{}")
 
 
-def test_the_number_of_values_must_be_the_querys(database: str) -> None:
-    query = Prepared(lambda: User.select().where(User.id == 0))
-    with pytest.raises(TypeError, match="1 values wanted, 2 given"):
-        query.row(1, 2)
+def test_every_value_is_given_by_its_name_and_no_other(database: str) -> None:
+    owner = user()
+    query = Prepared(lambda: User.select(User.address).where(User.id == given("id"), User.address != given("but")))
+    assert query.row(id=owner.id, but="") == ("bc1qa",)
+    assert query.row(but="bc1qa", id=owner.id) is None
+    for values in ({"id": owner.id}, {"id": owner.id, "but": "", "more": 1}, {"id": owner.id, "bet": ""}, {}):
+        with pytest.raises(TypeError, match="wanted"):
+            query.row(**values)
+
+
+def test_a_name_may_stand_in_several_places(database: str) -> None:
+    user()
+    query = Prepared(lambda: User.select(User.address).where((User.address == given("at")) | (User.id == given("at"))))
+    assert query.row(at="bc1qa") == ("bc1qa",)

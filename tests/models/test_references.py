@@ -50,7 +50,7 @@ def test_a_minute_has_one_sample_and_the_first_stays(database: str) -> None:
 
 
 def test_two_who_see_no_sample_at_once_write_one(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(references._IN_MINUTE, "rows", lambda *values: [])
+    monkeypatch.setattr(references._IN_MINUTE, "rows", lambda **values: [])
     record("5")
     record("6")
     assert references.history(*CATS, NOW) == History(Decimal(5), 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from markets.base import Item
 from models.sessions import IDLE_MS
 from server.urls import ROUTES
 from tests.server.api import START_MS, new_user, token_of
@@ -82,7 +83,7 @@ def test_the_matrix_lists_exactly_the_route_table() -> None:
 async def test_each_caller_gets_the_status_of_the_matrix(service: Service, operation: tuple[str, str]) -> None:
     method, path = operation
     body, statuses = MATRIX[operation]
-    service.gateway.answers["item"] = {"id": INSCRIPTION}
+    service.gateway.answers["item"] = Item(INSCRIPTION, listed=False)
     tokens = {
         "anonymous": "",
         "owner": service.token,

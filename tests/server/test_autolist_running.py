@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from markets.base import NotFound, Unavailable
+from markets.base import Item, NotFound, Unavailable
 from markets.facts import Whereabouts
 from markets.listings import OwnListing, OwnListings
 from models import cycles, listings, tasks, users
@@ -238,10 +238,10 @@ async def test_the_collection_is_looked_up_where_the_price_hangs_on_it(service: 
     fixed = await new_task(
         service, inscriptionId="e" * 64 + "i0", collectionId=None, priceMode="fixed", priceSats=50_000
     )
-    service.gateway.answers["item"] = {"id": INSCRIPTION}
+    service.gateway.answers["item"] = Item(INSCRIPTION, listed=False)
     unknown = await call(service, "POST", priced, "/start")
     alone = await call(service, "POST", fixed, "/start")
-    service.gateway.answers["item"] = {"metadata": {"collection": {"id": "goosinals"}}}
+    service.gateway.answers["item"] = Item(INSCRIPTION, listed=False, collection_id="goosinals")
     found = await call(service, "POST", priced, "/start")
     green = {"reference": "traitFloor", "traitType": "Hat", "traitValue": "Green"}
     traited = await new_task(service, inscriptionId="b" * 64 + "i0", collectionId=None, **green)

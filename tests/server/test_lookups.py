@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from markets.base import AskBook, Balance, BidBook, NotFound, OwnBid, OwnBids, RateLimited, WalletItem
+from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, RateLimited, WalletItem
 from models.orders import Order
 from models.tasks import BiddingTask
 from server.bids import rank_of
@@ -315,23 +315,22 @@ async def test_wallet_ordinals_without_signer_is_503(service: Service) -> None:
 
 @pytest.mark.gen_test
 async def test_an_inscription_is_told_in_our_words_and_kept(service: Service) -> None:
-    service.gateway.answers["item"] = {
-        "id": INSCRIPTION,
-        "inscriptionNumber": 7,
-        "contentType": "image/png",
-        "contentURI": "https://example.org/c",
-        "owner": OWNER,
-        "location": "a:0:0",
-        "outputValue": 546,
-        "listed": True,
-        "listing": {"price": 9_000, "sellerAddress": OWNER},
-        "topBid": None,
-        "metadata": {
-            "token": {"name": "One", "meta": {"attributes": [{"trait_type": "Hat", "value": "Red"}, {"x": 1}]}},
-            "collection": {"id": "goosinals", "name": "Goosinals"},
-        },
-        "bids": ["never shown"],
-    }
+    service.gateway.answers["item"] = Item(
+        INSCRIPTION,
+        listed=True,
+        number=7,
+        name="O\x07ne",
+        collection_id="goosinals",
+        collection_name="Goosinals",
+        content_url="https://example.org/c",
+        content_type="image/png",
+        owner=OWNER,
+        location="a:0:0",
+        output_value=546,
+        listing_price=9_000,
+        seller=OWNER,
+        traits=(("Hat", "Red"), ("\x07", "x")),
+    )
     first = await service.ask("GET", f"/api/autolist/item/{INSCRIPTION}")
     service.gateway.answers["item"] = NotFound("gone")
     kept = await service.ask("GET", f"/api/autolist/item/{INSCRIPTION}")
@@ -340,7 +339,7 @@ async def test_an_inscription_is_told_in_our_words_and_kept(service: Service) ->
 
     assert first.status == 200
     assert (first.json["collectionId"], first.json["listingPrice"], first.json["owner"]) == ("goosinals", 9_000, OWNER)
-    assert "bids" not in first.json and first.json["imageUrl"] is None
+    assert (first.json["name"], first.json["imageUrl"]) == ("One", None)
     assert first.json["traits"] == [{"type": "Hat", "value": "Red"}]
     assert kept.json == first.json
     assert fresh.status == 404

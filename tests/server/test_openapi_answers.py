@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.plans import DEFAULT_PLANS
-from markets.base import AskBook, Balance, BidBook, NotFound, OwnBid, OwnBids, SignInNeeded, Unavailable, Unknown
+from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, SignInNeeded, Unavailable, Unknown
 from markets.facts import Whereabouts
 from models import controls, cycles, tasks, users
 from models.tasks import BiddingTask
@@ -303,7 +303,7 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
     one = {"inscriptionId": INSCRIPTION}
     fresh = {"refresh": "1"}
     service.gateway.answers["wallet_contents"] = (item(), item(name="", listing_price=None))
-    service.gateway.answers["item"] = {"id": INSCRIPTION, "inscriptionNumber": 7, "listing": {"price": 9}}
+    service.gateway.answers["item"] = Item(INSCRIPTION, listed=True, number=7, listing_price=9)
     await drive("listInscriptions")
     await drive("getInscription", path=one)
     await drive("getWallet")

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
+from markets.base import Item
 from models import tasks
 from models.sessions import Challenge
 from models.tasks import AutolistTask, BiddingTask
@@ -91,7 +92,7 @@ def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
     service.gateway.down = weather == "venue away"
     service.signer.state = "locked" if weather == "signer locked" else "ready"
     service.manager.refuse = ("start_failed", "") if weather == "manager refuses" else None
-    service.gateway.answers["item"] = {"id": INSCRIPTION}
+    service.gateway.answers["item"] = Item(INSCRIPTION, listed=False)
     return ids
 
 

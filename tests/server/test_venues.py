@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from markets.base import Item
 from markets.capabilities import VenueFacts
 from markets.venues import capabilities, facts
 from models.tasks import BiddingTask
@@ -242,7 +243,7 @@ def test_the_names_of_real_venues_are_never_those_of_play() -> None:
 async def test_inscriptions_are_read_where_they_are_told(service: Service) -> None:
     """ord.net does not tell what lies at an address, and another's words for collections are not its own."""
     service.gateway.answers["wallet_contents"] = (("9" * 64 + "i0", None, "cats", None, None, False, None),)
-    service.gateway.answers["item"] = {"id": INSCRIPTION, "metadata": {"collection": {"id": "cats"}}}
+    service.gateway.answers["item"] = Item(INSCRIPTION, listed=False, collection_id="cats")
 
     assert (await service.ask("GET", "/api/autolist/wallet/ordinals")).status == 200
     assert (await service.ask("GET", f"/api/autolist/item/{INSCRIPTION}")).status == 200

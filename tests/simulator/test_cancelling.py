@@ -104,6 +104,17 @@ async def test_cancelling_twice_reports_a_failure(desk: Desk) -> None:
     assert (answer["data"]["successCount"], answer["data"]["failedCount"]) == (0, 1)
 
 
+async def test_of_several_those_that_are_there_are_cancelled_and_the_others_reported(desk: Desk) -> None:
+    first, second, third = await _ids(desk, 3)
+    await desk.cancel(ANN, [second])
+
+    status, answer = await desk.cancel(ANN, [first, second])
+
+    assert (status, answer["data"]["success"]) == (200, False)
+    assert answer["data"]["summary"] == [{"id": first, "success": True}, {"id": second, "success": False}]
+    assert [bid["bid_id"] for bid in await desk.own_bids()] == [third]
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -161,6 +161,19 @@ async def test_a_lying_cancel_keeps_the_bid(desk: Desk) -> None:
     assert await desk.events("cancelled") == []
 
 
+async def test_of_several_bids_a_lying_cancel_keeps_every_other_one(desk: Desk) -> None:
+    await _scene(desk)
+    for price in (20_000, 21_000, 22_000):
+        await desk.placed(price=price)
+    first, second, third = [bid["bid_id"] for bid in await desk.own_bids()]
+    await desk.fault("cancel", "cancel_lie", count=1)
+
+    _, answer = await desk.cancel(ANN, [first, second, third])
+
+    assert (answer["data"]["successCount"], answer["data"]["failedCount"]) == (3, 0)
+    assert [bid["bid_id"] for bid in await desk.own_bids()] == [first, third]
+
+
 async def test_counts_run_out_and_a_put_replaces(desk: Desk) -> None:
     await _scene(desk)
     await desk.fault("own_bids", "error_500", count=2)

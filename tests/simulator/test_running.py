@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import requests
 
+from simulator.courses import DRIFT_EVERY
 from simulator.state import StateFile
 from simulator.world import World, wall_clock_ms
 from tests.ports import free_ports
@@ -69,8 +70,8 @@ class Program:
             self.process.wait()
 
 
-def _until(ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+def _until(ready: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    deadline = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < deadline, "the deadline passed"
         time.sleep(0.05)
@@ -155,8 +156,8 @@ def test_background_traders_move_the_floor_of_a_running_market(tmp_path: Path) -
             return {slug: row["floor"] for slug, row in (state["collections"] | state["runes"]).items()}
 
         before = floors()
-        assert len(before) == 4
-        _until(lambda: floors() != before)
+        assert len(before) == 5
+        _until(lambda: floors() != before, DRIFT_EVERY[1] + PATIENCE)
     finally:
         program.close()
 

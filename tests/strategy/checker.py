@@ -101,6 +101,7 @@ def violations(case: Case) -> list[str]:
         *_outbidding(case, found),
         *_who_stays(case, found),
         *_sums(case),
+        *_side_by_side(case),
         *_shape(case),
         *_stillness(case, found),
     ]
@@ -284,6 +285,45 @@ def _sums(case: Case) -> Iterator[str]:
             yield "the balance does not cover a bid"
     elif held + sum(new) + limits.fee_reserve_sats * (len(left) + len(new)) > limits.balance_sats:
         yield "the balance does not cover all bids"
+
+
+def _side_by_side(case: Case) -> Iterator[str]:
+    """What waits for its successor stands beside all new bids, in whatever order the venue's answers come.
+
+    Each answer may be yes, no or none, which keeps the old bid: the most that is ever there is all of it together.
+    """
+    plan, limits = case.plan, case.limits
+    new = {intent.rung: intent.price_sats for intent in plan.to_place}
+    waiting = [cancel for cancel in plan.to_cancel if cancel.after_rung is not None]
+    if case.config.replace_mode == "makeFirst" and not all(
+        note.reason in ("quota", "fill_burst") for note in plan.rungs
+    ):
+        soft = [cancel for cancel in plan.to_cancel if cancel.after_rung is None and not cancel.hard]
+        if any(cancel.reason in ("renew", "outbid") for cancel in soft):
+            yield "a bid goes before what takes its place"
+    if not waiting:
+        return
+    if any(cancel.hard for cancel in waiting):
+        yield "a hard cancel waits"
+    if case.config.replace_mode == "breakFirst":
+        yield "a bid waits for what takes its place"
+    if not {cancel.after_rung for cancel in waiting} <= new.keys():
+        yield "a cancel waits for nothing"
+    if len({cancel.after_rung for cancel in waiting}) < len(waiting):
+        yield "two cancels wait for one bid"
+    if not case.profile.equal_bids_allowed and {cancel.price_sats for cancel in waiting} & set(new.values()):
+        yield "a bid is placed beside its equal"
+    sats = sum(order.price_sats for order in case.left) + sum(new.values()) + sum(c.price_sats for c in waiting)
+    count = len(case.left) + len(new) + len(waiting)
+    if sats > min(limits.user_headroom, limits.task_total or sats, limits.installation_room):
+        yield "old and new bids pass a limit side by side"
+    if limits.spend_left_sats is not None and sats > limits.spend_left_sats:
+        yield "old and new bids may spend too much"
+    if limits.fills_left is not None and count > limits.fills_left:
+        yield "old and new bids may fill too often"
+    needed = sats + (limits.fee_reserve_sats or 0) * count
+    if case.profile.balance_model == "reserved" and needed > (limits.balance_sats or 0):
+        yield "the balance does not cover old and new bids"
 
 
 def _shape(case: Case) -> Iterator[str]:

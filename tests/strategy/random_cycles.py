@@ -103,6 +103,9 @@ def _config(rng: Random) -> BidConfig:
         trait_type="Hat",
         trait_value="Crown",
     )
+    # Drawn by what is drawn already: the cycles of a seed stay what they were.
+    mode = ("auto", "breakFirst", "makeFirst")[(low + fixed_low) % 3]
+    config = replace(config, replace_mode=mode)
     assert problems(config) == []
     return config
 

@@ -41,6 +41,7 @@ FLIPS: dict[str, tuple[BidConfig, Any, Snapshot, Any]] = {
     "outbid_mode": (replace(OUTBID, outbid_amount=5_000), "percent", MARKET, ()),
     "outbid_amount": (OUTBID, 5_000, MARKET, ()),
     "outbid_percent": (BY_PERCENT, Decimal("0.2"), MARKET, ()),
+    "replace_mode": (ladder_config(), "breakFirst", MARKET, OFF_TARGET),
     "update_bid_enabled": (ladder_config(), False, MARKET, OFF_TARGET),
     "only_bid_if_highest": (ladder_config(), True, MARKET, ()),
     "bid_type": (replace(TRAIT, bid_type="collection"), "trait", MARKET, ()),
@@ -53,11 +54,13 @@ FLIPS: dict[str, tuple[BidConfig, Any, Snapshot, Any]] = {
     "depth_sats": (VWAP, 150_000, RUNE, ()),
     "bid_expiry_minutes": (LONG_LOOP, 420, MARKET, orders(75_000, expires_ms=NOW + 250_000)),
     "loop_seconds": (ladder_config(), 20, MARKET, DUE),
+    "update_tolerance": (ladder_config(), Decimal("0.1"), MARKET, OFF_TARGET),
+    "keep_within_gap": (ladder_config(), Decimal("0.1"), MARKET, OFF_TARGET),
+    "min_age_seconds": (ladder_config(), 601, MARKET, OFF_TARGET),
 }
 # What whoever gathers, carries out or counts makes use of; `max_fills` and the like come as Limits.
 ELSEWHERE = {
     "slug", "max_bid_total", "fee_rate", "cancel_on_stop", "max_fills", "spend_cap_sats", "dry_run",
-    "update_tolerance", "keep_within_gap", "min_age_seconds", "replace_mode",
 }  # fmt: skip
 
 
@@ -83,8 +86,7 @@ def test_every_field_is_here_or_used_elsewhere() -> None:
 def test_what_is_used_elsewhere_changes_no_plan() -> None:
     changes = {
         "slug": "other-cats", "max_bid_total": 1, "fee_rate": "fastestFee", "cancel_on_stop": False, "max_fills": 1,
-        "spend_cap_sats": 1, "dry_run": True, "update_tolerance": Decimal("0.02"), "keep_within_gap": Decimal(0),
-        "min_age_seconds": 7, "replace_mode": "breakFirst",
+        "spend_cap_sats": 1, "dry_run": True,
     }  # fmt: skip
     assert changes.keys() == ELSEWHERE
     for name, value in changes.items():

@@ -16,11 +16,11 @@ def walk(
     prices: list[int], own: list[OwnOrder], tick: int = 1_000, total: int = 0, due: tuple[int, ...] = ()
 ) -> list[int | str | None]:
     """By rung: the id of the order that stands for it, why it gets none, or None where a bid is missing."""
-    rungs = [Rung(index, price, Decimal(1), price) for index, price in enumerate(prices)]
+    reach = [max(tick, price // 100) for price in prices]
+    rungs = [Rung(index, price, Decimal(1), price, reach[index], reach[index]) for index, price in enumerate(prices)]
     fixed = frozenset(each.id for each in own if each.state != "live")
     budget = Budget(with_limits(task_total=total), "per_bid", [each for each in own if each.id in fixed])
-    reach = lambda rung: max(tick, rung.price_sats // 100)  # noqa: E731
-    Pairing(own, fixed, frozenset(due), budget, reach, lambda order: order.price_sats).walk(rungs)
+    Pairing(own, fixed, frozenset(due), budget, lambda order: order.price_sats).walk(rungs)
     return [rung.order.id if rung.order else rung.refused and rung.refused.value for rung in rungs]
 
 

@@ -117,6 +117,20 @@ class TestVwap:
         assert placed(result) == [50_000]
         assert result.marks == (Reason.THIN_BOOK,)
 
+    @pytest.mark.parametrize(("quantity_mode", "expected"), [("quantity", (8_400, 9_000)), ("sats", (8_400, 9_000))])
+    def test_a_third_is_not_lost(self, quantity_mode: str, expected: tuple[int, int]) -> None:
+        """200,000 sats buy 150,000 tokens: 4/3 each. 9,000 of them at 70 % are 8,400 sats, to the last."""
+        config = rune_config(
+            bid_percent_low=Decimal("0.7"), bid_percent_high=Decimal("0.7"), bid_count=1, use_vwap=True,
+            depth_sats=250_000, quantity=Decimal(9_000), quantity_mode=quantity_mode, sats_per_order=8_400,
+        )  # fmt: skip
+        market = replace(self.book(("100000", "1.00"), ("50000", "2.00")), divisibility=0)
+
+        result = plan(config, market)
+
+        assert [(intent.price_sats, intent.quantity) for intent in result.to_place] == [expected]
+        assert str(result.reference) == "1." + "3" * 49
+
     def test_the_average_is_exact(self) -> None:
         """A rounding up in the last digit would put the low end a sat too high."""
         assert plan(self.CONFIG, self.book(("99999", "54.88"))).reference == Decimal("54.88")

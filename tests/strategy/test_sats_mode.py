@@ -20,7 +20,6 @@ from tests.strategy.market import (
     cancelled,
     carry_out,
     order,
-    placed,
     plan,
     rivals,
     rune_ask,
@@ -102,9 +101,13 @@ def test_rungs_are_told_apart_by_their_unit_price_not_by_their_total() -> None:
     own = carry_out(config, [], plan(config, market()))
 
     assert rung_reasons(plan(config, market(), own)) == ["kept", "kept"]
-    moved = plan(config, market("90"), [replace(each, created_ms=NOW - 600_000) for each in own])
-    assert cancelled(moved) == [(49_999, True, "above_range"), (50_000, False, "surplus")]
-    assert len(placed(moved)) == 2
+    old = [replace(each, created_ms=NOW - 600_000) for each in own]
+    moved = plan(config, market("90"), old)
+    # 50 a token is within a quarter of the gap between 67.5 and 45, 75 is above the range.
+    assert cancelled(moved) == [(49_999, True, "above_range")]
+    assert rung_reasons(moved) == ["place", "kept"]
+    far = plan(replace(config, keep_within_gap=Decimal(0)), market("90"), old)
+    assert cancelled(far) == [(49_999, True, "above_range"), (50_000, False, "surplus")]
 
 
 @pytest.mark.parametrize(

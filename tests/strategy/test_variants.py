@@ -436,7 +436,7 @@ OUTBIDS = [
         cancels=[(62_000, False, "outbid")],
     ),
     Variant(
-        "64,000 is a tick above the 63,000 that is needed: within tolerance",
+        "64,000 is a tick above the 63,000 that is needed: within twice the outbid step",
         outbid(50_000, 80_000),
         rivals(HUNDRED, 62_000),
         [],
@@ -444,12 +444,20 @@ OUTBIDS = [
         orders(64_000),
     ),
     Variant(
-        "65,000 is more: step down",
+        "65,000 is two steps of 1,000 above: within twice the outbid step",
+        outbid(50_000, 80_000),
+        rivals(HUNDRED, 62_000),
+        [],
+        ["kept"],
+        orders(65_000),
+    ),
+    Variant(
+        "66,000 is more: step down",
         outbid(50_000, 80_000),
         rivals(HUNDRED, 62_000),
         [63_000],
-        own=orders(65_000),
-        cancels=[(65_000, False, "step_down")],
+        own=orders(66_000),
+        cancels=[(66_000, False, "step_down")],
     ),
     Variant(
         "... but not with updateBidEnabled false",
@@ -457,7 +465,7 @@ OUTBIDS = [
         rivals(HUNDRED, 62_000),
         [],
         ["kept"],
-        orders(65_000),
+        orders(66_000),
     ),
     Variant(
         "a raise does not wait for the least age",

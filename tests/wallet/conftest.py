@@ -32,6 +32,7 @@ GRANT = Grant(
     slug="bitcoin-frogs",
     hardcap_sats=50_000,
     outstanding_sats=200_000,
+    outstanding_task_sats=1_000_000_000_000,
     receive=p2tr_address(OWNER),
     max_expiry_ms=HOUR_MS,
     expires_ms=START_MS + 24 * HOUR_MS,

@@ -28,6 +28,7 @@ SIGN_IN = (
 class Out:
     """One signed bid that got out."""
 
+    task: int
     user: str
     price: int
     expires_ms: int
@@ -62,7 +63,7 @@ class Judge:
         first = self.answers.setdefault(asked["intent"], answer)
         assert first == answer, "one intent, two signatures"
         if asked["intent"] not in self.bids:
-            self.bids[asked["intent"]] = Out(grant.user, int(price), int(expires), now_ms)
+            self.bids[asked["intent"]] = Out(grant.task, grant.user, int(price), int(expires), now_ms)
             self._within_ceilings(grant, int(expires), now_ms)
 
     def _within_ceilings(self, grant: Grant, expires_ms: int, now_ms: int) -> None:
@@ -71,6 +72,7 @@ class Judge:
         live = [bid for bid in out if bid.expires_ms > now_ms]
         late = [bid for bid in out if bid.made_ms > now_ms - HOUR_MS]
         of_user = sum(bid.price for bid in live if bid.user == grant.user)
+        assert sum(bid.price for bid in live if bid.task == grant.task) <= grant.outstanding_task_sats
         assert of_user <= min(grant.outstanding_sats, most.outstanding_user)
         assert sum(bid.price for bid in live) <= most.outstanding_host
         assert sum(bid.price for bid in late) <= most.sats_hour_host

@@ -26,6 +26,7 @@ LIST_GRANT = replace(
     slug="",
     hardcap_sats=0,
     outstanding_sats=0,
+    outstanding_task_sats=0,
     inscription_id=INSCRIPTION,
     min_price_sats=200_000,
     expires_ms=START_MS + 10_000 * 24 * 3_600_000,

@@ -54,6 +54,13 @@ def test_a_listings_answer_that_is_not_as_agreed_is_none(answer: dict[str, Any],
         CLIENT.sign_listing(1, 1, "s", LISTING)
 
 
+@pytest.mark.parametrize("answer", [{}, {"rooms": None}, {"rooms": [{}]}, {"rooms": ["task"]}])
+def test_rooms_that_are_not_as_agreed_are_none(answer: dict[str, Any], answered: Any) -> None:
+    answered(answer)
+    with pytest.raises(SignerUnavailable, match="unreadable"):
+        CLIENT.rooms(1, 1, "s")
+
+
 def test_a_listings_answer_waits_for_the_facts_too(answered: Any) -> None:
     asked = answered({"psbt": "a", "secure": ["b"]})
     assert CLIENT.sign_listing(1, 2, "s", LISTING) == SignedListing("a", ("b",))

@@ -74,18 +74,20 @@ def odd_number(rng: random.Random) -> Any:
 
 
 class House:
-    """Two honest workers of one user, one bidding and one listing, who pass on what the gateway says."""
+    """Three honest workers of one user, two bidding and one listing, who pass on what the gateway says."""
 
     def __init__(self, opened: Desk) -> None:
         self.desk = opened
         self.judge = Judge(CEILINGS)
-        bidding = replace(GRANT, expires_ms=LIST_GRANT.expires_ms)
-        self.bidder = opened.grant(**asdict(bidding))
-        self.judge.granted(bidding)
+        self.bidders = {}
+        for task in (17, 19):
+            bidding = replace(GRANT, task=task, outstanding_task_sats=150_000, expires_ms=LIST_GRANT.expires_ms)
+            self.bidders[task] = opened.grant(**asdict(bidding))
+            self.judge.granted(bidding)
         self.judge.granted(LIST_GRANT)
 
     def challenge(self, rng: random.Random) -> str:
-        task, secret = rng.choice([(17, self.bidder), (TASK, self.desk.secret)])
+        task, secret = rng.choice([*self.bidders.items(), (TASK, self.desk.secret)])
         request = {"task": task, "token": 5, "secret": secret, "challenge": hostile_text(rng)}
         if task == TASK:
             request["key"] = rng.choice(["payment", "vault"])
@@ -96,7 +98,8 @@ class House:
         bid = asdict(replace(BID, intent=intent(number), expires_ms=now + 900_000, timestamp_ms=now))
         bid["price"] = odd_number(rng)
         bid["slug"] = rng.choice([GRANT.slug] * 5 + ["bitcoin-frogs:1", "Bitcoin-Frogs", "bitcoin\u2022frogs", ""])
-        return self.asked("sign_bid", {"task": 17, "token": 5, "secret": self.bidder, "bid": bid})
+        task, secret = rng.choice(list(self.bidders.items()))
+        return self.asked("sign_bid", {"task": task, "token": 5, "secret": secret, "bid": bid})
 
     def draft(self, rng: random.Random, number: int) -> str:
         case = mutant(rng, ("p2tr",), PLAIN)
@@ -140,7 +143,8 @@ def test_ten_thousand_lies_of_a_gateway(tmp_path: Path) -> None:
         judge = workers.judge
         assert len(judge.bids) > REQUESTS // 100 and judge.challenges > REQUESTS // 100
         assert judge.listings > REQUESTS // 200
-        assert {"msg-template", "max-bid", "outstanding-user", "bad-request", "payout"} <= tags.keys()
+        tried = {"msg-template", "max-bid", "outstanding-task", "outstanding-user", "bad-request", "payout"}
+        assert tried <= tags.keys()
         assert verify_chain(opened.audit_path) > 0
 
 
@@ -162,5 +166,8 @@ def test_the_judge_is_not_blind(tmp_path: Path) -> None:
             with pytest.raises(AssertionError):
                 judge.challenge({"task": 17, "token": 5, "challenge": text}, {"signature": ""})
         small = Judge(replace(CEILINGS, outstanding_host=39_999), judge.grants)
-        with pytest.raises(AssertionError):
-            small.bid(request, answer, opened.now_ms)
+        narrow = Judge(CEILINGS)
+        narrow.granted(replace(GRANT, outstanding_task_sats=39_999))
+        for strict in (small, narrow):
+            with pytest.raises(AssertionError):
+                strict.bid(request, answer, opened.now_ms)

@@ -47,8 +47,10 @@ CEILINGS = Ceilings(
 FAR_MS = LIST_GRANT.expires_ms
 GRANTS = [
     replace(GRANT, expires_ms=FAR_MS),
-    replace(GRANT, task=18, slug="runestone", hardcap_sats=120_000, expires_ms=FAR_MS),
-    replace(GRANT, task=19, user=OTHER_USER, outstanding_sats=250_000, expires_ms=FAR_MS),
+    replace(GRANT, task=18, slug="runestone", hardcap_sats=120_000, outstanding_task_sats=130_000, expires_ms=FAR_MS),
+    replace(
+        GRANT, task=19, user=OTHER_USER, outstanding_sats=250_000, outstanding_task_sats=250_000, expires_ms=FAR_MS
+    ),
     LIST_GRANT,
 ]
 JUNK: list[Any] = [None, True, 0, -1, 1.5, "", "1", "x" * 300, [], {}, [[]], 2**63, 2**64, "\ud800", "é", 10**30]
@@ -58,6 +60,8 @@ OPS = [
     "controls",
     "was_signed",
     "lowest_listing",
+    "rooms",
+    "rooms_under",
     "revoke_place",
     "withdraw",
     "control",
@@ -179,6 +183,7 @@ class EvilWorker:
                 slug=self.rng.choice(["frogs", "runestone"]),
                 hardcap_sats=2**50,
                 outstanding_sats=2**50,
+                outstanding_task_sats=self.rng.choice([200_000, 2**50]),
                 max_expiry_ms=2**52,
                 receive=p2tr_address(STRANGER),
                 inscription_id=INSCRIPTION,
@@ -210,6 +215,7 @@ def test_ten_thousand_requests_of_an_evil_worker(tmp_path: Path) -> None:
         assert len(judge.bids) > REQUESTS // 20
         assert judge.challenges > REQUESTS // 100 and judge.listings > 0
         tried = {
+            "outstanding-task",
             "outstanding-user",
             "outstanding-host",
             "velocity",

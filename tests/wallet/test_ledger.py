@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.wallet.conftest import GRANT, START_MS
 from wallet.ledger import Ledger
-from wallet.policy import Signed
+from wallet.policy import Signed, Unexpired
 from wallet.protocol import ControlState
 from wallet.signed import HOUR_MS, MINUTE_MS, Listing, Signature
 
@@ -117,8 +118,30 @@ def test_outstanding_ends_with_the_signed_expiry(ledger: Ledger) -> None:
     ledger.signed.put_bid(bid("1", START_MS, 100, user="a"))
     ledger.signed.put_bid(bid("2", START_MS + 1, 50, user="b"))
     end = START_MS + HOUR_MS
-    assert [ledger.signed.outstanding(None, now) for now in (end - 1, end, end + 1)] == [150, 50, 0]
-    assert [ledger.signed.outstanding(user, end - 1) for user in ("a", "b", "c")] == [100, 50, 0]
+    found = [ledger.signed.unexpired(1, "a", now)["host"] for now in (end - 1, end, end + 1)]
+    assert found == [Unexpired(150, end), Unexpired(50, end + 1), Unexpired(0, None)]
+    assert [ledger.signed.unexpired(1, user, end - 1)["user"].sats for user in ("a", "b", "c")] == [100, 50, 0]
+
+
+def test_what_is_unexpired_is_of_task_user_and_all(ledger: Ledger) -> None:
+    for number, (after, price, task, user) in enumerate(
+        [(0, 1, 1, "a"), (5, 10, 1, "b"), (7, 100, 2, "a"), (3, 1_000, 2, "b")]
+    ):
+        ledger.signed.put_bid(bid(str(number), START_MS - HOUR_MS + after, price, task, user))
+    assert ledger.signed.unexpired(1, "a", START_MS) == {
+        "task": Unexpired(10, START_MS + 5),
+        "user": Unexpired(100, START_MS + 7),
+        "host": Unexpired(1_110, START_MS + 3),
+    }
+
+
+def test_a_grant_of_before_tasks_had_a_ceiling_has_its_users(ledger: Ledger) -> None:
+    ledger.put_grant(replace(GRANT, outstanding_sats=7, outstanding_task_sats=3), "hash")
+    held = ledger.grant_of(17)
+    assert held and (held.grant.outstanding_sats, held.grant.outstanding_task_sats) == (7, 3)
+    ledger._database.execute("UPDATE grants SET terms = json_remove(terms, '$.outstanding_task_sats')")
+    held = ledger.grant_of(17)
+    assert held and (held.grant.outstanding_sats, held.grant.outstanding_task_sats) == (7, 7)
 
 
 def test_highest_and_lowest_listing_of_an_output(ledger: Ledger) -> None:

@@ -117,7 +117,7 @@ def test_max_bid() -> None:
 
 def test_most_outstanding_is_the_grants_and_never_above_the_installations() -> None:
     for ceiling, most in ((0, 200_000), (200_001, 200_000), (199_999, 199_999), (1, 1)):
-        assert policy.most_outstanding(GRANT, Ceilings(outstanding_user=ceiling)) == most
+        assert policy.most_outstanding(GRANT.outstanding_sats, Ceilings(outstanding_user=ceiling)) == most
 
 
 def test_outstanding_user() -> None:
@@ -125,6 +125,13 @@ def test_outstanding_user() -> None:
     for most, outstanding in ((200_000, 160_001), (200_000, None), (None, 0), (0, 0)):
         with pytest.raises(Refused, match="outstanding-user"):
             policy.outstanding_user(most, outstanding, 40_000)
+
+
+def test_outstanding_task() -> None:
+    policy.outstanding_task(200_000, 160_000, 40_000)
+    for most, outstanding in ((200_000, 160_001), (200_000, None), (None, 0), (0, 0)):
+        with pytest.raises(Refused, match="outstanding-task"):
+            policy.outstanding_task(most, outstanding, 40_000)
 
 
 def test_outstanding_host() -> None:

@@ -66,7 +66,7 @@ PLANTED: dict[str, tuple[str, Callable[..., Any], Callable[[], None]]] = {
     "unknown price": ("max_bid", missing_is_fine("max_bid"), tests.test_max_bid),
     "grant above ceiling": (
         "most_outstanding",
-        lambda grant, ceilings: grant.outstanding_sats,
+        lambda granted, ceilings: granted,
         tests.test_most_outstanding_is_the_grants_and_never_above_the_installations,
     ),
     "a sat outstanding": (
@@ -74,6 +74,12 @@ PLANTED: dict[str, tuple[str, Callable[..., Any], Callable[[], None]]] = {
         lax("outstanding_user", lambda most, sum_, price: (most, sum_, price - 1)),
         tests.test_outstanding_user,
     ),
+    "a sat of the task's": (
+        "outstanding_task",
+        lax("outstanding_task", lambda most, sum_, price: (most, sum_, price - 1)),
+        tests.test_outstanding_task,
+    ),
+    "unknown of the task's": ("outstanding_task", missing_is_fine("outstanding_task"), tests.test_outstanding_task),
     "unknown outstanding": ("outstanding_user", missing_is_fine("outstanding_user"), tests.test_outstanding_user),
     "a sat of all users": (
         "outstanding_host",
@@ -173,5 +179,5 @@ def test_every_rule_has_a_planted_bug() -> None:
     rules = {
         name for name, rule in RIGHT.items() if callable(rule) and getattr(rule, "__module__", "") == policy.__name__
     }
-    helpers = {"HeldGrant", "Refused", "Signed", "secret_hash", "hourly_user"}
+    helpers = {"HeldGrant", "Refused", "Signed", "Unexpired", "secret_hash", "hourly_user"}
     assert rules - helpers == {name for name, _, _ in PLANTED.values()}

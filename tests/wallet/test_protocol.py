@@ -43,6 +43,7 @@ FIELDS: list[tuple[int, str, list[Any], list[Any]]] = [
     (0, "operations", [["bid"], ["list", "cancel"]], [[], ["sell"], ["bid", None], [["bid"]], "bid", None, ("bid",)]),
     (0, "hardcap_sats", [0, MAX_SATS], [-1, MAX_SATS + 1, True, 1.0]),
     (0, "outstanding_sats", [0, MAX_SATS], [-1, MAX_SATS + 1]),
+    (0, "outstanding_task_sats", [0, MAX_SATS], [-1, MAX_SATS + 1, None]),
     (0, "max_expiry_ms", [0, MAX_MS], [-1, MAX_MS + 1]),
     (0, "expires_ms", [0, MAX_MS], [-1, MAX_MS + 1]),
     (0, "min_price_sats", [0, MAX_SATS], [-1, MAX_SATS + 1]),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from core.errors import PeerRefused
-from tests.wallet.conftest import BID, HOUR_MS, OTHER_USER, START_MS, intent
+from tests.wallet.conftest import BID, HOUR_MS, OTHER_USER, START_MS, USER, intent
 from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offer_desk import OfferDesk, asked_by, facts_of, offer, offer_desk
 from tests.wallet.offers import COINS, ESCROW_SCRIPT, PRICE, honest
@@ -71,7 +71,7 @@ def test_the_same_intent_gets_the_same_answer_without_facts_and_counts_once(desk
     desk.now_ms += 2 * HOUR_MS
     assert desk.sign(offer()) == first
     assert verify_chain(desk.audit_path) == 1
-    assert desk.ledger.signed.outstanding(None, START_MS) == PRICE
+    assert desk.ledger.signed.unexpired(17, USER, START_MS)["host"].sats == PRICE
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_poisoned_draft_leaves_no_trace(desk: OfferDesk) -> None:
             assert (attack.name, tag_of(desk.sign, asked)) == (attack.name, attack.tag)
     assert desk.ask("was_signed", intent=intent(1)) == {"signed": False}
     assert entries(desk) == []
-    assert desk.ledger.signed.outstanding(None, START_MS) == 0
+    assert desk.ledger.signed.unexpired(17, USER, START_MS)["host"].sats == 0
 
 
 def test_every_venue_but_the_practice_markets_own_is_refused(desk: OfferDesk) -> None:
@@ -175,6 +175,14 @@ def test_offers_and_bids_count_together_though_the_coins_are_the_same(desk: Offe
     assert tag_of(desk.sign, offer(2), secret, token=6) == "outstanding-user"
     assert desk.sign(offer(2, PRICE - 1), secret, token=6)
     assert tag_of(desk.ask, "sign_bid", **asked, bid=bid | {"intent": intent(8)}) == "outstanding-user"
+
+
+def test_offers_and_bids_of_a_task_count_together_under_every_token(desk: OfferDesk) -> None:
+    desk.sign(offer(1))
+    secret = desk.grant(token=6, outstanding_task_sats=2 * PRICE)
+    desk.ask("sign_bid", task=17, token=6, secret=secret, bid=asdict(BID) | {"price": 1, "intent": intent(7)})
+    assert tag_of(desk.sign, offer(2), secret, token=6) == "outstanding-task"
+    assert desk.sign(offer(2, PRICE - 1), secret, token=6)
 
 
 def test_all_users_together_are_bounded(tmp_path: Path) -> None:

@@ -156,6 +156,65 @@ def test_outstanding_bids_count_over_all_tasks_of_a_user_until_they_expire(bench
     bench.sign_bid(first, intent=intent(6), price=50_000)
 
 
+def test_a_tasks_own_bids_count_over_all_its_grants_until_they_expire(bench: Bench) -> None:
+    bench.sign_bid(bench.grant(), price=50_000, expires_ms=START_MS + 1000)
+    bench.restart()
+    secret, other = bench.grant(token=6, outstanding_task_sats=60_000), bench.grant(task=18, outstanding_task_sats=1)
+    assert tag_of(bench.sign_bid, secret, token=6, intent=intent(2), price=10_001) == "outstanding-task"
+    assert tag_of(bench.sign_bid, other, task=18, intent=intent(2), price=2) == "outstanding-task"
+    bench.sign_bid(secret, token=6, intent=intent(2), price=10_000)
+    bench.sign_bid(other, task=18, intent=intent(3), price=1)
+    bench.now_ms = START_MS + 1000
+    bench.sign_bid(secret, token=6, intent=intent(4), price=50_000)
+
+
+def test_rooms_are_of_task_user_and_installation(bench: Bench) -> None:
+    bench.ceilings = Ceilings(outstanding_user=150_000, outstanding_host=400_000)
+    bench.restart()
+    secret = bench.grant(outstanding_task_sats=90_000)
+    second, stranger = bench.grant(task=18), bench.grant(task=19, user=OTHER_USER)
+
+    def rooms() -> list[Any]:
+        return [tuple(room.values()) for room in bench.ask("rooms", task=17, token=5, secret=secret)["rooms"]]
+
+    assert rooms() == [("task", 90_000, 0, None), ("user", 150_000, 0, None), ("installation", 400_000, 0, None)]
+    bench.sign_bid(secret, price=40_000, expires_ms=START_MS + 3000)
+    bench.sign_bid(second, task=18, intent=intent(2), price=20_000, expires_ms=START_MS + 2000)
+    bench.sign_bid(stranger, task=19, intent=intent(3), price=1_000, expires_ms=START_MS + 1000)
+    told = [
+        ("task", 90_000, 40_000, START_MS + 3000),
+        ("user", 150_000, 60_000, START_MS + 2000),
+        ("installation", 400_000, 61_000, START_MS + 1000),
+    ]
+    assert rooms() == told
+    bench.ask("revoke_place", task=17, token=5)
+    assert rooms() == told
+    bench.now_ms = START_MS + 2000
+    assert rooms()[1:] == [
+        ("user", 150_000, 40_000, START_MS + 3000),
+        ("installation", 400_000, 40_000, START_MS + 3000),
+    ]
+    assert tag_of(bench.ask, "rooms", task=17, token=5, secret="00") == "grant-live"
+
+
+def test_rooms_can_be_asked_for_without_a_grant_and_by_any_way_of_writing_the_user(bench: Bench) -> None:
+    secret = bench.grant()
+    bench.sign_bid(secret, price=40_000)
+    under = {"user": USER.upper(), "outstanding_task_sats": 7, "outstanding_sats": 9}
+
+    def rooms(**changes: Any) -> list[Any]:
+        return [tuple(room.values()) for room in bench.ask("rooms_under", **under | changes)["rooms"]]
+
+    end = START_MS + HOUR_MS
+    assert rooms(task=17) == [("task", 7, 40_000, end), ("user", 9, 40_000, end)]
+    assert rooms(task=0) == [("task", 7, 0, None), ("user", 9, 40_000, end)]
+    bench.ceilings = Ceilings(outstanding_user=8)
+    bench.restart()
+    assert rooms(task=18, user=OTHER_USER) == [("task", 7, 0, None), ("user", 8, 0, None)]
+    for wrong in ({"task": -1}, {"user": "x"}, {"user": 1}, {"outstanding_sats": -1}, {"outstanding_task_sats": "1"}):
+        assert tag_of(bench.ask, "rooms_under", **{"task": 17} | under | wrong) == "bad-request"
+
+
 def test_a_new_grant_does_not_forget_what_is_outstanding(bench: Bench) -> None:
     bench.sign_bid(bench.grant(outstanding_sats=40_000))
     secret = bench.grant(token=6, outstanding_sats=40_000)
@@ -367,7 +426,7 @@ def test_a_grant_or_bid_that_is_no_object_is_refused(value: Any, bench: Bench) -
 def test_grants_take_addresses_in_any_case_and_keep_them_in_one(bench: Bench) -> None:
     secret = bench.grant(user=USER.upper(), receive=GRANT.receive.upper())
     assert GRANT.receive in bench.sign_bid(secret)["message"]
-    assert bench.ledger.signed.outstanding(USER, START_MS) == 40_000
+    assert bench.ledger.signed.unexpired(17, USER, START_MS)["user"].sats == 40_000
 
 
 def test_a_failed_transaction_leaves_the_ledger_usable(tmp_path: Path, bench: Bench) -> None:

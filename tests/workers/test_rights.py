@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,14 +31,41 @@ def test_the_secret_of_a_right_is_not_shown() -> None:
 
 def test_a_bidder_may_bid_and_cancel_within_its_config() -> None:
     config = BidConfig(slug="Cats", hardcap_sats=70_000, bid_expiry_minutes=20)
-    grant = bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000)
+    grant = bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000, spent_sats=0)
     assert (grant.task, grant.token, grant.user, grant.slug) == (17, 9, "bc1qsign", "Cats")
     assert grant.operations == ("bid", "cancel")
     assert grant.receive == "bc1preceive"
     assert grant.hardcap_sats == 70_000
-    assert grant.outstanding_sats == 200_000_000
+    assert (grant.outstanding_sats, grant.outstanding_task_sats) == (200_000_000, 20 * 70_000)
     assert grant.max_expiry_ms == 22 * 60_000
     assert grant.expires_ms == 5_000
+
+
+@pytest.mark.parametrize(
+    ("limits", "spent_sats", "most"),
+    [
+        ({}, 0, 2_000_000),
+        ({"max_bid_total": 300_000}, 0, 1_200_000),
+        ({"max_bid_total": 10_000_000}, 0, 2_000_000),
+        ({"spend_cap_sats": 900_000}, 0, 2_000_000),
+        ({"spend_cap_sats": 900_000}, 500_000, 1_600_000),
+        ({"spend_cap_sats": 900_000}, 810_000, 12 * 90_000),
+        ({"spend_cap_sats": 900_000}, 900_001, 0),
+        ({"max_fills": 4}, 0, 1_600_000),
+        ({"max_fills": 1}, 0, 1_200_000),
+        ({"bid_count": 1}, 0, 1_200_000),
+        ({"bid_count": 1, "max_bid_total": 60_000}, 0, 720_000),
+        ({"bid_count": 20, "hardcap_sats": 10_000_000}, 0, 200_000_000),
+        ({"bid_count": 1, "hardcap_sats": 40_000_000}, 0, 200_000_000),
+        ({"bid_mode": "fixed", "bid_fixed_high": 33_000}, 0, 660_000),
+    ],
+)
+def test_a_task_may_have_signed_a_multiple_of_what_its_limits_let_be_live(
+    limits: dict[str, Any], spent_sats: int, most: int
+) -> None:
+    config = BidConfig(**{"slug": "Cats", "hardcap_sats": 100_000, "bid_count": 5} | limits)
+    grant = bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000, spent_sats=spent_sats)
+    assert grant.outstanding_task_sats == most
 
 
 @pytest.mark.parametrize(
@@ -48,13 +76,13 @@ def test_a_bidder_may_bid_and_cancel_within_its_config() -> None:
     ],
 )
 def test_without_a_hard_cap_the_high_end_is_the_cap_of_the_whole_order(config: BidConfig) -> None:
-    assert bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000).hardcap_sats == 33_000
+    assert bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000, spent_sats=0).hardcap_sats == 33_000
 
 
 def test_a_drain_worker_may_only_cancel_and_the_signer_understands_its_grant() -> None:
     grant = drain_grant(ROW, "simulator", 9, now_ms=1_000)
     assert grant.operations == ("cancel",)
-    assert (grant.hardcap_sats, grant.outstanding_sats) == (0, 0)
+    assert (grant.hardcap_sats, grant.outstanding_sats, grant.outstanding_task_sats) == (0, 0, 0)
     assert read_grant(wired(grant)) == grant
 
 
@@ -108,6 +136,6 @@ def test_venue_keys_are_not_in_a_workers_environment(tmp_path: Path, monkeypatch
 
 def test_a_bid_may_live_as_long_as_its_venue_has_it() -> None:
     config = BidConfig(slug="Cats", hardcap_sats=70_000, bid_expiry_minutes=361)
-    grant = bidder_grant(ROW, config, PLAN, "simulator-ordnet", 9, ends_ms=5_000)
+    grant = bidder_grant(ROW, config, PLAN, "simulator-ordnet", 9, ends_ms=5_000, spent_sats=0)
     assert grant.venue == "simulator-ordnet"
     assert grant.max_expiry_ms == 722 * 60_000

@@ -27,7 +27,7 @@ from markets.base import (
     VenueError,
 )
 from strategy.book import Ask, Bid, Profile
-from wallet.client import BidMessage, SignedBid, SignerError, SignerUnavailable, UserKeys
+from wallet.client import BidMessage, SignedBid, SignedRoom, SignerError, SignerUnavailable, UserKeys
 
 START_MS = 1_800_000_000_000
 KEYS = UserKeys("bc1qpayment", "02" + "11" * 32, "bc1pvault", "22" * 32)
@@ -82,7 +82,7 @@ class FakeMarket:
     fee_rate: Decimal = Decimal(2)
     own_: list[OwnBid] = field(default_factory=list)
     placed: list[BidOrder] = field(default_factory=list)
-    done: list[tuple[str, int]] = field(default_factory=list)
+    done: list[tuple[str | int, ...]] = field(default_factory=list)
     script: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     max_ages: list[float] = field(default_factory=list)
     peak_sats: int = 0
@@ -116,7 +116,9 @@ class FakeMarket:
         self._turn("profile")
         return self.profile_ if kind == "ordinals" else replace(self.profile_, tick=1, min_bid=1)
 
-    def asks(self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None) -> AskBook:
+    def asks(
+        self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None, *, by_floor: bool = False
+    ) -> AskBook:
         if trait is None:
             return self._book("asks", max_age_s, lambda: (_cheapest_first(self.asks_), self.clock()), AskBook)
         if self.trait_asks_ is None:
@@ -224,15 +226,17 @@ class FakeMarket:
     def cancel(
         self, wallet: str, venue_ids: Sequence[str], signature: str, *, task: int, token: int, deadline_ms: int
     ) -> bool:
-        """`lie` says it is done and keeps the bid, `no` reports a failure, `lost` does it and loses the answer."""
-        price = next((bid.price for bid in self.own_ if bid.venue_id in venue_ids), 0)
-        self.done.append(("cancel", price))
+        """`lie` says it is done and keeps the first of the bids, `no` reports a failure and keeps it, `lost` does it
+        and loses the answer. A bid that is not there is a failure, too; neither keeps the others from being cancelled.
+        """
+        shown = {bid.venue_id: bid.price for bid in self.own_}
+        self.done.append(("cancel", *(shown.get(each, 0) for each in venue_ids)))
         turn = self._turn("cancel")
-        if turn not in ("lie", "no"):
-            self.own_ = [bid for bid in self.own_ if bid.venue_id not in venue_ids]
+        gone = venue_ids[1:] if turn in ("lie", "no") else venue_ids
+        self.own_ = [bid for bid in self.own_ if bid.venue_id not in gone]
         if turn == "lost":
             raise Unknown("timed out")
-        return bool(turn != "no")
+        return turn != "no" and shown.keys() >= set(venue_ids)
 
 
 def _cheapest_first(asks: list[Ask]) -> tuple[Ask, ...]:
@@ -249,11 +253,18 @@ class FakeSigner:
     script: list[Any] = field(default_factory=list)
     signed: dict[str, BidMessage] = field(default_factory=dict)
     away: SignerError | None = None
+    rooms_: tuple[SignedRoom, ...] = ()
+    asked_rooms: int = 0
     witness: Callable[[], None] = lambda: None
 
     def addresses(self, user_address: str) -> UserKeys:
         self._here()
         return KEYS
+
+    def rooms(self, task: int, token: int, secret: str) -> tuple[SignedRoom, ...]:
+        self._here()
+        self.asked_rooms += 1
+        return self.rooms_
 
     def sign_bid(self, task: int, token: int, secret: str, bid: BidMessage) -> SignedBid:
         self._here()

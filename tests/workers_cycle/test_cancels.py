@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from markets.base import NotFound, RateLimited, Unavailable, Unknown
+from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable, Unknown
 from tests.workers_cycle.fakes import ask
 from tests.workers_cycle.world import CATS, World
+from workers.context import BadCredentials, Context
 
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 
@@ -115,3 +116,93 @@ def test_nothing_is_placed_when_no_read_tells_what_became_of_the_cancels(world: 
     bidder.cycle()
     assert len(world.market.placed) == placed
     assert {state for price, state in world.open(task).items() if price > 52_000} == {"cancelling"}
+
+
+def fallen(world: World) -> int:
+    """A task whose floor fell: 75,000 and 60,000 must go, 45,000 and 15,000 make way, before what takes their place."""
+    task = world.task(replace(CATS, replace_mode="breakFirst"))
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.clock.advance(61)
+    world.market.asks_, world.market.done = [ask(70_000)], []
+    return task
+
+
+def cancels(world: World) -> list[tuple[str | int, ...]]:
+    return [done[1:] for done in world.market.done if done[0] == "cancel"]
+
+
+@pytest.mark.parametrize("error", [Refused("refused", "no"), NotFound("no such bid")])
+def test_a_refusal_of_several_has_each_asked_for_by_itself(world: World, error: Refused) -> None:
+    task = fallen(world)
+    world.market.fail("cancel", error)
+
+    world.bidder(task).cycle()
+
+    assert cancels(world) == [(75_000, 60_000), (75_000,), (60_000,), (45_000, 15_000)]
+    assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
+    assert world.row(task).last_error is None, "nothing failed in the end"
+
+
+def test_who_is_not_let_in_does_not_knock_again_for_each(world: World) -> None:
+    task = fallen(world)
+    world.market.fail("cancel", AuthFailed("bad signature"), AuthFailed("bad signature"))
+
+    with pytest.raises(BadCredentials):
+        world.bidder(task).cycle()
+
+    assert cancels(world) == [(75_000, 60_000), (45_000, 15_000)]
+    assert "bad signature" in str(world.row(task).last_error)
+
+
+def test_of_several_the_one_that_was_not_cancelled_counts_on(world: World) -> None:
+    """The report of a failure does not say whose: each is asked for by itself, and reads tell what became of it."""
+    task = fallen(world)
+    world.market.fail("cancel", "no", "no")
+
+    bidder = world.bidder(task)
+    bidder.cycle()
+    assert cancels(world)[:3] == [(75_000, 60_000), (75_000,), (0,)]
+    assert 75_000 in world.market.prices
+    assert {price for price, state in world.open(task).items() if state == "cancelling"} == {75_000, 60_000}
+
+    for _ in range(3):
+        world.clock.advance(6)
+        bidder.cycle()
+    assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
+    assert world.untracked() == []
+
+
+def test_of_several_the_one_that_the_venue_lied_about_counts_on(world: World) -> None:
+    task = fallen(world)
+    world.market.fail("cancel", "lie")
+
+    world.bidder(task).cycle()
+
+    assert cancels(world) == [(75_000, 60_000), (45_000, 15_000)]
+    assert world.open(task)[75_000] == "cancelling"
+    assert 60_000 not in world.open(task)
+
+
+def test_a_pause_that_the_venue_asks_for_ends_the_asking_for_each(world: World) -> None:
+    task = fallen(world)
+    world.market.fail("cancel", Refused("refused", "no"), RateLimited(5))
+
+    world.bidder(task).cycle()
+
+    assert cancels(world) == [(75_000, 60_000), (75_000,)]
+    assert world.market.prices[:2] == [75_000, 60_000]
+
+
+def test_no_more_go_in_one_call_than_the_venue_takes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = world.task(replace(CATS, bid_count=5))
+    world.bidder(task).cycle()
+    world.clock.advance(61)
+    world.market.asks_, world.market.done = [ask(20_000)], []
+    of_venue = world.context(task).venue
+    monkeypatch.setattr(Context, "venue", replace(of_venue, cancels_at_once=2))
+
+    world.bidder(task).cycle()
+
+    assert cancels(world) == [(75_000, 60_000), (45_000, 30_000)]
+    assert world.market.done[0] == ("challenge", 0), "one for all"

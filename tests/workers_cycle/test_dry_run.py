@@ -82,9 +82,9 @@ def test_real_orders_of_a_task_that_turns_dry_are_cancelled(world: World) -> Non
     world.bidder(task).cycle()
     switch(world, task, DRY)
     bidder = world.bidder(task)
-    world.market.fail("cancel", "no")
+    world.market.fail("cancel", "lie")
     bidder.cycle()
-    assert world.market.prices == [75_000], "whose cancel failed"
+    assert world.market.prices == [75_000], "which was not cancelled"
     assert "cancelled 4 (dry_run)" in world.action(task)
     assert orders.task_exposure(task) == 75_000
     bidder.cycle()

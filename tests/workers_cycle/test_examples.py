@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from markets.base import Unavailable, Unknown
+from markets.base import Unavailable
 from models import orders, references, tasks
 from strategy.book import Ask
 from strategy.config import dumps
@@ -209,6 +209,27 @@ def test_without_history_the_floor_counts_as_it_is(world: World) -> None:
 
 
 def test_example_7_the_order_of_actions(world: World) -> None:
+    task = world.task(replace(CATS, replace_mode="breakFirst"))
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.clock.advance(61)
+    world.market.asks_, world.market.done = [ask(70_000)], []
+
+    bidder.cycle()
+
+    assert world.market.done == [
+        ("challenge", 0),
+        ("cancel", 75_000, 60_000),
+        ("cancel", 45_000, 15_000),
+        *[("place", price) for price in (52_000, 41_000, 21_000, 11_000)],
+    ]
+    assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
+    assert orders.task_exposure(task) == 155_000
+    assert world.market.peak_sats == 225_000
+    assert world.row(task).last_cycle_action == "placed 4, kept 1, cancelled 4 (2 above_range, 2 surplus)"
+
+
+def test_example_7_where_a_bid_goes_when_what_takes_its_place_has_come(world: World) -> None:
     task = world.task()
     bidder = world.bidder(task)
     bidder.cycle()
@@ -219,22 +240,22 @@ def test_example_7_the_order_of_actions(world: World) -> None:
 
     assert world.market.done == [
         ("challenge", 0),
-        *[("cancel", price) for price in (75_000, 60_000, 45_000, 15_000)],
+        ("cancel", 75_000, 60_000),
         *[("place", price) for price in (52_000, 41_000, 21_000, 11_000)],
+        ("cancel", 45_000, 15_000),
     ]
     assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
-    assert orders.task_exposure(task) == 155_000
     assert world.market.peak_sats == 225_000
     assert world.row(task).last_cycle_action == "placed 4, kept 1, cancelled 4 (2 above_range, 2 surplus)"
 
 
-def test_example_7_a_cancel_that_times_out_still_counts(world: World) -> None:
-    task = world.task(replace(CATS, max_bid_total=225_000))
+def test_example_7_a_cancel_that_did_not_work_still_counts(world: World) -> None:
+    task = world.task(replace(CATS, max_bid_total=225_000, replace_mode="breakFirst"))
     bidder = world.bidder(task)
     bidder.cycle()
     world.clock.advance(61)
     world.market.asks_ = [ask(70_000)]
-    world.market.fail("cancel", Unknown("timed out"))
+    world.market.fail("cancel", "lie")
 
     bidder.cycle()
 

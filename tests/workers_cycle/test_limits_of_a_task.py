@@ -90,9 +90,9 @@ def test_the_ledger_refuses_what_the_limits_leave_no_room_for() -> None:
     assert ceilings(replace(CATS, max_bid_total=900), spend_left_sats=700).task == 700
     assert ceilings(replace(CATS, max_bid_total=600), spend_left_sats=700).task == 600
     assert ceilings(spend_left_sats=0).task == 1, "0 would be no limit"
-    assert ceilings(fills_left=2).count == 2
-    assert ceilings(fills_left=0).task == 1, "a count of 0 would be no limit"
-    assert ceilings(plan_bids=0).task == 1
+    assert (ceilings(fills_left=2).count, ceilings(fills_left=2).fills) == (5, 2)
+    assert ceilings(fills_left=0).fills == 0
+    assert ceilings(plan_bids=0).task == 1, "a count of 0 would be no limit"
 
 
 def test_a_sale_from_before_an_order_explains_an_older_one_only(world: World) -> None:

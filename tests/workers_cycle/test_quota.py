@@ -47,7 +47,7 @@ def test_a_book_of_some_minutes_ago_is_no_unknown_one(world: World, monkeypatch:
         bidder = world.bidder(task)
         bidder.cycle()
         old = AskBook(tuple(world.market.asks_), world.clock())
-        monkeypatch.setattr(world.market, "asks", lambda *_, old=old: old)
+        monkeypatch.setattr(world.market, "asks", lambda *_, old=old, **__: old)
         world.market.scarcity = Scarcity(stretch_s=stretch_s)
         world.clock.now_ms += 300_000
 
@@ -77,8 +77,8 @@ def test_a_rune_is_read_by_the_quota_of_its_source(world: World, monkeypatch: py
         bidder = world.bidder(task)
         bidder.cycle()
         old = AskBook(tuple(world.market.asks_), world.clock())
-        monkeypatch.setattr(world.market, "rune_asks", lambda *_, old=old: old)
-        monkeypatch.setattr(world.market, "asks", lambda *_, old=old: old)
+        monkeypatch.setattr(world.market, "rune_asks", lambda *_, old=old, **__: old)
+        monkeypatch.setattr(world.market, "asks", lambda *_, old=old, **__: old)
         world.market.rune_scarcity = Scarcity(stretch_s=600)
         world.clock.now_ms += 300_000
 

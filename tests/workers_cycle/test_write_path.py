@@ -166,7 +166,7 @@ def test_unreadable_own_bids_place_nothing_but_forbidden_bids_go(world: World) -
 
     pause = bidder.cycle()
 
-    assert world.market.done == [("challenge", 0), ("cancel", 75_000), ("cancel", 60_000)]
+    assert world.market.done == [("challenge", 0), ("cancel", 75_000, 60_000)]
     assert world.row(task).last_error == "failed to read our own bids: timed out"
     assert seconds(pause) <= 1
     for _ in range(3):
@@ -225,7 +225,7 @@ def test_own_bids_are_read_afresh_when_it_matters_only(world: World) -> None:
     for _ in range(3):
         bidder.cycle()
         world.clock.advance(30)
-    assert world.market.max_ages == [0, 0, 15]
+    assert world.market.max_ages == [0, 0, 45]  # what was read for the cycle before will do
 
 
 def test_a_signer_away_at_the_start_is_reported(world: World) -> None:

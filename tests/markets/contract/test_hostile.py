@@ -58,7 +58,7 @@ def test_a_good_answer_with_one_part_spoilt_is_read_right_or_not_at_all(town: To
         except VenueError as error:
             assert type(error).__name__ in LEAVES_OF_A_READ, (where, error)
             continue
-        if method != "item":  # an item is what the venue says of it, as it says it
+        if method != "item":  # its texts are as the venue wrote them
             assert_sane(found, Any)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from markets.base import NotFound, NotSupported, Unavailable, VenueError
+from markets.base import Item, NotFound, NotSupported, Unavailable, VenueError
 from tests.markets.contract.parties import HELD, LISTED, each, having
 from tests.markets.contract.sane import assert_sane
 from tests.markets.contract.town import Town
@@ -208,8 +208,7 @@ def test_all_pages_of_a_wallet_are_read_each_once(town: Town) -> None:
 @having("item")
 def test_an_item_is_about_what_was_asked(town: Town) -> None:
     found = town.adapter.item(LISTED)
-    assert found["id"] == LISTED
-    collection = found["metadata"]["collection"]
-    assert PUPPETS in (collection.get("id"), collection.get("slug"))
+    assert_sane(found, Item)
+    assert (found.id, found.collection_id, found.listed) == (LISTED, PUPPETS, True)
     with pytest.raises((NotFound, Unavailable)):
         town.adapter.item("f" * 64 + "i9")

@@ -1,0 +1,75 @@
+"""A marketplace as a bot sees it: every question and every order is a call that takes time, on a simulated clock.
+
+It stands on the practice market's engine, so bids rank, expire and are bought as ours are there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from typing import Protocol
+
+from simulator.engine import Engine
+from simulator.orders import Market, Order
+from simulator.rules import BidTerms
+from tests.model.clockwork import Clock
+
+
+class Bot(Protocol):
+    """One round of a peer's loop; `loop_s` are its seconds between two."""
+
+    loop_s: float
+
+    def cycle(self) -> None: ...
+
+
+class Desk:
+    """What the bot of address `maker` may ask and do about one collection; `calls` counts by kind."""
+
+    def __init__(self, engine: Engine, market: Market, clock: Clock, maker: str, travel_s: float) -> None:
+        self._engine, self._market, self._clock = engine, market, clock
+        self._travel_s = travel_s
+        self.maker = maker
+        self.calls: Counter[str] = Counter()
+
+    @property
+    def now_ms(self) -> int:
+        return self._clock.now_ms
+
+    def ask(self, what: str) -> None:
+        """A call whose answer nobody here needs, as a challenge or a draft."""
+        self.calls[what] += 1
+        self._clock.advance(self._travel_s)
+        self._engine.expire()
+
+    def listings(self) -> list[int]:
+        """Prices, cheapest first."""
+        self.ask("listings")
+        return sorted(order.price for order in self._market.asks.values())
+
+    def floor(self) -> int:
+        self.ask("collection")
+        return min(order.price for order in self._market.asks.values())
+
+    def bids(self) -> list[Order]:
+        """Everybody's, best first."""
+        self.ask("bids")
+        return self._market.best("bid", self.now_ms)
+
+    def own_bids(self) -> list[Order]:
+        self.ask("own bids")
+        return self._engine.bids_of(self.maker)
+
+    def place(self, price: int, life_s: float) -> None:
+        self.ask("place")
+        terms = BidTerms(
+            self._market.slug, self.maker, self.maker, price, Decimal(1), self.now_ms + round(life_s * 1000)
+        )
+        self._engine.place_bid(self._market, terms)
+
+    def cancel(self, bids: list[Order]) -> None:
+        """All in one call."""
+        self.ask("cancel")
+        for bid in bids:
+            if self._engine.order(bid.order_id) is not None:
+                self._engine.cancel(bid)

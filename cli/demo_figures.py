@@ -1,0 +1,90 @@
+"""The figures of a demo's run: what its tasks did, counted from their cycles, and what that cost in calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+_CALLS = re.compile(r'^bidkeeper_venue_calls_total\{venue="([^"]+)",operation="([^"]+)",outcome="[^"]+"\} (\d+)$', re.M)
+_PATIENCE = re.compile(r"patience x ([\d.]+)")
+_MOST_OPERATIONS = 6
+
+
+@dataclass(slots=True)
+class TaskFigures:
+    """What one task did; `still` are the cycles that left everything as it was, `patience` is the most it needed."""
+
+    cycles: int = 0
+    still: int = 0
+    places: int = 0
+    cancels: int = 0
+    fills: int = 0
+    errors: int = 0
+    patience: Decimal = Decimal(1)
+
+    def count(self, cycle: dict[str, Any]) -> None:
+        """Adds a cycle of a bidding task or an auto-list task, as the API shows it."""
+        detail = cycle["detail"] or {}
+        places = sum(rung.get("fate") == "placed" for rung in detail.get("rungs", ())) + (
+            detail.get("fate") == "listed"
+        )
+        cancels, fills = len(detail.get("cancelled", ())), len(detail.get("filled", ()))
+        self.cycles += 1
+        self.still += not (places or cancels or fills)
+        self.places += places
+        self.cancels += cancels
+        self.fills += fills
+        self.errors += cycle["error"] is not None
+        self.patience = max([self.patience, *map(Decimal, _PATIENCE.findall(cycle["action"]))])
+
+    def __str__(self) -> str:
+        return (
+            f"{self.cycles} cycles, {self.still} left all as it was; placed {self.places}, cancelled {self.cancels}, "
+            f"filled {self.fills}, errors {self.errors}, patience x {self.patience}"
+        )
+
+
+class Figures:
+    """Those of every task of a run, by the name that it is printed with."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, TaskFigures] = {}
+
+    def count(self, name: str, cycle: dict[str, Any]) -> None:
+        self._tasks.setdefault(name, TaskFigures()).count(cycle)
+
+    def lines(self, seconds: float, metrics: str | None) -> Iterator[str]:
+        """A headline, one line for each task, and the calls, unless `metrics` (GET /metrics) could not be had.
+
+        Nothing at all before the first cycle.
+        """
+        if not self._tasks:
+            return
+        yield f"figures of {in_words(seconds)}:"
+        for name, figures in sorted(self._tasks.items(), key=lambda item: (item[0].startswith("auto"), item[0])):
+            yield f"  {name}: {figures}"
+        if metrics is not None:
+            yield f"  calls to marketplaces and sources: {calls(metrics)}"
+
+
+def calls(metrics: str) -> str:
+    """The calls since the gateway's start, all and by operation, the most frequent first."""
+    counts: dict[str, int] = {}
+    for _, operation, count in _CALLS.findall(metrics):
+        counts[operation] = counts.get(operation, 0) + int(count)
+    most = sorted(counts.items(), key=lambda item: -item[1])
+    told = [f"{count:,} {operation}" for operation, count in most[:_MOST_OPERATIONS]]
+    if rest := sum(count for _, count in most[_MOST_OPERATIONS:]):
+        told.append(f"{rest:,} other")
+    return f"{sum(counts.values()):,} ({', '.join(told)})"
+
+
+def in_words(seconds: float) -> str:
+    """For example `1 h 5 min`."""
+    hours, minutes = divmod(round(seconds) // 60, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {round(seconds) % 60} s"

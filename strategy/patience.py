@@ -1,0 +1,53 @@
+"""How patient a task grows while what was signed for it nears the signer's ceilings.
+
+A signature counts until its signed expiry, whether its bid was cancelled or not. So room comes back at (what is signed)
+/ (the life of a bid), and a ladder whose every rung moves once in a time A signs (the ladder) / A. A ceiling is four
+times what may be live at once, so that no ladder is above a quarter of it: at nine tenths of use, moves once in
+
+    A = (a quarter of the ceiling) x life / (nine tenths of the ceiling) = life x 5 / 18
+
+are what refills by itself. From half use on the least age of a bid that is moved grows in a straight line up to there
+and beyond, and with it how far from its rung a bid may stand. A smaller ladder, or a market that moves less, comes to
+rest at less than nine tenths.
+
+Example: bids of 16 minutes, a least age of 60 seconds, a tolerance of 1 %. Up to half use: just that. At 64 %: patience
+2.05, at an age of 132 seconds, within 2.05 %. At 90 %: patience 4, 266 seconds, 4 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from decimal import Decimal
+
+from strategy.intents import Rules, SignedRoom
+
+_AT_HALF, _AT_NINE_TENTHS = 100, 400  # hundredths
+
+
+def used_percent(rooms: Iterable[SignedRoom]) -> int:
+    """How far the ceiling that is used most is used, rounded down; 0 where there is none."""
+    return max((_share(room, 100) for room in rooms), default=0)
+
+
+def patience_of(rooms: Iterable[SignedRoom]) -> Decimal:
+    """1 up to half use, 4 at nine tenths, in hundredths and a straight line: 1 + 3 x (use - 1/2) / (2/5)."""
+    # 3 / (2/5) = 7.5, in hundredths of the whole use: 750 x use - 375.
+    most = max((_share(room, 750) for room in rooms), default=0)
+    return Decimal(_AT_HALF + max(0, most - 375)).scaleb(-2)
+
+
+def paced(rules: Rules, rooms: Iterable[SignedRoom], life_ms: int) -> Rules:
+    """The rules of a task whose bids live for `life_ms`, as patient as what is signed asks for."""
+    patience = patience_of(rooms)
+    if patience == 1:
+        return rules
+    more = int(patience * 100) - _AT_HALF
+    longest_ms = max(life_ms * 5 // 18, rules.min_age_ms)
+    grown_ms = (longest_ms - rules.min_age_ms) * more // (_AT_NINE_TENTHS - _AT_HALF)
+    return replace(rules, min_age_ms=rules.min_age_ms + grown_ms, patience=patience)
+
+
+def _share(room: SignedRoom, parts: int) -> int:
+    """How many of so many parts of the ceiling are used, rounded down; none where it is 0, which no patience widens."""
+    return room.signed_sats * parts // room.most_sats if room.most_sats else 0

@@ -1,0 +1,142 @@
+"""The demo, from an empty data directory, does its work to the end, and takes no more of the machine for it.
+
+One run for all of the tests here: ten minutes beside the rest of the suite, an hour in `make faults`, as long as
+BIDKEEPER_SOAK_MINUTES says in `make soak`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cli.demo_figures import TaskFigures
+from tests.e2e.installation import Installation
+from tests.soak.watch import STEADY_AFTER_S, Cycle, Record, Watch
+
+pytestmark = pytest.mark.slow
+MINUTES = float(os.environ.get("BIDKEEPER_SOAK_MINUTES", "10"))
+# A loop is two minutes at most.
+RECENTLY_S = 150.0
+MB = 1 << 20
+
+# The rung has a bid.
+LIVE = {"kept", "min_age", "slot_taken"}
+# Why the market or the user's own limits leave a rung without: a sale a moment ago, two rungs at one price, rivals that
+# raise too often, a range with nothing in it. Never because of a signer, a ledger, a gateway or a lost answer.
+NOT_OURS = {"fill_pause", "rungs_merged", "raise_limited", "range_empty"}
+
+
+@pytest.fixture(scope="module", params=[pytest.param(MINUTES), pytest.param(60.0, marks=pytest.mark.faults)])
+def record(request: pytest.FixtureRequest) -> Iterator[Record]:
+    made = Installation()
+    try:
+        made.up("demo")
+        try:
+            found = Watch(made).look_for(request.param * 60)
+        except BaseException:
+            print(made.output(), made.last_words())
+            raise
+        print(figures(found))
+        yield found
+    finally:
+        made.destroy()
+
+
+def test_a_newcomer_sees_what_it_is_for_within_two_minutes(record: Record) -> None:
+    for what in (
+        r"task .*: placed \d+, kept [1-9]",
+        r"task .*: (filled \d+, )?placed [1-9]\d*, kept \d+.*, cancelled [1-9]",
+        r"task .*: filled [1-9]",
+        r"auto-list task .*: listed at",
+        r"auto-list task .*: repriced",
+    ):
+        assert re.search(what, record.shown_early), f"no {what!r} in:\n{record.shown_early}"
+
+
+def test_every_task_places_or_keeps_to_the_end(record: Record) -> None:
+    bidding = [name for name in record.running if name.startswith("tasks ")]
+    assert len(bidding) == 3, record.running
+    for name in record.running:
+        assert any(is_at_work(cycle["detail"]) for cycle in record.newest(name, RECENTLY_S)), f"{name} does nothing"
+
+
+def is_at_work(detail: dict[str, Any]) -> bool:
+    """Whether a bid was placed or stayed, or a listing stands."""
+    if "rungs" in detail:
+        return any(rung.get("fate") == "placed" or rung["reason"] in LIVE for rung in detail["rungs"])
+    return (detail.get("listing") or {}).get("state") == "live"
+
+
+def test_no_cycle_has_an_error(record: Record) -> None:
+    errors = {name: [cycle for cycle in cycles if cycle["error"]] for name, cycles in record.cycles.items()}
+
+    assert not any(errors.values()), errors
+
+
+def test_every_rung_has_a_bid_or_is_left_without_by_the_market_or_the_user(record: Record) -> None:
+    ours = [(name, cycle["action"]) for name, cycles in record.cycles.items() for cycle in cycles if is_ours(cycle)]
+
+    assert not ours
+
+
+def is_ours(cycle: Cycle) -> bool:
+    """Whether some rung has no bid, and it is our doing."""
+    rungs = cycle["detail"].get("rungs", ())
+    return any(rung.get("fate", "placed") != "placed" or not is_explained(rung) for rung in rungs)
+
+
+def is_explained(rung: dict[str, Any]) -> bool:
+    return rung.get("fate") == "placed" or rung["reason"] in LIVE | NOT_OURS
+
+
+def test_memory_levels_off(record: Record) -> None:
+    before, after = record.steady.memory, record.last.memory
+    grown = {name: (before[name], after[name]) for name in before if after.get(name, 0) > before[name] * 1.3 + 8 * MB}
+
+    assert not grown
+    assert sum(after.values()) < sum(before.values()) * 1.15 + 10 * MB
+
+
+def test_files_grow_by_what_is_rotated_or_kept_for_good_only(record: Record) -> None:
+    """Journals and logs are rotated; orders, signatures and their audit are kept, some hundreds an hour."""
+    hours = (record.last.at - record.steady.at) / 3600
+    grown = sum(record.last.data.values()) - sum(record.steady.data.values())
+
+    assert grown < 6 * MB + 12 * MB * hours, (record.steady.data, record.last.data)
+
+
+def test_it_ends_in_time_and_prints_its_figures(record: Record) -> None:
+    assert record.took_to_end < 15
+    lines = record.output[record.output.rindex("figures of ") :].splitlines()
+    assert len(lines) == 2 + len(record.cycles)
+    assert re.search(r"calls to marketplaces and sources: [\d,]+ \(", lines[-1])
+
+
+def figures(record: Record) -> str:
+    """What was counted from outside, and what it took; the demo's own figures are the end of its output."""
+    seconds = record.last.at - record.steady.at
+    lines = [record.output[record.output.rindex("figures of ") :].rstrip()]
+    for name, cycles in sorted(record.cycles.items()):
+        counted = TaskFigures()
+        for cycle in cycles:
+            counted.count(cycle)
+        reasons = Counter(
+            rung.get("fate") or rung["reason"] for cycle in cycles for rung in cycle["detail"].get("rungs", ())
+        )
+        lines.append(f"{name}: {counted}; rungs {dict(reasons)}")
+    cpu = record.last.cpu_seconds - record.steady.cpu_seconds
+    lines.append(f"from {STEADY_AFTER_S:.0f} s on: {cpu:.1f} processor seconds in {seconds:.0f} s")
+    for what, before, after in (
+        ("memory", record.steady.memory, record.last.memory),
+        ("files", record.steady.data, record.last.data),
+    ):
+        total = sum(before.values()), sum(after.values())
+        lines.append(f"{what}: {total[0] / MB:.1f} -> {total[1] / MB:.1f} MB")
+        for name in sorted(after, key=lambda name: -after[name]):
+            lines.append(f"  {name}: {before.get(name, 0) / MB:.2f} -> {after[name] / MB:.2f}")
+    return "\n".join(lines)
