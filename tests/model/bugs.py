@@ -242,6 +242,11 @@ def sale_is_a_cancel(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Explainer, "is_in_the_dark", lambda explainer, order: False)
 
 
+def tolerance_without_end(patch: pytest.MonkeyPatch) -> None:
+    """What stands above its range, its hard cap or an ask is left for the next rungs to replace."""
+    patch.setattr(QuantityLadder, "forbidden", lambda ladder, order: None)
+
+
 # The bug, and the promises of which one at least must be named.
 BUGS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "record after submit": (record_after_submit, ("untracked", "out_of_order", "signed_without_order")),
@@ -258,4 +263,5 @@ BUGS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "made first, past maxFills": (make_past_the_fills, ("over_fills",)),
     "a failed read is an empty one": (failed_read_is_empty, ("forgotten", "over_count")),
     "a sale is a cancel": (sale_is_a_cancel, ("wrong_end",)),
+    "a tolerance without an end": (tolerance_without_end, ("stands_too_high",)),
 }
