@@ -82,10 +82,12 @@ class _LiveOnly:
     """Sums that count an order only once the venue has confirmed it."""
 
     def __init__(self, column: str) -> None:
+        self._column = column
         self._query = f"SELECT COALESCE(SUM(price_sats), 0), COUNT(1) FROM orders WHERE {column} = ? AND dry_run = ?"
 
-    def rows(self, *values: Any) -> list[Any]:
-        return list(database.execute_sql(self._query + " AND state = 'live'", values))
+    def rows(self, **values: Any) -> list[Any]:
+        asked = values[self._column], values["dry_run"]
+        return list(database.execute_sql(self._query + " AND state = 'live'", asked))
 
 
 def exposure_counted_late(patch: pytest.MonkeyPatch) -> None:
