@@ -174,7 +174,8 @@ def _looked(
     """Raises VenueError when there is nothing to decide on."""
     notes = _Notes()
     profile = market.profile(kind_of(config))
-    seen = looker.look(config, wallet, history, MAX_AGE_S, notes)
+    # Whoever has just sent money to the wallet is to see it counted.
+    seen = looker.look(config, wallet, history, MAX_AGE_S, notes, balance_age_s=0.0)
     for failed_to in ("read the asks", "read the bids"):
         if failed_to in notes.errors:
             raise notes.errors[failed_to]

@@ -76,7 +76,9 @@ class PreviewLimits(Answer):
 class MonthlyCalls(Answer):
     """About how often the marketplace is asked in 30 days, and whether its quota has that many calls."""
 
-    reads: Annotated[int, Field(ge=0, description="Were nothing shared with other tasks and no read made older.")]
+    reads: Annotated[
+        int, Field(ge=0, description="If the market stood still, nothing was shared and no read made older.")
+    ]
     writes: Annotated[int, Field(ge=0, description="Renewals of the planned bids, if the market stood still.")]
     fits: Annotated[
         bool, Field(description="The quota has what cannot be saved, with all other tasks that run; true without one.")
@@ -105,3 +107,6 @@ class Preview(Answer):
     refusal: Annotated[str | None, Field(description="Why the caller may not run tasks now.")]
     errors: Annotated[list[str], Field(description="What could not be read and was done without.")]
     monthly_calls: MonthlyCalls
+    hints: Annotated[
+        list[str], Field(description="What to know of the price of this config, in plain words; empty: nothing.")
+    ]

@@ -81,6 +81,18 @@ async def test_the_first_worked_example(service: Service) -> None:
         "fits": True,
         "fitsFromExpiryMinutes": 15,
     }
+    [hint] = answer.json["hints"]
+    assert hint.startswith("at 120 minutes this ladder takes ")
+
+
+@pytest.mark.gen_test
+async def test_the_balance_is_of_this_moment(service: Service) -> None:
+    """Whoever has just sent money to the wallet is not told that it is not there."""
+    with_floor(service, 100_000)
+
+    await preview(service, **EXAMPLE)
+
+    assert [asked["max_age_s"] for asked in service.gateway.asked if asked["verb"] == "balance"] == [0.0]
 
 
 @pytest.mark.gen_test
