@@ -27,6 +27,8 @@ from tests.model.clockwork import Clock
 HOURS = 1.0
 TRAVEL_S = 0.1
 LOOP_S = 30  # everybody's
+LIFE_MINUTES = 120  # of our bids
+ROOM = 8.0  # ladders that our limits have room for
 RUNGS = 5
 STEP = 1_000
 SEED = 1
@@ -145,7 +147,9 @@ def _peer(course: str, hire: Callable[[Desk], Bot], *, duels: bool = False, hour
 
 
 def _ours(course: str, ladder: Ladder, *, duels: bool = False) -> tuple[Held, TaskTime]:
-    with Stage(course, (ladder,), seed=SEED, loop_seconds=LOOP_S, travel_s=TRAVEL_S) as stage:
+    with Stage(
+        course, (ladder,), seed=SEED, life_minutes=LIFE_MINUTES, loop_seconds=LOOP_S, room=ROOM, travel_s=TRAVEL_S
+    ) as stage:
         task, engine = stage.times[0], stage.house.world.engine
         market = engine.markets["ordinals", task.config.slug]
         rival = Rival(engine, market) if duels else None

@@ -22,15 +22,17 @@ from core.errors import BidkeeperError, SettingsError
 from core.settings import Settings
 
 _PUPPETS, _NINJAS = "bitcoin-puppets-demo", "pizza-ninjas-demo"
-# A ladder on a collection, one of a rune, and a pair of bids that goes after whoever bids more.
+# A ladder on a collection, one of a rune, and a pair of bids that goes after whoever bids more. Their prices follow the
+# floor within 4 %: at 1 % the top would move every minute or two, and each time another bid is signed for an hour.
 _TASKS: tuple[dict[str, Any], ...] = (
     {
         "slug": _PUPPETS,
-        "bidPercentLow": 0.6,
+        "bidPercentLow": 0.5,
         "bidPercentHigh": 0.9,
         "bidCount": 4,
-        "hardcapSats": 3_000_000,
+        "hardcapSats": 3_500_000,
         "bidExpiryMinutes": 60,
+        "updateTolerance": 0.04,
     },
     {
         "slug": "PRACTICE•RUNE•TOKEN",
@@ -39,18 +41,20 @@ _TASKS: tuple[dict[str, Any], ...] = (
         "bidPercentHigh": 0.95,
         "bidCount": 3,
         "quantity": 100_000,
-        "hardcapSats": 500_000,
+        "hardcapSats": 600_000,
         "bidExpiryMinutes": 60,
+        "updateTolerance": 0.04,
     },
     {
         "slug": _NINJAS,
         "bidPercentLow": 0.6,
         "bidPercentHigh": 0.88,
         "bidCount": 2,
-        "hardcapSats": 800_000,
+        "hardcapSats": 1_000_000,
         "outbidEnabled": True,
-        "outbidAmount": 2_000,
+        "outbidAmount": 5_000,
         "bidExpiryMinutes": 60,
+        "updateTolerance": 0.04,
     },
 )
 # What is bought is put up for sale, one inscription at a time, at this share of the floor and not below that price.
@@ -144,27 +148,31 @@ class Demo:
     def _follow(self, name: str, path: str, task: dict[str, Any]) -> None:
         """Counts and prints the cycles since the last look; those of an earlier demo are none of this one's."""
         shown = (task["lastCycle"], task["lastError"])
-        if task["lastCycle"] is None or shown == self._shown.get(name):
+        if shown == self._shown.get(name, (None, None)):
             return
         cycles = self._session.call("GET", f"{path}/cycles?limit={_CYCLES_A_LOOK}")
-        new = takewhile(lambda cycle: cycle != self._newest.get(name) and cycle["time"] >= self._began_at, cycles)
-        for cycle in reversed(list(new)):
+        newest = self._newest.get(name)
+        new = list(takewhile(lambda cycle: cycle != newest and cycle["time"] >= self._began_at, cycles))
+        for cycle in reversed(new):
             self._figures.count(name, cycle)
-            self._tell(name, cycle)
-        self._shown[name], self._newest[name] = shown, cycles[0]
+            words = cycle["action"] + (f" ({cycle['error']})" if cycle["error"] else "")
+            self._tell(name, words, cycle["time"])
+        if task["lastError"] and not new:
+            # It did not come to the end of a cycle.
+            self._tell(name, task["lastError"])
+        self._shown[name], self._newest[name] = shown, cycles[0] if cycles else None
 
-    def _tell(self, name: str, cycle: dict[str, Any]) -> None:
-        words = cycle["action"] + (f" ({cycle['error']})" if cycle["error"] else "")
+    def _tell(self, name: str, words: str, at_seconds: float | None = None) -> None:
         if words != self._words.get(name):
             self._words[name] = words
-            _say(f"{name}: {words}", cycle["time"])
+            _say(f"{name}: {words}", at_seconds)
 
     def _start_tasks(self) -> None:
         there = {task["slug"]: task for task in self._session.call("GET", "/api/tasks")}
         for config in _TASKS:
             task = there.get(config["slug"]) or self._session.call("POST", "/api/tasks", config)
             self._session.call("POST", f"/api/tasks/{task['id']}/start")
-            _say(f"task {task['id']} {task['slug']}: started")
+            _say(f"task {task['id']} {task['slug']}: started: {_in_words(task['config'])}")
 
     def _list_another(self, ended: list[dict[str, Any]]) -> None:
         """Puts up for sale what no task is there for: at first a gift of the market, then what was bought."""
@@ -172,12 +180,14 @@ class Demo:
         if not ended:
             gift = f"{hashlib.sha256(vault.encode()).hexdigest()}i0"
             self._session.give(vault, gift, _PUPPETS, "Demo Puppet")
-        held = self._session.call("GET", "/api/autolist/wallet/ordinals?refresh=1")
         known = {task["inscriptionId"] for task in ended}
-        for item in held:
-            slug = item["collectionId"]
-            if item["address"] == vault and slug in _LEAST_PRICE and item["id"] not in known:
-                self._list(item["id"], slug, ended)
+        for item in self._session.call("GET", "/api/autolist/wallet/ordinals?refresh=1"):
+            inscription, slug = item["id"], item["collectionId"]
+            if slug in _LEAST_PRICE and inscription not in known:
+                if item["address"] != vault:
+                    # What bids buy goes to the user's own address; the demo user sends it to the vault.
+                    self._session.send(inscription, vault)
+                self._list(inscription, slug, ended)
                 return
 
     def _list(self, inscription: str, slug: str, ended: list[dict[str, Any]]) -> None:
@@ -189,9 +199,16 @@ class Demo:
         }
         task = self._session.call("POST", "/api/autolist", body)
         self._session.call("POST", f"/api/autolist/{task['id']}/start")
-        _say(f"{_name(task)}: started")
+        _say(f"{_name(task)}: started: for sale at {_PRICE_PERCENT} x floor, {_LEAST_PRICE[slug]:,} at least")
         for sold in ended:
             self._session.call("DELETE", f"/api/autolist/{sold['id']}")
+
+
+def _in_words(config: dict[str, Any]) -> str:
+    """What a task of the demo is to do."""
+    low, high = (f"{config[name]:.0%}" for name in ("bidPercentLow", "bidPercentHigh"))
+    words = f"{config['bidCount']} bids from {low} to {high} of the floor, none above {config['hardcapSats']:,} sats"
+    return f"{words}, ahead of rivals" if config["outbidEnabled"] else words
 
 
 def _name(listing: dict[str, Any]) -> str:

@@ -65,6 +65,11 @@ class Session:
         gift = {"id": inscription, "collection": collection, "name": name}
         self._ask(self._settings.simulator_port, "PUT", f"/sim/wallets/{vault}", {"inscriptions": [gift]})
 
+    def send(self, inscription: str, address: str) -> None:
+        """Sends an inscription of the demo user's to another address; raises as `call` does."""
+        body = {"inscriptionId": inscription, "address": address}
+        self._ask(self._settings.simulator_port, "POST", "/sim/move", body)
+
     def _ask(self, port: int, method: str, path: str, body: Any, patience_s: float = _PATIENCE_S) -> str:
         connection = http.client.HTTPConnection(self._settings.host, port, timeout=patience_s)
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}

@@ -9,7 +9,7 @@ from server.json_out import iso
 from strategy.entry import Entry
 from strategy.intents import Plan, RungNote
 from strategy.reasons import Reason
-from strategy.summary import summary
+from strategy.summary import left_alone, summary
 
 COMPARED = ("to_cancel", "to_place", "rungs", "bids", "reference")  # what else a plan has follows from these
 
@@ -48,6 +48,7 @@ def action(plan: Plan) -> str:
         sum(note.reason == Reason.KEPT for note in plan.rungs),
         [str(cancel.reason) for cancel in plan.to_cancel],
         [skipped(note) for note in plan.rungs if note.is_skipped],
+        left_alone(plan),
     )
 
 

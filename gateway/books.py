@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.floors import Floors
-from gateway.packed import text
 from gateway.pages import Pages
 from gateway.shared import shared
 from gateway.snapshots import Flight, Snapshots
@@ -13,6 +12,7 @@ from gateway.tickers import Tickers
 from gateway.venue import Venue
 from markets.adapter import Adapter, Listing, Offer, Trait
 from markets.base import AskBook, BidBook, Kind, NotSupported, VenueError
+from markets.codec import text
 
 BOOK_PAGES = 2
 BOOK_ENTRIES = 200

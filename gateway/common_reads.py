@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from gateway.adapters import Adapters, Venues, needed
 from gateway.chain_facts import ChainFacts
-from gateway.packed import text
 from gateway.pages import Pages
 from gateway.shared import shared
 from gateway.snapshots import Flight, Snapshots
 from gateway.tickers import Tickers
 from markets.adapter import Cursor
 from markets.base import AskBook, Balance
+from markets.codec import text
 from markets.wire import Page
 from strategy.book import Ask
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gateway.budget import Priority
-from gateway.packed import text
 from gateway.pages import Pages
 from gateway.snapshots import Flight, Snapshots
 from gateway.venue import Venue
 from gateway.windows import Toll
 from markets.adapter import Adapter
 from markets.base import Unavailable
+from markets.codec import text
 from markets.listings import ListingAsk, ListingDraft, OwnListings
 
 MOST_PAGES = 20

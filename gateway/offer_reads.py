@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gateway.budget import Priority
-from gateway.packed import text
 from gateway.venue import Venue
 from gateway.windows import Toll
 from markets.adapter import Adapter
+from markets.codec import text
 from markets.offers import BidAsk, Pair, SignInAnswer
 
 

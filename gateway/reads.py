@@ -11,7 +11,6 @@ from gateway.budget import Priority
 from gateway.common_reads import CommonReads
 from gateway.floors import Floors
 from gateway.listing_reads import ListingReads, own_listings_key
-from gateway.packed import text
 from gateway.pages import Pages
 from gateway.sales import SalesReads
 from gateway.shared import shared
@@ -20,6 +19,7 @@ from gateway.venue import Venue
 from gateway.windows import Toll
 from markets.adapter import Adapter
 from markets.base import Kind, NotFound, OwnBids, Unavailable
+from markets.codec import text
 
 WALLET_PAGES = 5
 WALLET_ITEMS = 500

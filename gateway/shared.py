@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from gateway.budget import Priority
-from gateway.packed import text
 from gateway.snapshots import Flight, Snapshots
 from gateway.venue import Venue
+from markets.codec import text
 
 
 async def shared(

@@ -13,13 +13,12 @@ from gateway.chain_facts import ChainFacts
 from gateway.common_reads import CommonReads
 from gateway.fence import Fences
 from gateway.market import Markets
-from gateway.packed import text
 from gateway.reads import Reads
 from gateway.scarcity import OF_RUNES, Scarcity
 from gateway.venue import Venue
 from gateway.writes import Asker, Writes
 from markets.base import Unavailable
-from markets.codec import named
+from markets.codec import named, text
 
 Verb = Callable[[Mapping[str, Any], Mapping[str, Any], Asker], Awaitable[str]]
 WRITES = frozenset({"place", "cancel", "list_item", "delist", "submit_withdrawal", "broadcast"})

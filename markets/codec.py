@@ -5,6 +5,7 @@ Standard library only: workers import it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
@@ -53,6 +54,11 @@ def pack(value: Any) -> Any:
     if is_dataclass(value):
         return [pack(getattr(value, field.name)) for field in fields(value)]
     return value
+
+
+def text(value: Any) -> str:
+    """`value` as JSON text."""
+    return json.dumps(pack(value), separators=(",", ":"))
 
 
 # Each of the following reads what `pack` wrote. What it never writes raises one of MALFORMED.

@@ -1,41 +1,14 @@
-"""The statements of an order's way through the ledger, compiled once: each is asked several times for every bid.
-
-Values are given in the order in which they stand in the text.
-"""
+"""The statements of an order's way through the ledger, compiled once: each is asked several times for every bid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, cached_property
-from typing import Any
+from functools import cache
 
 from peewee import SQL, fn
 
-from models.base import database
 from models.order_table import IS_FILLED, IS_OPEN, IS_REAL, Order
+from models.prepared import Prepared, given, given_each
 from models.task_statements import BIDDING
-
-
-class ByPlace:
-    """As `Prepared`, with the values in the order in which the SQL has them."""
-
-    def __init__(self, build: Callable[[], Any]) -> None:
-        self._build = build
-
-    @cached_property
-    def _sql(self) -> tuple[str, int]:
-        text, parameters = self._build().sql()
-        return str(text), len(parameters)
-
-    def run(self, *values: Any) -> Any:
-        text, count = self._sql
-        if len(values) != count:
-            raise TypeError(f"{count} values wanted, {len(values)} given")
-        return database.execute_sql(text, values)
-
-    def rows(self, *values: Any) -> list[tuple[Any, ...]]:
-        return list(self.run(*values).fetchall())
-
 
 NEWEST = 10  # fills whose times are told
 
@@ -43,17 +16,21 @@ WRITTEN = tuple(name for name in Order._meta.sorted_field_names if name != "id")
 _EARLIER, _NEXT = Order.alias(), Order.alias()
 
 TASK_ROW = BIDDING.standing
+_IS_THIS = Order.id == given("id")
+_OF_TASK = Order.task_id == given("task_id")
+_OF_WALLET = Order.wallet == given("wallet")
+_IS_KIND = Order.dry_run == given("dry_run")
 _TOTALS = fn.COALESCE(fn.SUM(Order.price_sats), SQL("0")), fn.COUNT(SQL("1"))
-OPEN_OF_TASK = ByPlace(lambda: Order.select(*_TOTALS).where(Order.task_id == 0, Order.dry_run == 0, IS_OPEN))
-OPEN_OF_USER = ByPlace(lambda: Order.select(*_TOTALS).where(Order.user_id == 0, Order.dry_run == 0, IS_OPEN))
-OPEN_OF_ALL = ByPlace(lambda: Order.select(*_TOTALS).where(Order.dry_run == 0, IS_OPEN))
-TAKEN = ByPlace(lambda: Order.select(Order.id).where(Order.wallet == "", Order.expires_ms == 0))
-LAST_OF_RUN = ByPlace(
+OPEN_OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(_OF_TASK, _IS_KIND, IS_OPEN))
+OPEN_OF_USER = Prepared(lambda: Order.select(*_TOTALS).where(Order.user_id == given("user_id"), _IS_KIND, IS_OPEN))
+OPEN_OF_ALL = Prepared(lambda: Order.select(*_TOTALS).where(_IS_KIND, IS_OPEN))
+TAKEN = Prepared(lambda: Order.select(Order.id).where(_OF_WALLET, Order.expires_ms == given("expires_ms")))
+LAST_OF_RUN = Prepared(
     lambda: (
         _EARLIER.select(_EARLIER.expires_ms)
         .where(
-            _EARLIER.wallet == "",
-            _EARLIER.expires_ms >= 0,
+            _EARLIER.wallet == given("wallet"),
+            _EARLIER.expires_ms >= given("expires_ms"),
             ~fn.EXISTS(
                 _NEXT.select(SQL("1")).where(
                     _NEXT.wallet == _EARLIER.wallet, _NEXT.expires_ms == _EARLIER.expires_ms + SQL("1")
@@ -64,57 +41,63 @@ LAST_OF_RUN = ByPlace(
         .limit(SQL("1"))
     )
 )
-COUNT_OF_TASK = ByPlace(lambda: Order.select(fn.COUNT(SQL("1"))).where(Order.task_id == 0, IS_OPEN))
-ROWS_OF_TASK = ByPlace(lambda: Order.select().where(Order.task_id == 0, IS_OPEN).order_by(Order.id))
-ROWS_OF_WALLET = ByPlace(lambda: Order.select().where(Order.wallet == "", IS_OPEN, IS_REAL))
-OWING_TASKS = ByPlace(lambda: Order.select(Order.task_id).where(IS_OPEN).distinct())
+COUNT_OF_TASK = Prepared(lambda: Order.select(fn.COUNT(SQL("1"))).where(_OF_TASK, IS_OPEN))
+ROWS_OF_TASK = Prepared(lambda: Order.select().where(_OF_TASK, IS_OPEN).order_by(Order.id))
+ROWS_OF_WALLET = Prepared(lambda: Order.select().where(_OF_WALLET, IS_OPEN, IS_REAL))
+OWING_TASKS = Prepared(lambda: Order.select(Order.task_id).where(IS_OPEN).distinct())
 
 
 @cache
-def rows_by_expiry(count: int) -> ByPlace:
+def rows_by_expiry(count: int) -> Prepared:
     """Rows of a wallet's real orders with one of `count` expiries."""
-    return ByPlace(lambda: Order.select().where(Order.wallet == "", Order.expires_ms.in_([0] * count), IS_REAL))
+    return Prepared(
+        lambda: Order.select().where(_OF_WALLET, Order.expires_ms.in_(given_each("expires_ms", count)), IS_REAL)
+    )
 
 
 @cache
-def closed_by_venue_id(count: int) -> ByPlace:
+def closed_by_venue_id(count: int) -> Prepared:
     """Rows of a wallet's real closed orders with one of `count` ids of the venue, oldest first."""
-    return ByPlace(
+    return Prepared(
         lambda: (
             Order.select()
-            .where(Order.wallet == "", Order.venue_id.in_([""] * count), IS_REAL, ~IS_OPEN)
+            .where(_OF_WALLET, Order.venue_id.in_(given_each("venue_id", count)), IS_REAL, ~IS_OPEN)
             .order_by(Order.id)
         )
     )
 
 
-INSERT = ByPlace(lambda: Order.insert({getattr(Order, name): 0 for name in WRITTEN}))
-MOVE = ByPlace(
+INSERT = Prepared(lambda: Order.insert({getattr(Order, name): given(name) for name in WRITTEN}))
+MOVE = Prepared(
     lambda: Order.update(
         {
-            Order.state: "",
-            Order.close_reason: "",
-            Order.venue_id: fn.COALESCE("", Order.venue_id),
+            Order.state: given("state"),
+            Order.close_reason: given("close_reason"),
+            Order.venue_id: fn.COALESCE(given("venue_id"), Order.venue_id),
             Order.misses: SQL("0"),
-            Order.updated_ms: 0,
-            Order.closed_ms: 0,
-            Order.sale_id: "",
+            Order.updated_ms: given("updated_ms"),
+            Order.closed_ms: given("closed_ms"),
+            Order.sale_id: given("sale_id"),
         }
-    ).where(Order.id == 0, Order.state == "")
+    ).where(_IS_THIS, Order.state == given("former_state"))
 )
-SAW = ByPlace(
-    lambda: Order.update({Order.venue_id: "", Order.misses: SQL("0"), Order.updated_ms: 0}).where(Order.id == 0)
+SAW = Prepared(
+    lambda: Order.update(
+        {Order.venue_id: given("venue_id"), Order.misses: SQL("0"), Order.updated_ms: given("updated_ms")}
+    ).where(_IS_THIS)
 )
-MISSED = ByPlace(lambda: Order.update({Order.misses: SQL("misses + 1"), Order.updated_ms: 0}).where(Order.id == 0))
-FILLED_OF_TASK = ByPlace(
+MISSED = Prepared(
+    lambda: Order.update({Order.misses: SQL("misses + 1"), Order.updated_ms: given("updated_ms")}).where(_IS_THIS)
+)
+FILLED_OF_TASK = Prepared(
     lambda: Order.select(fn.COUNT(SQL("1")), fn.COALESCE(fn.SUM(Order.price_sats), SQL("0"))).where(
-        Order.task_id == 0, Order.dry_run == 0, IS_FILLED
+        _OF_TASK, _IS_KIND, IS_FILLED
     )
 )
-NEWEST_FILLS = ByPlace(
+NEWEST_FILLS = Prepared(
     lambda: (
         Order.select(Order.closed_ms)
-        .where(Order.task_id == 0, Order.dry_run == 0, IS_FILLED)
+        .where(_OF_TASK, _IS_KIND, IS_FILLED)
         .order_by(Order.closed_ms.desc())
         .limit(SQL(str(NEWEST)))
     )

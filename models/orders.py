@@ -52,7 +52,7 @@ from models.order_table import (
     UNKNOWN,
     Order,
 )
-from models.prepared import instance
+from models.prepared import each, instance
 from models.tasks import RUNNING
 
 __all__ = [
@@ -187,19 +187,19 @@ def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int, replaced: Collection
     with transaction(durable=True):
         if TASK_ROW.rows(id=new.task_id) != [(RUNNING, None, new.token)]:
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
-        [(task_sats, task_count)] = OPEN_OF_TASK.rows(new.task_id, new.dry_run)
-        [(user_sats, _)] = OPEN_OF_USER.rows(new.user_id, new.dry_run)
+        [(task_sats, task_count)] = OPEN_OF_TASK.rows(task_id=new.task_id, dry_run=new.dry_run)
+        [(user_sats, _)] = OPEN_OF_USER.rows(user_id=new.user_id, dry_run=new.dry_run)
         _check("task_total", ceilings.task, task_sats, new.price_sats)
         _check("exposure_limit", ceilings.user, user_sats, new.price_sats, unlimited=None)
         if ceilings.installation:
-            [(all_sats, _)] = OPEN_OF_ALL.rows(new.dry_run)
+            [(all_sats, _)] = OPEN_OF_ALL.rows(dry_run=new.dry_run)
             _check("installation_limit", ceilings.installation, all_sats, new.price_sats)
         if ceilings.fills is not None:
             _check("max_fills", ceilings.fills, task_count, 1, unlimited=None)
         going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
         _check("bid_count", ceilings.count, task_count - going, 1)
         values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
-        order_id = INSERT.run(*(values.get(name) for name in WRITTEN)).lastrowid
+        order_id = INSERT.run(**dict.fromkeys(WRITTEN) | values).lastrowid
     return Order(id=order_id, **values)
 
 
@@ -210,25 +210,25 @@ def _check(limit: str, ceiling: int, used: int, more: int, unlimited: int | None
 
 def _unique_expiry(wallet: str, expires_ms: int) -> int:
     """The first millisecond from `expires_ms` on that no order of the wallet has."""
-    if not TAKEN.rows(wallet, expires_ms):
+    if not TAKEN.rows(wallet=wallet, expires_ms=expires_ms):
         return expires_ms
-    [(last_taken,)] = LAST_OF_RUN.rows(wallet, expires_ms)
+    [(last_taken,)] = LAST_OF_RUN.rows(wallet=wallet, expires_ms=expires_ms)
     return int(last_taken) + 1
 
 
 def exposure(user_id: int, *, dry_run: bool = False) -> int:
     """Sats of all open orders of the user: of the real ones, or of those of dry runs."""
-    return int(OPEN_OF_USER.rows(user_id, dry_run)[0][0])
+    return int(OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][0])
 
 
 def exposure_of_all(*, dry_run: bool = False) -> int:
     """Sats of all open orders of the installation: of the real ones, or of those of dry runs."""
-    return int(OPEN_OF_ALL.rows(dry_run)[0][0])
+    return int(OPEN_OF_ALL.rows(dry_run=dry_run)[0][0])
 
 
 def task_exposure(task_id: int, *, dry_run: bool = False) -> int:
     """Sats of all open orders of the task: of the real ones, or of those of dry runs."""
-    return int(OPEN_OF_TASK.rows(task_id, dry_run)[0][0])
+    return int(OPEN_OF_TASK.rows(task_id=task_id, dry_run=dry_run)[0][0])
 
 
 def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, venue_id: str | None = None) -> None:
@@ -258,9 +258,17 @@ def _move(order: Order, state: str, now_ms: int, reason: str | None, venue_id: s
         raise IllegalMove(f"order {order.id} cannot go from {order.state} to {state} ({reason})")
     closed_ms = now_ms if state == CLOSED else None
     with transaction(durable=True):
-        changes = state, reason, venue_id, now_ms, closed_ms, sale_id
-        moved = MOVE.run(*changes, order.id, order.state).rowcount
-    if moved != 1:
+        moved = MOVE.run(
+            id=order.id,
+            former_state=order.state,
+            state=state,
+            close_reason=reason,
+            venue_id=venue_id,
+            updated_ms=now_ms,
+            closed_ms=closed_ms,
+            sale_id=sale_id,
+        )
+    if moved.rowcount != 1:
         raise IllegalMove(f"order {order.id} is not {order.state} any more")
     order.state, order.close_reason, order.misses, order.updated_ms = state, reason, 0, now_ms
     order.closed_ms, order.sale_id = closed_ms, sale_id
@@ -272,7 +280,7 @@ def saw(order: Order, venue_id: str, now_ms: int) -> None:
     """The venue shows the order: its id is known from now on, and the misses start anew."""
     if order.venue_id == venue_id and order.misses == 0:
         return
-    SAW.run(venue_id, now_ms, order.id)
+    SAW.run(id=order.id, venue_id=venue_id, updated_ms=now_ms)
     order.venue_id, order.misses = venue_id, 0
 
 
@@ -281,19 +289,19 @@ def missed(order: Order, read_ms: int) -> int:
 
     `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
     """
-    MISSED.run(read_ms, order.id)
+    MISSED.run(id=order.id, updated_ms=read_ms)
     order.misses, order.updated_ms = order.misses + 1, read_ms
     return int(order.misses)
 
 
 def open_orders(task_id: int) -> list[Order]:
     """The task's open orders, real and of dry runs (`dry_run` tells), oldest first."""
-    return [instance(Order, found) for found in ROWS_OF_TASK.rows(task_id)]
+    return [instance(Order, found) for found in ROWS_OF_TASK.rows(task_id=task_id)]
 
 
 def count_open(task_id: int) -> int:
     """How many orders of the task are open, real and of dry runs."""
-    return int(COUNT_OF_TASK.rows(task_id)[0][0])
+    return int(COUNT_OF_TASK.rows(task_id=task_id)[0][0])
 
 
 def tasks_with_open_orders() -> list[int]:
@@ -303,7 +311,7 @@ def tasks_with_open_orders() -> list[int]:
 
 def wallet_orders(wallet: str) -> list[Order]:
     """All real open orders signed by `wallet`, whichever task they are of."""
-    return [instance(Order, found) for found in ROWS_OF_WALLET.rows(wallet)]
+    return [instance(Order, found) for found in ROWS_OF_WALLET.rows(wallet=wallet)]
 
 
 def has_open_orders(user_id: int) -> bool:
@@ -314,8 +322,10 @@ def has_open_orders(user_id: int) -> bool:
 def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
     """The wallet's real orders (closed ones too) by their signed expiry."""
     wanted = list(expiries)
-    found = (instance(Order, values) for values in rows_by_expiry(len(wanted)).rows(wallet, *wanted)) if wanted else ()
-    return {order.expires_ms: order for order in found}
+    if not wanted:
+        return {}
+    found = rows_by_expiry(len(wanted)).rows(wallet=wallet, **each("expires_ms", wanted))
+    return {order.expires_ms: order for order in (instance(Order, values) for values in found)}
 
 
 def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order]:
@@ -323,12 +333,12 @@ def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order
     wanted = list(venue_ids)
     if not wanted:
         return {}
-    found = (instance(Order, values) for values in closed_rows_by_venue_id(len(wanted)).rows(wallet, *wanted))
-    return {str(order.venue_id): order for order in found}
+    found = closed_rows_by_venue_id(len(wanted)).rows(wallet=wallet, **each("venue_id", wanted))
+    return {str(order.venue_id): order for order in (instance(Order, values) for values in found)}
 
 
 def fills(task_id: int, *, dry_run: bool = False) -> Fills:
     """What of the task's orders was filled since it was created: of the real ones, or of those of dry runs."""
-    [(count, sats)] = FILLED_OF_TASK.rows(task_id, dry_run)
-    newest = NEWEST_FILLS.rows(task_id, dry_run) if count else []
+    [(count, sats)] = FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
+    newest = NEWEST_FILLS.rows(task_id=task_id, dry_run=dry_run) if count else []
     return Fills(count, sats, tuple(closed_ms for (closed_ms,) in newest))

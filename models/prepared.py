@@ -26,6 +26,16 @@ def given(name: str) -> Value:
     return Value(_Given(name), converter=False)
 
 
+def given_each(name: str, count: int) -> list[Value]:
+    """Placeholders of `count` values in a list; `each` names the values."""
+    return [given(f"{name} {place}") for place in range(count)]
+
+
+def each(name: str, values: Sequence[Any]) -> dict[str, Any]:
+    """The values in the places of `given_each`."""
+    return {f"{name} {place}": value for place, value in enumerate(values)}
+
+
 class Prepared:
     """A query that `build` describes with `given(...)` in the places of what changes from question to question.
 

@@ -14,7 +14,7 @@ LOWEST, HIGHEST = 0.6, 1.6
 # Between two moves of one market's floor.
 DRIFT_EVERY = (20, 40)
 # Between two times that a rival passes whoever leads.
-OUTBID_EVERY = (180, 600)
+OUTBID_EVERY = (300, 900)
 # With orders of clients, before the cheap listings are swept.
 SWEEP_EVERY = (3_600, 9_000)
 # With a client's bid in the lead, before somebody sells into it: soon at first, then so that play money lasts.

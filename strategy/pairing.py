@@ -109,7 +109,8 @@ class Pairing:
         """The highest order that may hold the rung and fits the budget.
 
         `lower` is the next rung if this one has no room for a new bid: it then leaves to it what is closer to it, or
-        the two would take turns. Renewing an order is pointless where another one is at the rung's very price.
+        the two would take turns. Renewing an order is pointless where another one is at the rung's very price, or
+        above it: that one ranks ahead of what is renewed, and would take the rung from it.
         """
         most: Level = rung.level + rung.above
         least: Level = rung.level - rung.below
@@ -126,7 +127,7 @@ class Pairing:
             if order.id not in self._fixed and (reason := self._budget.refusal(self._cost(rung, order))):
                 self.refused[order.id] = reason
                 continue
-            if order.id not in self._due and (highest is None or level == rung.level):
+            if order.id not in self._due and (highest is None or level >= rung.level):
                 return order
             highest = highest or order
         return highest

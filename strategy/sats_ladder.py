@@ -80,8 +80,10 @@ class SatsLadder:
             return Reason.WRONG_QUANTITY
         if 0 < self._config.hardcap_sats < price:
             return Reason.HARDCAP
-        if self._ask is not None and price > self._below_ask(quantity):
-            return Reason.AT_ASK
+        if self._ask is not None:
+            reaches = price > self._below_ask(quantity) if self._is_asked else price >= Fraction(self._ask) * quantity
+            if reaches:
+                return Reason.AT_ASK
         most = Fraction(self.high * quantity)
         spare = NOTHING if self._is_asked else max(Fraction(1), self._tolerance * most)
         return Reason.ABOVE_RANGE if price > most + spare else None

@@ -5,17 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from strategy.intents import Plan
+from strategy.reasons import Reason
 
-def summary(placed: int, kept: int, cancelled: Sequence[str], skipped: Iterable[str]) -> str:
+# A live bid that stands for a rung, or one that no plan can do anything about.
+_NOT_LEFT = (Reason.KEPT, Reason.RENEW, Reason.IN_FLIGHT, Reason.CANCELLING, Reason.EXPIRED)
+
+
+def summary(placed: int, kept: int, cancelled: Sequence[str], skipped: Iterable[str], left: int = 0) -> str:
     """One line of counts; `cancelled` has the reason of each cancelled bid, `skipped` that of each empty rung.
 
-    For example `placed 2, kept 2, cancelled 1 (hardcap); skipped 1 exposure_limit`; reasons as they first come.
+    `left` are live bids that stand though they are not kept (`left_alone`), told where there are any. For example
+    `placed 2, kept 2, left 1, cancelled 1 (hardcap); skipped 1 exposure_limit`; reasons as they first come.
     """
-    text = f"placed {placed}, kept {kept}, cancelled {len(cancelled)}"
+    text = f"placed {placed}, kept {kept}"
+    if left:
+        text += f", left {left}"
+    text += f", cancelled {len(cancelled)}"
     if cancelled:
         text += f" ({', '.join(_counted(cancelled))})"
     reasons = ", ".join(f"{count} {reason}" for reason, count in Counter(map(str, skipped)).items())
     return f"{text}; skipped {reasons}" if reasons else text
+
+
+def left_alone(plan: Plan) -> int:
+    """How many live bids stay for no rung, or past their renewal: too young, limited, or not to be replaced now."""
+    gone = {cancel.order_id for cancel in plan.to_cancel}
+    return sum(note.order_id not in gone and note.reason not in _NOT_LEFT for note in plan.bids)
 
 
 def _counted(reasons: Sequence[str]) -> list[str]:

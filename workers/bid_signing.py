@@ -25,7 +25,6 @@ from workers.terms import HOUR_MS, Terms
 # The signer's tags for its ceilings on what is signed and unexpired. The plan keeps to them; but between its look at
 # them and the signature another task of the user may have been faster.
 CEILINGS = frozenset({"outstanding-task", "outstanding-user", "outstanding-host"})
-CONTROL_STATE = "control-state"  # the signer's tag for what control (reduce, halt) forbids
 
 T = TypeVar("T")
 
@@ -166,9 +165,7 @@ def _asked(context: Context, faults: Faults, order: Order, ask: Callable[[], T])
         if isinstance(error, SignerRefused) and error.tag in CEILINGS:
             orders.move(order, CLOSED, context.clock_ms(), reason="refused")
             return Fate.SIGNED_LIMIT
-        # That control forbids it is somebody's will and no outage.
-        is_forbidden = isinstance(error, SignerRefused) and error.tag == CONTROL_STATE
-        faults.add(failed_to, error, backs_off=not is_forbidden)
+        faults.add_unsigned(failed_to, error)
         orders.move(order, CLOSED, context.clock_ms(), reason="refused")
     except SignerError as error:
         faults.add(failed_to, error)

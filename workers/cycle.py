@@ -341,6 +341,14 @@ class Cycle:
         life = life_ms(config, self._profile, venue)
         return Terms(config, assignment.user.id, receive, keys, venue, ceilings, life)
 
+    def _low_cap(self) -> str:
+        """What is wrong with a hard cap that leaves no price to bid."""
+        if self._config.hardcap_sats < self._profile.min_bid:
+            return "the hard cap is below the market's least bid: raise it"
+        if self._config.bid_mode == "fixed":
+            return "the hard cap is below bidFixedLow: raise it"
+        return "the hard cap is below bidPercentLow of the floor: raise it or use fixed mode"
+
     def _note_restraints(self, decision: Decision) -> None:
         """What keeps the task from placing though nothing has failed, for its owner."""
         config, limits, faults = self._config, decision.entry.limits, self._faults
@@ -355,6 +363,8 @@ class Cycle:
             faults.add("place", f"{text} until that is ten minutes ago", backs_off=False)
         if limits.hold is Reason.CLOCK_SKEW:
             faults.add("place", f"{skew_words(self._context.market.skew_s)}; set it right", backs_off=False)
+        if any(note.reason is Reason.RANGE_EMPTY and note.detail == "hardcap" for note in decision.plan.rungs):
+            faults.add("place", self._low_cap(), backs_off=False)
         if limits.rungs is not None and any(note.reason is Reason.QUOTA for note in decision.plan.rungs):
             which = f"only the top {limits.rungs} of the ladder get new bids" if limits.rungs else "no new bids for now"
             faults.add("place", f"the month's quota of calls runs short: {which}", backs_off=False)

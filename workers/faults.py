@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from core.errors import BidkeeperError
 from core.log import mask
 from markets.base import AuthFailed, RateLimited, VenueError
+from wallet.client import SignerError, SignerRefused
 
 _LONGEST = 200  # of one text: it may quote a venue
 _MOST = 5
@@ -41,6 +42,11 @@ class Faults:
         self.add(failed_to, error, backs_off=backs_off)
         if isinstance(error, AuthFailed):
             self.rejected = str(error)
+
+    def add_unsigned(self, failed_to: str, error: SignerError) -> None:
+        """Notes that the signer did not sign. That control (reduce, halt) forbids it is somebody's will, no outage."""
+        is_forbidden = isinstance(error, SignerRefused) and error.tag == "control-state"
+        self.add(failed_to, error, backs_off=not is_forbidden)
 
     @property
     def text(self) -> str | None:

@@ -30,8 +30,6 @@ from workers.context import Context
 from workers.faults import Faults
 from workers.undisturbed import undisturbed
 
-CONTROL_STATE = "control-state"  # the signer's tag for what control (reduce, halt) forbids
-
 
 class Fate(StrEnum):
     """What became of a listing that was to be put up."""
@@ -143,9 +141,7 @@ class ListingWriter:
         try:
             return context.signer.sign_listing(context.task_id, context.token, context.secret, listing)
         except (SignerRefused, SignerLocked) as error:
-            # That control forbids it is somebody's will and no outage.
-            is_forbidden = isinstance(error, SignerRefused) and error.tag == CONTROL_STATE
-            self._faults.add(f"sign a listing at {row.price_sats}", error, backs_off=not is_forbidden)
+            self._faults.add_unsigned(f"sign a listing at {row.price_sats}", error)
             listings.give_up(row, REFUSED, context.clock_ms())
         except SignerError as error:
             self._faults.add(f"sign a listing at {row.price_sats}", error)

@@ -15,7 +15,7 @@ from models.orders import Order
 from strategy.bidding import Memory, Reason, RungNote
 from strategy.book import Snapshot
 from strategy.patience import patience_of, used_percent
-from strategy.summary import summary
+from strategy.summary import left_alone, summary
 from workers.assignment import Assignment
 from workers.context import Context
 from workers.decision import Decision
@@ -113,7 +113,7 @@ def _action(outcome: Outcome) -> str:
     skipped = [reason for note in notes if (reason := _skipped(note, tries.get(note.rung)))]
     reasons = _cancel_reasons(outcome)
     cancelled = [reasons.get(order.id, "no_rung") for order in outcome.done.cancelled]
-    text = summary(placed, kept, cancelled, skipped)
+    text = summary(placed, kept, cancelled, skipped, left_alone(outcome.done.last.plan))
     if marks := [str(mark) for mark in TOLD_MARKS if mark in outcome.done.last.plan.marks]:
         text += f"; {', '.join(marks)}"
     if outcome.filled:

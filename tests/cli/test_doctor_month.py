@@ -42,19 +42,21 @@ def test_every_key_with_a_quota_has_a_line_and_no_other() -> None:
 
 def test_a_quota_that_nobody_uses() -> None:
     found = month({})
-    assert found["month at satflow"].text == "no task costs calls there; the quota carries 30 bids of 16 minutes"
+    assert found["month at satflow"].text == "no task costs calls there; the quota carries 31 bids of 16 minutes"
     assert found["month at unisat"].text == "no task costs calls there"
 
 
 def test_what_fits() -> None:
     check = month({"satflow": [Bidding(CATS, 5, 1), Bidding(DOGS, 5, 1)]})["month at satflow"]
     assert check.status == "ok"
-    # 2,979 rounds of 10 bids, two cancels of two calls and six reads; two books and one wallet's bids.
-    least = 2_979 * (10 + 4 + 6) + 3 * 4_320
-    each_cycle = 3 * 86_400 + 2_979 * 20
+    # 2,880 rounds of 10 bids, two cancels of two calls and six reads; two books and one wallet's bids.
+    least = 2_880 * (10 + 4 + 6) + 3 * 4_320
+    # Cycles of two minutes and three in four renewals: own bids, floors together, two books every ten minutes. A round
+    # reads both, once more each.
+    each_cycle = 2_880 * 14 + 2 * (21_600 + 2_160) + 2 * 2_880 + 2 * 2_880 * 2
     assert check.text == (
         f"2 tasks with 10 bids take {each_cycle:,} calls in 30 days, {least:,} with reads ten minutes old: "
-        "fits into 90,000 (nine tenths of the quota); the quota carries 30 bids of 16 minutes"
+        "fits into 90,000 (nine tenths of the quota); the quota carries 31 bids of 16 minutes"
     )
 
 
@@ -80,8 +82,8 @@ def test_the_asks_of_runes_are_unisats_wherever_they_are_bid_on() -> None:
     }
     check = month(running)["month at unisat"]
     assert check.text == (
-        f"1 task with 0 bids, and the asks of runes, take {3 * 86_400 + 2_979:,} calls in 30 days, "
-        f"{3 * 4_320 + 2_979:,} with reads ten minutes old: fits into 54,000 (nine tenths of the quota)"
+        f"1 task with 0 bids, and the asks of runes, take {2 * 86_400 + 21_600 + 2_160:,} calls in 30 days, "
+        f"{3 * 4_320 + 2_880:,} with reads ten minutes old: fits into 54,000 (nine tenths of the quota)"
     )
     short = month(running, unisat_monthly_calls=5_000)["month at unisat"]
     assert (short.status, "no bidExpiryMinutes" in short.remedy) == ("warn", True)

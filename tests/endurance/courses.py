@@ -87,11 +87,11 @@ def _calm(rng: random.Random, step_s: int) -> Iterator[float]:
 
 
 def _drift(rng: random.Random, step_s: int) -> Iterator[float]:
-    """1 % up or down at every step, around where it began: it strays by a tenth or two."""
+    """Some 1 % up or down at every step, around where it began: it strays by a tenth or two."""
     level = 1.0
     while True:
         yield level
-        level *= 1 + 0.01 * (1 if rng.random() < 0.5 - (level - 1) / 4 else -1)
+        level *= 1 + rng.uniform(0.005, 0.015) * (1 if rng.random() < 0.5 - (level - 1) / 4 else -1)
 
 
 def _steady(rng: random.Random, step_s: int) -> Iterator[float]:

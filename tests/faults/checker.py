@@ -105,21 +105,44 @@ def at_ask(run: Joined) -> Iterator[str]:
 
 
 def over_count(run: Joined) -> Iterator[str]:
+    """Beside each bid at most the one that it replaces, whose cancel may have failed: those never pile up."""
     for task_id, taken in _by_task(run).items():
-        most = max((config.bid_count for config in run.configs(task_id)), default=OPEN_END)
+        most = max((_most_at_once(config) for config in run.configs(task_id)), default=OPEN_END)
         for time_ms, held in _at_once((bid.accepted_ms, _end(bid.end_ms), 1) for bid in taken):
             if held > most:
                 yield f"{held} bids of task {task_id} at {time_ms}, {most} wanted"
                 break
 
 
+def _most_at_once(config: BidConfig) -> int:
+    return config.bid_count if config.replace_mode == "breakFirst" else 2 * config.bid_count
+
+
+def over_fills(run: Joined) -> Iterator[str]:
+    """What was sold into and what may yet be, old bids beside the new ones included."""
+    for task_id, taken in _by_task(run).items():
+        most = max((config.max_fills or OPEN_END for config in run.configs(task_id)), default=OPEN_END)
+        yield from _over(f"fills of task {task_id}", most, ((bid.accepted_ms, _unsold_end(bid), 1) for bid in taken))
+
+
+def over_spend_cap(run: Joined) -> Iterator[str]:
+    for task_id, taken in _by_task(run).items():
+        most = max((config.spend_cap_sats or OPEN_END for config in run.configs(task_id)), default=OPEN_END)
+        held = ((bid.accepted_ms, _unsold_end(bid), bid.price) for bid in taken)
+        yield from _over(f"spending of task {task_id}", most, held)
+
+
+def _unsold_end(bid: Bid) -> int:
+    return OPEN_END if bid.end == "filled" else _end(bid.end_ms)
+
+
 def over_task_total(run: Joined) -> Iterator[str]:
     """By what the venue holds, and by what the ledger says."""
     for task_id, taken in _by_task(run).items():
         held = ((bid.accepted_ms, _end(bid.end_ms), bid.price) for bid in taken)
-        yield from _over(f"task {task_id} at the venue", _total(run, task_id), held)
+        yield from _over(f"sats of task {task_id} at the venue", _total(run, task_id), held)
     for task_id, orders in _grouped(run, "task_id").items():
-        yield from _over(f"task {task_id} in the ledger", _total(run, task_id), map(_counted, orders))
+        yield from _over(f"sats of task {task_id} in the ledger", _total(run, task_id), map(_counted, orders))
 
 
 def over_user_exposure(run: Joined) -> Iterator[str]:
@@ -128,8 +151,10 @@ def over_user_exposure(run: Joined) -> Iterator[str]:
     for task_id, taken in _by_task(run).items():
         held[user_of[task_id]] += [(bid.accepted_ms, _end(bid.end_ms), bid.price) for bid in taken]
     for user_id, limit in run.evidence.exposure.items():
-        yield from _over(f"user {user_id} at the venue", limit, held[user_id])
-        yield from _over(f"user {user_id} in the ledger", limit, map(_counted, _grouped(run, "user_id")[user_id]))
+        yield from _over(f"sats of user {user_id} at the venue", limit, held[user_id])
+        yield from _over(
+            f"sats of user {user_id} in the ledger", limit, map(_counted, _grouped(run, "user_id")[user_id])
+        )
 
 
 def _total(run: Joined, task_id: int) -> int:
@@ -144,7 +169,7 @@ def _counted(order: Row) -> tuple[int, int, int]:
 def _over(whose: str, limit: int, held: Iterable[tuple[int, int, int]]) -> Iterator[str]:
     for time_ms, sats in _at_once(held):
         if sats > limit:
-            yield f"{sats} sats of {whose} at {time_ms}, {limit} allowed"
+            yield f"{sats} of {whose} at {time_ms}, {limit} allowed"
             return
 
 
@@ -338,6 +363,8 @@ CHECKS: tuple[Check, ...] = (
     out_of_fixed_range,
     at_ask,
     over_count,
+    over_fills,
+    over_spend_cap,
     over_task_total,
     over_user_exposure,
     forgotten,

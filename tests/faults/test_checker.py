@@ -17,7 +17,7 @@ from wallet.audit import FIRST
 
 Row = dict[str, Any]
 Plant = Callable[[Evidence], object]
-CONFIG = BidConfig(slug="cats", hardcap_sats=80_000, max_bid_total=90_000, bid_count=2)
+CONFIG = BidConfig(slug="cats", hardcap_sats=80_000, max_bid_total=90_000, bid_count=2, replace_mode="breakFirst")
 LIFE_MS = 960_000
 
 
@@ -142,6 +142,17 @@ def config(**changes: Any) -> Plant:
     return lambda run: run.configs.update({1: [BidConfig(**{"slug": "cats", "hardcap_sats": 80_000, **changes})]})
 
 
+def pile_up(run: Evidence) -> None:
+    insert(run, taken(5, 210_000, 1_000))
+
+
+def cancelled_as_one(run: Evidence) -> None:
+    """Of two that were cancelled in one call the venue ended one."""
+    run.history.append({"time": 300_000, "event": "cancelled", "kind": "bid", "orderId": "id3", "slug": "cats"})
+    for row in run.orders[2:]:
+        row.update(state="closed", close_reason="cancelled", closed_ms=300_500)
+
+
 PLANTED: dict[str, tuple[str, Plant]] = {
     "a bid that no order stands for": ("untracked", lambda run: run.orders.pop(2)),
     "a bid after the ledger was lost": ("untracked", lambda run: run.orders.clear()),
@@ -159,7 +170,12 @@ PLANTED: dict[str, tuple[str, Plant]] = {
     ),
     "a bid on a floor that was": ("at_ask", lambda run: run.asks.append(AskMove(160_000, "cats", 16_000))),
     "the reserve counts too few": ("over_task_total", config(max_bid_total=89_999)),
-    "one more than wanted": ("over_count", config(bid_count=1)),
+    "one more than wanted": ("over_count", config(bid_count=1, replace_mode="breakFirst")),
+    "bids whose cancels fail pile up": ("over_count", lambda run: (config(bid_count=1)(run), pile_up(run))),
+    "old and new pass maxBidTotal side by side": ("over_task_total", lambda run: insert(run, taken(5, 40_000, 1_000))),
+    "old and new may both fill, and one is left": ("over_fills", config(max_fills=2)),
+    "old and new may spend too much": ("over_spend_cap", config(spend_cap_sats=100_000)),
+    "a batch that closes what the venue did not cancel": ("forgotten", lambda run: cancelled_as_one(run)),
     "placed while the cancel failed": ("over_count", lambda run: insert(run, taken(5, 210_000, 1_000))),
     "two tasks race past their user": ("over_user_exposure", lambda run: run.exposure.update({1: 89_999})),
     "over the limit in the ledger only": (

@@ -138,6 +138,21 @@ def test_a_turn_that_does_not_come_in_time_is_unavailable() -> None:
     _played(story, slots=1)
 
 
+def test_a_turn_that_is_due_sooner_than_the_clock_can_tell_comes() -> None:
+    async def story(budget: Budget, clock: Clock) -> None:
+        clock.now = 1e6
+        for _ in range(10):
+            await budget.take(Priority.REST, 1e9)
+        clock.now += 0.2  # one token but for what such a clock rounds off
+        assert budget.left() < 1 and clock.now + (1 - budget.left()) / 5 == clock.now
+        waits = asyncio.ensure_future(budget.take(Priority.REST, 1e9))
+        await _settle()
+        clock.now += 0.001
+        await asyncio.wait_for(waits, 4)
+
+    _played(story)
+
+
 def test_who_leaves_the_queue_costs_nothing_even_with_its_turn_in_hand() -> None:
     async def story(budget: Budget, clock: Monotonic) -> None:
         for granted in (True, False):

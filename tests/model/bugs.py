@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from models import orders
 from models.base import database
 from models.orders import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Ceilings, NewOrder, Order
 from models.tasks import STOPPED, BiddingTask
+from strategy.exposure import Budget
 from strategy.ladder import QuantityLadder
 from strategy.pricing import ceil_quotient, plus, times
 from strategy.ranking import ratio
@@ -28,10 +30,10 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def record_after_submit(patch: pytest.MonkeyPatch) -> None:
     """The order is written down once the venue has answered."""
     reserve, move = orders.reserve, orders.move
-    waiting: list[tuple[NewOrder, Ceilings, int]] = []
+    waiting: list[tuple[NewOrder, Ceilings, int, Any]] = []
 
-    def note(new: NewOrder, ceilings: Ceilings, now_ms: int) -> Order:
-        waiting[:] = [(new, ceilings, now_ms)]
+    def note(new: NewOrder, ceilings: Ceilings, now_ms: int, replaced: Any = ()) -> Order:
+        waiting[:] = [(new, ceilings, now_ms, replaced)]
         names = set(NewOrder.__slots__) - {"trait"}
         return Order(**{name: getattr(new, name) for name in names}, state=RESERVED, misses=0)
 
@@ -42,8 +44,8 @@ def record_after_submit(patch: pytest.MonkeyPatch) -> None:
         order.state = state
         if state in (SIGNED, SUBMITTED):
             return
-        new, ceilings, _ = waiting.pop()
-        real = reserve(new, ceilings, now_ms)
+        new, ceilings, _, replaced = waiting.pop()
+        real = reserve(new, ceilings, now_ms, replaced)
         if state != CLOSED:
             move(real, SIGNED, now_ms)
             move(real, SUBMITTED, now_ms)
@@ -184,6 +186,38 @@ def batch_is_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(drain, "settle", settled)
 
 
+def _reserve_with(patch: pytest.MonkeyPatch, loosened: Callable[[Ceilings, int], Ceilings]) -> None:
+    """The ledger goes by other ceilings where an order replaces one; `loosened` gets them and the old bids' sats."""
+    reserve = orders.reserve
+
+    def reserved(new: NewOrder, ceilings: Ceilings, now_ms: int, replaced: Any = ()) -> Order:
+        old = sum(order.price_sats for order in orders.open_orders(new.task_id) if order.id in replaced)
+        return reserve(new, loosened(ceilings, old) if old else ceilings, now_ms, replaced)
+
+    patch.setattr(orders, "reserve", reserved)
+
+
+def make_past_the_total(patch: pytest.MonkeyPatch) -> None:
+    """What is about to go counts no more: the new bid comes first though both together pass maxBidTotal."""
+    patch.setattr(Budget, "has_room", lambda budget, sats, orders: True)
+    _reserve_with(patch, lambda found, old: replace(found, task=found.task and found.task + old, user=found.user + old))
+
+
+def make_past_the_fills(patch: pytest.MonkeyPatch) -> None:
+    """What is about to go cannot be filled any more: the new bid comes first though one fill is left for both."""
+    has_room = Budget.has_room
+
+    def ignoring_fills(budget: Any, sats: int, orders: int) -> bool:
+        limits = budget._limits
+        budget._limits = replace(limits, fills_left=None)
+        fits = has_room(budget, sats, orders)
+        budget._limits = limits
+        return fits
+
+    patch.setattr(Budget, "has_room", ignoring_fills)
+    _reserve_with(patch, lambda found, old: replace(found, fills=None))
+
+
 def failed_read_is_empty(patch: pytest.MonkeyPatch) -> None:
     """A list that could not be read is taken for one with nothing in it, and what is not in a list for gone."""
 
@@ -220,6 +254,8 @@ BUGS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "forgotten at a restart": (forgotten_at_restart, ("wrong_end", "forgotten")),
     "a cancel is not confirmed": (cancel_not_confirmed, ("forgotten", "wrong_end", "over_count")),
     "a batch is cancelled as one": (batch_is_one, ("forgotten", "wrong_end")),
+    "made first, past maxBidTotal": (make_past_the_total, ("over_task_total", "over_user_exposure")),
+    "made first, past maxFills": (make_past_the_fills, ("over_fills",)),
     "a failed read is an empty one": (failed_read_is_empty, ("forgotten", "over_count")),
     "a sale is a cancel": (sale_is_a_cancel, ("wrong_end",)),
 }

@@ -57,6 +57,7 @@ COMMON = {
     "cancel_on_stop": st.sampled_from([True, True, True, False]),
     "max_fills": _seldom(0, 1, 2),
     "spend_cap_sats": _seldom(0, 100_000),
+    "replace_mode": st.sampled_from(["auto", "auto", "breakFirst", "makeFirst"]),
     "dry_run": _seldom(False, True),
 }
 RANGE = {

@@ -76,8 +76,8 @@ async def test_the_first_worked_example(service: Service) -> None:
         "samples": 0,
     }
     assert answer.json["monthlyCalls"] == {
-        "reads": 181_737,
-        "writes": 20_853,
+        "reads": 53_280,
+        "writes": 20_160,
         "fits": True,
         "fitsFromExpiryMinutes": 15,
     }

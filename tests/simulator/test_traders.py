@@ -170,7 +170,7 @@ def test_traders_outbid_a_client_who_leads(trait: Trait | None) -> None:
             if any(_passes(bid, ours) for bid in market.bids.values()):
                 break
         else:
-            pytest.fail(f"nobody outbid the client within half an hour, seed {seed}")
+            pytest.fail(f"nobody outbid the client within {3 * OUTBID_EVERY[1]} s, seed {seed}")
 
 
 @pytest.mark.slow

@@ -10,25 +10,19 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from cli.demo_figures import TaskFigures
 from tests.e2e.installation import Installation
-from tests.soak.watch import STEADY_AFTER_S, Cycle, Record, Watch
+from tests.soak.judging import is_at_work, is_ours
+from tests.soak.watch import STEADY_AFTER_S, Record, Watch
 
 pytestmark = pytest.mark.slow
 MINUTES = float(os.environ.get("BIDKEEPER_SOAK_MINUTES", "10"))
 # A loop is two minutes at most.
 RECENTLY_S = 150.0
 MB = 1 << 20
-
-# The rung has a bid.
-LIVE = {"kept", "min_age", "slot_taken"}
-# Why the market or the user's own limits leave a rung without: a sale a moment ago, two rungs at one price, rivals that
-# raise too often, a range with nothing in it. Never because of a signer, a ledger, a gateway or a lost answer.
-NOT_OURS = {"fill_pause", "rungs_merged", "raise_limited", "range_empty"}
 
 
 @pytest.fixture(scope="module", params=[pytest.param(MINUTES), pytest.param(60.0, marks=pytest.mark.faults)])
@@ -65,33 +59,20 @@ def test_every_task_places_or_keeps_to_the_end(record: Record) -> None:
         assert any(is_at_work(cycle["detail"]) for cycle in record.newest(name, RECENTLY_S)), f"{name} does nothing"
 
 
-def is_at_work(detail: dict[str, Any]) -> bool:
-    """Whether a bid was placed or stayed, or a listing stands."""
-    if "rungs" in detail:
-        return any(rung.get("fate") == "placed" or rung["reason"] in LIVE for rung in detail["rungs"])
-    return (detail.get("listing") or {}).get("state") == "live"
-
-
 def test_no_cycle_has_an_error(record: Record) -> None:
-    errors = {name: [cycle for cycle in cycles if cycle["error"]] for name, cycles in record.cycles.items()}
-
-    assert not any(errors.values()), errors
+    assert not record.errors
+    assert not [(name, cycle["error"]) for name, cycles in record.cycles.items() for cycle in cycles if cycle["error"]]
 
 
 def test_every_rung_has_a_bid_or_is_left_without_by_the_market_or_the_user(record: Record) -> None:
-    ours = [(name, cycle["action"]) for name, cycles in record.cycles.items() for cycle in cycles if is_ours(cycle)]
+    ours = [
+        (name, cycle["action"])
+        for name, cycles in record.cycles.items()
+        for cycle in cycles
+        if is_ours(cycle["detail"])
+    ]
 
     assert not ours
-
-
-def is_ours(cycle: Cycle) -> bool:
-    """Whether some rung has no bid, and it is our doing."""
-    rungs = cycle["detail"].get("rungs", ())
-    return any(rung.get("fate", "placed") != "placed" or not is_explained(rung) for rung in rungs)
-
-
-def is_explained(rung: dict[str, Any]) -> bool:
-    return rung.get("fate") == "placed" or rung["reason"] in LIVE | NOT_OURS
 
 
 def test_memory_levels_off(record: Record) -> None:

@@ -35,11 +35,12 @@ class Footprint:
 
 @dataclass
 class Record:
-    """What was seen. `cycles` by task, oldest first; `steady` and `last` are its footprints."""
+    """What was seen: `cycles` by task, oldest first, `errors` that tasks showed, `steady` and `last` as footprints."""
 
     shown_early: str = ""
     output: str = ""
     cycles: dict[str, list[Cycle]] = field(default_factory=dict)
+    errors: set[tuple[str, str]] = field(default_factory=set)
     running: set[str] = field(default_factory=set)
     footprints: list[Footprint] = field(default_factory=list)
     ended_at: float = 0.0
@@ -92,6 +93,8 @@ class Watch:
             for task in self._get(f"/api/{kind}"):
                 name = f"{kind} {task['id']} {task.get('slug') or task['collectionId']}"
                 self._read_cycles(name, f"/api/{kind}/{task['id']}/cycles?limit={_CYCLES_A_LOOK}")
+                if task["lastError"]:
+                    self.record.errors.add((name, task["lastError"]))
                 if task["isRunning"]:
                     self.record.running.add(name)
 

@@ -84,6 +84,11 @@ class Case:
         gone = {cancel.order_id for cancel in self.plan.to_cancel}
         return [order for order in self.own if order.id not in gone]
 
+    @property
+    def tolerance(self) -> Fraction:
+        own = self.config.update_tolerance
+        return Fraction(self.rules.tolerance if own is None else own)
+
     def is_loose(self, order: OwnOrder) -> bool:
         """Whether an order can be cancelled."""
         return order.state == "live" and order.expires_ms > self.now_ms
@@ -100,6 +105,9 @@ def violations(case: Case) -> list[str]:
         *_prices(case, found),
         *_outbidding(case, found),
         *_who_stays(case, found),
+        *_above_the_range(case, found),
+        *_near_a_rung(case, found),
+        *_too_young(case),
         *_sums(case),
         *_side_by_side(case),
         *_shape(case),
@@ -251,6 +259,112 @@ def _who_stays(case: Case, found: Facts) -> Iterator[str]:
     for intent in plan.to_place:
         if any(Fraction(intent.price_sats) / Fraction(intent.quantity) <= worth(bid) for bid in found.bids):
             yield f"{intent.price_sats} is placed and will not be the highest"
+
+
+def _most_to_stay(case: Case, found: Facts, quantity: Fraction) -> Fraction | None:
+    """The highest total of an order of this many tokens that may stay; None where the range is not known.
+
+    Where the market moves the high end, that is the tolerance above it and a tick at least. Where hard cap or ask are
+    the high end, or the owner's own number, it is the high end itself. Hard cap and ask bind in any case.
+    """
+    config = case.config
+    is_sats = config.type == "rune" and config.quantity_mode == "sats"
+    if config.bid_mode == "fixed":
+        high, is_moved = Fraction(config.bid_fixed_high), False
+    elif found.reference is None:
+        return None
+    else:
+        high, is_moved = Fraction(config.bid_percent_high) * found.reference * quantity, True
+    caps = [Fraction(config.hardcap_sats)] if config.hardcap_sats and not is_sats else []
+    if found.ask is not None:
+        caps.append(found.ask * quantity if is_sats else Fraction(floor(found.ask * quantity) - case.tick))
+    if caps and min(caps) <= (high if is_sats else floor(high)):
+        high, is_moved = min(caps), False
+    if not is_sats:
+        high = Fraction(floor(high / case.tick) * case.tick)
+    return high + max(Fraction(case.tick), case.tolerance * high) if is_moved else high
+
+
+def _above_the_range(case: Case, found: Facts) -> Iterator[str]:
+    """Who stands too high goes at any age, and nobody else goes for that."""
+    config = case.config
+    for order in case.own:
+        quantity = Fraction(order.quantity)
+        most = _most_to_stay(case, found, quantity)
+        if not case.is_loose(order) or most is None:
+            continue
+        reason = next((cancel.reason.value for cancel in case.plan.to_cancel if cancel.order_id == order.id), None)
+        if reason is None and order.price_sats > most:
+            yield f"{order.price_sats} stays above {most}"
+        may_stay = order.price_sats <= min(most, config.hardcap_sats or most)
+        if found.ask is not None:
+            may_stay = may_stay and order.price_sats < found.ask * quantity
+            if config.quantity_mode == "sats" and most == found.ask * quantity:
+                may_stay = may_stay and order.price_sats <= floor(most) - 1
+        if reason in ("above_range", "hardcap", "at_ask") and may_stay:
+            yield f"{order.price_sats} goes ({reason}) though up to {most} may stay"
+
+
+def _near_a_rung(case: Case, found: Facts) -> Iterator[str]:
+    """Rungs are spread evenly, keep what is near and nothing else. For orders of one quantity."""
+    config, plan = case.config, case.plan
+    noted = [note for note in plan.rungs if note.price_sats is not None]
+    if not noted or noted[0].rung != 0 or (config.type == "rune" and config.quantity_mode == "sats"):
+        return
+    top = noted[0].price_sats
+    assert top is not None
+    gap = Fraction(0)
+    if case.count > 1 and not config.outbid_enabled:
+        quantity = Fraction(config.quantity if config.type == "rune" else 1)
+        low = Fraction(config.bid_fixed_low)
+        if config.bid_mode == "percent":
+            assert found.reference is not None
+            low = Fraction(config.bid_percent_low) * found.reference * quantity
+        lowest = ceil(max(low, case.profile.min_bid, 1) / case.tick) * case.tick
+        gap = Fraction(top - lowest, case.count - 1)
+    prices = {order.id: order.price_sats for order in case.own}
+    live = {order.id for order in case.own if case.is_loose(order)}
+    moved = [prices[cancel.order_id] for cancel in plan.to_cancel if cancel.reason == "surplus"]
+    steps_down = any(cancel.reason == "step_down" for cancel in plan.to_cancel)
+    for note in noted:
+        price = note.price_sats
+        assert price is not None
+        if not config.outbid_enabled and price != floor((top - note.rung * gap) / case.tick) * case.tick:
+            yield f"rung {note.rung} is at {price}, which is not evenly spread"
+        reach = max(Fraction(case.tick), case.tolerance * price)
+        if note.rung > 0:
+            reach = max(reach, Fraction(config.keep_within_gap) * gap)
+        above = below = reach
+        if config.outbid_enabled and note.rung == 0:
+            step = price * Fraction(config.outbid_percent) if config.outbid_mode == "percent" else config.outbid_amount
+            above, below = max(Fraction(case.tick), Fraction(2 * step)), None if found.bids else reach
+            if not config.update_bid_enabled:
+                above = Fraction(10**18)
+        if note.reason == "kept" and note.order_id in live:
+            assert note.order_id is not None
+            off = prices[note.order_id] - price
+            if off > above or (below is not None and -off > below):
+                yield f"{prices[note.order_id]} is kept for {price}"
+        if note.reason == "place" and not config.outbid_enabled:
+            yield from (f"{each} goes for {price}, which is near" for each in moved if abs(each - price) <= reach)
+        if note.rung == 0 and steps_down and note.reason == "place":
+            down = [prices[cancel.order_id] for cancel in plan.to_cancel if cancel.reason == "step_down"]
+            yield from (f"{each} steps down to {price}, which is near" for each in down if each - price <= above)
+
+
+def _too_young(case: Case) -> Iterator[str]:
+    """What stands for no rung waits for the least age, unless it is about to expire."""
+    config, reasons = case.config, {cancel.reason.value for cancel in case.plan.to_cancel}
+    age_ms = case.rules.min_age_ms if config.min_age_seconds is None else config.min_age_seconds * 1000
+    margin_ms = min(config.expiry_ms / 4, max(3 * config.loop_s, 60) * 1000)
+    by_id = {order.id: order for order in case.own}
+    for cancel in case.plan.to_cancel:
+        order = by_id[cancel.order_id]
+        is_due = order.expires_ms - case.now_ms <= margin_ms
+        if cancel.hard or is_due or cancel.reason.value in ("renew", "outbid", "not_highest"):
+            continue
+        if case.now_ms - order.created_ms < age_ms and not (cancel.reason == "surplus" and "step_down" in reasons):
+            yield f"{order.price_sats} goes ({cancel.reason}) too young"
 
 
 def _sums(case: Case) -> Iterator[str]:

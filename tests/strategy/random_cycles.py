@@ -70,7 +70,51 @@ def random_cycle(rng: Random) -> Cycle:
         )
     if rng.random() < 0.3:
         cycle = replace(cycle, own=(*cycle.own, *_strays(rng, cycle)))
+    if rng.random() < 0.5:
+        cycle = _at_the_edges(rng, cycle)
     return cycle
+
+
+def _at_the_edges(rng: Random, cycle: Cycle) -> Cycle:
+    """Own bids as far from their rungs as they may just be, or a sat further; hard cap and ask next to the high end."""
+    config = cycle.config
+    if rng.random() < 0.3 and config.bid_percent_low < Decimal("0.98"):
+        config = replace(config, bid_percent_high=Decimal(rng.choice(["0.98", "0.99", "1"])))
+    prices = _rung_prices(replace(cycle, config=config))
+    if not prices:
+        return cycle
+    tolerance = cycle.rules.tolerance if config.update_tolerance is None else config.update_tolerance
+    gap = abs(prices[0] - prices[-1]) // max(len(prices) - 1, 1)
+    if rng.random() < 0.4:
+        above = rng.randint(0, 2 * max(cycle.profile.tick, int(prices[0] * tolerance)))
+        config = replace(config, hardcap_sats=max(prices[0] + above, config.sats_per_order))
+    own = []
+    for each in cycle.own:
+        price = rng.choice([prices[0], rng.choice(prices)])
+        ways = [
+            cycle.profile.tick,
+            2 * cycle.profile.tick,
+            int(price * tolerance),
+            int(gap * config.keep_within_gap),
+            2 * config.outbid_amount,
+            int(2 * price * config.outbid_percent),
+        ]
+        off = rng.choice([-1, 1]) * rng.choice(ways) + rng.choice([-1, 0, 0, 1, 500])
+        is_moved = each.id < 1_000 and rng.random() < 0.6
+        own.append(_moved(config, each, price, off) if is_moved else each)
+    return replace(cycle, config=config, own=tuple(own))
+
+
+def _rung_prices(cycle: Cycle) -> list[int]:
+    return [note.price_sats for note in cycle.plan().rungs if note.price_sats is not None]
+
+
+def _moved(config: BidConfig, order: OwnOrder, price: int, off: int) -> OwnOrder:
+    """Off by so much from the price, or from what it is a token where every order is of the same sats."""
+    if config.quantity_mode == "quantity":
+        return replace(order, price_sats=max(price + off, 1))
+    quantity = (order.quantity * order.price_sats / max(order.price_sats + off, 1)).quantize(order.quantity)
+    return replace(order, quantity=quantity or order.quantity)
 
 
 def _config(rng: Random) -> BidConfig:
@@ -102,6 +146,9 @@ def _config(rng: Random) -> BidConfig:
         bid_type="trait" if not is_rune and rng.random() < 0.3 else "collection",
         trait_type="Hat",
         trait_value="Crown",
+        update_tolerance=rng.choice([None, None, Decimal("0.001"), Decimal("0.01"), Decimal("0.05"), Decimal("0.2")]),
+        keep_within_gap=rng.choice([Decimal("0.25"), Decimal("0.25"), Decimal(0), Decimal("0.1"), Decimal("0.45")]),
+        min_age_seconds=rng.choice([None, None, 0, 1, 600, 3_600]),
     )
     # Drawn by what is drawn already: the cycles of a seed stay what they were.
     mode = ("auto", "breakFirst", "makeFirst")[(low + fixed_low) % 3]
@@ -122,7 +169,12 @@ def _edited(rng: Random, config: BidConfig) -> BidConfig:
     if rng.random() < 0.8:
         return config
     return replace(
-        config, bid_count=rng.randint(1, 8), hardcap_sats=rng.choice([50_000, 90_000]), update_bid_enabled=False
+        config,
+        bid_count=rng.randint(1, 8),
+        hardcap_sats=rng.choice([50_000, 90_000]),
+        update_bid_enabled=False,
+        update_tolerance=rng.choice([None, Decimal("0.002"), Decimal("0.2")]),
+        keep_within_gap=rng.choice([config.keep_within_gap, Decimal("0.45")]),
     )
 
 

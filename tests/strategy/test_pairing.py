@@ -49,10 +49,14 @@ def test_of_equal_bids_the_one_that_need_not_be_renewed_is_taken() -> None:
 
 
 def test_nothing_is_renewed_onto_a_bid_that_is_there_already() -> None:
-    own = [order(1, 30_500, **DUE), order(2, 30_100), order(3, 30_000)]
+    own = [order(1, 30_500, **DUE), order(2, 30_000), order(3, 29_900)]
 
-    assert walk([30_000], own, due=(1,)) == [3]
-    assert walk([30_000], own[:2], due=(1,)) == [1]
+    assert walk([30_000], own, due=(1,)) == [2]
+    assert walk([30_000], [own[0], own[2]], due=(1,)) == [1]
+
+
+def test_nor_onto_a_rung_that_a_bid_above_it_would_then_take() -> None:
+    assert walk([30_000], [order(1, 30_900, **DUE), order(2, 30_100)], due=(1,)) == [2]
 
 
 def test_a_bid_that_no_longer_fits_gives_way_to_one_that_does() -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from strategy.bidding import Memory
-from strategy.summary import summary
 from tests.strategy.market import book, carry_out, ladder_config, plan, rivals
 
 MODULES = sorted((Path(__file__).parents[2] / "strategy").glob("*.py"))
@@ -69,28 +68,6 @@ def test_decides_a_book_of_200_orders_at_once() -> None:
     assert market.bids is not None
     assert (len(market.asks), len(market.bids)) == (100, 100)
     assert min(once() for _ in range(200)) < 0.001
-
-
-@pytest.mark.parametrize(
-    ("placed", "kept", "cancelled", "skipped", "text"),
-    [
-        (2, 2, ["hardcap"], ["exposure_limit"], "placed 2, kept 2, cancelled 1 (hardcap); skipped 1 exposure_limit"),
-        (0, 0, ["surplus", "at_ask", "surplus"], [], "placed 0, kept 0, cancelled 3 (2 surplus, 1 at_ask)"),
-        (0, 0, [], [], "placed 0, kept 0, cancelled 0"),
-        (1, 0, [], ["task_total", "min_age", "task_total"],
-         "placed 1, kept 0, cancelled 0; skipped 2 task_total, 1 min_age"),
-        (0, 0, [], ["range_empty (hardcap)"] * 5, "placed 0, kept 0, cancelled 0; skipped 5 range_empty (hardcap)"),
-    ],
-)  # fmt: skip
-def test_summary(placed: int, kept: int, cancelled: list[str], skipped: list[str], text: str) -> None:
-    assert summary(placed, kept, cancelled, skipped) == text
-
-
-def test_summary_of_a_plan() -> None:
-    result = plan(ladder_config(bid_count=3), book(12_000))
-
-    skipped = [note.label for note in result.rungs if note.is_skipped]
-    assert summary(0, 0, [], skipped) == "placed 0, kept 0, cancelled 0; skipped 3 range_empty (min_bid)"
 
 
 def test_memory_survives_as_a_plain_dict() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, cast
 
-from markets.base import Sale, Sales, Unknown
+from markets.base import Item, Sale, Sales, Unknown
 from markets.client import MarketClient
 from markets.facts import OutpointFacts, Whereabouts
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, OwnListings, SecureDraft
@@ -40,7 +40,7 @@ class ListingMarket(FakeMarket):
     where: str | None = FIRST
     owner: str = KEYS.vault
     facts: dict[str, OutpointFacts] = field(default_factory=dict)
-    item_: dict[str, Any] = field(default_factory=dict)
+    collection: str | None = None  # what the venue says that the inscription is of
     shows_own_asks: bool = True
 
     def __post_init__(self) -> None:
@@ -110,9 +110,9 @@ class ListingMarket(FakeMarket):
         self._turn("outpoint")
         return self.facts[outpoint]
 
-    def item(self, inscription_id: str, max_age_s: float) -> dict[str, Any]:
+    def item(self, inscription_id: str, max_age_s: float) -> Item:
         self._turn("item")
-        return self.item_
+        return Item(inscription_id, listed=False, collection_id=self.collection)
 
     def buy(self, price: int, *, is_told: bool = True) -> None:
         """Somebody buys the listing, and the block is mined."""

@@ -182,7 +182,7 @@ def test_fixed_mode_needs_no_market_and_no_collection(shop: ListingWorld) -> Non
 
 
 def test_a_collection_that_nobody_stored_is_asked_for(shop: ListingWorld) -> None:
-    shop.market.item_ = {"metadata": {"collection": {"id": "cats"}}}
+    shop.market.collection = "cats"
     task = shop.task(collection=None)
     shop.lister(task).cycle()
     assert shop.prices == [105_000]

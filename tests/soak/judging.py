@@ -1,0 +1,32 @@
+"""What a cycle of the demo may say of itself, for a demo that lasts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# The rung has a bid.
+LIVE = {"kept", "min_age", "slot_taken"}
+# Why the market or the user's own limits leave a rung without: a sale a moment ago, two rungs at one price, rivals that
+# raise too often, a range with nothing in it. Never because of a signer, a ledger, a gateway or a lost answer.
+NOT_OURS = {"fill_pause", "rungs_merged", "raise_limited", "range_empty"}
+
+
+def is_at_work(detail: dict[str, Any]) -> bool:
+    """Whether a bid was placed or stayed, or a listing stands, by the detail of a cycle."""
+    if "rungs" in detail:
+        return any(_is_live(rung) for rung in detail["rungs"])
+    return (detail.get("listing") or {}).get("state") == "live"
+
+
+def is_ours(detail: dict[str, Any]) -> bool:
+    """Whether some rung has no bid, and neither the market nor the user is why."""
+    return any(not _is_live(rung) and not _is_excused(rung) for rung in detail.get("rungs", ()))
+
+
+def _is_live(rung: dict[str, Any]) -> bool:
+    """A rung that was tried has a fate; what came of it counts, not why it was to be."""
+    return bool(rung["fate"] == "placed" if rung.get("fate") else rung["reason"] in LIVE)
+
+
+def _is_excused(rung: dict[str, Any]) -> bool:
+    return not rung.get("fate") and rung["reason"] in NOT_OURS
