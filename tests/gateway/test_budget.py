@@ -139,7 +139,7 @@ def test_a_turn_that_does_not_come_in_time_is_unavailable() -> None:
 
 
 def test_a_turn_that_is_due_sooner_than_the_clock_can_tell_comes() -> None:
-    async def story(budget: Budget, clock: Clock) -> None:
+    async def story(budget: Budget, clock: Monotonic) -> None:
         clock.now = 1e6
         for _ in range(10):
             await budget.take(Priority.REST, 1e9)
