@@ -206,8 +206,8 @@ class Demo:
 
 def _in_words(config: dict[str, Any]) -> str:
     """What a task of the demo is to do."""
-    low, high = (f"{config[name]:.0%}" for name in ("bidPercentLow", "bidPercentHigh"))
-    words = f"{config['bidCount']} bids from {low} to {high} of the floor, none above {config['hardcapSats']:,} sats"
+    low, high = (f"{config[name] * 100:.0f}" for name in ("bidPercentLow", "bidPercentHigh"))
+    words = f"{config['bidCount']} bids from {low} to {high} % of the floor, none above {config['hardcapSats']:,} sats"
     return f"{words}, ahead of rivals" if config["outbidEnabled"] else words
 
 

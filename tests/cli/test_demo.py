@@ -1,0 +1,125 @@
+"""What the demo user does about its listings, and what of its tasks is printed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cli.demo import Demo
+
+VAULT, OWN = "bc1pvault", "bc1qown"
+GIFT, BOUGHT = f"{'a' * 64}i0", f"{'b' * 64}i0"
+
+
+class House:
+    """An installation in place of the session's: one bidding task, listings, inscriptions by address."""
+
+    def __init__(self) -> None:
+        self.is_signed_in = True
+        self.task: dict[str, Any] = {"id": 1, "slug": "cats", "lastCycle": None, "lastError": None}
+        self.cycles: list[dict[str, Any]] = []
+        self.listings: list[dict[str, Any]] = []
+        self.held: dict[str, str] = {}
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        match method, path.split("?")[0].split("/")[2:]:
+            case "GET", ["wallet"]:
+                return {"vault": VAULT}
+            case "GET", ["tasks"]:
+                return [self.task]
+            case "GET", ["tasks", "1", "cycles"]:
+                return self.cycles
+            case "POST", ["tasks"]:
+                return {**self.task, "slug": body["slug"], "config": {"outbidEnabled": False, **body}}
+            case "GET", ["autolist"]:
+                return list(self.listings)
+            case "GET", ["autolist", "wallet", "ordinals"]:
+                items = self.held.items()
+                return [{"id": id, "collectionId": "pizza-ninjas-demo", "address": where} for id, where in items]
+            case "POST", ["autolist"]:
+                assert self.held[body["inscriptionId"]] == VAULT
+                number = len(self.listings) + 1
+                shown = {"id": number, "isRunning": True, "lastCycle": None, "lastError": None}
+                self.listings.append(shown | {"inscriptionId": body["inscriptionId"]})
+                return self.listings[-1]
+            case "DELETE", ["autolist", number]:
+                self.listings = [each for each in self.listings if each["id"] != int(number)]
+        return {}
+
+    def give(self, vault: str, inscription: str, collection: str, name: str) -> None:
+        self.held[GIFT] = vault
+
+    def send(self, inscription: str, address: str) -> None:
+        self.held[inscription] = address
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+@pytest.fixture
+def look(house: House, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Looks once more, as if there were no need to wait."""
+    monkeypatch.setattr("cli.demo._LOOK_EVERY_S", 0)
+    monkeypatch.setattr("cli.demo._LIST_EVERY_S", 0)
+    return Demo(house).step  # type: ignore[arg-type]
+
+
+def test_a_gift_is_listed_first_and_then_what_was_bought_one_at_a_time(house: House, look: Any) -> None:
+    look()
+    assert [each["inscriptionId"] for each in house.listings] == [GIFT]
+    house.held[BOUGHT] = OWN
+    look()
+    assert house.held[BOUGHT] == OWN, "the first one is still for sale"
+
+    house.listings[0]["isRunning"] = False
+    del house.held[GIFT]
+    look()
+
+    assert house.held[BOUGHT] == VAULT
+    assert [each["inscriptionId"] for each in house.listings] == [BOUGHT], "the task of what was sold is deleted"
+
+
+def test_what_its_user_has_stopped_stays_stopped(house: House, look: Any) -> None:
+    look()
+    house.listings[0]["isRunning"] = False
+    look()
+
+    assert [each["isRunning"] for each in house.listings] == [False]
+
+
+def test_a_cycle_is_printed_once_and_so_is_what_repeats_itself(
+    house: House, look: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for time, action in ((4e9, "placed 1"), (4e9 + 30, "kept 1"), (4e9 + 60, "kept 1"), (4e9 + 90, "placed 2")):
+        house.cycles.insert(0, {"time": time, "action": action, "error": None, "detail": {}})
+        house.task |= {"lastCycle": {"time": time, "action": action}}
+        look()
+        look()
+
+    lines = [line for line in capsys.readouterr().out.splitlines() if "started" not in line]
+    assert [line.split(" ", 1)[1] for line in lines] == [
+        "task 1 cats: placed 1",
+        "task 1 cats: kept 1",
+        "task 1 cats: placed 2",
+    ]
+
+
+def test_cycles_of_an_earlier_run_are_left_out(house: House, look: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    house.cycles = [{"time": 1, "action": "placed 1", "error": None, "detail": {}}]
+    house.task |= {"lastCycle": {"time": 1, "action": "placed 1"}}
+    look()
+
+    assert "placed" not in capsys.readouterr().out
+
+
+def test_a_task_that_does_not_finish_a_cycle_is_told_of(
+    house: House, look: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    house.task |= {"lastError": "TypeError: no"}
+    look()
+    look()
+
+    assert capsys.readouterr().out.count("task 1 cats: TypeError: no") == 1
