@@ -12,23 +12,16 @@ from gateway.breaker import FAILURES, PROBE_S, SPAN_S, Breaker
 from gateway.budget import Priority
 from gateway.windows import READ
 from markets.base import NotFound, RateLimited, Unavailable, Unknown
+from tests.clock import Monotonic
 from tests.gateway.conftest import ORDER, Bench, soon
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> Monotonic:
+    return Monotonic()
 
 
-def opened(clock: Clock) -> Breaker:
+def opened(clock: Monotonic) -> Breaker:
     breaker = Breaker(clock)
     for _ in range(FAILURES):
         breaker.failed()
@@ -37,7 +30,7 @@ def opened(clock: Clock) -> Breaker:
     return breaker
 
 
-def test_half_an_hour_of_silence_is_one_probe_in_ten_seconds(clock: Clock) -> None:
+def test_half_an_hour_of_silence_is_one_probe_in_ten_seconds(clock: Monotonic) -> None:
     breaker, asked = Breaker(clock), []
     end = clock.now + 1_800
     while clock.now < end:
@@ -51,14 +44,14 @@ def test_half_an_hour_of_silence_is_one_probe_in_ten_seconds(clock: Clock) -> No
     assert all(later - earlier >= PROBE_S for earlier, later in pairwise(asked[len(first) :]))
 
 
-def test_a_blip_that_hits_many_calls_at_once_opens_nothing(clock: Clock) -> None:
+def test_a_blip_that_hits_many_calls_at_once_opens_nothing(clock: Monotonic) -> None:
     breaker = Breaker(clock)
     for _ in range(20):
         breaker.failed()
     assert breaker.wait_s() is None
 
 
-def test_an_answer_in_between_begins_the_row_anew(clock: Clock) -> None:
+def test_an_answer_in_between_begins_the_row_anew(clock: Monotonic) -> None:
     breaker = Breaker(clock)
     for _ in range(20):
         breaker.failed()
@@ -67,7 +60,7 @@ def test_an_answer_in_between_begins_the_row_anew(clock: Clock) -> None:
     assert not breaker.is_open
 
 
-def test_one_of_many_is_the_probe_and_its_answer_closes(clock: Clock) -> None:
+def test_one_of_many_is_the_probe_and_its_answer_closes(clock: Monotonic) -> None:
     breaker = opened(clock)
     clock.now += PROBE_S
     assert breaker.wait_s(may_probe=False) == 0
@@ -77,7 +70,7 @@ def test_one_of_many_is_the_probe_and_its_answer_closes(clock: Clock) -> None:
     assert breaker.wait_s(may_probe=False) is None
 
 
-def test_a_probe_that_never_ends_does_not_keep_it_open(clock: Clock) -> None:
+def test_a_probe_that_never_ends_does_not_keep_it_open(clock: Monotonic) -> None:
     breaker = opened(clock)
     clock.now += PROBE_S
     assert breaker.wait_s() is None

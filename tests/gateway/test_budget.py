@@ -10,14 +10,7 @@ import pytest
 
 from gateway.budget import Budget, Priority
 from markets.base import RateLimited, Unavailable
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.clock import Monotonic
 
 
 async def _settle() -> None:
@@ -25,9 +18,9 @@ async def _settle() -> None:
         await asyncio.sleep(0)
 
 
-def _played(story: Callable[[Budget, Clock], Awaitable[None]], *, slots: int = 100, spare: int = 0) -> None:
+def _played(story: Callable[[Budget, Monotonic], Awaitable[None]], *, slots: int = 100, spare: int = 0) -> None:
     async def play() -> None:
-        clock = Clock()
+        clock = Monotonic(100.0)
         await story(Budget(rate=5, burst=10, slots=slots, clock=clock, spare=spare), clock)
 
     asyncio.run(asyncio.wait_for(play(), 5))
@@ -42,7 +35,7 @@ def _asked(budget: Budget, order: list[str], name: str, priority: Priority, unti
 
 
 def test_no_window_holds_more_than_the_burst_and_the_rate() -> None:
-    async def story(budget: Budget, clock: Clock) -> None:
+    async def story(budget: Budget, clock: Monotonic) -> None:
         sent: list[float] = []
 
         async def ask() -> None:
@@ -65,7 +58,7 @@ def test_no_window_holds_more_than_the_burst_and_the_rate() -> None:
 
 
 def test_the_most_urgent_goes_first_and_equals_in_their_order() -> None:
-    async def story(budget: Budget, clock: Clock) -> None:
+    async def story(budget: Budget, clock: Monotonic) -> None:
         order: list[str] = []
         budget.pause(1)
         asked = [
@@ -87,7 +80,7 @@ def test_the_most_urgent_goes_first_and_equals_in_their_order() -> None:
 
 
 def test_a_pause_ends_with_one_request_and_not_with_a_burst() -> None:
-    async def story(budget: Budget, clock: Clock) -> None:
+    async def story(budget: Budget, clock: Monotonic) -> None:
         order: list[str] = []
         budget.pause(60)
         asked = [_asked(budget, order, str(n), Priority.REST) for n in range(3)]
@@ -104,7 +97,7 @@ def test_a_pause_ends_with_one_request_and_not_with_a_burst() -> None:
 
 
 def test_who_cannot_be_served_before_the_pause_ends_is_told_at_once() -> None:
-    async def story(budget: Budget, clock: Clock) -> None:
+    async def story(budget: Budget, clock: Monotonic) -> None:
         waiting = asyncio.ensure_future(budget.take(Priority.REST, clock.now + 5))
         budget.pause(30)
         with pytest.raises(RateLimited) as raised:
@@ -117,7 +110,7 @@ def test_who_cannot_be_served_before_the_pause_ends_is_told_at_once() -> None:
 
 
 def test_pauses_of_unknown_length_double_until_the_venue_answers() -> None:
-    async def story(budget: Budget, clock: Clock) -> None:
+    async def story(budget: Budget, clock: Monotonic) -> None:
         lengths = []
         for _ in range(6):
             budget.pause(None)
@@ -132,7 +125,7 @@ def test_pauses_of_unknown_length_double_until_the_venue_answers() -> None:
 
 
 def test_a_turn_that_does_not_come_in_time_is_unavailable() -> None:
-    async def story(budget: Budget, clock: Clock) -> None:
+    async def story(budget: Budget, clock: Monotonic) -> None:
         await budget.take(Priority.REST, 1e6)
         late = asyncio.ensure_future(budget.take(Priority.REST, clock.now + 2))
         await _settle()
@@ -146,7 +139,7 @@ def test_a_turn_that_does_not_come_in_time_is_unavailable() -> None:
 
 
 def test_a_turn_that_is_due_sooner_than_the_clock_can_tell_comes() -> None:
-    async def story(budget: Budget, clock: Clock) -> None:
+    async def story(budget: Budget, clock: Monotonic) -> None:
         clock.now = 1e6
         for _ in range(10):
             await budget.take(Priority.REST, 1e9)
@@ -161,7 +154,7 @@ def test_a_turn_that_is_due_sooner_than_the_clock_can_tell_comes() -> None:
 
 
 def test_who_leaves_the_queue_costs_nothing_even_with_its_turn_in_hand() -> None:
-    async def story(budget: Budget, clock: Clock) -> None:
+    async def story(budget: Budget, clock: Monotonic) -> None:
         for granted in (True, False):
             budget.pause(1)
             leaver = asyncio.ensure_future(budget.take(Priority.REST, 1e6))
@@ -178,7 +171,7 @@ def test_who_leaves_the_queue_costs_nothing_even_with_its_turn_in_hand() -> None
 
 
 def test_the_last_slots_are_kept_for_what_is_urgent() -> None:
-    async def story(budget: Budget, clock: Clock) -> None:
+    async def story(budget: Budget, clock: Monotonic) -> None:
         order: list[str] = []
         asked = [_asked(budget, order, "book", Priority.REST) for _ in range(5)]
         await _settle()
@@ -195,7 +188,7 @@ def test_the_last_slots_are_kept_for_what_is_urgent() -> None:
 
 
 def test_a_rounding_error_keeps_nobody_waiting() -> None:
-    async def story(budget: Budget, clock: Clock) -> None:
+    async def story(budget: Budget, clock: Monotonic) -> None:
         order: list[str] = []
         for n in range(10):
             await _asked(budget, order, f"burst {n}", Priority.REST)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,23 +17,16 @@ from gateway.quota_file import QuotaFile
 from gateway.quota_pace import LONGEST_STRETCH_S, Use, end_of, month_of, pressure, rungs, stretch_s
 from gateway.scarcity import OF_RUNES, Scarcity
 from markets.base import RateLimited, Refused
+from tests.clock import Clock
 
 DAY_MS = 86_400_000
 NOVEMBER = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp()) * 1000
 DECEMBER = int(datetime(2026, 12, 1, tzinfo=UTC).timestamp()) * 1000
 
 
-@dataclass
-class Clock:
-    ms: int = NOVEMBER
-
-    def __call__(self) -> int:
-        return self.ms
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOVEMBER)
 
 
 @pytest.fixture
@@ -76,10 +68,10 @@ class TestTheCount:
             before = now
 
     def test_begins_anew_with_the_month_in_utc(self, path: Path, clock: Clock) -> None:
-        clock.ms = DECEMBER - 1
+        clock.now_ms = DECEMBER - 1
         count = counted(path, clock, calls=5)
         assert used(count) == 5
-        clock.ms = DECEMBER
+        clock.now_ms = DECEMBER
         assert used(count) == 0
         count.count()
         count.close()
@@ -88,13 +80,13 @@ class TestTheCount:
 
     def test_a_month_that_ended_while_nobody_counted_is_over(self, path: Path, clock: Clock) -> None:
         counted(path, clock, calls=5).close()
-        clock.ms = DECEMBER + DAY_MS
+        clock.now_ms = DECEMBER + DAY_MS
         assert used(counted(path, clock)) == 0
 
     def test_a_clock_that_is_set_back_gives_no_second_quota(self, path: Path, clock: Clock) -> None:
-        clock.ms = DECEMBER
+        clock.now_ms = DECEMBER
         count = counted(path, clock, calls=5)
-        clock.ms = NOVEMBER
+        clock.now_ms = NOVEMBER
         assert used(count) == 5
         count.close()
         assert used(counted(path, clock)) == 5
@@ -253,11 +245,11 @@ class TestReads:
 
 def test_the_status_projects_the_month(path: Path, clock: Clock) -> None:
     count = quota(path, clock, 0, 100_000)
-    clock.ms += 60 * 60_000  # an hour in
+    clock.now_ms += 60 * 60_000  # an hour in
     for _ in range(60):
         count.count()
         count.note()
-        clock.ms += 60_000
+        clock.now_ms += 60_000
     status = count.status()
     assert (status["limit"], status["used"], status["left"]) == (100_000, 60, 99_940)
     assert 42_000 < status["projected"] < 44_500  # one a minute makes 43,200 in thirty days

@@ -16,6 +16,7 @@ from gateway.quota_file import QuotaFile
 from gateway.quota_pace import LONGEST_STRETCH_S, end_of
 from gateway.scarcity import OF_RUNES, Scarcity
 from markets.base import Refused, VenueError
+from tests.clock import Clock
 
 pytestmark = pytest.mark.slow
 
@@ -24,14 +25,6 @@ BEGIN = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp()) * 1000
 END = end_of("2026-11")
 LOOP_S = 60
 SLUGS = 3
-
-
-@dataclass
-class Clock:
-    ms: int = BEGIN
-
-    def __call__(self) -> int:
-        return self.ms
 
 
 @dataclass
@@ -54,7 +47,7 @@ class Month:
 
     @property
     def now_ms(self) -> int:
-        return self.clock.ms
+        return self.clock.now_ms
 
     def cycle(self) -> None:
         for slug in range(SLUGS):
@@ -137,7 +130,7 @@ Make = Callable[..., Month]
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
     """Makes months by one clock, whose counts are in one file."""
-    clock, file, counts = Clock(), QuotaFile(tmp_path / "quota.json"), list[QuotaCount]()
+    clock, file, counts = Clock(BEGIN), QuotaFile(tmp_path / "quota.json"), list[QuotaCount]()
 
     def make(kind: type[Month] = Month, venue: str = "satflow", limit: int = LIMIT) -> Month:
         counts.append(QuotaCount(file, venue, "key", clock, 1_000))
@@ -156,10 +149,10 @@ def begin(make: Make) -> Month:
 
 def play(*months: Month, until_ms: int = END) -> Month:
     clock = months[0].clock
-    while clock.ms < until_ms:
+    while clock.now_ms < until_ms:
         for month in months:
             month.cycle()
-        clock.ms += LOOP_S * 1000
+        clock.now_ms += LOOP_S * 1000
     return months[0]
 
 
@@ -176,7 +169,7 @@ def test_a_hundred_tasks_of_which_thirty_bid_once(begin: Month) -> None:
     assert month.in_vain < month.cancelled / 10  # hardly ever is a bid cancelled and then not placed again
 
     left = LIMIT - month.used
-    month.clock.ms = END - 1_000
+    month.clock.now_ms = END - 1_000
     for _ in range(left):
         month._call(Priority.CANCEL)
     assert left > 3_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass
 
 import pytest
 
@@ -12,25 +11,18 @@ from gateway.budget import Priority
 from gateway.windows import READ, WINDOW_S, Toll, Windows
 from markets.capabilities import Capabilities
 from markets.venues import capabilities
+from tests.clock import Monotonic
 
 ORDNET = capabilities("ordnet")
 
 
-@dataclass
-class Clock:
-    s: float = 1_000.0
-
-    def __call__(self) -> float:
-        return self.s
+@pytest.fixture
+def clock() -> Monotonic:
+    return Monotonic()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def windows(clock: Clock) -> Windows:
+def windows(clock: Monotonic) -> Windows:
     return Windows(ORDNET, clock)
 
 
@@ -57,13 +49,13 @@ def test_the_limits_are_those_of_the_venue(windows: Windows) -> None:
     assert [fitting(windows, Toll(wallet=f"wallet{number}"), Priority.OWN_BIDS) for number in range(3)] == [30, 30, 0]
 
 
-def test_it_says_when_there_is_room_again(windows: Windows, clock: Clock) -> None:
+def test_it_says_when_there_is_room_again(windows: Windows, clock: Monotonic) -> None:
     toll = Toll("write", "wallet")
     assert send(windows, toll)
-    clock.s += 20
+    clock.now += 20
     assert fitting(windows, toll, Priority.CANCEL) == 7
     assert windows.wait_s(toll, Priority.CANCEL) == pytest.approx(WINDOW_S - 20)
-    clock.s += WINDOW_S - 20
+    clock.now += WINDOW_S - 20
     assert fitting(windows, toll, Priority.CANCEL) == 1
 
 
@@ -102,36 +94,36 @@ def test_a_turn_that_is_given_back_does_not_count(windows: Windows) -> None:
     assert fitting(windows, toll, Priority.CANCEL) == 8
 
 
-def test_a_call_counts_from_when_it_goes_out(windows: Windows, clock: Clock) -> None:
+def test_a_call_counts_from_when_it_goes_out(windows: Windows, clock: Monotonic) -> None:
     toll = Toll("write", "wallet")
     calls = [windows.enter(toll) for _ in range(8)]
-    clock.s += 30
+    clock.now += 30
     for call in calls:
         windows.sent(call)
-    clock.s += WINDOW_S - 1
+    clock.now += WINDOW_S - 1
     assert windows.wait_s(toll, Priority.CANCEL) == pytest.approx(1)
 
 
-def test_without_limits_everything_fits(clock: Clock) -> None:
+def test_without_limits_everything_fits(clock: Monotonic) -> None:
     windows = Windows(Capabilities("satflow", "Satflow"), clock)
     assert all(send(windows, Toll("write", "wallet"), Priority.PLACE) for _ in range(500))
 
 
-def test_a_limit_of_one_is_used(clock: Clock) -> None:
+def test_a_limit_of_one_is_used(clock: Monotonic) -> None:
     windows = Windows(Capabilities("a", "A", writes_per_minute=1), clock)
     assert fitting(windows, Toll("write", more=1), Priority.PLACE) == 1
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_minute_anywhere_has_more_than_the_limit(seed: int) -> None:
-    chance, clock = random.Random(seed), Clock()
+    chance, clock = random.Random(seed), Monotonic()
     windows = Windows(ORDNET, clock)
     sent: list[tuple[float, str, str | None]] = []
     for _ in range(4_000):
-        clock.s += chance.expovariate(2)
+        clock.now += chance.expovariate(2)
         toll = Toll(chance.choice(("read", "write")), chance.choice((None, "a", "b", "c")))
         if send(windows, toll, chance.choice(list(Priority))):
-            sent.append((clock.s, toll.use, toll.wallet))
+            sent.append((clock.now, toll.use, toll.wallet))
     assert len(sent) > 1_000
     for offset in (0.0, 17.3, 41.9):  # wherever the venue's own windows begin
         all_of = Counter((use, (at + offset) // 60) for at, use, _ in sent)

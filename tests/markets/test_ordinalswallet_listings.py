@@ -14,6 +14,7 @@ from markets.base import AuthFailed, NotFound, RateLimited, Refused, SignInNeede
 from markets.listings import ListingAsk, ListingOrder, OwnListing
 from markets.offers import Pair, SignInAnswer
 from markets.ordinalswallet import SIGN_IN_ID, OrdinalsWallet
+from tests.clock import Clock
 
 BASE = "https://turbo.example"
 INSCRIPTION = "ab" * 32 + "i0"
@@ -43,17 +44,9 @@ MARKET = {
 }
 
 
-class _Clock:
-    def __init__(self) -> None:
-        self.ms = NOW_MS
-
-    def __call__(self) -> int:
-        return self.ms
-
-
 @pytest.fixture
-def clock() -> _Clock:
-    return _Clock()
+def clock() -> Clock:
+    return Clock(NOW_MS)
 
 
 def _gets(path: str, answer: Any, status: int = 200) -> None:
@@ -68,8 +61,8 @@ def _sent() -> Any:
     return json.loads(responses.calls[-1].request.body)
 
 
-def _sign_in(venue: OrdinalsWallet, clock: _Clock) -> None:
-    _posts("/auth/session", {"token": "ows1.secret", "address": VAULT, "expires_at": clock.ms // 1000 + DAY_S})
+def _sign_in(venue: OrdinalsWallet, clock: Clock) -> None:
+    _posts("/auth/session", {"token": "ows1.secret", "address": VAULT, "expires_at": clock.now_ms // 1000 + DAY_S})
     texts = venue.sign_in_texts(PAIR)
     venue.sign_in(SignInAnswer(PAIR, texts.reference, {SIGN_IN_ID: "SIG=="}))
 
@@ -239,7 +232,7 @@ def test_each_sign_in_has_a_nonce_of_its_own() -> None:
 
 
 @responses.activate
-def test_a_session_is_opened_and_takes_a_listing_back(clock: _Clock) -> None:
+def test_a_session_is_opened_and_takes_a_listing_back(clock: Clock) -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet", now_ms=clock, nonce=lambda: NONCE)
     _sign_in(venue, clock)
     assert _sent() == {"address": VAULT, "nonce": NONCE, "issued_at": NOW_MS, "signature": "SIG=="}
@@ -249,14 +242,14 @@ def test_a_session_is_opened_and_takes_a_listing_back(clock: _Clock) -> None:
 
 
 @responses.activate
-def test_without_a_session_nothing_is_sent(clock: _Clock) -> None:
+def test_without_a_session_nothing_is_sent(clock: Clock) -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet", now_ms=clock)
     with pytest.raises(SignInNeeded):
         venue.delist(VAULT, INSCRIPTION, "")
     _sign_in(venue, clock)
     with pytest.raises(SignInNeeded):
         venue.delist("bc1panother", INSCRIPTION, "")
-    clock.ms += (DAY_S - 300) * 1000
+    clock.now_ms += (DAY_S - 300) * 1000
     with pytest.raises(SignInNeeded):
         venue.delist(VAULT, INSCRIPTION, "")
     assert len(responses.calls) == 1
@@ -272,7 +265,7 @@ def test_without_a_session_nothing_is_sent(clock: _Clock) -> None:
         ({"success": True, "transition": "in_flight"}, False),
     ],
 )
-def test_what_became_of_a_listing_that_was_taken_back(clock: _Clock, answer: Any, is_gone: bool) -> None:
+def test_what_became_of_a_listing_that_was_taken_back(clock: Clock, answer: Any, is_gone: bool) -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet", now_ms=clock)
     _sign_in(venue, clock)
     _posts("/market/cancel-escrow", answer)
@@ -291,7 +284,7 @@ def test_what_became_of_a_listing_that_was_taken_back(clock: _Clock, answer: Any
         (200, {"success": None}, Unknown),
     ],
 )
-def test_a_listing_that_is_not_taken_back(clock: _Clock, status: int, body: Any, leaf: type[VenueError]) -> None:
+def test_a_listing_that_is_not_taken_back(clock: Clock, status: int, body: Any, leaf: type[VenueError]) -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet", now_ms=clock)
     _sign_in(venue, clock)
     _posts("/market/cancel-escrow", body, status)
@@ -300,7 +293,7 @@ def test_a_listing_that_is_not_taken_back(clock: _Clock, status: int, body: Any,
 
 
 @responses.activate
-def test_a_session_that_is_refused_is_not_used_again(clock: _Clock) -> None:
+def test_a_session_that_is_refused_is_not_used_again(clock: Clock) -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet", now_ms=clock)
     _sign_in(venue, clock)
     _posts("/market/cancel-escrow", {"error": True, "code": "not_the_owner", "message": "Sign in with it."}, 401)
@@ -322,7 +315,7 @@ def test_a_session_that_is_refused_is_not_used_again(clock: _Clock) -> None:
         (200, {"token": "ows1.secret", "address": VAULT, "expires_at": "soon"}, Unavailable),
     ],
 )
-def test_a_session_that_is_not_opened(clock: _Clock, status: int, body: Any, leaf: type[VenueError]) -> None:
+def test_a_session_that_is_not_opened(clock: Clock, status: int, body: Any, leaf: type[VenueError]) -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet", now_ms=clock)
     _posts("/auth/session", body, status)
     reference = venue.sign_in_texts(PAIR).reference
@@ -343,7 +336,7 @@ def test_a_sign_in_that_was_not_begun_here_is_not_sent() -> None:
 
 
 @responses.activate
-def test_a_token_is_not_shown(clock: _Clock) -> None:
+def test_a_token_is_not_shown(clock: Clock) -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet", now_ms=clock)
     _sign_in(venue, clock)
     assert "secret" not in repr(vars(venue))

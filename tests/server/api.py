@@ -19,16 +19,6 @@ from models.users import User
 START_MS = 1_763_640_000_000
 
 
-class Clock:
-    """The service's time of day."""
-
-    def __init__(self) -> None:
-        self.ms = START_MS
-
-    def __call__(self) -> int:
-        return self.ms
-
-
 @dataclass(frozen=True)
 class Answer:
     """Status, headers, text and (where it says that it is that) JSON of an answer."""

@@ -13,7 +13,8 @@ from tornado.testing import bind_unused_port
 
 from core.settings import Settings
 from server.app import make_app, make_server
-from tests.server.api import Api, Clock, new_user, token_of
+from tests.clock import Clock
+from tests.server.api import START_MS, Api, new_user, token_of
 from tests.server.peers import FakeGateway, FakeManager, FakeSigner
 from tests.wallet import proofs
 
@@ -56,7 +57,7 @@ def make_service(io_loop: IOLoop, database: str, tmp_path: Path) -> Iterator[Cal
 
     def make(manager_wait_s: float = 0.2, **settings: Any) -> Service:
         chosen = replace(Settings(data_dir=tmp_path, database_url=database, whitelist=frozenset({"*"})), **settings)
-        clock = Clock()
+        clock = Clock(START_MS)
         app = make_app(chosen, clock_ms=clock, manager_wait_s=manager_wait_s)
         server = make_server(app)
         listener, port = bind_unused_port()

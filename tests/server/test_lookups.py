@@ -274,7 +274,7 @@ async def test_wallet_ordinals_shows_both_addresses_and_is_kept_five_minutes(ser
 
     first = await service.ask("GET", "/api/autolist/wallet/ordinals")
     service.gateway.answers["wallet_contents"] = ()
-    service.clock.ms += 299_000
+    service.clock.now_ms += 299_000
     kept = await service.ask("GET", "/api/autolist/wallet/ordinals")
     fresh = await service.ask("GET", "/api/autolist/wallet/ordinals?refresh=1")
 

@@ -141,7 +141,7 @@ async def test_the_tables_are_counted_at_each_scrape(service: Service) -> None:
 
 @pytest.mark.gen_test
 async def test_sessions_that_are_over_are_not_counted(service: Service) -> None:
-    service.clock.ms += 8 * 24 * 3_600_000
+    service.clock.now_ms += 8 * 24 * 3_600_000
 
     assert value(await scrape(service), "bidkeeper_sessions") == 0
 

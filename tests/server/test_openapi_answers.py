@@ -59,7 +59,7 @@ async def signing_in(service: Service, drive: Driver) -> None:
     services = service.app.settings["services"]
     service.app.settings["services"] = dataclasses.replace(services, whitelist=frozenset())
     await drive("openChallenge", {"address": proofs.nested_address(proofs.OWNER)}, token="")
-    service.clock.ms += 301_000
+    service.clock.now_ms += 301_000
     opened = (await drive("openChallenge", {"address": OTHER})).json
     service.app.settings["services"] = services
     opened = (await drive("openChallenge", {"address": OTHER}, token="")).json

@@ -321,8 +321,8 @@ async def test_a_worker_plans_what_the_preview_said(
     market.asks_ = [ask(100_000), ask(101_000)]
     market.bids_, market.trait_bids_ = [bid(52_000), bid(61_500)], [bid(57_000, "bc1qthird")]
     market.trait_asks_ = [ask(140_000)]
-    service.clock.ms = world.clock.now_ms
-    token = token_of(world.user, service.clock.ms)
+    service.clock.now_ms = world.clock.now_ms
+    token = token_of(world.user, service.clock.now_ms)
     monkeypatch.setattr(peers, "keys_of", lambda user: asdict(KEYS))
     for verb in ("asks", "bids", "own_bids", "balance", "fees", "floors", "profile"):
         service.gateway.answers[verb] = _answering(getattr(market, verb), verb)
@@ -331,7 +331,7 @@ async def test_a_worker_plans_what_the_preview_said(
     before = await service.api("POST", "/api/tasks/preview", body, token=token)
     task = world.task(config)
     world.bidder(task).cycle()
-    service.clock.ms = world.clock.now_ms
+    service.clock.now_ms = world.clock.now_ms
     after = await service.api("POST", "/api/tasks/preview", body, token=token)
 
     live = world.detail(task)

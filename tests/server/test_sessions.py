@@ -24,18 +24,18 @@ async def test_logout_ends_this_session_only(service: Service) -> None:
 @pytest.mark.gen_test
 async def test_a_session_ends_after_a_day_without_use(service: Service) -> None:
     for _ in range(3):
-        service.clock.ms += IDLE_MS - 1
+        service.clock.now_ms += IDLE_MS - 1
         assert (await service.ask("GET", "/api/tasks")).status == 200
-    service.clock.ms += IDLE_MS
+    service.clock.now_ms += IDLE_MS
     assert (await service.ask("GET", "/api/tasks")).status == 401
 
 
 @pytest.mark.gen_test
 async def test_a_session_ends_after_seven_days_in_any_case(service: Service) -> None:
-    while service.clock.ms < START_MS + ABSOLUTE_MS - 1:
-        service.clock.ms = min(service.clock.ms + IDLE_MS // 2, START_MS + ABSOLUTE_MS - 1)
+    while service.clock.now_ms < START_MS + ABSOLUTE_MS - 1:
+        service.clock.now_ms = min(service.clock.now_ms + IDLE_MS // 2, START_MS + ABSOLUTE_MS - 1)
         assert (await service.ask("GET", "/api/tasks")).status == 200
-    service.clock.ms += 1
+    service.clock.now_ms += 1
     assert (await service.ask("GET", "/api/tasks")).status == 401
 
 

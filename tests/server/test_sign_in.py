@@ -100,7 +100,7 @@ async def test_a_hundred_verifies_at_once_give_one_token(service: Service) -> No
 @pytest.mark.gen_test
 async def test_an_expired_challenge_is_refused(service: Service) -> None:
     proof = proof_of(await challenge_for(service))
-    service.clock.ms += 300_000
+    service.clock.now_ms += 300_000
 
     answer = await service.api("POST", "/api/auth/verify", proof)
 
@@ -257,7 +257,7 @@ async def test_a_panic_of_the_library_is_a_401_within_a_second(
 async def test_the_sixth_open_challenge_of_an_address_and_client_waits(service: Service) -> None:
     for _ in range(5):
         challenge = await challenge_for(service)
-    service.clock.ms += 60_500
+    service.clock.now_ms += 60_500
 
     sixth = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
     other_address = await service.api("POST", "/api/auth/challenge", {"address": OTHER})
@@ -266,7 +266,7 @@ async def test_the_sixth_open_challenge_of_an_address_and_client_waits(service: 
     )
     signed = await service.api("POST", "/api/auth/verify", proof_of(challenge))
     after_use = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
-    service.clock.ms += 240_000
+    service.clock.now_ms += 240_000
     later = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
 
     assert (sixth.status, sixth.headers["Retry-After"]) == (429, "240")
@@ -306,7 +306,7 @@ async def test_a_challenge_asked_for_with_a_token_signs_nobody_in(service: Servi
 @pytest.mark.gen_test
 async def test_ended_challenges_are_forgotten(service: Service) -> None:
     await challenge_for(service)
-    service.clock.ms += 300_000
+    service.clock.now_ms += 300_000
     await challenge_for(service, OTHER)
 
     assert [row.address for row in Challenge.select()] == [OTHER]

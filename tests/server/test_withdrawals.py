@@ -377,7 +377,7 @@ async def test_what_was_not_sent_stays_signed_and_is_sent_later(service: Service
     answer = await withdraw(service, from_="payment")
     assert (answer.status, answer.json["state"]) == (202, "signed")
     service.gateway.answers["broadcast"] = chain.broadcast
-    service.clock.ms += round(1000 * RESUME_S) + 1
+    service.clock.now_ms += round(1000 * RESUME_S) + 1
     await look_after_all(service.app.settings["services"])
     assert row().state == "submitted"
 
@@ -491,10 +491,10 @@ async def test_a_signer_whose_answer_is_lost_may_have_signed(service: Service, c
     assert (answer.status, row().state) == (503, "reserved")
     service.signer.before_signing = lambda asked: None
 
-    service.clock.ms += ABANDONED_MS - 1
+    service.clock.now_ms += ABANDONED_MS - 1
     await look_after_all(service.app.settings["services"])
     assert row().state == "reserved", "somebody may still be at it"
-    service.clock.ms += 2
+    service.clock.now_ms += 2
     await look_after_all(service.app.settings["services"])
     assert (row().state, row().txid, chain.sent) == ("submitted", "ee" * 32, ["cd" * 100])
 
@@ -507,7 +507,7 @@ async def test_what_was_never_signed_gives_its_coins_back(service: Service, chai
 
     service.signer.before_signing = die
     assert (await withdraw(service, from_="payment")).status == 503
-    service.clock.ms += ABANDONED_MS + 1
+    service.clock.now_ms += ABANDONED_MS + 1
     await look_after_all(service.app.settings["services"])
     assert (row().state, row().reason) == ("refused", NEVER_SIGNED)
     service.signer.before_signing = lambda asked: None
@@ -526,7 +526,7 @@ async def test_a_clock_that_is_set_back_strands_nothing(service: Service, chain:
     service.gateway.answers["broadcast"] = Unavailable("away")
     assert (await withdraw(service, from_="payment", amountSats=5_000)).json["state"] == "signed"
     service.gateway.answers["broadcast"] = chain.broadcast
-    service.clock.ms -= 86_400_000
+    service.clock.now_ms -= 86_400_000
 
     await look_after_all(service.app.settings["services"])
 

@@ -8,7 +8,8 @@ from tornado.httpclient import AsyncHTTPClient
 
 from simulator.app import make_app
 from simulator.world import World
-from tests.simulator.desk import Clock, Desk
+from tests.clock import Clock
+from tests.simulator.desk import Desk
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from embit import ec, script
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
 
 from simulator.world import World
+from tests.clock import Clock
 from wallet.signing import sign_message
 
 SATFLOW = "/satflow/v1"
@@ -18,22 +19,6 @@ HEADERS = {"x-api-key": "practice"}
 MINUTE_MS = 60_000
 PUPPETS = "puppets"
 RUNE = "AAA•BBB"
-
-
-class Clock:
-    """Time that stands still until a test moves it."""
-
-    def __init__(self) -> None:
-        self.now_ms = 1_760_000_000_000
-
-    def ms(self) -> int:
-        return self.now_ms
-
-    def seconds(self) -> float:
-        return self.now_ms / 1000
-
-    def advance(self, seconds: float) -> None:
-        self.now_ms += round(seconds * 1000)
 
 
 @dataclass(frozen=True)

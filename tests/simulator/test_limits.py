@@ -6,7 +6,8 @@ import pytest
 
 from simulator.limits import PER_MONTH, Limits
 from simulator.wire import ApiError
-from tests.simulator.desk import SATFLOW, Clock, Desk
+from tests.clock import Clock
+from tests.simulator.desk import SATFLOW, Desk
 
 FLOORS = f"{SATFLOW}/collection-stats/floors?type=ordinals&slugs=a"
 

@@ -19,8 +19,9 @@ import requests
 from simulator.courses import DRIFT_EVERY
 from simulator.state import StateFile
 from simulator.world import World, wall_clock_ms
+from tests.clock import Clock
 from tests.ports import free_ports
-from tests.simulator.desk import ANN, HEADERS, PUPPETS, SATFLOW, Clock
+from tests.simulator.desk import ANN, HEADERS, PUPPETS, SATFLOW
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 15.0

@@ -25,7 +25,7 @@ from simulator.rules import BidTerms
 from simulator.sales import Sale
 from simulator.sellers import MAX_ASKS
 from simulator.world import World
-from tests.simulator.desk import Clock
+from tests.clock import Clock
 
 
 def _walk(seed: int, steps: int) -> tuple[World, list[list[Decimal]]]:

@@ -16,7 +16,8 @@ from simulator.sellers import Sellers
 from simulator.transactions import script_of
 from simulator.wallets import Item
 from simulator.world import World
-from tests.simulator.desk import ANN, Clock
+from tests.clock import Clock
+from tests.simulator.desk import ANN
 from tests.simulator.seller import PUPPET, SECURE, signed
 
 DEMO = DEMOS[2]  # one that is not swept soon

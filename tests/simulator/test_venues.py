@@ -11,7 +11,8 @@ from simulator.orders import Order, load_order
 from simulator.sellers import Sellers
 from simulator.state import StateFile
 from simulator.world import World
-from tests.simulator.desk import PUPPETS, Clock, Desk
+from tests.clock import Clock
+from tests.simulator.desk import PUPPETS, Desk
 from tests.simulator.plain_seller import ow_listed, token, unisat_listed
 from tests.simulator.seller import PUPPET, hold, listed
 
