@@ -119,7 +119,7 @@ def _assigned(settings: Settings, ids: list[int]) -> list[Assigned]:
             token = tasks.raise_token(task_id)
             subscription = Subscription.get(Subscription.user == row.user.id)
             plan, config = settings.plans[subscription.plan], loads(row.config)
-            grant = bidder_grant(row, config, plan, settings.market, token, subscription.expires_ms)
+            grant = bidder_grant(row, config, plan, settings.market, token, subscription.expires_ms, spent_sats=0)
             found.append(Assigned(task_id, token, signer.grant(grant)))
         return found
     finally:

@@ -13,7 +13,7 @@ from strategy.entry import Entry
 from strategy.monthly import Bidding, Month
 from strategy.reasons import Reason
 
-_FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW)  # a bid is wanted there all the same
+_FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW, Reason.SIGNED_LIMIT)  # a bid is wanted there all the same
 
 
 def plan_as_json(entry: Entry, plan: Plan, seen: Seen, month: Month, user_id: int) -> dict[str, Any]:
@@ -39,6 +39,9 @@ def plan_as_json(entry: Entry, plan: Plan, seen: Seen, month: Month, user_id: in
             "fills": limits.fills_left,
             "spend": limits.spend_left_sats,
             "hold": None if limits.hold is None else str(limits.hold),
+            "signed": [
+                {"whose": room.whose, "most": room.most_sats, "signed": room.signed_sats} for room in limits.signed
+            ],
         },
         "monthlyCalls": _monthly(entry.config, plan, month, user_id),
     }
