@@ -13,7 +13,7 @@ from strategy.hints import hints
 from strategy.monthly import Bidding, Month, Verdict
 from strategy.reasons import Reason
 
-_FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW)  # a bid is wanted there all the same
+_FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW, Reason.SIGNED_LIMIT)  # a bid is wanted there all the same
 
 
 def plan_as_json(entry: Entry, plan: Plan, seen: Seen, month: Month, user_id: int) -> dict[str, Any]:
@@ -40,6 +40,9 @@ def plan_as_json(entry: Entry, plan: Plan, seen: Seen, month: Month, user_id: in
             "fills": limits.fills_left,
             "spend": limits.spend_left_sats,
             "hold": None if limits.hold is None else str(limits.hold),
+            "signed": [
+                {"whose": room.whose, "most": room.most_sats, "signed": room.signed_sats} for room in limits.signed
+            ],
         },
         "monthlyCalls": _monthly(month.judged(task)),
         "hints": hints(task, month.costs, _ladder_sats(plan), limits),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -62,6 +62,14 @@ class PreviewedMarket(Answer):
     samples: Count
 
 
+class SignedRoom(Answer):
+    """One ceiling on bids that are signed and not expired, whether or not they were cancelled since."""
+
+    whose: Literal["task", "user", "installation"]
+    most: SATS
+    signed: SATS
+
+
 class PreviewLimits(Answer):
     """What the task may hold; null is no limit."""
 
@@ -70,6 +78,12 @@ class PreviewLimits(Answer):
     bids: Annotated[int, Field(ge=0, description="Bids a task may have under the plan.")]
     fills: Count | None
     spend: SATS | None
+    signed: Annotated[
+        list[SignedRoom],
+        Field(
+            description="What the signer's ceilings leave; empty for a dry run, and while the signer cannot be asked."
+        ),
+    ]
     hold: Annotated[str | None, Field(description="Why nothing is placed for now: fills, or a clock that is wrong.")]
 
 

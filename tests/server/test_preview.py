@@ -127,6 +127,10 @@ async def test_limits_skip_rungs_and_say_so(service: Service) -> None:
         "fills": None,
         "spend": None,
         "hold": None,
+        "signed": [
+            {"whose": "task", "most": 1_200_000, "signed": 0},
+            {"whose": "user", "most": 200_000_000, "signed": 0},
+        ],
     }
     assert [reason for _, reason in prices(fills)] == ["place", "place"] + ["max_fills"] * 3
     assert (fills.json["limits"]["fills"], fills.json["limits"]["spend"]) == (2, 200_000)
