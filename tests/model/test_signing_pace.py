@@ -17,7 +17,6 @@ from strategy.config import BidConfig
 from tests.model.house import House
 from tests.model.market import Market
 from tests.model.owner import Owners
-from wallet.ceilings import ceilings_of
 
 SECONDS, STEP_S = 7_200, 15
 CONFIGS = [
@@ -35,8 +34,6 @@ CONFIGS = [
 def house(monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     logging.disable(logging.WARNING)
     opened = House(seed=1)
-    opened.ceilings = ceilings_of(opened.settings)
-    opened.open_signer()
     yield opened
     opened.close()
     logging.disable(logging.NOTSET)
