@@ -63,6 +63,7 @@ def sent(configs: list[BidConfig], seconds: int, *, before_s: int) -> Sent:
         market = Market(house, owners.told, owners.wallets)
         house.world.limits.change(per_second=1_000, burst=1_000, monthly=10**9)
         market.balance(0, 50_000_000)
+        house.clock.advance(20)  # into the pause after all turns, or a ladder that is begun in one is renewed in two
         for config in configs:
             if config.is_rune:
                 market.rune(config.slug, 100, [])
@@ -135,7 +136,8 @@ def test_a_loop_of_two_minutes() -> None:
 
 @pytest.mark.usefixtures("soon_calm")
 def test_a_rune() -> None:
-    agrees([RUNE], 8)
+    """With so few of them, whether a renewal is in a turn of every fourth loop is chance, by when the task began."""
+    agrees([RUNE], 8, Decimal("0.04"))
 
 
 def test_tasks_of_one_wallet_share_floors_and_own_bids() -> None:
