@@ -7,12 +7,14 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from models.cycles import cycles_of
 from simulator.history import Event
 from simulator.orders import Order
 from strategy.config import BidConfig
 from strategy.reasons import Reason
+from strategy.renewal import margin_ms
 from wallet.ceilings import OUTSTANDING_FACTOR
 
 # Rungs without a bid for these reasons are so by the user's own limits, or because the market has no room for them.
@@ -68,6 +70,7 @@ class TaskTime:
     errors: Counter[str] = field(default_factory=Counter)
     paid: float = 0.0  # sum of price / floor over the fills
     peak: int = 0  # most sats signed and not expired
+    starved: int = 0  # cycles that moved a bid while there was no room to sign a renewal
     _until_ms: int = 0
     _is_begun: bool = False  # the ladder was whole once
     _excused: int = 0
@@ -145,6 +148,8 @@ class TaskTime:
         self.cycles += 1
         if row.error and any(WORDS_OF_MARKET not in part for part in row.error.split("; ")):
             self.errors[re.sub(r"\d+", "N", row.error)] += 1
+        if f'"{Reason.SIGNED_LIMIT}"' in row.detail:
+            self.starved += self._is_starving(json.loads(row.detail), now_ms)
         if not self.missing:
             self._excused = self._unfilled = self._streak = 0
             self._streak_reasons = Counter()
@@ -164,12 +169,22 @@ class TaskTime:
         else:
             self._streak, self._streak_reasons = 0, Counter()
 
+    def _is_starving(self, detail: dict[str, Any], now_ms: int) -> bool:
+        """Whether a bid is about to expire for want of room, and another one made way for a new price all the same."""
+        reasons = {bid["order"]: bid["reason"] for bid in detail["bids"]}
+        last_ms = now_ms + margin_ms(self.config)
+        waits = any(bid["reason"] == Reason.SIGNED_LIMIT and bid["expires_ms"] <= last_ms for bid in detail["bids"])
+        moved = any(reasons.get(order) in (Reason.SURPLUS, Reason.STEP_DOWN) for order in detail["cancelled"])
+        return waits and moved and any(rung.get("fate") == "placed" for rung in detail["rungs"])
+
     def problems(self) -> list[str]:
         """What must not be, in words."""
         who = f"{self.config.slug}"
         found = [f"{who}: {count} cycles with an error: {text}" for text, count in self.errors.items()]
         if not self._is_begun:
             found.append(f"{who}: the ladder was never whole: {dict(self.reasons)}")
+        if self.starved:
+            found.append(f"{who}: {self.starved} cycles moved a bid while a renewal waited for room")
         if self.longest > LONGEST_WITHOUT:
             found.append(f"{who}: {self.longest} cycles without its bids: {dict(self.worst)}")
         return found

@@ -1,0 +1,58 @@
+"""What a soak must notice is noticed: bugs are planted in the pace, and found by what is measured of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import pytest
+
+from strategy.pairing import Rung
+from strategy.rationing import Ration
+from strategy.reasons import Reason
+from tests.endurance.stage import Ladder, Stage
+from tests.endurance.task_time import TaskTime
+
+pytestmark = pytest.mark.slow
+
+honest = Ration.share_out
+
+
+def soaked(hours: float) -> TaskTime:
+    with Stage("drift", (Ladder(5),), life_minutes=16) as stage:
+        stage.run(hours)
+        return stage.times[0]
+
+
+def renewals_last(
+    self: Ration, rungs: Iterable[Rung], due: Collection[int], raising: Collection[Rung], free: int
+) -> int | None:
+    rungs = list(rungs)
+    for rung in rungs:
+        if rung.order is not None and rung.order.id in due:
+            rung.barred = Reason.SIGNED_LIMIT
+    return honest(self, rungs, (), raising, free)
+
+
+def missing_never(
+    self: Ration, rungs: Iterable[Rung], due: Collection[int], raising: Collection[Rung], free: int
+) -> int | None:
+    rungs = list(rungs)
+    held = sum(rung.order is not None for rung in rungs)
+    for rung in rungs:
+        if rung.is_missing and 0 < held < len(rungs):
+            rung.refused = Reason.SIGNED_LIMIT
+    return honest(self, rungs, due, raising, free)
+
+
+def test_a_pace_that_starves_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ration, "share_out", renewals_last)
+    assert any("while a renewal waited" in problem for problem in soaked(2).problems())
+
+
+def test_a_pace_that_leaves_rungs_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ration, "share_out", missing_never)
+    assert any("cycles without its bids" in problem for problem in soaked(1).problems())
+
+
+def test_nothing_is_found_without_them() -> None:
+    assert not soaked(1).problems()
