@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
-from cli import doctor_processes, doctor_settings, venue_answers, venue_units
+from cli import doctor_processes, doctor_settings, venue_answers, venue_floors, venue_units
 from cli.doctor_check import Check, fail, ok, warn
 from cli.venue_exchanges import Exchange, Listener, masked
 from cli.venue_questions import VENUES, About, Answer, adapters_of, put, questions
@@ -57,6 +57,7 @@ class Venues:
             else:
                 yield from self._venue(venue)
         yield from venue_units.examine(self._answers)
+        yield from venue_floors.examine(self._answers, self._about.collection)
         yield from self._indexes()
         spent = ", ".join(f"{count} of {venue}" for venue, count in self.calls.items()) or "none"
         yield ok("calls", f"the doctor asked {spent}; the gateway's count of the month has none of them")

@@ -137,7 +137,9 @@ class _Run:
         wants_bids = config.outbid_enabled or config.only_bid_if_highest
         outcome.without_bids += wants_bids and (snapshot is None or snapshot.bids is None)
         outcome.calls.update(asks=1, bids=int(wants_bids), own_bids=1)
-        outcome.calls.update(place=len(plan.to_place), cancel=len(plan.to_cancel))
+        # One call for what must go, one for what makes way before something comes, one for what goes after it.
+        cancels = {(cancel.hard, cancel.after_rung is None) for cancel in plan.to_cancel}
+        outcome.calls.update(place=len(plan.to_place), cancel=len(cancels))
 
     def _rank(self, entry: Entry, following: Entry, outcome: Outcome) -> None:
         """Counts the time to the next entry, as long as this one's book is not stale by then."""

@@ -103,6 +103,7 @@ class Looker:
         notes: Notes,
         *,
         by_floor: bool = False,
+        balance_age_s: float = SLOW_READ_S,
     ) -> Seen:
         """Reads what may be `max_age_s` old for the book, a minute for the rest; notes what fails.
 
@@ -110,7 +111,7 @@ class Looker:
         the last ten minutes will do where the floor of now confirms them and the config hangs on nothing else.
         """
         books = self._books(config, wallet, max_age_s, notes, by_floor=by_floor)
-        balance = _try(lambda: self._balance(wallet), "read the balance", notes)
+        balance = _try(lambda: self._balance(wallet, balance_age_s), "read the balance", notes)
         balance_sats = balance.sats if balance else None
         fee_reserve_sats = self.fee_reserve(config.fee_rate, notes)
         if books is None:
@@ -168,8 +169,8 @@ class Looker:
             what = "rune" if config.is_rune else "collection"
             notes.add("find the market", f"it knows no {what} named {config.slug}", backs_off=False)
 
-    def _balance(self, wallet: Wallet) -> Balance:
-        return self._market.balance(wallet.payment, wallet.receive, wallet.payment_pubkey, SLOW_READ_S)
+    def _balance(self, wallet: Wallet, max_age_s: float) -> Balance:
+        return self._market.balance(wallet.payment, wallet.receive, wallet.payment_pubkey, max_age_s)
 
     def fee_reserve(self, fee_rate: str | Decimal, notes: Notes) -> int | None:
         """Sats to keep for the fees of one purchase; None without a rate of the last half hour."""

@@ -11,27 +11,8 @@ from dataclasses import dataclass
 
 from peewee import IntegrityError
 
+from models import listing_statements as statements
 from models.base import transaction
-from models.listing_statements import (
-    COUNT_OPEN,
-    DROPPED,
-    ENDED_LAST,
-    FIRST,
-    FORGET,
-    FORMER,
-    HIGHEST,
-    INSERT,
-    LOWEST,
-    MISSED,
-    MOVE,
-    NEWEST_LISTED,
-    OLDEST_KEPT,
-    OPEN,
-    OPEN_PRICES,
-    SAW,
-    TO_DELIST,
-    WRITTEN,
-)
 from models.listing_table import (
     CANCELLED,
     CANCELLING,
@@ -140,14 +121,14 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
         if replacing is not None:
             replaced = {"state": CLOSED, "close_reason": REPLACED, "misses": replacing.misses, "closed_ms": now_ms}
             untouched = dict.fromkeys(("venue_id", "proceeds_sats", "signed_ms", "listed_ms"))
-            moved = MOVE.run(id=replacing.id, former_state=LIVE, updated_ms=now_ms, **replaced, **untouched)
+            moved = statements.MOVE.run(id=replacing.id, former_state=LIVE, updated_ms=now_ms, **replaced, **untouched)
             if moved.rowcount != 1:
                 raise IllegalMove(f"listing {replacing.id} is not live any more")
-        if COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
+        if statements.COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
             raise IllegalMove(f"task {new.task_id} has another open listing")
-        oldest_kept = OLDEST_KEPT.row(task_id=new.task_id, newer=_KEPT - 1)
+        oldest_kept = statements.OLDEST_KEPT.row(task_id=new.task_id, newer=_KEPT - 1)
         if oldest_kept is not None:
-            FORGET.run(task_id=new.task_id, oldest_kept=oldest_kept[0])
+            statements.FORGET.run(task_id=new.task_id, oldest_kept=oldest_kept[0])
         return _written(new, {"state": RESERVED}, now_ms)
 
 
@@ -166,7 +147,7 @@ def suspect(new: NewListing, now_ms: int) -> Listing:
 
 def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     with transaction(durable=True):
-        if COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
+        if statements.COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
             raise IllegalMove(f"task {new.task_id} has another open listing")
         return _written(new, state, now_ms)
 
@@ -175,7 +156,7 @@ def _written(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     values = {name: getattr(new, name) for name in NewListing.__slots__} | state
     values |= {"misses": 0, "created_ms": now_ms, "updated_ms": now_ms}
     try:
-        listing_id = INSERT.run(**dict.fromkeys(WRITTEN) | values).lastrowid
+        listing_id = statements.INSERT.run(**dict.fromkeys(statements.WRITTEN) | values).lastrowid
     except IntegrityError as error:
         raise OpenElsewhere(f"another task has an open listing of {new.outpoint}") from error
     return Listing(id=listing_id, **values)
@@ -209,7 +190,7 @@ def give_up(listing: Listing, reason: str, now_ms: int) -> None:
     with transaction(durable=True):
         _move(listing, CLOSED, now_ms, reason, None, None)
         # They were written with one commit, so at one time.
-        former = FORMER.row(task_id=listing.task_id, closed_ms=listing.created_ms, before=listing.id)
+        former = statements.FORMER.row(task_id=listing.task_id, closed_ms=listing.created_ms, before=listing.id)
         if former is not None:
             again = {"state": LIVE, "close_reason": None, "closed_ms": None, "misses": 0, "updated_ms": now_ms}
             Listing.update(again).where(Listing.id == former[0]).execute()
@@ -224,7 +205,7 @@ def _move(
     signed_ms = now_ms if state in (SIGNED, UNKNOWN, LIVE) else None
     listed_ms = now_ms if state == LIVE else None
     closed_ms = now_ms if state == CLOSED else None
-    moved = MOVE.run(
+    moved = statements.MOVE.run(
         id=listing.id,
         former_state=listing.state,
         state=state,
@@ -250,7 +231,7 @@ def saw(listing: Listing, venue_id: str, now_ms: int) -> None:
     """The venue shows the listing: its id is known from now on, and the misses start anew."""
     if listing.venue_id == venue_id and listing.misses == 0:
         return
-    SAW.run(id=listing.id, venue_id=venue_id, updated_ms=now_ms)
+    statements.SAW.run(id=listing.id, venue_id=venue_id, updated_ms=now_ms)
     listing.venue_id, listing.misses = venue_id, 0
 
 
@@ -259,59 +240,59 @@ def missed(listing: Listing, read_ms: int) -> int:
 
     `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
     """
-    MISSED.run(id=listing.id, updated_ms=read_ms)
+    statements.MISSED.run(id=listing.id, updated_ms=read_ms)
     listing.misses, listing.updated_ms = listing.misses + 1, read_ms
     return int(listing.misses)
 
 
 def open_listing(task_id: int) -> Listing | None:
     """The task's open listing."""
-    found = OPEN.row(task_id=task_id)
+    found = statements.OPEN.row(task_id=task_id)
     return None if found is None else instance(Listing, found)
 
 
 def newest(task_id: int) -> Listing | None:
     """The task's open listing, else the one that ended last: what was to take its place may be newer, and refused."""
-    found = OPEN.row(task_id=task_id) or ENDED_LAST.row(task_id=task_id)
+    found = statements.OPEN.row(task_id=task_id) or statements.ENDED_LAST.row(task_id=task_id)
     return None if found is None else instance(Listing, found)
 
 
 def newest_listed(task_id: int) -> Listing | None:
     """The newest listing of the task that the venue had, open or closed."""
-    found = NEWEST_LISTED.row(task_id=task_id)
+    found = statements.NEWEST_LISTED.row(task_id=task_id)
     return None if found is None else instance(Listing, found)
 
 
 def count_open(task_id: int) -> int:
     """1 when a listing of the task is open, else 0."""
-    return int(COUNT_OPEN.rows(task_id=task_id)[0][0])
+    return int(statements.COUNT_OPEN.rows(task_id=task_id)[0][0])
 
 
 def open_prices(user_id: int) -> frozenset[int]:
     """The prices (sats) at which listings of a user may be at some venue."""
-    return frozenset(int(price) for (price,) in OPEN_PRICES.rows(user_id=user_id))
+    return frozenset(int(price) for (price,) in statements.OPEN_PRICES.rows(user_id=user_id))
 
 
 def lowest_outstanding(outpoint: str) -> int | None:
     """The lowest price that was signed for this output: what it can be had for until it is spent."""
-    return LOWEST.rows(outpoint=outpoint)[0][0]
+    return statements.LOWEST.rows(outpoint=outpoint)[0][0]
 
 
 def highest_since(inscription_id: str, wallet: str, since_ms: int) -> int | None:
     """The highest price that the inscription of this wallet was listed for at any time since then."""
-    return HIGHEST.rows(inscription_id=inscription_id, wallet=wallet, since_ms=since_ms)[0][0]
+    return statements.HIGHEST.rows(inscription_id=inscription_id, wallet=wallet, since_ms=since_ms)[0][0]
 
 
 def first_ms(outpoint: str) -> int:
     """When a listing of this output was first asked for; 0 when none was ever signed."""
-    return int(FIRST.rows(outpoint=outpoint)[0][0] or 0)
+    return int(statements.FIRST.rows(outpoint=outpoint)[0][0] or 0)
 
 
 def delistings(task_id: int, since_ms: int) -> int:
     """How often since then the venue dropped the task's listing by itself."""
-    return int(DROPPED.rows(task_id=task_id, since_ms=since_ms)[0][0])
+    return int(statements.DROPPED.rows(task_id=task_id, since_ms=since_ms)[0][0])
 
 
 def tasks_to_delist() -> list[int]:
     """Numbers of the deleted tasks whose listing is still open."""
-    return [number for (number,) in TO_DELIST.rows()]
+    return [number for (number,) in statements.TO_DELIST.rows()]

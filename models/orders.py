@@ -15,28 +15,8 @@ from dataclasses import dataclass
 
 from peewee import IntegrityError
 
+from models import order_statements as statements
 from models.base import transaction
-from models.order_statements import (
-    COUNT_OF_TASK,
-    FILLED_OF_TASK,
-    INSERT,
-    LAST_OF_RUN,
-    MISSED,
-    MOVE,
-    NEWEST_FILLS,
-    OPEN_OF_ALL,
-    OPEN_OF_TASK,
-    OPEN_OF_USER,
-    OWING_TASKS,
-    ROWS_OF_TASK,
-    ROWS_OF_WALLET,
-    SAW,
-    TAKEN,
-    TASK_ROW,
-    WRITTEN,
-    rows_by_expiry,
-)
-from models.order_statements import closed_by_venue_id as closed_rows_by_venue_id
 from models.order_table import (
     CANCELLING,
     CLOSE_REASONS,
@@ -185,21 +165,21 @@ def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int, replaced: Collection
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
     values |= {"created_ms": now_ms, "updated_ms": now_ms}
     with transaction(durable=True):
-        if TASK_ROW.rows(id=new.task_id) != [(RUNNING, None, new.token)]:
+        if statements.TASK_ROW.rows(id=new.task_id) != [(RUNNING, None, new.token)]:
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
-        [(task_sats, task_count)] = OPEN_OF_TASK.rows(task_id=new.task_id, dry_run=new.dry_run)
-        [(user_sats, _)] = OPEN_OF_USER.rows(user_id=new.user_id, dry_run=new.dry_run)
+        [(task_sats, task_count)] = statements.OPEN_OF_TASK.rows(task_id=new.task_id, dry_run=new.dry_run)
+        [(user_sats, _)] = statements.OPEN_OF_USER.rows(user_id=new.user_id, dry_run=new.dry_run)
         _check("task_total", ceilings.task, task_sats, new.price_sats)
         _check("exposure_limit", ceilings.user, user_sats, new.price_sats, unlimited=None)
         if ceilings.installation:
-            [(all_sats, _)] = OPEN_OF_ALL.rows(dry_run=new.dry_run)
+            [(all_sats, _)] = statements.OPEN_OF_ALL.rows(dry_run=new.dry_run)
             _check("installation_limit", ceilings.installation, all_sats, new.price_sats)
         if ceilings.fills is not None:
             _check("max_fills", ceilings.fills, task_count, 1, unlimited=None)
         going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
         _check("bid_count", ceilings.count, task_count - going, 1)
         values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
-        order_id = INSERT.run(**dict.fromkeys(WRITTEN) | values).lastrowid
+        order_id = statements.INSERT.run(**dict.fromkeys(statements.WRITTEN) | values).lastrowid
     return Order(id=order_id, **values)
 
 
@@ -210,25 +190,25 @@ def _check(limit: str, ceiling: int, used: int, more: int, unlimited: int | None
 
 def _unique_expiry(wallet: str, expires_ms: int) -> int:
     """The first millisecond from `expires_ms` on that no order of the wallet has."""
-    if not TAKEN.rows(wallet=wallet, expires_ms=expires_ms):
+    if not statements.TAKEN.rows(wallet=wallet, expires_ms=expires_ms):
         return expires_ms
-    [(last_taken,)] = LAST_OF_RUN.rows(wallet=wallet, expires_ms=expires_ms)
+    [(last_taken,)] = statements.LAST_OF_RUN.rows(wallet=wallet, expires_ms=expires_ms)
     return int(last_taken) + 1
 
 
 def exposure(user_id: int, *, dry_run: bool = False) -> int:
     """Sats of all open orders of the user: of the real ones, or of those of dry runs."""
-    return int(OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][0])
+    return int(statements.OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][0])
 
 
 def exposure_of_all(*, dry_run: bool = False) -> int:
     """Sats of all open orders of the installation: of the real ones, or of those of dry runs."""
-    return int(OPEN_OF_ALL.rows(dry_run=dry_run)[0][0])
+    return int(statements.OPEN_OF_ALL.rows(dry_run=dry_run)[0][0])
 
 
 def task_exposure(task_id: int, *, dry_run: bool = False) -> int:
     """Sats of all open orders of the task: of the real ones, or of those of dry runs."""
-    return int(OPEN_OF_TASK.rows(task_id=task_id, dry_run=dry_run)[0][0])
+    return int(statements.OPEN_OF_TASK.rows(task_id=task_id, dry_run=dry_run)[0][0])
 
 
 def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, venue_id: str | None = None) -> None:
@@ -258,7 +238,7 @@ def _move(order: Order, state: str, now_ms: int, reason: str | None, venue_id: s
         raise IllegalMove(f"order {order.id} cannot go from {order.state} to {state} ({reason})")
     closed_ms = now_ms if state == CLOSED else None
     with transaction(durable=True):
-        moved = MOVE.run(
+        moved = statements.MOVE.run(
             id=order.id,
             former_state=order.state,
             state=state,
@@ -280,7 +260,7 @@ def saw(order: Order, venue_id: str, now_ms: int) -> None:
     """The venue shows the order: its id is known from now on, and the misses start anew."""
     if order.venue_id == venue_id and order.misses == 0:
         return
-    SAW.run(id=order.id, venue_id=venue_id, updated_ms=now_ms)
+    statements.SAW.run(id=order.id, venue_id=venue_id, updated_ms=now_ms)
     order.venue_id, order.misses = venue_id, 0
 
 
@@ -289,29 +269,29 @@ def missed(order: Order, read_ms: int) -> int:
 
     `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
     """
-    MISSED.run(id=order.id, updated_ms=read_ms)
+    statements.MISSED.run(id=order.id, updated_ms=read_ms)
     order.misses, order.updated_ms = order.misses + 1, read_ms
     return int(order.misses)
 
 
 def open_orders(task_id: int) -> list[Order]:
     """The task's open orders, real and of dry runs (`dry_run` tells), oldest first."""
-    return [instance(Order, found) for found in ROWS_OF_TASK.rows(task_id=task_id)]
+    return [instance(Order, found) for found in statements.ROWS_OF_TASK.rows(task_id=task_id)]
 
 
 def count_open(task_id: int) -> int:
     """How many orders of the task are open, real and of dry runs."""
-    return int(COUNT_OF_TASK.rows(task_id=task_id)[0][0])
+    return int(statements.COUNT_OF_TASK.rows(task_id=task_id)[0][0])
 
 
 def tasks_with_open_orders() -> list[int]:
     """Ids of the tasks that still owe an end to some order."""
-    return [task_id for (task_id,) in OWING_TASKS.rows()]
+    return [task_id for (task_id,) in statements.OWING_TASKS.rows()]
 
 
 def wallet_orders(wallet: str) -> list[Order]:
     """All real open orders signed by `wallet`, whichever task they are of."""
-    return [instance(Order, found) for found in ROWS_OF_WALLET.rows(wallet=wallet)]
+    return [instance(Order, found) for found in statements.ROWS_OF_WALLET.rows(wallet=wallet)]
 
 
 def has_open_orders(user_id: int) -> bool:
@@ -324,7 +304,7 @@ def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
     wanted = list(expiries)
     if not wanted:
         return {}
-    found = rows_by_expiry(len(wanted)).rows(wallet=wallet, **each("expires_ms", wanted))
+    found = statements.rows_by_expiry(len(wanted)).rows(wallet=wallet, **each("expires_ms", wanted))
     return {order.expires_ms: order for order in (instance(Order, values) for values in found)}
 
 
@@ -333,12 +313,12 @@ def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order
     wanted = list(venue_ids)
     if not wanted:
         return {}
-    found = closed_rows_by_venue_id(len(wanted)).rows(wallet=wallet, **each("venue_id", wanted))
+    found = statements.closed_by_venue_id(len(wanted)).rows(wallet=wallet, **each("venue_id", wanted))
     return {str(order.venue_id): order for order in (instance(Order, values) for values in found)}
 
 
 def fills(task_id: int, *, dry_run: bool = False) -> Fills:
     """What of the task's orders was filled since it was created: of the real ones, or of those of dry runs."""
-    [(count, sats)] = FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
-    newest = NEWEST_FILLS.rows(task_id=task_id, dry_run=dry_run) if count else []
+    [(count, sats)] = statements.FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
+    newest = statements.NEWEST_FILLS.rows(task_id=task_id, dry_run=dry_run) if count else []
     return Fills(count, sats, tuple(closed_ms for (closed_ms,) in newest))

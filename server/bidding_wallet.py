@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 
 from markets.base import NotFound, VenueError
-from models import orders, withdrawals
+from models import orders, users, withdrawals
+from server import json_out
 from server.base import SignedIn
+from server.signed_rooms import user_room
 from server.withdrawal_json import as_json
 from server.withdrawal_steps import look_after
 
@@ -33,13 +35,22 @@ class WalletHandler(SignedIn):
             worst_loss = 0
         except VenueError as error:
             trouble = error.message
+        exposure = orders.exposure(self.user.id)
+        subscription = users.subscription_of(self.user.id)
+        room = await user_room(
+            self.services, self.user, self.services.plan(subscription.plan) if subscription else None
+        )
         answer = {
             "payment": keys.payment,
             "vault": keys.vault,
             "ordinalsAddress": receive,
             "biddingWallet": wallet,
-            "exposure": orders.exposure(self.user.id),
+            "exposure": exposure,
             "worstLoss": worst_loss,
+            "ifAllFillNow": None if worst_loss is None else min(exposure, worst_loss),
+            "signedSats": room and room.signed_sats,
+            "signedLimitSats": room and room.most_sats,
+            "signedFreeAt": None if room is None or room.frees_ms is None else json_out.iso(room.frees_ms),
             "paymentSats": await self._confirmed_sats(keys.payment),
             "withdrawals": await self._withdrawals(),
         }

@@ -25,12 +25,14 @@ from server.errors import invalid, not_found
 from server.lookups import MAX_AGE_S, UNKNOWN_SLUG
 from server.preview_answer import plan_as_json
 from server.schemas import bid_config
+from server.signed_rooms import task_rooms
 from server.traits import refuse_unknown_trait
 from strategy.bidding import Memory, OwnOrder, Rules
 from strategy.book import NO_HISTORY, History, Profile
 from strategy.config import BidConfig, loads, normal_slug
 from strategy.entry import Entry
 from strategy.monthly import Month
+from wallet.client import SignerError
 
 
 @dataclass(slots=True)
@@ -68,7 +70,7 @@ class PreviewHandler(BiddingTaskHandler):
         self.refuse_unsupported(config)
         await refuse_unknown_trait(self, config, venue)
         market = await self._read(config, venue)
-        entry = self._entry(task, config, market)
+        entry, trouble = await self._signing(task, self._entry(task, config, market))
         control = controls.effective(self.user.id, task.id if task else 0)
         around = {
             "taskId": task.id if task else None,
@@ -78,9 +80,19 @@ class PreviewHandler(BiddingTaskHandler):
             "refusal": users.refusal_to_trade(
                 self.user, self.services.settings.plans, self.services.whitelist, self.services.admins, self.now_ms
             ),
-            "errors": list(market.faults),
+            "errors": [*market.faults, *trouble],
         }
         self.answer(around | plan_as_json(entry, entry.decide(), market.seen, self._month(task, venue), self.user.id))
+
+    async def _signing(self, task: BiddingTask | None, entry: Entry) -> tuple[Entry, list[str]]:
+        """The cycle with what the signer says of its ceilings, or without it and why."""
+        subscription = users.subscription_of(self.user.id)
+        plan = self.services.settings.plans.get(subscription.plan) if subscription else None
+        try:
+            signed = await task_rooms(self.services, self.user, task.id if task else None, entry.config, plan)
+        except SignerError as error:
+            return entry, [f"failed to ask how much may be signed: {error}"]
+        return replace(entry, limits=replace(entry.limits, signed=signed)), []
 
     def _month(self, task: BiddingTask | None, venue: str) -> Month:
         """What a month at the venue has to carry besides this task."""
@@ -174,7 +186,8 @@ def _looked(
     """Raises VenueError when there is nothing to decide on."""
     notes = _Notes()
     profile = market.profile(kind_of(config))
-    seen = looker.look(config, wallet, history, MAX_AGE_S, notes)
+    # Whoever has just sent money to the wallet is to see it counted.
+    seen = looker.look(config, wallet, history, MAX_AGE_S, notes, balance_age_s=0.0)
     for failed_to in ("read the asks", "read the bids"):
         if failed_to in notes.errors:
             raise notes.errors[failed_to]

@@ -8,17 +8,18 @@ from typing import Any
 from markets.look import Seen
 from server import json_out
 from strategy.bidding import Plan, RungNote
-from strategy.config import BidConfig
 from strategy.entry import Entry
-from strategy.monthly import Bidding, Month
+from strategy.hints import hints
+from strategy.monthly import Bidding, Month, Verdict
 from strategy.reasons import Reason
 
-_FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW)  # a bid is wanted there all the same
+_FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW, Reason.SIGNED_LIMIT)  # a bid is wanted there all the same
 
 
 def plan_as_json(entry: Entry, plan: Plan, seen: Seen, month: Month, user_id: int) -> dict[str, Any]:
     """What was decided, on what, and what a month of it costs beside the others of `month`."""
     limits = entry.limits
+    task = Bidding(entry.config, 0 if entry.config.dry_run else len(_wanted(plan)), user_id)
     return {
         "rungs": _rungs(entry, plan),
         "cancels": [
@@ -39,9 +40,22 @@ def plan_as_json(entry: Entry, plan: Plan, seen: Seen, month: Month, user_id: in
             "fills": limits.fills_left,
             "spend": limits.spend_left_sats,
             "hold": None if limits.hold is None else str(limits.hold),
+            "signed": [
+                {"whose": room.whose, "most": room.most_sats, "signed": room.signed_sats} for room in limits.signed
+            ],
         },
-        "monthlyCalls": _monthly(entry.config, plan, month, user_id),
+        "monthlyCalls": _monthly(month.judged(task)),
+        "hints": hints(task, month.costs, _ladder_sats(plan), limits),
     }
+
+
+def _wanted(plan: Plan) -> list[RungNote]:
+    """The rungs that have or get a bid, or would if nothing held the task back for now."""
+    return [note for note in plan.rungs if not note.is_skipped or note.reason in _FOR_NOW]
+
+
+def _ladder_sats(plan: Plan) -> int:
+    return sum(note.price_sats or 0 for note in _wanted(plan))
 
 
 def _rungs(entry: Entry, plan: Plan) -> list[dict[str, Any]]:
@@ -83,10 +97,8 @@ def _market(seen: Seen) -> dict[str, Any] | None:
     }
 
 
-def _monthly(config: BidConfig, plan: Plan, month: Month, user_id: int) -> dict[str, Any]:
+def _monthly(found: Verdict) -> dict[str, Any]:
     """What all bids of the plan cost in 30 days."""
-    bids = 0 if config.dry_run else sum(not note.is_skipped or note.reason in _FOR_NOW for note in plan.rungs)
-    found = month.judged(Bidding(config, bids, user_id))
     return {
         "reads": found.alone.reads,
         "writes": found.alone.writes,

@@ -20,6 +20,7 @@ _SETTLED = frozenset(
     {
         Reason.KEPT,
         Reason.RENEW,
+        Reason.RENEW_WAITS,
         Reason.PLACE,
         Reason.PLAN_BIDS,
         Reason.RANGE_EMPTY,

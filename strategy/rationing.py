@@ -4,13 +4,14 @@ A new signature costs its price until it expires, and a cancel gives nothing bac
 could not renew what stands. Each bid therefore leaves room for what comes before it:
 
 - a renewal: nothing;
-- a raise, and a bid that is missing: the renewals of all that is held beside it, and an eighth of a ceiling that is
-  shared with other tasks;
-- a bid that another one makes way for: one whole ladder, and a quarter of a shared ceiling, which is all that may be
-  live under it at once.
+- a raise, and a bid that is missing: the renewals of all that is held beside it, at prices that may be half as high
+  again by then, and an eighth of a ceiling that is shared with other tasks;
+- a bid that another one makes way for: the same for one whole ladder, and a quarter of a shared ceiling, which is all
+  that may be live under it at once.
 
-Example: a task's ceiling of 1,200,000 and rungs of 90,000, 70,000 and 50,000. All three are moved while no more than
-780,000 are signed; then only the top one while it is no more than 900,000; all are renewed while it is 990,000.
+Example: a task's ceiling of 1,200,000 and rungs of 90,000, 70,000 and 50,000, which may cost 315,000 to renew. All
+three are moved while no more than 675,000 are signed; only the top one while it is no more than 795,000; all are
+renewed while it is no more than 990,000.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class Ration:
 
     def _take(self, rung: Rung, left: int, part: int) -> str:
         """Counts the rung's bid if it leaves so much, and that part of a shared ceiling; else says what is full."""
+        left = left * 3 // 2
         for room in self._rooms:
             kept = left if room.whose == "task" or not part else max(left, room.most_sats // part)
             if room.signed_sats + self._taken + rung.price_sats + kept > room.most_sats:

@@ -253,6 +253,7 @@ def _rungs(outcome: Outcome) -> list[dict[str, Any]]:
 
 def _bids(outcome: Outcome) -> list[dict[str, Any]]:
     reasons, partly = _cancel_reasons(outcome), outcome.found.partly
+    waiting = {order.id: rung for rung, order in outcome.decision.waiting.items()}
     rows = []
     for order in outcome.decision.own:
         row: dict[str, Any] = {
@@ -262,6 +263,8 @@ def _bids(outcome: Outcome) -> list[dict[str, Any]]:
             "expires_ms": order.expires_ms,
             "reason": reasons.get(order.id),
         }
+        if order.id in waiting:
+            row["after_rung"] = waiting[order.id]  # goes only once the bid there was accepted
         if order.id in partly:
             row["quantity_left"] = str(partly[order.id])
         rows.append(row)

@@ -135,7 +135,6 @@ class MadeUpSigner(SignerClient):
             "sign_challenge": {"signature": "a signature"},
             "sign_listing": {"psbt": "what was signed", "secure": []},
             "was_signed": {"signed": False},
-            "rooms": {"rooms": [{"whose": "task", "most_sats": 100_000_000, "signed_sats": 0, "frees_ms": 0}]},
         }
         return read(json.loads(json.dumps(answers[op])))
 

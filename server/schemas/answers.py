@@ -388,6 +388,27 @@ class Wallet(Answer):
             "cannot be told.",
         ),
     ]
+    if_all_fill_now: Annotated[
+        int | None,
+        Field(
+            ge=0, description="What is spent if every open order is filled: exposure, or the balance if that is less."
+        ),
+    ]
+    signed_sats: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="Sats of bids that are signed and not expired, whether or not they were cancelled since. Null "
+            "while the signer cannot be asked.",
+        ),
+    ]
+    signed_limit_sats: Annotated[
+        int | None, Field(ge=0, description="What signedSats may come to: no bid is signed above it.")
+    ]
+    signed_free_at: Annotated[
+        str | None,
+        Field(description="When the next signature expires, which makes room for others; null: there is none."),
+    ]
     balance_error: Annotated[
         str, Field(description="Why biddingWallet is null: there is none yet, or the marketplace cannot be read.")
     ] = ""

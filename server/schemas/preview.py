@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -62,6 +62,14 @@ class PreviewedMarket(Answer):
     samples: Count
 
 
+class SignedRoom(Answer):
+    """One ceiling on bids that are signed and not expired, whether or not they were cancelled since."""
+
+    whose: Literal["task", "user", "installation"]
+    most: SATS
+    signed: SATS
+
+
 class PreviewLimits(Answer):
     """What the task may hold; null is no limit."""
 
@@ -70,13 +78,21 @@ class PreviewLimits(Answer):
     bids: Annotated[int, Field(ge=0, description="Bids a task may have under the plan.")]
     fills: Count | None
     spend: SATS | None
+    signed: Annotated[
+        list[SignedRoom],
+        Field(
+            description="What the signer's ceilings leave; empty for a dry run, and while the signer cannot be asked."
+        ),
+    ]
     hold: Annotated[str | None, Field(description="Why nothing is placed for now: fills, or a clock that is wrong.")]
 
 
 class MonthlyCalls(Answer):
     """About how often the marketplace is asked in 30 days, and whether its quota has that many calls."""
 
-    reads: Annotated[int, Field(ge=0, description="Were nothing shared with other tasks and no read made older.")]
+    reads: Annotated[
+        int, Field(ge=0, description="If the market stood still, nothing was shared and no read made older.")
+    ]
     writes: Annotated[int, Field(ge=0, description="Renewals of the planned bids, if the market stood still.")]
     fits: Annotated[
         bool, Field(description="The quota has what cannot be saved, with all other tasks that run; true without one.")
@@ -105,3 +121,6 @@ class Preview(Answer):
     refusal: Annotated[str | None, Field(description="Why the caller may not run tasks now.")]
     errors: Annotated[list[str], Field(description="What could not be read and was done without.")]
     monthly_calls: MonthlyCalls
+    hints: Annotated[
+        list[str], Field(description="What to know of the price of this config, in plain words; empty: nothing.")
+    ]

@@ -16,6 +16,7 @@ from server.schemas.bid_config import BidConfigFields
 from server.schemas.listing_config import ListingFields
 from server.schemas.plain import to_camel
 from strategy import config as rules
+from strategy.calm import MOST_LOOPS
 from strategy.config import BidConfig
 from strategy.listing_config import LEAST_LOOP_SECONDS, MAX_MARGIN, MAX_PERCENT, MOST_LOOP_SECONDS, ListingConfig
 
@@ -37,7 +38,10 @@ _BID_TEXTS = {
     "hardcap_sats": "No bid is above it. Required in percent mode, where 0 is refused.",
     "max_bid_total": "Most sats of all the task's bids together; 0 is unlimited.",
     "bid_expiry_minutes": f"Life of a bid; null is {rules.DEFAULT_EXPIRY_MINUTES}.",
-    "loop_seconds": f"Time between two cycles; null is {rules.DEFAULT_LOOP_SECONDS}.",
+    "loop_seconds": (
+        f"Seconds between two cycles; null: every {rules.DEFAULT_LOOP_SECONDS} seconds, "
+        f"up to {rules.DEFAULT_LOOP_SECONDS * MOST_LOOPS} while nothing moves."
+    ),
     "outbid_enabled": "Bid above competitors.",
     "outbid_mode": "Whether outbidding adds sats or a fraction.",
     "outbid_amount": "Sats added above a competitor, in fixed mode.",

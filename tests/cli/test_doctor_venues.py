@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from cli import doctor_programs, venue_units
+from cli import doctor_programs, venue_floors, venue_units
 from cli.venue_exchanges import Exchange
 from cli.venue_questions import ADDRESS
+from markets.adapter import Listing
 from markets.base import Floor
 from markets.replies import Reply
 from markets.satflow_books import Offer
@@ -207,3 +208,14 @@ def test_what_is_left_of_the_month(left: int, rungs: int | None, status: str) ->
         f"{100_000 - left:,} of 100,000 calls at satflow are used this month, {left:,} are left; "
         "120,000 at its end, if it goes on like the last hour"
     )
+
+
+@pytest.mark.parametrize(("floor", "status"), [(500_000, "ok"), (499_000, "warn"), (None, None)])
+def test_a_floor_is_held_against_the_cheapest_listing(floor: int | None, status: str | None) -> None:
+    """By an unchanged floor asks are not read: where the two disagree, that saves nothing."""
+    asks = [Ask(str(price), price, Decimal(1), Decimal(price), "bc1qa") for price in (510_000, 500_000)]
+    answers = {
+        ("satflow", "listings"): tuple(Listing(ask, None) for ask in asks),
+        ("satflow", "floors"): {"nodemonkes": Floor("nodemonkes", None if floor is None else Decimal(floor), 2)},
+    }
+    assert [check.status for check in venue_floors.examine(answers, "nodemonkes")] == ([status] if status else [])

@@ -23,6 +23,9 @@ HEAD = (
     "   bought  paid/floor  peak signed"
 )
 FORECAST_WITHIN = 0.03
+FIRST_H = 0.25  # in which ladders are placed that stood nowhere, which no forecast tells
+# A task without loopSeconds is foretold for a market that stands still, and looks more often wherever one moves at all.
+LOOPS = {"calm": 30}
 SETTLED_H = 12  # by then a task has as many cycles as are kept, and two thirds of the run are enough to see growth
 
 
@@ -56,7 +59,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Soaked:
-    """What one stage came to. `sent` over `told` are calls to the venue and what the forecast says; see `Stage`."""
+    """What one stage came to. `sent` are calls to the venue, `told` what the forecast says; but for its beginning."""
 
     lines: list[Line]
     problems: list[str]
@@ -93,11 +96,14 @@ def soak(
 ) -> Soaked:
     """Runs one stage; what is kept is measured after each of `parts`."""
     began = time.process_time()
+    loop_seconds = loop_seconds or LOOPS.get(name)
     with Stage(
         name, ladders, seed=seed, life_minutes=life_minutes, loop_seconds=loop_seconds, keeps_journals=True
     ) as stage:
+        stage.run(FIRST_H)
+        sent_at_first, told_at_first = sum(stage.calls().values()), stage.forecast()
         for _ in range(parts):
-            stage.run(hours / parts)
+            stage.run((hours - FIRST_H) / parts)
             stage.note_sizes()
         lines = [_line(stage, ladder, task) for ladder, task in zip(ladders, stage.times, strict=True)]
         found = [problem for task in stage.times for problem in task.problems()]
@@ -105,8 +111,8 @@ def soak(
         return Soaked(
             lines,
             found,
-            sum(stage.calls().values()),
-            stage.forecast(),
+            sum(stage.calls().values()) - sent_at_first,
+            stage.forecast() - told_at_first,
             stage.sizes,
             time.process_time() - began,
             sum(task.cycles for task in stage.times),

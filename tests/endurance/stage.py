@@ -170,16 +170,20 @@ class Stage(AbstractContextManager["Stage"]):
         room: float = 2.0,
         keeps_journals: bool = False,
         travel_s: float = 0.02,
+        is_one_user: bool = False,
     ) -> None:
-        """`travel_s` is what a call takes. `room` is how many times a task may have its first ladder open at once: its
-        maxBidTotal. The signer signs four times that."""
-        self.name, self.ladders = name, ladders
+        """`travel_s` is what a call takes. `is_one_user`: all tasks are of one user, who has one wallet.
+
+        `room` is how many times a task may have its first ladder open at once: its maxBidTotal. The signer signs four
+        times that, or twelve bids.
+        """
+        self.name, self.ladders, self._is_one_user = name, ladders, is_one_user
         slugs = self._slugs()
         starts = {demo.slug: int(demo.start) for demo in DEMOS} if name == DEMO else dict.fromkeys(slugs, START)
         self._starts = [starts[slug] for slug in slugs]
         worth = [_worth(ladder, start) for ladder, start in zip(ladders, self._starts, strict=True)]
         # A plan is one for all users, so what keeps the smaller ladders short is their maxBidTotal.
-        exposure = round(room * max(worth))
+        exposure = round(room * (sum(worth) if is_one_user else max(worth)))
         self._patches = ExitStack()
         self._patches.enter_context(patch.object(simulator.history, "KEPT", 2_000))
         self._patches.enter_context(patch.object(tests.model.wire, "TRAVEL_S", travel_s))
@@ -209,7 +213,7 @@ class Stage(AbstractContextManager["Stage"]):
                     bid_count=ladder.rungs,
                     bid_percent_low=LOW,
                     bid_percent_high=HIGH,
-                    hardcap_sats=2 * start,
+                    hardcap_sats=round(room * start),
                     max_bid_total=round(room * sats),
                     bid_expiry_minutes=life_minutes,
                     loop_seconds=loop_seconds,
@@ -232,11 +236,16 @@ class Stage(AbstractContextManager["Stage"]):
             found = [demo.slug for demo in DEMOS if demo.kind == "ordinals"]
             assert len(self.ladders) <= len(found)
             return found[: len(self.ladders)]
-        return [f"{self.name}-{ladder.rungs}{'-outbid' if ladder.outbids else ''}" for ladder in self.ladders]
+        return [
+            f"{self.name}-{number}-{ladder.rungs}{'-outbid' if ladder.outbids else ''}"
+            for number, ladder in enumerate(self.ladders, 1)
+        ]
 
     def _start(self, number: int, config: BidConfig) -> TaskTime:
         house = self.house
-        user = users.find_or_create(p2wpkh(bytes([number + 1] * 20)), dict(house.settings.plans), house.clock.now_ms)
+        user = users.find_or_create(
+            p2wpkh(bytes([1 if self._is_one_user else number + 1] * 20)), dict(house.settings.plans), house.clock.now_ms
+        )
         users.set_plan(user.id, "beta", house.clock.now_ms + 3_650 * users.DAY_MS, house.clock.now_ms)
         wallet = house.signer.addresses(user.address).payment
         house.world.engine.wallets.set_balance(wallet, PLENTY)
@@ -299,7 +308,7 @@ class Stage(AbstractContextManager["Stage"]):
 
     def _hear(self, event: Event, order: Order, time_ms: int) -> None:
         for time in self.times:
-            if time.wallet == order.maker:
+            if time.wallet == order.maker and time.config.slug == order.slug:
                 time.hear(event, order, time_ms, self._floor(order.slug))
                 if event == "filled":
                     self.house.world.engine.wallets.set_balance(time.wallet, PLENTY)

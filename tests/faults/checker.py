@@ -15,6 +15,7 @@ from hashlib import sha256
 from itertools import pairwise
 
 from strategy.config import BidConfig
+from tests.faults import standing
 from tests.faults.evidence import Bid, Evidence, Row, bids
 from wallet.audit import FIRST
 
@@ -336,6 +337,21 @@ def unexplained(run: Joined) -> Iterator[str]:
                 yield f"cycle {cycle['id']} of task {cycle['task_id']}: {row}"
 
 
+def stands_too_high(run: Joined) -> Iterator[str]:
+    """Left alone by a cycle above the hard cap, at an ask, or above the range by more than is tolerated."""
+    quantity_of = {row["id"]: Decimal(row["quantity"]) for row in run.orders}
+    for cycle in run.evidence.cycles:
+        detail = json.loads(cycle["detail"])
+        # After a second look nobody can tell on what the first plan hung.
+        seen = detail.get("seen", {}) if detail.get("looks") == 1 else {}
+        for row in detail.get("bids", ()):
+            if row.get("state") != "live" or row["reason"] in standing.GOING or row["order"] not in quantity_of:
+                continue
+            quantity, configs = quantity_of[row["order"]], run.configs(cycle["task_id"])
+            if configs and not any(standing.may_stand(c, row["price_sats"], quantity, seen) for c in configs):
+                yield f"order {row['order']} at {row['price_sats']} ({row['reason']}) in cycle {cycle['id']}, {seen}"
+
+
 _BEGINS = re.compile(r"worker begins, token (\d+), pid (\d+)")
 
 
@@ -380,6 +396,7 @@ CHECKS: tuple[Check, ...] = (
     dry_run_at_venue,
     other_users_wallet,
     unexplained,
+    stands_too_high,
     tokens_go_back,
     broken_chain,
 )

@@ -142,6 +142,14 @@ def config(**changes: Any) -> Plant:
     return lambda run: run.configs.update({1: [BidConfig(**{"slug": "cats", "hardcap_sats": 80_000, **changes})]})
 
 
+def stands(price: int, reason: str = "kept", floor: int = 92_000) -> Plant:
+    """A cycle that leaves the third bid alone at this price, of a range up to 0.75 of the floor."""
+    bids = [{"order": 3, "price_sats": price, "state": "live", "reason": reason}]
+    seen = {"reference": str(floor), "lowest_ask": str(floor)}
+    detail = {"rungs": [], "bids": bids, "seen": seen, "looks": 1}
+    return lambda run: run.cycles.append({"id": 2, "task_id": 1, "detail": json.dumps(detail)})
+
+
 def pile_up(run: Evidence) -> None:
     insert(run, taken(5, 210_000, 1_000))
 
@@ -225,6 +233,11 @@ PLANTED: dict[str, tuple[str, Plant]] = {
         "unexplained",
         lambda run: run.cycles[0].update(detail=json.dumps({"rungs": [{"rung": 0, "reason": None}]})),
     ),
+    "tolerated above the range without an end": ("stands_too_high", stands(70_001)),  # 69,000 and a tick
+    "above the range and not in a hurry": ("stands_too_high", stands(75_000, "surplus")),
+    "tolerated above the hard cap": ("stands_too_high", stands(80_001, floor=107_000)),  # 80,250 and a tick
+    "tolerated though the hard cap is the high end": ("stands_too_high", stands(80_500, floor=120_000)),
+    "tolerated at the ask": ("stands_too_high", stands(70_000, floor=70_000)),
     "two workers under one token": ("tokens_go_back", lambda run: run.logs[1].append("worker begins, token 2, pid 11")),
     "an audit line taken out": ("broken_chain", lambda run: run.audit.pop(1)),
     "an audit line rewritten": ("broken_chain", lambda run: run.audit[1].update(line_sha256="0" * 64)),
@@ -238,6 +251,16 @@ def test_a_planted_bug_is_named(bug: str) -> None:
     plant(run)
     found = checker.disagreements(run)
     assert any(line.startswith(f"{check}: ") for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("price", "reason", "floor"),
+    [(70_000, "kept", 92_000), (70_000, "kept", 93_000), (70_001, "above_range", 92_000), (80_000, "kept", 107_000)],
+)
+def test_what_is_tolerated_above_the_range_is_no_disagreement(price: int, reason: str, floor: int) -> None:
+    run = clean()
+    stands(price, reason, floor)(run)
+    assert checker.disagreements(run) == []
 
 
 def test_every_check_has_a_planted_bug() -> None:

@@ -82,10 +82,12 @@ class _LiveOnly:
     """Sums that count an order only once the venue has confirmed it."""
 
     def __init__(self, column: str) -> None:
+        self._column = column
         self._query = f"SELECT COALESCE(SUM(price_sats), 0), COUNT(1) FROM orders WHERE {column} = ? AND dry_run = ?"
 
-    def rows(self, *values: Any) -> list[Any]:
-        return list(database.execute_sql(self._query + " AND state = 'live'", values))
+    def rows(self, **values: Any) -> list[Any]:
+        asked = values[self._column], values["dry_run"]
+        return list(database.execute_sql(self._query + " AND state = 'live'", asked))
 
 
 def exposure_counted_late(patch: pytest.MonkeyPatch) -> None:
@@ -242,6 +244,11 @@ def sale_is_a_cancel(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Explainer, "is_in_the_dark", lambda explainer, order: False)
 
 
+def tolerance_without_end(patch: pytest.MonkeyPatch) -> None:
+    """What stands above its range, its hard cap or an ask is left for the next rungs to replace."""
+    patch.setattr(QuantityLadder, "forbidden", lambda ladder, order: None)
+
+
 # The bug, and the promises of which one at least must be named.
 BUGS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "record after submit": (record_after_submit, ("untracked", "out_of_order", "signed_without_order")),
@@ -258,4 +265,5 @@ BUGS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "made first, past maxFills": (make_past_the_fills, ("over_fills",)),
     "a failed read is an empty one": (failed_read_is_empty, ("forgotten", "over_count")),
     "a sale is a cancel": (sale_is_a_cancel, ("wrong_end",)),
+    "a tolerance without an end": (tolerance_without_end, ("stands_too_high",)),
 }

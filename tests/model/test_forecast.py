@@ -91,7 +91,7 @@ def _counted(house: House) -> Counter[str]:
     return counted
 
 
-def agrees(configs: list[BidConfig], rounds: int) -> None:
+def agrees(configs: list[BidConfig], rounds: int, within: Decimal = WITHIN) -> None:
     """A whole number of rounds of the first of them; a day or more of all is what a month is a multiple of."""
     tasks = [Bidding(config, config.bid_count, "me") for config in configs]
     round_s = tasks[0].round_s(COSTS)
@@ -106,7 +106,7 @@ def agrees(configs: list[BidConfig], rounds: int) -> None:
         ("asks of runes", found.rune_asks, of_runes.reads),
     ):
         share = Decimal(told) * seconds / MONTH_S
-        assert abs(real - share) <= WITHIN * real, f"{what}: {real} sent, {share:.1f} told ({found})"
+        assert abs(real - share) <= within * real, f"{what}: {real} sent, {share:.1f} told ({found})"
 
 
 @pytest.mark.usefixtures("soon_calm")
@@ -139,7 +139,8 @@ def test_a_rune() -> None:
 
 
 def test_tasks_of_one_wallet_share_floors_and_own_bids() -> None:
-    agrees([replace(CATS, slug=slug, bid_count=1, bid_expiry_minutes=60, loop_seconds=30) for slug in ("a", "b")], 1)
+    """What two that renew in the same moment read for it may be the same answer, which is not reckoned with."""
+    agrees([replace(CATS, slug=slug, loop_seconds=30) for slug in ("cats", "dogs")], 3, Decimal("0.06"))
 
 
 @pytest.mark.faults

@@ -95,7 +95,7 @@ def test_unchanged_config_makes_the_recorded_decisions_again(tmp_path: Path, rep
     # Five at once, renewed with 90 s left of 16 minutes.
     assert placed(found) == [[75_000, 60_000, 45_000, 30_000, 15_000]] * 2
     assert found["changes"] == {}
-    assert found["summary"]["calls"] == {"asks": 40, "bids": 0, "own_bids": 40, "place": 10, "cancel": 5}
+    assert found["summary"]["calls"] == {"asks": 40, "bids": 0, "own_bids": 40, "place": 10, "cancel": 1}
 
 
 def test_set_changes_the_decisions(tmp_path: Path, replayed: Replayed) -> None:

@@ -84,6 +84,8 @@ class FakeSigner:
         self.before_control: Callable[[str], Any] = lambda state: None
         self.before_signing: Callable[[dict[str, Any]], Any] = lambda asked: None
         self.signed: dict[str, dict[str, Any]] = {}
+        self.signed_sats = 0
+        self.frees_ms: int | None = None
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
@@ -105,6 +107,8 @@ class FakeSigner:
             return {"controls": kept, "file": self.has_halt_file}
         if request["op"] == "was_signed":
             return {"signed": request["intent"] in self.signed}
+        if request["op"] == "rooms_under":
+            return self._rooms(request)
         if request["op"] == "lowest_listing":
             return {"price": self.lowest.get(request["outpoint"])}
         if self.state != "ready":
@@ -112,6 +116,15 @@ class FakeSigner:
         if request["op"] == "sign_withdrawal":
             return self._withdrawal(request["withdrawal"])
         return keys_of(request["user"])
+
+    def _rooms(self, asked: dict[str, Any]) -> dict[str, Any]:
+        ceilings = {"task": asked["outstanding_task_sats"], "user": asked["outstanding_sats"]}
+        return {
+            "rooms": [
+                {"whose": whose, "most_sats": most, "signed_sats": self.signed_sats, "frees_ms": self.frees_ms}
+                for whose, most in ceilings.items()
+            ]
+        }
 
     def _withdrawal(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The same answer for the same intent; a PSBT where one was asked for."""

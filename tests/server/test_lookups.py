@@ -367,9 +367,24 @@ async def test_the_wallet_shows_addresses_balance_and_exposure(service: Service)
         "biddingWallet": {"address": "bc1qmultisig", "balanceSats": 123_456},
         "exposure": 0,
         "worstLoss": 123_456,
+        "ifAllFillNow": 0,
+        "signedSats": 0,
+        "signedLimitSats": 200_000_000,
+        "signedFreeAt": None,
         "paymentSats": 0,
         "withdrawals": [],
     }
+
+
+@pytest.mark.gen_test
+async def test_the_wallet_shows_what_is_signed_and_when_room_comes_back(service: Service) -> None:
+    service.gateway.answers["balance"] = Balance("bc1qmultisig", 123_456, START_MS)
+    service.signer.signed_sats, service.signer.frees_ms = 70_000, 1_800_000_061_000
+
+    answer = await service.ask("GET", "/api/wallet")
+
+    assert (answer.json["signedSats"], answer.json["signedLimitSats"]) == (70_000, 200_000_000)
+    assert answer.json["signedFreeAt"] == "2027-01-15T08:01:01.000Z"
 
 
 @pytest.mark.gen_test
@@ -378,7 +393,7 @@ async def test_a_wallet_that_is_not_there_can_lose_nothing(service: Service) -> 
 
     answer = await service.ask("GET", "/api/wallet")
 
-    assert (answer.json["biddingWallet"], answer.json["worstLoss"]) == (None, 0)
+    assert (answer.json["biddingWallet"], answer.json["worstLoss"], answer.json["ifAllFillNow"]) == (None, 0, 0)
     assert answer.json["balanceError"]
 
 
@@ -393,7 +408,7 @@ async def test_the_wallet_is_shown_without_the_venue_but_not_without_the_signer(
 
     assert no_venue.status == 200
     assert (no_venue.json["biddingWallet"], no_venue.json["balanceError"]) == (None, "the venue does not answer")
-    assert no_venue.json["worstLoss"] is None
+    assert no_venue.json["worstLoss"] is None and no_venue.json["ifAllFillNow"] is None
     assert (locked.status, locked.json["error"]) == (503, "The signer is locked")
     assert (away.status, away.json["error"]) == (503, "The signer cannot be asked")
     assert BiddingTask.select().count() == 0

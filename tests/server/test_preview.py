@@ -81,6 +81,18 @@ async def test_the_first_worked_example(service: Service) -> None:
         "fits": True,
         "fitsFromExpiryMinutes": 15,
     }
+    [hint] = answer.json["hints"]
+    assert hint.startswith("at 120 minutes this ladder takes ")
+
+
+@pytest.mark.gen_test
+async def test_the_balance_is_of_this_moment(service: Service) -> None:
+    """Whoever has just sent money to the wallet is not told that it is not there."""
+    with_floor(service, 100_000)
+
+    await preview(service, **EXAMPLE)
+
+    assert [asked["max_age_s"] for asked in service.gateway.asked if asked["verb"] == "balance"] == [0.0]
 
 
 @pytest.mark.gen_test
@@ -115,6 +127,10 @@ async def test_limits_skip_rungs_and_say_so(service: Service) -> None:
         "fills": None,
         "spend": None,
         "hold": None,
+        "signed": [
+            {"whose": "task", "most": 1_200_000, "signed": 0},
+            {"whose": "user", "most": 200_000_000, "signed": 0},
+        ],
     }
     assert [reason for _, reason in prices(fills)] == ["place", "place"] + ["max_fills"] * 3
     assert (fills.json["limits"]["fills"], fills.json["limits"]["spend"]) == (2, 200_000)

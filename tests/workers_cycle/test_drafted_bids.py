@@ -417,7 +417,7 @@ def put(
         price_sats=price,
         quantity="1",
         expires_ms=START_MS + HOUR_MS,
-        token=orders.TASK_ROW.rows(task_id)[0][2],
+        token=tasks.BiddingTask.get_by_id(task_id).token,
         trait=trait,
     )
     order = orders.reserve(new, Ceilings(0, 10**12, 0), START_MS)

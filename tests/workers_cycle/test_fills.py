@@ -184,7 +184,7 @@ def test_a_bid_that_was_sold_before_its_cancel_came_is_filled_and_nothing_takes_
     assert orders.fills(task).count == 1
     assert state(75_000) == "closed filled"
     assert world.market.prices == [45_000, 30_000, 15_000], "a fill ends placing for a minute: nothing is replaced"
-    assert world.action(task).startswith("filled 1, placed 0, kept 1, cancelled 1")
+    assert world.action(task).startswith("filled 1, placed 0, kept 1, left 2, cancelled 1")
 
 
 def test_a_bid_that_expired_may_have_been_sold_in_its_last_moment(world: World) -> None:

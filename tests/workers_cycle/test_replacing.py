@@ -56,6 +56,9 @@ def test_what_was_not_accepted_replaces_nothing(world: World, turn: object) -> N
     assert world.market.prices == [75_000]
     assert world.open(task)[75_000] == "live"
     assert not [done for done in world.market.done if done[0] == "cancel"]
+    detail = world.detail(task)
+    assert [(row["price_sats"], row["after_rung"]) for row in detail["bids"]] == [(75_000, 0)]
+    assert (detail["rungs"][0]["fate"], detail["cancelled"]) != ("placed", [])
 
 
 def test_a_bid_whose_acceptance_was_lost_stands_beside_the_old_one_until_it_is_seen(world: World) -> None:

@@ -1,0 +1,51 @@
+"""Tasks that go on for hours and weeks of simulated time keep their ladders, and nothing but what is a record grows.
+
+`make test` has hours of every course, `make faults` the month; `python -m tests.endurance.month` what its options say.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from tests.endurance.month import FORECAST_WITHIN, HEAD, growth_problems, soak, stages
+from tests.endurance.stage import NAMES, Ladder
+
+pytestmark = pytest.mark.slow
+
+SHORT_H = 1.5
+SHORT = (Ladder(1), Ladder(5, outbids=True), Ladder(20))
+MONTH_H = 30 * 24
+LIFE_MINUTES = 120
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hours_of_a_course(name: str) -> None:
+    for course, ladders in stages([name], SHORT):
+        found = soak(course, ladders, SHORT_H, parts=1)
+        print(HEAD, *(line.text() for line in found.lines), sep="\n")
+        assert not found.problems
+        assert all(line.places >= line.rungs for line in found.lines)
+        if course == "calm":
+            assert abs(found.off) < FORECAST_WITHIN, f"sent {found.sent}, foretold {found.told:.0f}"
+
+
+@pytest.mark.faults
+def test_a_month_of_every_course() -> None:
+    """An hour or so on two cores."""
+    problems: list[str] = []
+    print(HEAD)
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        asked = [
+            (name, pool.submit(soak, name, ladders, MONTH_H, life_minutes=LIFE_MINUTES))
+            for name, ladders in stages(NAMES)
+        ]
+        for name, each in asked:
+            found = each.result()
+            print(*(line.text() for line in found.lines), sep="\n", flush=True)
+            problems += [f"{name}: {text}" for text in (*found.problems, *growth_problems(found.sizes, MONTH_H))]
+            if name == "calm" and abs(found.off) > FORECAST_WITHIN:
+                problems.append(f"calm: sent {found.sent:,}, foretold {found.told:,.0f}")
+    assert not problems
