@@ -52,11 +52,13 @@ class Books:
     async def asks(self, slug: str, max_age_s: float, trait: Trait | None = None, *, by_floor: bool = False) -> str:
         """`by_floor`: a book of the last ten minutes will do, if the floor of now is that of its cheapest listing.
 
-        A floor is asked for with those of many slugs in one call, so it costs next to nothing.
+        A floor is asked for with those of other slugs in one call, so it costs next to nothing; where there is no
+        other slug the book is read.
         """
-        confirmed = await self._confirmed(slug, max_age_s) if by_floor and trait is None else None
-        if confirmed is not None:
-            return confirmed
+        if by_floor and trait is None and self._floors.are_shared(slug):
+            confirmed = await self._confirmed(slug, max_age_s)
+            if confirmed is not None:
+                return confirmed
 
         async def fetch(flight: Flight) -> _Asks:
             source = Pages(self._venue, "asks", "book", lambda cursor: self._adapter.asks(slug, cursor), BOOK_PAGES)

@@ -43,6 +43,15 @@ class Floors:
         self._open: dict[Kind, _Batch] = {}
         self._asked_at: dict[tuple[Kind, str], float] = {}
         self._alone: dict[tuple[Kind, str], float] = {}
+        self._enough_for: dict[tuple[Kind, str], float] = {}
+
+    def are_shared(self, slug: str) -> bool:
+        """Whether the floor of another collection than this one was enough for somebody of late.
+
+        Only then does a call for floors serve several; for one alone its listings are read at the same price.
+        """
+        _remember(self._enough_for, ("ordinals", slug))
+        return self._most > 1 and any(key[1] != slug and _recent(self._enough_for, key) for key in self._enough_for)
 
     async def read(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, Floor]:
         """Floors by slug; slugs the venue does not know are left out. Raises VenueError leaves."""

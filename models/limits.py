@@ -5,6 +5,8 @@ A task that runs dry is counted with dry runs only, against the same limits.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from core.plans import Plan
 from models import orders
 from models.orders import Ceilings, Fills
@@ -55,9 +57,20 @@ def limits_of(
         spend_left_sats=max(0, config.spend_cap_sats - fills.sats) if config.spend_cap_sats else None,
         hold=Reason.CLOCK_SKEW if skew_s else hold(fills, now_ms),
         rungs=rungs,
-        signed=signed,
+        signed=with_others(signed, user_id, task_id),
         installation_room=_room_of_all(installation_sats, own_sats, is_dry=config.dry_run),
     )
+
+
+def with_others(rooms: tuple[SignedRoom, ...], user_id: int, task_id: int | None) -> tuple[SignedRoom, ...]:
+    """The signer's rooms with what the open orders of other tasks come to that share them, which the signer cannot tell
+    from cancelled ones.
+    """
+    if not rooms:
+        return ()
+    own_sats = 0 if task_id is None else orders.task_exposure(task_id)
+    others = {"user": orders.exposure(user_id) - own_sats, "installation": orders.exposure_of_all() - own_sats}
+    return tuple(replace(room, others_sats=others.get(room.whose, 0)) for room in rooms)
 
 
 def most_sats(config: BidConfig) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.plans import Plan
-from models.limits import fills_of, most_signed_task, most_signed_user
+from models.limits import fills_of, most_signed_task, most_signed_user, with_others
 from models.users import User
 from server.services import Services
 from strategy.config import BidConfig
@@ -31,4 +31,5 @@ async def task_rooms(
         return ()
     of_task = most_signed_task(config, plan, fills_of(task_id, config).sats) if plan else 0
     of_user = most_signed_user(plan) if plan else 0
-    return await services.signer(lambda signer: signer.rooms_under(user.address, task_id or 0, of_task, of_user))
+    rooms = await services.signer(lambda signer: signer.rooms_under(user.address, task_id or 0, of_task, of_user))
+    return with_others(rooms, user.id, task_id)

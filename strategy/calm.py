@@ -1,9 +1,8 @@
-"""How long nothing has moved around a task, and how often it has to look at the market then."""
+"""How long a task had nothing to move, and how often it has to look at the market then."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 
 from strategy.config import BidConfig
 from strategy.entry import Entry
@@ -21,7 +20,6 @@ _SETTLED = frozenset(
         Reason.KEPT,
         Reason.RENEW,
         Reason.RENEW_WAITS,
-        Reason.PLACE,
         Reason.PLAN_BIDS,
         Reason.RANGE_EMPTY,
         Reason.RUNGS_MERGED,
@@ -34,20 +32,14 @@ _SETTLED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """What is remembered of the last move: when it was (None: nothing was seen yet), and what has stood still since.
-
-    That is the raw reference and the price of every rung.
-    """
+    """When a bid was last placed, moved or taken away, None before the first look. A renewal moves nothing."""
 
     moved_ms: int | None = None
-    raw: Decimal | None = None
-    prices: tuple[int | None, ...] = ()
 
     def after(self, entry: Entry, plan: Plan) -> Calm:
         """The same after one more decision."""
-        prices = tuple(note.price_sats for note in plan.rungs)
-        is_same = self.moved_ms is not None and (self.raw, self.prices) == (plan.raw_reference, prices)
-        return self if is_same and _is_known(entry, plan) else Calm(entry.now_ms, plan.raw_reference, prices)
+        is_still = self.moved_ms is not None and _is_known(entry) and _is_settled(plan)
+        return self if is_still else Calm(entry.now_ms)
 
     def loops(self, config: BidConfig, now_ms: int) -> int:
         """In every how many loops a cycle is due. Only a task without loopSeconds of its own looks less often."""
@@ -57,10 +49,12 @@ class Calm:
         return next((loops for least_ms, loops in _STEPS if still_ms >= least_ms), 1)
 
 
-def _is_known(entry: Entry, plan: Plan) -> bool:
-    """Whether the market could be read, there are no rivals where they matter, and no rung waits for anything."""
-    if plan.raw_reference is None or entry.snapshot is None:
-        return False
-    if entry.config.wants_bids and entry.snapshot.bids != ():
-        return False
-    return all(note.reason in _SETTLED for note in plan.rungs)
+def _is_known(entry: Entry) -> bool:
+    """Whether the market could be read, and there are no rivals where they matter."""
+    return entry.snapshot is not None and (not entry.config.wants_bids or entry.snapshot.bids == ())
+
+
+def _is_settled(plan: Plan) -> bool:
+    """Whether the plan moves nothing, and no rung waits for anything."""
+    is_kept = all(cancel.reason is Reason.RENEW for cancel in plan.to_cancel)
+    return plan.raw_reference is not None and is_kept and all(note.reason in _SETTLED for note in plan.rungs)

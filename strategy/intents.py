@@ -36,13 +36,15 @@ class SignedRoom:
     """How far one of the signer's ceilings is used: a signature counts until its signed expiry, cancelled or not.
 
     `whose` is `task`, `user` or `installation`. `most_sats` is the ceiling, `signed_sats` what counts against it now,
-    `frees_ms` when the next of it expires (None: nothing is signed).
+    `frees_ms` when the next of it expires (None: nothing is signed). `others_sats` are the open orders of other tasks
+    that share it.
     """
 
     whose: str
     most_sats: int
     signed_sats: int
     frees_ms: int | None = None
+    others_sats: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ class CallCosts:
     """What a marketplace's verbs take in calls.
 
     `place` and `cancel` are counted with what goes before them (a draft, a challenge); one cancel ends up to
-    `cancels_at_once` bids. `own_bids_by_slug`: a wallet's bids are read slug by slug. One call tells `floors_at_once`
-    floors, by which listings need not be read (0 = they do not tell that). `life_s` says how long a bid lives there for
-    which so many seconds are wanted.
+    `cancels_at_once` bids. `own_bids_by_slug`: a wallet's bids are read slug by slug. One call tells
+    `floors_at_once` floors, by which listings need not be read (0 = they do not tell that; 1 saves nothing).
+    `life_s` says how long a bid lives there for which so many seconds are wanted.
     """
 
     place: int = 1
@@ -82,7 +82,7 @@ class Bidding:
 
     def hangs_on_floor(self, costs: CallCosts) -> bool:
         """Whether its asks are read only when the floor moves."""
-        return self.config.hangs_on_floor and costs.floors_at_once > 0
+        return self.config.hangs_on_floor and costs.floors_at_once > 1
 
     def asks_confirmed(self, costs: CallCosts) -> int:
         """How often in a month it reads asks that floors have confirmed for ten minutes; each round reads them anew."""
@@ -160,6 +160,8 @@ def monthly_calls(tasks: Iterable[Task], costs: CallCosts) -> MonthlyCalls:
     wants a challenge: 2,880 rounds of 5 places and 2 calls for the cancels, 20,160 writes.
     """
     tasks = list(tasks)
+    if len({task.slug for task in tasks if isinstance(task, Bidding) and task.hangs_on_floor(costs)}) == 1:
+        costs = replace(costs, floors_at_once=0)  # one floor takes a call as its listings do, and tells less
     looks = _looks(tasks, costs)
     reads = sum(times for read, times in looks.items() if read[0] != "floor") + _by_floor(tasks, costs, looks)
     writes = fresh = 0
@@ -191,8 +193,7 @@ def _by_floor(tasks: Iterable[Task], costs: CallCosts, looks: Mapping[Read, int]
         if isinstance(task, Bidding) and task.slug in slugs:
             asks[task.slug] = min(task.asks_confirmed(costs), asks.get(task.slug, MONTH_S))
     calls = max(looks["floor", *slug] for slug in slugs) * -(-len(slugs) // costs.floors_at_once)
-    # While a book is read its floor is not asked for, unless for others.
-    return calls - (asks[slugs[0]] if len(slugs) == 1 else 0) + sum(asks.values())
+    return calls + sum(asks.values())
 
 
 def rune_calls(tasks: Iterable[tuple[Task, CallCosts]]) -> MonthlyCalls:

@@ -10,8 +10,12 @@ are what refills by itself. From half use on the least age of a bid that is move
 and beyond, and with it how far from its rung a bid may stand. A smaller ladder, or a market that moves less, comes to
 rest at less than nine tenths.
 
+A signature of a short life gives its room back sooner. So a new bid lives for as many times less as the patience's
+square says, though for 16 minutes if it was to live so long: what has to move often is soon signed for less.
+
 Example: bids of 16 minutes, a least age of 60 seconds, a tolerance of 1 %. Up to half use: just that. At 64 %: patience
 2.05, at an age of 132 seconds, within 2.05 %. At 90 %: patience 4, 266 seconds, 4 %.
+Bids of 120 minutes live for 120 up to half use, for 28 at 64 %, and for 16 from 72 % on.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
+from strategy.config import DEFAULT_EXPIRY_MINUTES
 from strategy.intents import Rules, SignedRoom
 
 _AT_HALF, _AT_NINE_TENTHS = 100, 400  # hundredths
@@ -46,6 +51,15 @@ def paced(rules: Rules, rooms: Iterable[SignedRoom], life_ms: int) -> Rules:
     longest_ms = max(life_ms * 5 // 18, rules.min_age_ms)
     grown_ms = (longest_ms - rules.min_age_ms) * more // (_AT_NINE_TENTHS - _AT_HALF)
     return replace(rules, min_age_ms=rules.min_age_ms + grown_ms, patience=patience)
+
+
+def shortened_ms(life_ms: int, loop_s: int, patience: Decimal) -> int:
+    """How long a new bid is to live where it would live for `life_ms` in a task without patience.
+
+    Never so short that a renewal, due three loops before the end, takes more than the last quarter of it.
+    """
+    least_ms = max(DEFAULT_EXPIRY_MINUTES * 60_000, 12 * loop_s * 1000)
+    return max(min(life_ms, least_ms), int(life_ms / (patience * patience)))
 
 
 def _share(room: SignedRoom, parts: int) -> int:

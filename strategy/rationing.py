@@ -5,9 +5,9 @@ could not renew what stands. Each bid therefore leaves room for what comes befor
 
 - a renewal: nothing;
 - a raise, and a bid that is missing: the renewals of all that is held beside it, at prices that may be half as high
-  again by then, and an eighth of a ceiling that is shared with other tasks;
-- a bid that another one makes way for: the same for one whole ladder, and a quarter of a shared ceiling, which is all
-  that may be live under it at once.
+  again by then; under a ceiling that other tasks share, those of their bids, too, up to an eighth of it;
+- a bid that another one makes way for: the same for one whole ladder, and for the bids of others up to a quarter of
+  the ceiling, which is all that may be live under it at once.
 
 Example: a task's ceiling of 1,200,000 and rungs of 90,000, 70,000 and 50,000, which may cost 315,000 to renew. All
 three are moved while no more than 675,000 are signed; only the top one while it is no more than 795,000; all are
@@ -22,7 +22,7 @@ from strategy.intents import SignedRoom
 from strategy.pairing import Rung
 from strategy.reasons import Reason
 
-_NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # of a shared ceiling
+_NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # of a ceiling, for the bids of others that share it
 
 
 class Ration:
@@ -75,7 +75,8 @@ class Ration:
         """Counts the rung's bid if it leaves so much, and that part of a shared ceiling; else says what is full."""
         left = left * 3 // 2
         for room in self._rooms:
-            kept = left if room.whose == "task" or not part else max(left, room.most_sats // part)
+            others = min(room.others_sats * 3 // 2, room.most_sats // part) if part else 0
+            kept = max(left, others)
             if room.signed_sats + self._taken + rung.price_sats + kept > room.most_sats:
                 return self._words(room)
         self._taken += rung.price_sats

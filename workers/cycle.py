@@ -12,7 +12,7 @@ from markets.asking import skew_words, stretch_s
 from markets.base import VenueError
 from markets.look import Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
 from models import listings, orders, references
-from models.limits import ceilings_of, limits_of
+from models.limits import ceilings_of, limits_of, with_others
 from models.orders import LIVE, RESERVED, Order
 from models.tasks import BiddingTask
 from strategy.bidding import Limits, Memory, OwnOrder, Plan, Reason, Rules, memory_without_raise, raise_rung
@@ -230,9 +230,11 @@ class Cycle:
         )
         plan = entry.decide()
         if self._wants_rooms(plan):
+            before = self._lasting.rooms
             self._ask_rooms()
-            if self._lasting.rooms != entry.limits.signed:
-                entry = replace(entry, limits=replace(entry.limits, signed=self._lasting.rooms))
+            if self._lasting.rooms != before:
+                rooms = with_others(self._lasting.rooms, self._assignment.user.id, self._context.task_id)
+                entry = replace(entry, limits=replace(entry.limits, signed=rooms))
                 plan = entry.decide()
         self._lasting.journal.write(replace(entry, plan=plan))
         self._plan = plan
@@ -338,7 +340,7 @@ class Cycle:
         venue, keys = self._context.venue, self._keys
         # Where bids are transactions the venue knows us by our own two addresses, and the vault is the other one.
         receive = keys.vault if venue.bids_are_psbt else assignment.user.ordinals_address
-        life = life_ms(config, self._profile, venue)
+        life = life_ms(config, self._profile, venue, patience_of(decision.entry.limits.signed))
         return Terms(config, assignment.user.id, receive, keys, venue, ceilings, life)
 
     def _low_cap(self) -> str:

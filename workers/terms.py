@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from markets.call_costs import life_s
 from markets.capabilities import Capabilities
 from models.orders import Ceilings
 from strategy.book import Profile
 from strategy.config import BidConfig
+from strategy.patience import shortened_ms
 from wallet.client import UserKeys
 from workers.cancels import WRITE_MS
 
@@ -28,12 +30,14 @@ class Terms:
     life_ms: int
 
 
-def life_ms(config: BidConfig, profile: Profile, venue: Capabilities) -> int:
+def life_ms(config: BidConfig, profile: Profile, venue: Capabilities, patience: Decimal = Decimal(1)) -> int:
     """How long a bid lives: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
 
-    16 minutes are 6 hours where the shortest life is that, and 7 hours are 12 where there is none between.
+    With `patience` it is signed for less (`strategy/patience.py`). 16 minutes are 6 hours where the shortest life
+    is that, and 7 hours are 12 where there is none between.
     """
+    wanted_ms = shortened_ms(config.expiry_ms, config.loop_s, patience)
     if venue.expiry == "hours":
-        return life_s(venue, max(config.expiry_ms // 1000, profile.min_duration_s)) * 1000
+        return life_s(venue, max(wanted_ms // 1000, profile.min_duration_s)) * 1000
     # A venue counts its shortest life from when the bid arrives, which may be as late as its deadline.
-    return max(config.expiry_ms, profile.min_duration_s * 1000 + WRITE_MS)
+    return max(wanted_ms, profile.min_duration_s * 1000 + WRITE_MS)

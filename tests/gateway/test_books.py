@@ -302,9 +302,25 @@ def test_a_bid_on_what_is_no_trait_is_not_sent(bench: Bench, order: Any) -> None
     assert bench.venue.calls == []
 
 
+def _another_slug(bench: Bench) -> None:
+    """A task on another collection, so that one call for floors serves two."""
+    bench.client().asks("others", 0, by_floor=True)
+    bench.venue.calls.clear()
+
+
+def test_for_one_collection_alone_its_listings_are_read(bench: Bench) -> None:
+    bench.venue.answers[LISTINGS] = _book(_listing(1, 900_000))
+    bench.venue.answers[FLOORS] = _floor(900_000)
+    client = bench.client()
+    for _ in range(3):
+        assert client.asks("goosinals", 0, by_floor=True).confirmed_ms is None
+    assert (len(bench.venue.of(LISTINGS)), len(bench.venue.of(FLOORS))) == (3, 0)
+
+
 def test_an_unchanged_floor_confirms_the_book_of_the_last_ten_minutes(bench: Bench) -> None:
     bench.venue.answers[LISTINGS] = _book(_listing(1, 900_000), _listing(2, 950_000))
     bench.venue.answers[FLOORS] = _floor(900_000)
+    _another_slug(bench)
     client = bench.client()
 
     first = client.asks("goosinals", 0, by_floor=True)
@@ -317,6 +333,7 @@ def test_an_unchanged_floor_confirms_the_book_of_the_last_ten_minutes(bench: Ben
 
 def test_a_floor_that_moved_is_none_or_cannot_be_told_has_the_book_read(bench: Bench) -> None:
     bench.venue.answers[LISTINGS] = _book(_listing(1, 900_000))
+    _another_slug(bench)
     client = bench.client()
     client.asks("goosinals", 0)
     for told in (_floor(899_000), _floor(0), {"data": []}, CUT):
@@ -330,6 +347,7 @@ def test_a_floor_that_moved_is_none_or_cannot_be_told_has_the_book_read(bench: B
 
 def test_a_book_that_is_young_enough_wants_no_floor(bench: Bench) -> None:
     bench.venue.answers[LISTINGS] = _book(_listing(1, 900_000))
+    _another_slug(bench)
     client = bench.client()
     client.asks("goosinals", 0)
 
@@ -339,6 +357,7 @@ def test_a_book_that_is_young_enough_wants_no_floor(bench: Bench) -> None:
 
 def test_an_empty_book_is_read_again(bench: Bench) -> None:
     bench.venue.answers[LISTINGS] = _book()
+    _another_slug(bench)
     client = bench.client()
     client.asks("goosinals", 0)
     client.asks("goosinals", 0, by_floor=True)
@@ -348,6 +367,7 @@ def test_an_empty_book_is_read_again(bench: Bench) -> None:
 def test_no_floor_holds_a_book_for_longer_than_ten_minutes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.venue.answers[LISTINGS] = _book(_listing(1, 900_000))
     bench.venue.answers[FLOORS] = _floor(900_000)
+    _another_slug(bench)
     client = bench.client()
     client.asks("goosinals", 0)
     monkeypatch.setattr(books, "CONFIRMED_S", 0.0)  # what it had is older than that by now

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from strategy.intents import Rules, SignedRoom
-from strategy.patience import paced, patience_of, used_percent
+from strategy.patience import paced, patience_of, shortened_ms, used_percent
 
 MINUTE_MS = 60_000
 LIFE_MS = 16 * MINUTE_MS
@@ -47,6 +47,23 @@ def test_the_ceiling_that_is_used_most_counts() -> None:
 def test_the_worked_example(signed: int, age_s: int, reach: str) -> None:
     rules = paced(Rules(), [room(signed)], LIFE_MS)
     assert (rules.min_age_ms // 1000, rules.reach, rules.tolerance) == (age_s, Decimal(reach), Decimal("0.01"))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "loop_s", "patience", "lives"),
+    [
+        (120, 30, "1", 120),
+        (120, 30, "2", 30),
+        (120, 30, "2.05", 28),
+        (120, 30, "4", 16),
+        (16, 30, "4", 16),
+        (15, 30, "4", 15),
+        (120, 300, "4", 60),
+        (30, 600, "4", 30),
+    ],
+)
+def test_what_is_signed_while_patient_lives_less_long(minutes: int, loop_s: int, patience: str, lives: int) -> None:
+    assert shortened_ms(minutes * MINUTE_MS, loop_s, Decimal(patience)) // MINUTE_MS == lives
 
 
 def test_at_nine_tenths_a_ladder_that_moves_as_often_as_it_may_signs_what_comes_back() -> None:

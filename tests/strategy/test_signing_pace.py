@@ -13,6 +13,7 @@ from strategy.bidding import Limits, Memory, OwnOrder, Plan, Reason, Rules, plan
 from strategy.book import Ask, Profile, Snapshot
 from strategy.config import BidConfig
 from strategy.intents import SignedRoom
+from strategy.patience import patience_of, shortened_ms
 from strategy.rationing import Ration
 from strategy.renewal import is_due
 
@@ -80,7 +81,8 @@ class Day:
         self.own = [order for order in self.own if order.id not in gone]
         for intent in plan.to_place:
             self.places += 1
-            expires_ms = self.now_ms + self.config.expiry_ms
+            life_ms = shortened_ms(self.config.expiry_ms, self.config.loop_s, patience_of((self.room(),)))
+            expires_ms = self.now_ms + life_ms
             self.own.append(OwnOrder(self.places, "live", intent.price_sats, intent.quantity, self.now_ms, expires_ms))
             self.signed.append((expires_ms, intent.price_sats))
         used = self.room().signed_sats
