@@ -6,7 +6,7 @@ PACKAGES := cli core gateway markets models server simulator strategy wallet wor
 # Tests start Pythons by the hundred: each would compile everything anew, which doubles what they cost.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast fuzz mutants coverage faults soak lint format lock setup bench clean
+.PHONY: run test test-fast fuzz mutants coverage faults soak soak-month lint format lock setup bench clean
 
 setup: .venv/.ok
 
@@ -32,6 +32,10 @@ faults: setup
 MINUTES ?= 60
 soak: setup
 	BIDKEEPER_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -s -m "not faults" tests/soak
+
+# Thirty simulated days of ladders on every course; ARGS="drift --days 2" for less. Hours without.
+soak-month: setup
+	$(BIN)/python -m tests.endurance.month $(ARGS)
 
 # The signer's PSBT checks and its three attackers, each of a million and 50,000 tries; half an hour.
 fuzz: setup

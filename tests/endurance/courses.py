@@ -120,7 +120,7 @@ def _fallen(at_s: int) -> float:
     return 0.6 if at_s < rises else 0.6 + 0.4 * (at_s - rises) / (over - rises)
 
 
-CALM = Course("calm", 300, _calm, sellers=0.25, rivals=0.5)
+CALM = Course("calm", 300, _calm, sellers=0.05, rivals=0.5)
 DRIFT = Course("drift", 60, _drift, sellers=1.5, rivals=4)
 FLICKER = Course("flicker", 60, _steady, sellers=1.5, rivals=4, flicker=0.03)
 CRASH = Course("crash", 60, _crash, sellers=1.5, rivals=4)

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 SHORT_H = 1.5
 SHORT = (Ladder(1), Ladder(5, outbids=True), Ladder(20))
+SHORT_WITHIN = 0.06  # of the forecast: in an hour a single round more or less of twenty bids is some per cent
 MONTH_H = 30 * 24
 LIFE_MINUTES = 120
 
@@ -29,7 +30,7 @@ def test_hours_of_a_course(name: str) -> None:
         assert not found.problems
         assert all(line.places >= line.rungs for line in found.lines)
         if course == "calm":
-            assert abs(found.off) < FORECAST_WITHIN, f"sent {found.sent}, foretold {found.told:.0f}"
+            assert abs(found.off) < SHORT_WITHIN, f"sent {found.sent}, foretold {found.told:.0f}"
 
 
 @pytest.mark.faults
