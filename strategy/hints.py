@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 
 from strategy.config import BidConfig
 from strategy.intents import Limits
 from strategy.monthly import Bidding, CallCosts, monthly_calls
+from strategy.pricing import rounded
 
 LONGER_MINUTES = 120  # what is held against shorter lives
 CEILING = 4  # times the plan's exposure is what the signer signs at once, where it has not told its ceilings
@@ -33,7 +35,7 @@ def moves_an_hour(total_sats: int, ceiling_sats: int, life_s: int) -> Decimal:
     The ladder is signed once as it stands, and what is left of the ceiling within each life. Example: the whole
     exposure under four times that, so three ladders a life: 11.25 times at 16 minutes, 1.5 at 120.
     """
-    return (Decimal(ceiling_sats) / total_sats - 1) * 3600 / life_s
+    return rounded(Fraction((ceiling_sats - total_sats) * 3600, total_sats * life_s))
 
 
 def _longer(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> Iterator[str]:
@@ -45,7 +47,7 @@ def _longer(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) ->
     calls, fewer = now.reads + now.writes, then.reads + then.writes
     if longer.rounds(costs) >= task.rounds(costs) or fewer > calls * _WORTH:
         return
-    times = Decimal(task.rounds(costs)) / longer.rounds(costs)
+    times = rounded(Fraction(task.rounds(costs), longer.rounds(costs)))
     text = (
         f"at {LONGER_MINUTES} minutes this ladder takes {fewer:,} calls a month instead of {calls:,}, and is placed "
         f"again {_shown(times)} times less often: each time a bid is placed again it goes behind those at its price"

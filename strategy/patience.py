@@ -59,7 +59,8 @@ def shortened_ms(life_ms: int, loop_s: int, patience: Decimal) -> int:
     Never so short that a renewal, due three loops before the end, takes more than the last quarter of it.
     """
     least_ms = max(DEFAULT_EXPIRY_MINUTES * 60_000, 12 * loop_s * 1000)
-    return max(min(life_ms, least_ms), int(life_ms / (patience * patience)))
+    hundredths = int(patience * 100)
+    return max(min(life_ms, least_ms), life_ms * 10_000 // hundredths**2)
 
 
 def _share(room: SignedRoom, parts: int) -> int:

@@ -131,6 +131,7 @@ class MadeUpSigner(SignerClient):
                 "vault": _VAULT,
                 "vault_pubkey": "22" * 32,
             },
+            "rooms": {"rooms": [{"whose": "task", "most_sats": 1 << 40, "signed_sats": 0, "frees_ms": None}]},
             "sign_bid": {"message": "what was signed", "signature": "a signature"},
             "sign_challenge": {"signature": "a signature"},
             "sign_listing": {"psbt": "what was signed", "secure": []},
