@@ -86,11 +86,15 @@ class Decision(Draft):
         is_wanted = any(rung.is_missing for rung in rungs)
         filling = Filling(self, rungs, raising)
         beaten = contest.beaten(left)
+        doubts = sum(order.state == "unknown" for order in self.fixed)
         for order in surplus:
             if order is beaten and self._waits_for_raise(order, rungs):
                 filling.beaten = order
                 continue
             verdict = self._settle(order, contest, is_wanted, pairing.refused.get(order.id))
+            if doubts and verdict.is_cancelled and not verdict.hard and not is_wanted:
+                # What was to take its place may not be there: whose fate is unknown replaces nothing yet.
+                verdict, doubts = Verdict(order, False, False, Reason.IN_FLIGHT), doubts - 1
             self._carry_out(verdict)
             if not verdict.is_cancelled:
                 filling.staying.append(order)

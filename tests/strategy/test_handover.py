@@ -78,6 +78,14 @@ def test_one_balance_backs_both_where_each_alone_must_be_covered() -> None:
         assert waits(plan(RAISE, RIVAL, orders(63_000), limits, profile=reserved)) == [(63_000, rung)]
 
 
+def test_what_was_to_be_replaced_stays_while_the_fate_of_its_successor_is_unknown() -> None:
+    old, new = order(1, 63_000), order(2, 66_000, state="unknown")
+    result = plan(RAISE, RIVAL, (old, new))
+    assert (result.to_cancel, placed(result)) == ((), [])
+    known = plan(RAISE, RIVAL, (old, replace(new, state="live")))
+    assert waits(known) == [(63_000, None)]
+
+
 def test_break_first_never_waits() -> None:
     assert waits(raised(config=replace(RAISE, replace_mode="breakFirst"))) == [(63_000, None)]
 
