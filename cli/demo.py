@@ -163,8 +163,10 @@ class Demo:
         self._shown[name], self._newest[name] = shown, cycles[0] if cycles else None
 
     def _tell(self, name: str, words: str, at_seconds: float | None = None) -> None:
-        if words != self._words.get(name):
-            self._words[name] = words
+        # A listing that stays where it is says at each floor what else it might cost.
+        gist = words.partition(": wanted ")[0]
+        if gist != self._words.get(name):
+            self._words[name] = gist
             _say(f"{name}: {words}", at_seconds)
 
     def _start_tasks(self) -> None:

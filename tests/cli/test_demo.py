@@ -93,7 +93,8 @@ def test_what_its_user_has_stopped_stays_stopped(house: House, look: Any) -> Non
 def test_a_cycle_is_printed_once_and_so_is_what_repeats_itself(
     house: House, look: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for time, action in ((4e9, "placed 1"), (4e9 + 30, "kept 1"), (4e9 + 60, "kept 1"), (4e9 + 90, "placed 2")):
+    actions = ("placed 1", "kept 1", "kept 1", "kept at 9: wanted 8", "kept at 9: wanted 7", "placed 2")
+    for time, action in zip(range(4 * 10**9, 5 * 10**9, 30), actions, strict=False):
         house.cycles.insert(0, {"time": time, "action": action, "error": None, "detail": {}})
         house.task |= {"lastCycle": {"time": time, "action": action}}
         look()
@@ -103,6 +104,7 @@ def test_a_cycle_is_printed_once_and_so_is_what_repeats_itself(
     assert [line.split(" ", 1)[1] for line in lines] == [
         "task 1 cats: placed 1",
         "task 1 cats: kept 1",
+        "task 1 cats: kept at 9: wanted 8",
         "task 1 cats: placed 2",
     ]
 
