@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from strategy.intents import SignedRoom
 from wallet import protocol
@@ -37,4 +36,15 @@ class Rooms:
 
 
 def _told(rooms: Sequence[SignedRoom]) -> Answer:
-    return {"rooms": [asdict(room) for room in rooms]}
+    """What the signer knows of them: which bids are still open, it does not."""
+    return {
+        "rooms": [
+            {
+                "whose": room.whose,
+                "most_sats": room.most_sats,
+                "signed_sats": room.signed_sats,
+                "frees_ms": room.frees_ms,
+            }
+            for room in rooms
+        ]
+    }

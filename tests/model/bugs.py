@@ -92,8 +92,8 @@ class _LiveOnly:
 
 def exposure_counted_late(patch: pytest.MonkeyPatch) -> None:
     """Only what is live counts: not what is on its way, in doubt or being cancelled."""
-    patch.setattr(orders, "OPEN_OF_TASK", _LiveOnly("task_id"))
-    patch.setattr(orders, "OPEN_OF_USER", _LiveOnly("user_id"))
+    patch.setattr(orders.statements, "OPEN_OF_TASK", _LiveOnly("task_id"))
+    patch.setattr(orders.statements, "OPEN_OF_USER", _LiveOnly("user_id"))
 
 
 def retry_after_timeout(patch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,7 @@ def _scalars(schema: Schema) -> st.SearchStrategy[Any]:
         return st.integers(least, most) | st.integers(least, min(most, least + 100) if most and least else most)
     if schema["type"] == "number":
         lowest = max(least or 0, schema.get("exclusiveMinimum", 0))
-        return st.floats(lowest, most or 1e6, exclude_min="exclusiveMinimum" in schema) | st.just(1)
+        return st.floats(float(lowest), float(most or 1e6), exclude_min="exclusiveMinimum" in schema) | st.just(1)
     if schema["type"] == "string":
         if "pattern" in schema:
             return st.from_regex(re.compile(schema["pattern"], re.ASCII), fullmatch=True).map(lambda s: s.strip("\n"))
