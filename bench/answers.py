@@ -18,10 +18,10 @@ import requests
 
 from bench.installed import Home, Tasks, installed
 from bench.timing import Row
-from cli.replay_recording import read_journal
+from cli.replay.recording import read_journal
 from strategy.book import Snapshot
 from tests.simulator.desk import Trader as Rival
-from wallet.signing import sign_message
+from wallet.signer.signing import sign_message
 
 SLUG = "answers"
 ROUNDS = 9

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from core.settings import Settings
-from workers import main
 from workers.context import Context, Job
+from workers.process import main
 
 CYCLES = 20
 
@@ -29,7 +29,7 @@ class Quick:
     """The real job, in a hurry."""
 
     def __init__(self, kind: str, context: Context) -> None:
-        from workers.jobs import make_job
+        from workers.process.jobs import make_job
 
         self._job: Job = make_job(kind, context, until_turn=lambda slug, loop_s, now_s: 0.0)
         self._left = CYCLES
@@ -48,7 +48,7 @@ def start(job: str, argv: Sequence[str]) -> None:
         return main.run(argv, JOBS[job], settings)
 
     if argv[0] == "zygote":
-        from workers import zygote
+        from workers.spawning import zygote
 
         zygote.main(argv[1:], run)
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from bench.timing import Row, median_seconds
-from strategy.bidding import Limits, Memory, OwnOrder, Rules, plan_bids
+from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, Rules, plan_bids
 from strategy.book import Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig
 

@@ -1,6 +1,6 @@
 """What bids cost and how well they stand, hour after hour of simulated time, beside two published bots on one market.
 
-Ours are the real parts of an installation in this process (tests/model/house.py). The peers are their loops, written
+Ours are the real parts of an installation in this process (tests/machine/house.py). The peers are their loops, written
 anew (bench/peers/), on a market of the same engine that follows the same seeded course. Every call takes 100 ms of the
 simulated clock, for everybody. Marketplace calls are counted alone: what the peers ask elsewhere costs them nothing.
 """
@@ -22,7 +22,7 @@ from simulator.world import World
 from tests.endurance.courses import COURSES, START
 from tests.endurance.stage import HIGH, LOW, PLENTY, Actor, Ladder, Script, Stage, Watched
 from tests.endurance.task_time import TaskTime
-from tests.model.clockwork import Clock
+from tests.machine.clockwork import Clock
 
 HOURS = 3.0
 PLAIN_HOURS = 0.5

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from bench.timing import Row, median_seconds
 from core.plans import DEFAULT_PLANS
-from models import base, orders, schema, tasks, users
+from models import base, schema, users
+from models.ledger import orders
+from models.tasks import tasks
 
 
 def rows() -> Iterator[Row]:

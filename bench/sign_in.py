@@ -9,7 +9,7 @@ from embit.ec import PrivateKey
 from bench.timing import Row, median_seconds
 from wallet import address, hash160
 from wallet.bip322 import verify_ownership
-from wallet.signing import sign_message
+from wallet.signer.signing import sign_message
 
 
 def rows() -> Iterator[Row]:

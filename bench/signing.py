@@ -16,23 +16,23 @@ from embit.psbt import PSBT
 
 from bench.timing import Row, median_seconds
 from wallet.address import p2wpkh
-from wallet.audit import AuditLog
 from wallet.bip322 import verify_ownership
 from wallet.ceilings import Ceilings, Rate
 from wallet.hash160 import hash160
-from wallet.keys import Keystore
-from wallet.ledger import Ledger
+from wallet.keystore.keys import Keystore
 from wallet.policy import PLAY_VENUE
 from wallet.protocol import BidMessage, Grant
-from wallet.psbt import Psbt, encode
-from wallet.psbt_check import check_listing
-from wallet.psbt_listing import ListingIntent, OutpointFacts, Owner
-from wallet.psbt_script import OwnKind, own_script
-from wallet.psbt_sign import sign_listing
-from wallet.psbt_template import TEMPLATES
-from wallet.signer import Signer
-from wallet.signing import sign_message
-from wallet.transaction import Outpoint, Transaction, TxInput, TxOutput
+from wallet.psbt.check_listing import check_listing
+from wallet.psbt.decode import Psbt, encode
+from wallet.psbt.listing import ListingIntent, OutpointFacts, Owner
+from wallet.psbt.listing_template import TEMPLATES
+from wallet.psbt.script import OwnKind, own_script
+from wallet.psbt.sign import sign_listing
+from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput
+from wallet.signer.audit import AuditLog
+from wallet.signer.ledger import Ledger
+from wallet.signer.signer import Signer
+from wallet.signer.signing import sign_message
 
 _KEY = PrivateKey(b"\x07" * 32)
 _PUBLIC = _KEY.get_public_key().sec()

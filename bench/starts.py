@@ -22,11 +22,12 @@ from bench.load import call
 from bench.supervisor import Assigned
 from bench.timing import Row
 from core.settings import Settings, load
-from models import base, tasks
+from models import base
+from models.tasks import tasks
 from models.users import Subscription
 from strategy.config import loads
 from wallet.client import SignerClient
-from workers.rights import bidder_grant
+from workers.manager.rights import bidder_grant
 
 ONE_BY_ONE, BURST = 9, 24
 _PATIENCE_S = 60.0

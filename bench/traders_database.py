@@ -10,8 +10,8 @@ from pathlib import Path
 
 from core.plans import DEFAULT_PLANS
 from models import base, schema, sessions, users
-from models.tasks import BiddingTask
-from server.base import hash_of
+from models.tasks.tasks import BiddingTask
+from server.http.base import hash_of
 from server.schemas.bid_config import rendered
 from strategy.config import BidConfig, dumps
 

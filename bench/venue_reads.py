@@ -24,7 +24,7 @@ from markets.look import Looker, Wallet
 from strategy.book import NO_HISTORY
 from strategy.config import BidConfig
 from tests.wallet.listings import key
-from wallet.keys import user_secrets
+from wallet.keystore.keys import user_secrets
 from workers.faults import Faults
 from workers.pace import until_turn
 
@@ -92,7 +92,7 @@ def _asked(home: Home, pairs: list[tuple[str, int]]) -> float:
 
 
 def _ask(socket: Path, slug: str, number: int, enough: threading.Event) -> None:
-    """Looks at the market at the turns of a task on `slug`, as workers/cycle.py does for a task that places nothing."""
+    """Looks at the market at the turns of a task on `slug`, as a cycle does for a task that places nothing."""
     config = BidConfig(slug, outbid_enabled=True, hardcap_sats=5_000_000, loop_seconds=LOOP_S)
     keys, faults = user_secrets(key(f"payment {number}"), key(f"vault {number}")).public, Faults()
     wallet = Wallet(keys.payment, keys.payment_pubkey, keys.vault, frozenset({keys.payment}))

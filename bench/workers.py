@@ -28,13 +28,14 @@ from bench.timing import Row
 from core.local_server import serve
 from core.settings import Settings, load
 from markets import codec
-from models import base, schema, tasks, users
+from models import base, schema, users
+from models.tasks import tasks
 from strategy.config import BidConfig, dumps
-from workers.manager import Manager
-from workers.means import Timing
-from workers.popen import PopenSpawner
-from workers.zygote_spawner import ZygoteSpawner
-from workers.zygote_warm_up import MadeUpMarket
+from workers.manager.manager import Manager
+from workers.manager.surroundings import Timing
+from workers.spawning.popen import PopenSpawner
+from workers.spawning.warm_up import MadeUpMarket
+from workers.spawning.zygote_spawner import ZygoteSpawner
 
 WORKER = (sys.executable, "-m", "bench.bench_worker")
 IN_TURN, AT_ONCE, GROUP = 30, 100, 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from core.settings import Settings
-from wallet.audit import AuditError, verify_chain
+from wallet.signer.audit import AuditError, verify_chain
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:

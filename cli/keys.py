@@ -17,7 +17,7 @@ from core.settings import Settings
 from wallet.address import AddressError, sign_in_address
 
 if TYPE_CHECKING:
-    from wallet.keystore_file import Imported
+    from wallet.keystore.file import Imported
 
 PASSPHRASE = "Passphrase of the keystore"
 # scrypt takes half a second, reading a long audit log some more.
@@ -63,8 +63,8 @@ def _address(text: str) -> str:
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Does one of them. Raises BidkeeperError with the reason when it cannot."""
     # Here and not above: only this verb and the signer load what opens keystores.
-    from wallet import keystore_memory
-    from wallet.signer_process import KEYSTORE
+    from wallet.keystore import memory as keystore_memory
+    from wallet.signer.signer_process import KEYSTORE
 
     keystore_memory.harden()
     path = settings.signer_files / KEYSTORE
@@ -87,8 +87,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _init(path: Path, options: argparse.Namespace) -> None:
-    from wallet import keys_import, keystore
-    from wallet.keystore_file import Contents
+    from wallet.keystore import keys_import, keystore
+    from wallet.keystore.file import Contents
 
     keystore.require_absent(path)
     if options.user and not options.words:
@@ -112,7 +112,7 @@ def _init(path: Path, options: argparse.Namespace) -> None:
 
 
 def _import(path: Path, user: str, *, may_replace: bool) -> None:
-    from wallet import keystore
+    from wallet.keystore import keystore
 
     keystore.require_sealed(path)
     with keystore.locked(path):
@@ -125,8 +125,8 @@ def _import(path: Path, user: str, *, may_replace: bool) -> None:
 
 
 def _asked_keys() -> Imported:
-    from wallet import keys_import
-    from wallet.keystore_file import Imported
+    from wallet.keystore import keys_import
+    from wallet.keystore.file import Imported
 
     given = keys_prompt.secret("BIP-39 words, or the WIF of the payment address (empty: keep the present one)")
     if len(given.split()) > 1:
@@ -141,8 +141,9 @@ def _asked_keys() -> Imported:
 
 
 def _list(path: Path) -> None:
-    from wallet import keystore, keystore_file
-    from wallet.keys import Keystore
+    from wallet.keystore import file as keystore_file
+    from wallet.keystore import keystore
+    from wallet.keystore.keys import Keystore
 
     if keystore_file.is_play(keystore_file.read(path)):
         print("PLAY MONEY: never send bitcoin to these addresses")
@@ -158,14 +159,14 @@ def _list(path: Path) -> None:
 
 
 def _backup(path: Path, target: Path) -> None:
-    from wallet import keystore
+    from wallet.keystore import keystore
 
     keystore.backup(path, target)
     print(f"{target} opens with the passphrase of now; put it back as {path}")
 
 
 def _change_passphrase(path: Path) -> None:
-    from wallet import keystore
+    from wallet.keystore import keystore
 
     keystore.require_sealed(path)
     with keystore.locked(path):

@@ -9,12 +9,12 @@ import sys
 from core import log
 from core.errors import BidkeeperError, SettingsError
 from core.settings import load
-from wallet.allowed import with_normal_addresses
+from wallet.signer.allowed import with_normal_addresses
 
 # verb → (module that holds it, one line of help); a module is imported only when its verb is asked for.
 VERBS = {
     "up": ("cli.up", "start everything and stay in the foreground"),
-    "demo": ("cli.demo", "up, on play money, with a demo user whose tasks trade before your eyes"),
+    "demo": ("cli.demo.demo", "up, on play money, with a demo user whose tasks trade before your eyes"),
     "server": ("cli.programs", "one program: the HTTP API"),
     "manager": ("cli.programs", "one program: the parent of all workers"),
     "gateway": ("cli.programs", "one program: the way to the marketplaces"),
@@ -24,11 +24,11 @@ VERBS = {
     "migrate": ("cli.migrate", "bring the database to this version's schema"),
     "whitelist": ("cli.whitelist", "addresses that may sign in"),
     "plan": ("cli.plan", "who has which plan until when"),
-    "replay": ("cli.replay", "try a config on a task's recorded cycles, or on recorded order books"),
+    "replay": ("cli.replay.replay", "try a config on a task's recorded cycles, or on recorded order books"),
     "keys": ("cli.keys", "keys for real money: make, import, list, back up, unlock"),
     "audit": ("cli.audit", "check the signer's audit log"),
-    "doctor": ("cli.doctor", "look at everything that is needed, and say what to do about each fault"),
-    "venue": ("cli.venue", "keep a venue's raw answers, to report a shape that has changed"),
+    "doctor": ("cli.doctor.doctor", "look at everything that is needed, and say what to do about each fault"),
+    "venue": ("cli.doctor.probe", "keep a venue's raw answers, to report a shape that has changed"),
 }
 
 # What another program does not read cannot leak from it, and with users of its own for each it could not read it.
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
             importlib.import_module(module).add_arguments(verb, added)
     options = parser.parse_args(given)
     if options.verb == "doctor":  # wrong settings are the first thing that it explains
-        return int(importlib.import_module("cli.doctor").run_alone(options))
+        return int(importlib.import_module("cli.doctor.doctor").run_alone(options))
     try:
         settings = with_normal_addresses(load(with_secrets=options.verb in READS_SECRETS))
         log.set_up(options.verb, settings.log_level)

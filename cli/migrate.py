@@ -6,7 +6,7 @@ import argparse
 
 from core.settings import Settings
 from models import base, schema
-from models.task_venues import name_venues
+from models.ledger.venues_in_use import name_venues
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:

@@ -34,14 +34,15 @@ def _server(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _manager(settings: Settings, options: argparse.Namespace) -> None:
-    from workers.manager import run
+    from workers.manager.manager import run
 
     run(settings)
 
 
 def _gateway(settings: Settings, options: argparse.Namespace) -> None:
     from gateway.app import run
-    from models import base, tasks
+    from models import base
+    from models.tasks import tasks
 
     def least_token(task_id: int) -> int:
         # It may read the database and no more, and only now and then: a connection held open would be one more to end.
@@ -59,7 +60,7 @@ def _facts(settings: Settings, options: argparse.Namespace) -> None:
 
 def _signer(settings: Settings, options: argparse.Namespace) -> None:
     from wallet.ceilings import ceilings_of
-    from wallet.signer_process import run
+    from wallet.signer.signer_process import run
 
     run(
         settings.signer_files,

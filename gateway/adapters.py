@@ -12,8 +12,8 @@ from markets.adapter import Adapter
 from markets.base import NotSupported
 from markets.mempool import Mempool
 from markets.ord import Ord
-from markets.unisat import Unisat
-from markets.unisat_index import UnisatIndex
+from markets.unisat.adapter import Unisat
+from markets.unisat.index import UnisatIndex
 
 Needed = TypeVar("Needed")
 

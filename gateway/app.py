@@ -8,22 +8,22 @@ from dataclasses import replace
 
 from core.settings import Settings, dialect_of
 from gateway.adapters import Adapters
-from gateway.common_reads import CommonReads
 from gateway.facts import sources
-from gateway.fence import Fences
+from gateway.limits.fence import Fences
 from gateway.market import Market, Markets, market_venue
 from gateway.process import Program, now_ms, serve
-from gateway.quota import Quota
-from gateway.quota_count import QuotaCount
-from gateway.quota_file import QuotaFile
+from gateway.quota.count import QuotaCount
+from gateway.quota.file import QuotaFile
+from gateway.quota.quota import Quota
+from gateway.reads.common import CommonReads
+from gateway.reads.snapshots import Snapshots
 from gateway.registry import key_of, market_adapters
 from gateway.scarcity import OF_RUNES, Scarcity
-from gateway.snapshots import Snapshots
 from gateway.venue import Venue
 from gateway.verbs import Verbs
 from gateway.withdrawals import Withdrawals
 from markets.adapter import Adapter
-from markets.unisat import Unisat
+from markets.unisat.adapter import Unisat
 
 MOST_ANSWERS = 500  # kept of each marketplace
 

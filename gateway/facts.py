@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from core.settings import Settings
 from gateway.adapters import Adapters
-from gateway.chain_facts import ChainFacts
 from gateway.process import Program, now_ms, serve
-from gateway.snapshots import Snapshots
+from gateway.reads.chain_facts import ChainFacts
+from gateway.reads.snapshots import Snapshots
 from gateway.verbs import FactsVerbs
 from markets.mempool import Mempool
 from markets.ord import Ord
-from markets.unisat_index import UnisatIndex
+from markets.unisat.index import UnisatIndex
 
 
 class Facts(Program):

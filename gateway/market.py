@@ -8,16 +8,16 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
-from gateway.budget import Budget
-from gateway.common_reads import CommonReads
-from gateway.fence import Fences
-from gateway.offer_reads import OfferReads
-from gateway.quota import Quota
-from gateway.reads import Reads
+from gateway.limits.budget import Budget
+from gateway.limits.fence import Fences
+from gateway.limits.windows import Windows
+from gateway.quota.quota import Quota
+from gateway.reads.common import CommonReads
+from gateway.reads.offers import OfferReads
+from gateway.reads.reads import Reads
+from gateway.reads.snapshots import Snapshots
 from gateway.scarcity import Scarcity
-from gateway.snapshots import Snapshots
 from gateway.venue import Venue
-from gateway.windows import Windows
 from gateway.writes import Writes
 from markets import venues
 from markets.adapter import Adapter

@@ -26,8 +26,8 @@ from core.setting_values import is_loopback
 from core.settings import Settings
 from gateway.adapters import Venues
 from gateway.arguments import bad
-from gateway.budget import Budget
-from gateway.quota import Quota
+from gateway.limits.budget import Budget
+from gateway.quota.quota import Quota
 from gateway.venue import Venue
 from gateway.verbs import WRITES, VerbTable
 from gateway.writes import Asker

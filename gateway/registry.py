@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from core.settings import PLAY_MARKET, Settings, dialect_of
 from markets.adapter import Adapter
-from markets.ordinalswallet import OrdinalsWallet
-from markets.ordnet import OrdNet
-from markets.satflow import Satflow
-from markets.unisat_market import UnisatMarket
+from markets.ordinalswallet.adapter import OrdinalsWallet
+from markets.ordnet.adapter import OrdNet
+from markets.satflow.adapter import Satflow
+from markets.unisat.market import UnisatMarket
 
 PLAY_KEY = "simulator"
 PLAY_WITHDRAW_PATH = "/intent/withdraw/submit"

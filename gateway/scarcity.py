@@ -7,7 +7,7 @@ from collections.abc import Mapping, Set
 from typing import Any
 
 from gateway import arguments as read
-from gateway.quota import Quota
+from gateway.quota.quota import Quota
 
 # Reads whose answers are shared. A challenge and a draft go with a write and are never shared.
 AT_MARKET = frozenset(

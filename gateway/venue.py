@@ -10,12 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
-from gateway import call_log
-from gateway.breaker import Breaker
-from gateway.budget import Budget, Priority
-from gateway.quota import Quota
-from gateway.skew import Skew
-from gateway.windows import READ, Call, Toll, Windows
+from gateway.limits import call_log
+from gateway.limits.breaker import Breaker
+from gateway.limits.budget import Budget, Priority
+from gateway.limits.skew import Skew
+from gateway.limits.windows import READ, Call, Toll, Windows
+from gateway.quota.quota import Quota
 from markets.base import NotSupported, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from markets.capabilities import Capabilities
 

@@ -9,11 +9,11 @@ from typing import Any
 from gateway import arguments as read
 from gateway import listing_arguments as listing
 from gateway import offer_arguments as offer
-from gateway.chain_facts import ChainFacts
-from gateway.common_reads import CommonReads
-from gateway.fence import Fences
+from gateway.limits.fence import Fences
 from gateway.market import Markets
-from gateway.reads import Reads
+from gateway.reads.chain_facts import ChainFacts
+from gateway.reads.common import CommonReads
+from gateway.reads.reads import Reads
 from gateway.scarcity import OF_RUNES, Scarcity
 from gateway.venue import Venue
 from gateway.writes import Asker, Writes

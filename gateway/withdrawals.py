@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from gateway import arguments as read
 from gateway.adapters import needed
-from gateway.budget import Priority
+from gateway.limits.budget import Priority
+from gateway.limits.windows import Toll
 from gateway.market import Markets
-from gateway.shared import shared
-from gateway.snapshots import Snapshots
+from gateway.reads.shared import shared
+from gateway.reads.snapshots import Snapshots
 from gateway.venue import Venue, Withdrawn
-from gateway.windows import Toll
 from gateway.writes import LONGEST_WAIT_MS, Asker
 from markets.base import Unknown
 from markets.http import Permit

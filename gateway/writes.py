@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gateway.budget import Priority
-from gateway.fence import Fences, Ticket
-from gateway.reads import Reads
+from gateway.limits.budget import Priority
+from gateway.limits.fence import Fences, Ticket
+from gateway.limits.windows import Toll
+from gateway.reads.reads import Reads
 from gateway.venue import Venue, Withdrawn
-from gateway.windows import Toll
 from markets.adapter import Adapter
 from markets.base import BidOrder, Refused, Unknown
 from markets.http import Permit

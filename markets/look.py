@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from core.errors import BidkeeperError
 from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, VenueError
 from markets.client import MarketClient
-from strategy.bidding import measure
+from strategy.bidding.plan_bids import measure
 from strategy.book import Ask, Bid, History, Snapshot
 from strategy.config import BidConfig, normal_slug
 

@@ -12,7 +12,7 @@ from peewee import EXCLUDED, SQL, BigIntegerField, CharField, CompositeKey, Inte
 
 from models.base import Row, transaction
 from models.prepared import Prepared, given
-from models.tasks import autolist_tasks, bidding_tasks
+from models.tasks.tasks import autolist_tasks, bidding_tasks
 
 RUN = "run"
 REDUCE = "reduce"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from models.base import transaction
-from models.orders import has_open_orders
+from models.ledger.orders import has_open_orders
 from models.sessions import Challenge
-from models.tasks import RUNNING, BiddingTask
+from models.tasks.tasks import RUNNING, BiddingTask
 from models.users import User
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from peewee import SQL, fn
 
-from models.cycles import Cycle
-from models.listing_table import MOVES as LISTING_MOVES
-from models.listing_table import Listing
-from models.orders import CLOSED, MOVES, Order
+from models.ledger.listing_table import MOVES as LISTING_MOVES
+from models.ledger.listing_table import Listing
+from models.ledger.orders import CLOSED, MOVES, Order
 from models.sessions import ABSOLUTE_MS, IDLE_MS, Session
-from models.tasks import MOVES as TASK_MOVES
-from models.tasks import RUNNING, STOPPED, AutolistTask, BiddingTask
+from models.tasks.cycles import Cycle
+from models.tasks.tasks import MOVES as TASK_MOVES
+from models.tasks.tasks import RUNNING, STOPPED, AutolistTask, BiddingTask
 
 # As text of the query, so that SQLite sees at once that the index of open orders will do.
 _IS_REAL = Order.dry_run == SQL("0")

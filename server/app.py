@@ -21,19 +21,19 @@ from core.settings import Settings
 from markets.client import MarketClient
 from models import base, schema, sessions
 from models.unchanged import Unchanged
-from server.base import UnknownRoute, log_request
-from server.blocking import Pool
-from server.budget import CallBudget
 from server.control import REMIND_S, remind_signer
-from server.gate import Gate
-from server.manager import WAIT_S, Manager
+from server.http.base import UnknownRoute, log_request
+from server.http.blocking import Pool
+from server.http.gate import Gate
+from server.http.manager_client import WAIT_S, Manager
+from server.http.services import InFlight, Services, TaskLocks
+from server.http.sign_in_limit import CallBudget
 from server.metrics import start_times
-from server.services import InFlight, Services, TaskLocks
 from server.urls import ROUTES
-from server.withdrawal_steps import RESUME_S, look_after_all
+from server.withdrawals.steps import RESUME_S, look_after_all
 from wallet import bip322
-from wallet.allowed import with_normal_addresses
 from wallet.client import SignerClient
+from wallet.signer.allowed import with_normal_addresses
 
 log = logging.getLogger(__name__)
 

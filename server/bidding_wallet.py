@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 
 from markets.base import NotFound, VenueError
-from models import orders, users, withdrawals
-from server import json_out
-from server.base import SignedIn
-from server.signed_rooms import user_room
-from server.withdrawal_json import as_json
-from server.withdrawal_steps import look_after
+from models import users
+from models.ledger import orders, withdrawals
+from server.bidding.signed_rooms import user_room
+from server.http import json_out
+from server.http.base import SignedIn
+from server.withdrawals.as_json import as_json
+from server.withdrawals.steps import look_after
 
 _MAX_AGE_S = 10.0
 _NEWEST_WITHDRAWALS = 10

@@ -13,15 +13,16 @@ import logging
 from collections.abc import Iterable
 from typing import NamedTuple, cast
 
-from models import controls, tasks, users
+from models import controls, users
 from models.controls import EVERYBODY, GLOBAL, REDUCE, RUN, SCOPES, STATES, TASK, USER, Control
-from models.tasks import AUTOLIST_BASE, Task
+from models.tasks import tasks
+from models.tasks.tasks import AUTOLIST_BASE, Task
 from models.users import User
-from server import json_out
-from server.base import MAX_ID, SignedIn
-from server.errors import ApiError, invalid, not_found
+from server.http import json_out
+from server.http.base import MAX_ID, SignedIn
+from server.http.errors import ApiError, invalid, not_found
+from server.http.services import Services
 from server.schemas.control import TASK_SCOPES, read_change
-from server.services import Services
 from wallet.client import SignerError
 from wallet.protocol import Scope, State
 

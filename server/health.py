@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from core.errors import BidkeeperError
 from models import base, schema
-from server.base import Handler
-from server.services import Services
+from server.http.base import Handler
+from server.http.services import Services
 
 PATIENCE_S = 2.0
 

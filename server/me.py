@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from markets.base import NotFound, VenueError
-from models import orders, profile, tasks, users
+from models import profile, users
+from models.ledger import orders
+from models.tasks import tasks
 from models.users import User
-from server import blocking, json_out
 from server.auth import proven
-from server.base import SignedIn
-from server.errors import ApiError, invalid
+from server.http import blocking, json_out
+from server.http.base import SignedIn
+from server.http.errors import ApiError, invalid
 from server.schemas.auth import ProfileBody
 from server.task_venues import with_bidding_wallets
 from wallet.address import AddressError, sign_in_address

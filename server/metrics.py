@@ -12,10 +12,10 @@ from core.setting_values import is_loopback
 from core.settings import Settings
 from markets.client import MarketClient
 from models import totals
-from models.tasks import AutolistTask, BiddingTask
-from server.base import Handler
-from server.errors import not_found
-from server.prometheus import CONTENT_TYPE, Histogram, Metric, metric, render
+from models.tasks.tasks import AutolistTask, BiddingTask
+from server.http.base import Handler
+from server.http.errors import not_found
+from server.http.prometheus import CONTENT_TYPE, Histogram, Metric, metric, render
 from wallet.client import SignerClient
 
 PATIENCE_S = 1.0

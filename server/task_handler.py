@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from core.errors import PeerError
-from models import owing, tasks, users
-from models.tasks import RUNNING, STOPPED, Task
-from server import manager
-from server.base import SignedIn
-from server.errors import ApiError
+from models import users
+from models.ledger import owing
+from models.tasks import tasks
+from models.tasks.tasks import RUNNING, STOPPED, Task
+from server.http import manager_client as manager
+from server.http.base import SignedIn
+from server.http.errors import ApiError
 
 _IDLE = (STOPPED, "crashed")
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from pydantic.alias_generators import to_camel
 
 from core.log import mask
-from models.cycles import KEPT, Cycle, cycles_of
-from models.task_numbers import file_stem
-from models.tasks import Task
-from server import json_out
-from server.base import SignedIn
-from server.bidding_tasks import BiddingTaskHandler
-from server.errors import ApiError, invalid
-from server.json_out import Raw
+from models.tasks.cycles import KEPT, Cycle, cycles_of
+from models.tasks.numbers import file_stem
+from models.tasks.tasks import Task
+from server.bidding.tasks import BiddingTaskHandler
+from server.http import json_out
+from server.http.base import SignedIn
+from server.http.errors import ApiError, invalid
+from server.http.json_out import Raw
 
 MOST_LINES = 1000
 DEFAULT_LINES = 200

@@ -13,9 +13,9 @@ from markets import venues
 from markets.capabilities import Capabilities
 from markets.look import kind_of
 from strategy.config import BidConfig
-from strategy.listing_config import ListingConfig
-from wallet.psbt_offer_template import OFFER_TEMPLATES
-from wallet.psbt_template import TEMPLATES
+from strategy.listing.config import ListingConfig
+from wallet.psbt.listing_template import TEMPLATES
+from wallet.psbt.offer_template import OFFER_TEMPLATES
 
 
 def named(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]:

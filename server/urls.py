@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from server import (
-    auth,
-    autolist,
-    autolist_running,
-    bidding_tasks,
-    bidding_wallet,
-    bids,
-    control,
-    health,
-    inscriptions,
-    lookups,
-    me,
-    metrics,
-    preview,
-    reference,
-    running,
-    task_log,
-    venues,
-    withdrawals,
-)
-from server.base import Handler
+from server import api_docs as reference
+from server import auth, bidding_wallet, control, health, me, metrics, task_log, venues
+from server.bidding import bids, lookups, preview, running
+from server.bidding import tasks as bidding_tasks
+from server.http.base import Handler
+from server.listing import inscriptions
+from server.listing import running as autolist_running
+from server.listing import tasks as autolist
+from server.withdrawals import handler as withdrawals
 
 _ID = "([0-9]+)"
 

@@ -8,7 +8,7 @@ from typing import Any
 from markets.base import VenueError
 from markets.capabilities import VenueFacts
 from markets.venues import facts
-from server.base import SignedIn
+from server.http.base import SignedIn
 
 _TYPES = {"ordinals": "ordinals", "runes": "rune"}  # the venue's word for goods, and a task's
 

@@ -11,8 +11,15 @@ from pathlib import Path
 from tornado import web
 from tornado.httpserver import HTTPServer
 
-from simulator import control
-from simulator.dialects import mempool, ord, ordinalswallet, ordnet, satflow, unisat, unisat_indexer, unisat_market
+from simulator.control import routes as control
+from simulator.dialects import ord
+from simulator.dialects.mempool import routes as mempool
+from simulator.dialects.ordinalswallet import routes as ordinalswallet
+from simulator.dialects.ordnet import routes as ordnet
+from simulator.dialects.satflow import routes as satflow
+from simulator.dialects.unisat import indexer as unisat_indexer
+from simulator.dialects.unisat import market as unisat_market
+from simulator.dialects.unisat import routes as unisat
 from simulator.handler import NotFound
 from simulator.state import StateFile
 from simulator.world import World

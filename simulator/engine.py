@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
-from simulator.chain import Chain
+from simulator.bitcoin.chain import Chain
 from simulator.history import Event, History
 from simulator.open_orders import OpenOrders
 from simulator.orders import (

@@ -30,9 +30,9 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from simulator.calls.operations import MODES, OPERATIONS
 from simulator.engine import Engine
 from simulator.frozen import frozen
-from simulator.operations import MODES, OPERATIONS
 from simulator.wire import amount, bad, items, only, seconds, whole
 
 # What follows a deed: asking for a draft, which does nothing yet, does not use these up.

@@ -8,9 +8,9 @@ from typing import Any
 
 from tornado import web
 
+from simulator.calls.operations import Operation
 from simulator.engine import Engine
 from simulator.faults import Fault
-from simulator.operations import Operation
 from simulator.wire import ApiError, bad, dumps, load_object, loads
 from simulator.world import World
 

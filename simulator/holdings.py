@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from simulator.bitcoin.transactions import script_of
 from simulator.engine import Engine
-from simulator.transactions import script_of
 from simulator.wallets import Item
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.chain import Chain, Coin
+from simulator.bitcoin.chain import Chain, Coin
+from simulator.bitcoin.transactions import address_of, outpoint_of, script_of, spent_together
 from simulator.engine import Engine
-from simulator.transactions import address_of, outpoint_of, script_of, spent_together
 
 
 def coins(engine: Engine, owner: str) -> list[Coin]:

@@ -7,10 +7,10 @@ from embit.hashes import hash160
 from embit.script import Script, p2pkh_from_p2wpkh, p2wsh
 from embit.transaction import SIGHASH, Transaction, TransactionInput
 
-from simulator.chain import Coin
+from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.transactions import address_of, outpoint_of
 from simulator.engine import Engine
 from simulator.money import settle
-from simulator.transactions import address_of, outpoint_of
 
 MAX_WEIGHT = 400_000
 LEAST_FEE_PER_KVB = 1_000

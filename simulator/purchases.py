@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from simulator.engine import Engine
-from simulator.listing_psbt import signed_sale
+from simulator.listing.psbt import signed_sale
+from simulator.listing.sale_transaction import INSCRIPTION_AT, Buyer, complete
 from simulator.orders import Order
 from simulator.ordnet import purchase
 from simulator.ordnet.offers import VENUE as ORDNET
 from simulator.rules import Refusal
-from simulator.sale_transaction import INSCRIPTION_AT, Buyer, complete
 from simulator.sales import Sale
 
 

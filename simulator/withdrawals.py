@@ -7,14 +7,14 @@ from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator.bidding_wallets import market_key, witness_script
-from simulator.chain import Coin
+from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.transactions import outpoint_of, script_of, spend
 from simulator.engine import Engine
-from simulator.listing_psbt import read
+from simulator.listing.poison import Poison, poisoned_outputs
+from simulator.listing.psbt import read
 from simulator.money import coins
 from simulator.network import Rejected, send
-from simulator.poison import Poison, poisoned_outputs
 from simulator.rules import Refusal
-from simulator.transactions import outpoint_of, script_of, spend
 
 FEE_PER_VB = 8
 DUST = 330

@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from simulator.auctions import Auctions
+from simulator.calls.counts import Counts
+from simulator.calls.limits import Limits
 from simulator.challenges import Challenges
-from simulator.counts import Counts
+from simulator.crowd.traders import Traders
 from simulator.engine import Engine
 from simulator.faults import Faults
-from simulator.limits import Limits
+from simulator.listing.auctions import Auctions
+from simulator.listing.poison import Poison
 from simulator.ordnet.desk import Desk
-from simulator.poison import Poison
-from simulator.traders import Traders
 from simulator.wallet_sessions import WalletSessions
 
 VERSION = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from strategy.bidding import halted, plan_bids, without_places
+from strategy.bidding.plan_bids import halted, plan_bids, without_places
 from strategy.book import Profile, Snapshot
 from strategy.config import BidConfig
 from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules

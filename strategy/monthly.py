@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from strategy.bidding.renewal import margin_ms
 from strategy.calm import MOST_LOOPS
 from strategy.config import DEFAULT_EXPIRY_MINUTES, WHOLE_RANGES, BidConfig, normal_slug
-from strategy.listing_config import ListingConfig
-from strategy.renewal import margin_ms
+from strategy.listing.config import ListingConfig
 
 MONTH_S = 30 * 86_400
 STRETCHED_S = 600  # a read is no older than this, however short the quota runs

@@ -15,7 +15,7 @@ from tornado.ioloop import IOLoop
 from models import base, schema
 
 # What takes minutes begins first, so that no process of a parallel run is left with it alone at the end.
-_LONGEST_FIRST = ("soak", "faults", "e2e", "model", "deploy", "wallet", "cli", "workers")
+_LONGEST_FIRST = ("soak", "faults", "e2e", "machine", "deploy", "wallet", "cli", "workers")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

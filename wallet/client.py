@@ -31,7 +31,7 @@ from wallet.protocol import (
     State,
     UserKeys,
 )
-from wallet.withdrawal import SignedWithdrawal, WithdrawalToSign, as_request
+from wallet.withdrawal.request import SignedWithdrawal, WithdrawalToSign, as_request
 
 __all__ = [
     "BidMessage",

@@ -14,8 +14,8 @@ from typing import Any
 
 from core.errors import BidkeeperError
 from core.unix_http import NoAnswer, NotSent, UnixHttp
-from wallet.psbt_listing import OutpointFacts
-from wallet.transaction import Outpoint
+from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.transaction import Outpoint
 
 log = logging.getLogger(__name__)
 

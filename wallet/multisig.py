@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from wallet.transaction import Reader, WireError
+from wallet.psbt.transaction import Reader, WireError
 
 _OP_1, _OP_16 = 0x51, 0x60
 _CHECKMULTISIG = 0xAE

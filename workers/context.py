@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from core.errors import BidkeeperError
 from core.settings import Settings
@@ -12,6 +12,8 @@ from markets.capabilities import Capabilities
 from markets.client import MarketClient
 from markets.venues import capabilities
 from wallet.client import SignerClient
+
+Kind = Literal["bidder", "lister", "drain"]  # of worker
 
 
 class BadConfig(BidkeeperError):

@@ -16,7 +16,7 @@ from pathlib import Path
 from signal import SIGKILL
 
 from core.errors import BidkeeperError
-from models.task_numbers import file_stem
+from models.tasks.numbers import file_stem
 from workers.kernel import open_process, send, start_time, wait_for_end
 
 WAIT_S = 5.0

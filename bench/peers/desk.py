@@ -12,7 +12,7 @@ from typing import Protocol
 from simulator.engine import Engine
 from simulator.orders import Market, Order
 from simulator.rules import BidTerms
-from tests.model.clockwork import Clock
+from tests.machine.clockwork import Clock
 
 
 class Bot(Protocol):

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from workers.main import run
+from workers.process.main import run
 
 if __name__ == "__main__":
     read_end, write_end = os.pipe()  # the write end stays open: nobody is there to close the life line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.settings import VENUES
-from models.cycles import KEPT
+from models.tasks.cycles import KEPT
 from server.openapi.operation import (
     INVALID,
     MANAGER_AWAY,

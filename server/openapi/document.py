@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from server.base import Handler
-from server.gate import MAX_BODY
+from server.http.base import Handler
+from server.http.gate import MAX_BODY
 from server.openapi import bidding, control, listing, service, sign_in
 from server.openapi.operation import JSON, Answer, Operation, Parameter
 from server.schemas.answers import Error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from server import prometheus
+from server.http import prometheus
 from server.openapi.operation import INVALID, JSON, SIGNER_AWAY, UNREADABLE, Answer, Operation, many, one, page
 from server.schemas import answers
 from server.schemas.withdrawals import NewWithdrawal, Quote, Wallet, WithdrawalBody

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from server.schemas.plain import SATS, to_camel
+from server.http.bodies import SATS, to_camel
 from server.schemas.task_bodies import AutolistConfig, BiddingConfig
 
 Kind = Literal["ordinals", "rune"]

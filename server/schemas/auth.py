@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator
 
-from server.schemas.plain import Body, or_null, text, wrong
+from server.http.bodies import Body, or_null, text, wrong
 
 _HEX_KEY = r"[0-9a-fA-F]{64}(?:[0-9a-fA-F]{2})?"
 _KEY = re.compile(_HEX_KEY)

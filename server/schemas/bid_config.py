@@ -10,21 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import PlainValidator, create_model
 
-from server.json_out import Raw, dumps
-from server.schemas.plain import (
-    Body,
-    Flag,
-    Number,
-    Text,
-    Whole,
-    number,
-    or_null,
-    read,
-    text,
-    to_camel,
-    whole,
-    wrong,
-)
+from server.http.bodies import Body, Flag, Number, Text, Whole, number, or_null, read, text, to_camel, whole, wrong
+from server.http.json_out import Raw, dumps
 from strategy.config import BidConfig, Problem, canonical_slug, loads, problems
 
 _NAMES = [field.name for field in fields(BidConfig)]

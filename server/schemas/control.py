@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from models.controls import GLOBAL, SCOPES, STATES, TASK, USER
+from server.http.bodies import Body, one_of, or_null, read, whole
 from server.schemas.answers import Answer
-from server.schemas.plain import Body, one_of, or_null, read, whole
 
 State = Literal["run", "reduce", "halt"]
 AUTOLIST = "autolist"

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator
 
-from server.json_out import Raw, dumps
-from server.schemas.plain import (
+from server.http.bodies import (
     SATS,
     Body,
     Flag,
@@ -28,8 +27,9 @@ from server.schemas.plain import (
     whole,
     wrong,
 )
+from server.http.json_out import Raw, dumps
 from strategy.config import Problem
-from strategy.listing_config import CHOICES, ListingConfig, loads_config, problems
+from strategy.listing.config import CHOICES, ListingConfig, loads_config, problems
 
 _MAX_COLLECTION = 200
 INSCRIPTION = r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})"

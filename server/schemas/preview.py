@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from server.http.bodies import SATS
 from server.schemas.answers import Answer, Price
 from server.schemas.bid_config import BidConfigFields
 from server.schemas.control import EffectiveState
-from server.schemas.plain import SATS
 from server.schemas.task_bodies import describe_preview
 
 Reason = Annotated[str, Field(description="A code of docs/reasons.md.")]

@@ -12,13 +12,13 @@ from typing import Any
 from pydantic import ConfigDict
 
 from core.settings import VENUES
+from server.http.bodies import to_camel
 from server.schemas.bid_config import BidConfigFields
 from server.schemas.listing_config import ListingFields
-from server.schemas.plain import to_camel
 from strategy import config as rules
 from strategy.calm import MOST_LOOPS
 from strategy.config import BidConfig
-from strategy.listing_config import LEAST_LOOP_SECONDS, MAX_MARGIN, MAX_PERCENT, MOST_LOOP_SECONDS, ListingConfig
+from strategy.listing.config import LEAST_LOOP_SECONDS, MAX_MARGIN, MAX_PERCENT, MOST_LOOP_SECONDS, ListingConfig
 
 Schema = dict[str, Any]
 

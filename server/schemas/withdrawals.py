@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, PlainValidator
 
-from models.withdrawals import STATES
+from models.ledger.withdrawals import STATES
+from server.http.bodies import MAX_SATS, SATS, Body, Flag, number, one_of, read, text, whole, wrong
 from server.schemas import answers
 from server.schemas.answers import Answer
 from server.schemas.listing_config import is_inscription_id
-from server.schemas.plain import MAX_SATS, SATS, Body, Flag, number, one_of, read, text, whole, wrong
-from wallet.withdrawal import SOURCES, VIRTUAL_KB
-from wallet.withdrawal_rules import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB
+from wallet.withdrawal.request import SOURCES, VIRTUAL_KB
+from wallet.withdrawal.rules import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB
 
 State = Literal["reserved", "signed", "submitted", "unknown", "confirmed", "refused"]
 From = Literal["bidding", "payment", "vault"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.chain import Coin, block_time
+from simulator.bitcoin.chain import Coin, block_time
+from simulator.calls.operations import Operation
 from simulator.handler import DialectHandler
-from simulator.operations import Operation
 from simulator.wire import ApiError
 from simulator.world import World
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from simulator.calls.windows import Windows
 from simulator.ordnet.sessions import Session, Sessions
-from simulator.windows import Windows
 from simulator.wire import ApiError
 
 # How long a preflight may be submitted: the documents name no time.

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from simulator.chain import Coin
+from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.psbt import Map, Psbt
+from simulator.bitcoin.psbt_write import Unsigned, spends
+from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.money import coins
 from simulator.ordnet.scripts import Output, announcement
 from simulator.ordnet.signed import payment_witness, redeem
-from simulator.psbt import Map, Psbt
-from simulator.psbt_write import Unsigned, spends
 from simulator.rules import Refusal
-from simulator.transactions import script_of, spend
 from simulator.wire import ApiError, bad
 
 MAX_COINS = 50

@@ -7,6 +7,8 @@ import uuid
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from simulator.bitcoin.psbt import parse
+from simulator.bitcoin.transactions import script_of
 from simulator.engine import Engine
 from simulator.members import Member, members
 from simulator.orders import Market, Order
@@ -14,9 +16,7 @@ from simulator.ordnet.funding import Parent, Spendable, select, spendable
 from simulator.ordnet.scripts import OfferTerms, offer_output
 from simulator.ordnet.sessions import Session
 from simulator.ordnet.targets import Target, eligible, of_order, root
-from simulator.psbt import parse
 from simulator.rules import Refusal
-from simulator.transactions import script_of
 from simulator.wire import bad
 
 VENUE = "ordnet"

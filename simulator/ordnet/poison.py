@@ -1,4 +1,4 @@
-"""What ord.net's preflights give to sign when the practice venue has turned evil (see `simulator.poison`)."""
+"""What ord.net's preflights give to sign when the practice venue has turned evil (see `simulator.listing.poison`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.chain import Coin
+from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.psbt_write import SIGHASH_TYPE, Unsigned, spends
+from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
+from simulator.listing.poison import NONE_ANYONECANPAY, THIEF, Poison
 from simulator.money import coins
-from simulator.poison import NONE_ANYONECANPAY, THIEF, Poison
-from simulator.psbt_write import SIGHASH_TYPE, Unsigned, spends
-from simulator.transactions import script_of, spend
 
 
 def spoiled(shown: Unsigned, poison: Poison | None, payout: int, other: Coin) -> Unsigned:

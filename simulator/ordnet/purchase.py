@@ -7,15 +7,15 @@ from collections.abc import Callable
 from embit.script import Witness
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.chain import Coin
+from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.transactions import parse
 from simulator.engine import Engine
-from simulator.listing_psbt import SignedSale, read
+from simulator.listing.psbt import SignedSale, read
+from simulator.listing.sale_transaction import SELLER_AT
 from simulator.orders import Order
 from simulator.ordnet.scripts import MARKET, Output
 from simulator.ordnet.signed import DEFAULT, holds_for_leaf
 from simulator.rules import Refusal
-from simulator.sale_transaction import SELLER_AT
-from simulator.transactions import parse
 
 
 def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, SignedSale]:

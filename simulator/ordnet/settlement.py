@@ -6,11 +6,11 @@ from embit.script import Witness
 from embit.transaction import Transaction, TransactionOutput
 
 from simulator import money
-from simulator.chain import Coin
+from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.transactions import parse, script_of, spend
 from simulator.engine import Engine
 from simulator.orders import Order
 from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET, Output, fee_script
-from simulator.transactions import parse, script_of, spend
 from simulator.wallets import Item
 
 # What the venue keeps of an offer's price: from the documents' example and settlements on the chain.

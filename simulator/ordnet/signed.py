@@ -7,9 +7,9 @@ from embit.ec import ECError, PublicKey, SchnorrSig, Signature
 from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
-from simulator import taproot
+from simulator.bitcoin import taproot
+from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt
 from simulator.ordnet.scripts import Output
-from simulator.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt
 from simulator.rules import Refusal
 from wallet.hash160 import hash160
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cli import doctor, doctor_venues
-from cli.doctor_check import Check
+from cli.doctor import doctor
+from cli.doctor import venues as doctor_venues
+from cli.doctor.check import Check
 from models import base
 from tests.ports import free_ports
 

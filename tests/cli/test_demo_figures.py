@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.demo_figures import Figures, calls, in_words
+from cli.demo.figures import Figures, calls, in_words
 
 METRICS = """\
 # HELP bidkeeper_venue_calls_total Requests to a venue since the gateway's start.

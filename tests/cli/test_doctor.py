@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor_data import file_system, verify_tail
+from cli.doctor.data import file_system, verify_tail
 from cli.main import main
 from models import base, schema
 from tests.cli.conftest import Examine
-from wallet.audit import AuditLog
+from wallet.signer.audit import AuditLog
 
 
 @pytest.fixture

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from cli import doctor_month, doctor_programs
-from cli.doctor_check import Check
+from cli.doctor import month as doctor_month
+from cli.doctor import programs as doctor_programs
+from cli.doctor.check import Check
 from core.settings import Settings
-from models import base, schema, tasks, users
-from models.tasks import BiddingTask
+from models import base, schema, users
+from models.tasks import tasks
+from models.tasks.tasks import BiddingTask
 from strategy.config import BidConfig, dumps, normal_slug
-from strategy.listing_config import ListingConfig
+from strategy.listing.config import ListingConfig
 from strategy.monthly import Bidding, Selling, Task
 from tests.cli.conftest import Examine
 

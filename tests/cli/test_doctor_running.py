@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor_venues import Venues
-from cli.venue_questions import About
+from cli.doctor.questions import About
+from cli.doctor.venues import Venues
 from core.settings import HELD, load
 from tests.cli.venue import venue
 from tests.e2e.installation import PATIENCE, Installation, in_path, installation, until
-from wallet import keys_import, keystore
-from wallet.keystore_file import Contents
+from wallet.keystore import keys_import, keystore
+from wallet.keystore.file import Contents
 
 pytestmark = pytest.mark.slow
 

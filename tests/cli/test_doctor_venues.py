@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from cli import doctor_programs, venue_floors, venue_units
-from cli.venue_exchanges import Exchange
-from cli.venue_questions import ADDRESS
+from cli.doctor import floors as venue_floors
+from cli.doctor import programs as doctor_programs
+from cli.doctor import units as venue_units
+from cli.doctor.exchanges import Exchange
+from cli.doctor.questions import ADDRESS
 from markets.adapter import Listing
 from markets.base import Floor
 from markets.replies import Reply
-from markets.satflow_books import Offer
+from markets.satflow.books import Offer
 from strategy.book import Ask, Bid
 from tests.cli.conftest import Examine
 from tests.cli.venue import Venue, venue

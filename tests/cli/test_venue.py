@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli import doctor_venues
+from cli.doctor import venues as doctor_venues
 from cli.main import main
 from tests.cli.test_doctor_venues import KEY, SATFLOW
 from tests.cli.venue import venue

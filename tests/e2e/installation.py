@@ -21,7 +21,7 @@ from embit.ec import PrivateKey
 
 from tests.ports import free_ports
 from wallet import address, hash160
-from wallet.signing import sign_message
+from wallet.signer.signing import sign_message
 
 T = TypeVar("T")
 PATIENCE = 60.0  # seconds; generous, since speed is not what these tests are about
@@ -127,7 +127,7 @@ class Installation:
 
     def workers(self, task: int) -> list[int]:
         """Pids of the processes that act for `task`, before and after they have named themselves."""
-        commands = [f"workers.main {kind} {task} " for kind in ("bidder", "drain")]
+        commands = [f"workers.process.main {kind} {task} " for kind in ("bidder", "drain")]
         return sorted(
             {pid for words in (*commands, f"bidkeeper: bidder task {task} ") for pid in self.processes(words)}
         )

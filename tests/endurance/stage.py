@@ -13,12 +13,13 @@ from typing import Protocol
 from unittest.mock import patch
 
 import simulator.history
-import tests.model.wire
+import tests.machine.wire
 from core.plans import Plan
 from markets.call_costs import call_costs
-from models import base, tasks, users
-from models.tasks import RUNNING
-from simulator.courses import DEMOS
+from models import base, users
+from models.tasks import tasks
+from models.tasks.tasks import RUNNING
+from simulator.crowd.courses import DEMOS
 from simulator.engine import Engine
 from simulator.history import Event, History
 from simulator.orders import Market, Order
@@ -29,8 +30,8 @@ from strategy.config import BidConfig, dumps, normal_slug
 from strategy.monthly import Bidding, monthly_calls
 from tests.endurance.courses import COURSES, START, Scene
 from tests.endurance.task_time import TaskTime
-from tests.model.house import House
-from tests.model.manager import VENUE
+from tests.machine.house import House
+from tests.machine.manager import VENUE
 from wallet.address import p2wpkh
 
 HOUR_S = 3_600
@@ -186,7 +187,7 @@ class Stage(AbstractContextManager["Stage"]):
         exposure = round(room * (sum(worth) if is_one_user else max(worth)))
         self._patches = ExitStack()
         self._patches.enter_context(patch.object(simulator.history, "KEPT", 2_000))
-        self._patches.enter_context(patch.object(tests.model.wire, "TRAVEL_S", travel_s))
+        self._patches.enter_context(patch.object(tests.machine.wire, "TRAVEL_S", travel_s))
         self._level = logging.root.manager.disable
         logging.disable(logging.WARNING)
         self.house = House(

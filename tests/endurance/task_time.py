@@ -9,12 +9,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.cycles import cycles_of
+from models.tasks.cycles import cycles_of
 from simulator.history import Event
 from simulator.orders import Order
+from strategy.bidding.renewal import margin_ms
 from strategy.config import BidConfig
 from strategy.reasons import Reason
-from strategy.renewal import margin_ms
 from wallet.ceilings import OUTSTANDING_FACTOR
 
 # Rungs without a bid for these reasons are so by the user's own limits, or because the market has no room for them.

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 
 import pytest
 
-from strategy.pairing import Rung
-from strategy.rationing import Ration
+from strategy.bidding.pairing import Rung
+from strategy.bidding.rationing import Ration
 from strategy.reasons import Reason
 from tests.endurance.stage import Ladder, Stage
 from tests.endurance.task_time import TaskTime

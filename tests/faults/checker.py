@@ -17,7 +17,7 @@ from itertools import pairwise
 from strategy.config import BidConfig
 from tests.faults import standing
 from tests.faults.evidence import Bid, Evidence, Row, bids
-from wallet.audit import FIRST
+from wallet.signer.audit import FIRST
 
 OPEN_END = 1 << 62
 LATE_MS = 15_000  # from a signature until its bid arrives: a deadline of 10 s, and a slow venue's last steps

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from models.task_numbers import AUTOLIST_BASE
-from strategy.listing_config import ListingConfig
+from models.tasks.numbers import AUTOLIST_BASE
+from strategy.listing.config import ListingConfig
 from tests.faults.evidence import Quiet, Row, audit_lines
 from wallet import address
-from wallet.psbt import decode, from_base64
-from wallet.psbt_script import script_of
+from wallet.psbt.decode import decode, from_base64
+from wallet.psbt.script import script_of
 
 SETTLED_MS = 60_000  # after something happened at the venue, until the ledger must know of it
 _TAP_KEY_SIG = bytes([0x13])

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from models.task_numbers import AUTOLIST_BASE
-from strategy.listing_config import ListingConfig, loads_config
+from models.tasks.numbers import AUTOLIST_BASE
+from strategy.listing.config import ListingConfig, loads_config
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults import listing_checker, listing_evidence
 from tests.faults.evidence import Quiet

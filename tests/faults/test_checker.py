@@ -13,7 +13,7 @@ import pytest
 from strategy.config import BidConfig
 from tests.faults import checker
 from tests.faults.evidence import AskMove, Evidence, Quiet
-from wallet.audit import FIRST
+from wallet.signer.audit import FIRST
 
 Row = dict[str, Any]
 Plant = Callable[[Evidence], object]

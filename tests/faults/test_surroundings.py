@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import need
 from tests.e2e.installation import Installation, until
 from tests.faults.fleet import Fleet
-from workers.own_log import KEPT, MAX_BYTES
+from workers.process.log_file import KEPT, MAX_BYTES
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from markets.listings import ListingAsk, ListingOrder
-from wallet.transaction import Outpoint, Transaction, TxInput, TxOutput, compact, sized
+from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput, compact, sized
 
 INSCRIPTION = "ab" * 32 + "i0"
 PSBT = "cHNidP8BAAoCAAAAAAAAAAAAAA=="

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway import books
+from gateway.reads import books
 from markets.base import NotFound, NotSupported, Refused, Unavailable
 from markets.client import MarketClient
 from tests.gateway.conftest import ORDER, Bench, eventually, soon

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from gateway import breaker as module
 from gateway import venue as module_of_venue
-from gateway.breaker import FAILURES, PROBE_S, SPAN_S, Breaker
-from gateway.budget import Priority
-from gateway.windows import READ
+from gateway.limits import breaker as module
+from gateway.limits.breaker import FAILURES, PROBE_S, SPAN_S, Breaker
+from gateway.limits.budget import Priority
+from gateway.limits.windows import READ
 from markets.base import NotFound, RateLimited, Unavailable, Unknown
 from tests.clock import Monotonic
 from tests.gateway.conftest import ORDER, Bench, soon

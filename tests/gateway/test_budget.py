@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from gateway.budget import Budget, Priority
+from gateway.limits.budget import Budget, Priority
 from markets.base import RateLimited, Unavailable
 from tests.clock import Monotonic
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from core.unix_http import UnixHttp
-from gateway import chain_facts
 from gateway.facts import Facts
+from gateway.reads import chain_facts
 from markets.base import NotFound, NotSupported, Refused, Unavailable, VenueError
 from markets.facts import OutpointFacts
 from tests.gateway.conftest import ORDER as BID

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.joined_facts import OnChain, joined
+from gateway.reads.joined_facts import OnChain, joined
 from markets.facts import Indexed, OutpointFacts, Spending
 from tests.gateway.listing_examples import INSCRIPTION, MADE, OUTPOINT, SCRIPT
 

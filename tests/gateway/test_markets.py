@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from gateway import registry
-from gateway.budget import Priority
-from gateway.windows import Toll
+from gateway.limits.budget import Priority
+from gateway.limits.windows import Toll
 from markets.adapter import Adapter, Cursor
 from markets.base import BidOrder, NotSupported, OwnBid, RateLimited, Refused, SignInNeeded, Unavailable
 from markets.http import Permit

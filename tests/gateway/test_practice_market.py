@@ -24,14 +24,14 @@ from tests.gateway.conftest import eventually, soon
 from tests.ports import free_ports
 from wallet.address import parse
 from wallet.facts import ask_facts
-from wallet.keys import UserSecrets, derive_user
-from wallet.psbt_check import check_listing
-from wallet.psbt_listing import ListingIntent, Owner
-from wallet.psbt_script import own_script, script_of
-from wallet.psbt_sign import sign_listing
-from wallet.psbt_template import TEMPLATES, Form
-from wallet.signing import sign_message
-from wallet.transaction import Outpoint
+from wallet.keystore.keys import UserSecrets, derive_user
+from wallet.psbt.check_listing import check_listing
+from wallet.psbt.listing import ListingIntent, Owner
+from wallet.psbt.listing_template import TEMPLATES, Form
+from wallet.psbt.script import own_script, script_of
+from wallet.psbt.sign import sign_listing
+from wallet.psbt.transaction import Outpoint
+from wallet.signer.signing import sign_message
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from core.errors import BidkeeperError
-from gateway.budget import Priority
-from gateway.quota import Quota
-from gateway.quota_count import BLOCK, QuotaCount
-from gateway.quota_file import QuotaFile
-from gateway.quota_pace import LONGEST_STRETCH_S, Use, end_of, month_of, pressure, rungs, stretch_s
+from gateway.limits.budget import Priority
+from gateway.quota.count import BLOCK, QuotaCount
+from gateway.quota.file import QuotaFile
+from gateway.quota.pace import LONGEST_STRETCH_S, Use, end_of, month_of, pressure, rungs, stretch_s
+from gateway.quota.quota import Quota
 from gateway.scarcity import OF_RUNES, Scarcity
 from markets.base import RateLimited, Refused
 from tests.clock import Clock

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.quota_count import QuotaCount
-from gateway.quota_file import QuotaFile
+from gateway.quota.count import QuotaCount
+from gateway.quota.file import QuotaFile
 from markets.asking import AMPLE
 from markets.base import RateLimited, Refused
 from tests.gateway.conftest import ORDER, Bench, soon

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.budget import Priority
-from gateway.quota import Quota
-from gateway.quota_count import QuotaCount
-from gateway.quota_file import QuotaFile
-from gateway.quota_pace import LONGEST_STRETCH_S, end_of
+from gateway.limits.budget import Priority
+from gateway.quota.count import QuotaCount
+from gateway.quota.file import QuotaFile
+from gateway.quota.pace import LONGEST_STRETCH_S, end_of
+from gateway.quota.quota import Quota
 from gateway.scarcity import OF_RUNES, Scarcity
 from markets.base import Refused, VenueError
 from tests.clock import Clock

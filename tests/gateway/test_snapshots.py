@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from gateway.snapshots import Flight, Snapshots
+from gateway.reads.snapshots import Flight, Snapshots
 
 
 class Story:

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from gateway.budget import Priority
-from gateway.windows import READ, WINDOW_S, Toll, Windows
+from gateway.limits.budget import Priority
+from gateway.limits.windows import READ, WINDOW_S, Toll, Windows
 from markets.capabilities import Capabilities
 from markets.venues import capabilities
 from tests.clock import Monotonic

@@ -11,7 +11,7 @@ import responses
 
 from markets.base import BidOrder
 from markets.offers import BidAsk, BidDraft, Coin, Pair, SignInAnswer
-from markets.ordnet import OrdNet
+from markets.ordnet.adapter import OrdNet
 
 BASE = "https://ord.net/api/v1"
 NOW_S = 1_778_263_200  # 2026-05-08T18:00:00Z

@@ -11,7 +11,7 @@ import responses
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable, VenueError
 from markets.facts import Spending
 from markets.mempool import Mempool
-from markets.unisat_index import UnisatIndex
+from markets.unisat.index import UnisatIndex
 
 MEMPOOL, UNISAT = "https://mempool.example", "https://open-api.unisat.io"
 TXID, SPENDER = "ab" * 32, "cd" * 32

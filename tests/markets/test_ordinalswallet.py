@@ -10,8 +10,8 @@ import pytest
 import responses
 
 from markets.base import BelowMinimum, NotFound, NotSupported, RateLimited, Refused, Unavailable
-from markets.ordinalswallet import OrdinalsWallet
-from markets.ordinalswallet_wire import sellers
+from markets.ordinalswallet.adapter import OrdinalsWallet
+from markets.ordinalswallet.wire import sellers
 from markets.wire import Unreadable
 
 BASE = "https://turbo.example"

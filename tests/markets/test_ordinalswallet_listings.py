@@ -13,7 +13,7 @@ import responses
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from markets.listings import ListingAsk, ListingOrder, OwnListing
 from markets.offers import Pair, SignInAnswer
-from markets.ordinalswallet import SIGN_IN_ID, OrdinalsWallet
+from markets.ordinalswallet.adapter import SIGN_IN_ID, OrdinalsWallet
 from tests.clock import Clock
 
 BASE = "https://turbo.example"

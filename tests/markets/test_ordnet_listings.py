@@ -12,7 +12,7 @@ import responses
 
 from markets.base import Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from markets.listings import ListingAsk, ListingDraft, ListingOrder
-from markets.ordnet import OrdNet
+from markets.ordnet.adapter import OrdNet
 from tests.markets.ordnet_examples import (
     BINDING_ID,
     INSCRIPTION,

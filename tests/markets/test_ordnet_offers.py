@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import responses
 
-from markets import ordnet_offers
 from markets.base import NotFound, NotSupported, Refused, Unavailable, Unknown
 from markets.offers import BidDraft
-from markets.ordnet import OrdNet
+from markets.ordnet import offers as ordnet_offers
+from markets.ordnet.adapter import OrdNet
 from tests.markets.ordnet_examples import (
     BINDING_ID,
     DRAFTED,

@@ -10,7 +10,7 @@ import pytest
 import responses
 
 from markets.base import Floor, NotFound, NotSupported, Refused, Unavailable
-from markets.ordnet import OrdNet
+from markets.ordnet.adapter import OrdNet
 from tests.markets.ordnet_examples import BASE, INSCRIPTION, LAST_PAGE, LISTING, LISTING_ID, answers, signed_in, without
 
 FLOOR: dict[str, Any] = {

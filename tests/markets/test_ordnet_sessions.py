@@ -10,7 +10,7 @@ import responses
 
 from markets.base import AuthFailed, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from markets.offers import Pair, SignInAnswer
-from markets.ordnet import OrdNet
+from markets.ordnet.adapter import OrdNet
 from tests.markets.ordnet_examples import (
     ANSWER,
     BASE,

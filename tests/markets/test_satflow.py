@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import responses
 
-from markets import satflow_wire
 from markets.base import BidOrder, Item, NotFound, NotSupported, Unavailable, Unknown
-from markets.satflow import Satflow
+from markets.satflow import wire as satflow_wire
+from markets.satflow.adapter import Satflow
 
 BASE = "https://api.satflow.com/v1"
 ID = "65f0c0ffee65f0c0ffee65f0"

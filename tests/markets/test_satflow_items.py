@@ -12,7 +12,7 @@ import responses
 
 from markets.base import BidOrder, NotSupported, Refused, Unavailable, Unknown
 from markets.offers import BidAsk, Coin, DraftPsbt
-from markets.satflow import Satflow
+from markets.satflow.adapter import Satflow
 
 BASE = "https://api.satflow.com/v1"
 INSCRIPTION = "ab" * 32 + "i0"

@@ -11,7 +11,7 @@ import responses
 
 from markets.base import AuthFailed, NotFound, PriceGrid, RateLimited, Refused, Unavailable, Unknown, VenueError
 from markets.listings import ListingAsk, ListingOrder, OwnListing, SecureDraft
-from markets.satflow import Satflow
+from markets.satflow.adapter import Satflow
 
 BASE = "https://api.satflow.com/v1"
 CONTENTS, INTENT, LIST, CANCEL = (

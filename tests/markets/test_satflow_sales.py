@@ -10,7 +10,7 @@ import pytest
 import responses
 
 from markets.base import NotFound, Sale, Unavailable
-from markets.satflow import Satflow
+from markets.satflow.adapter import Satflow
 
 BASE = "https://api.satflow.com/v1"
 ID, BID = "65f0c0ffee65f0c0ffee65f0", "65f0c0ffee65f0c0ffee65f1"

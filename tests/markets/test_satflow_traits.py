@@ -9,7 +9,7 @@ import pytest
 import responses
 
 from markets.base import NotFound, NotSupported, Unavailable, VenueError
-from markets.satflow import Satflow
+from markets.satflow.adapter import Satflow
 
 BASE = "https://api.satflow.com/v1"
 ID = "65f0c0ffee65f0c0ffee65f0"

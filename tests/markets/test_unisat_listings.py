@@ -22,7 +22,7 @@ from markets.base import (
     VenueError,
 )
 from markets.listings import ListingAsk, ListingOrder
-from markets.unisat_market import UnisatMarket
+from markets.unisat.market import UnisatMarket
 
 BASE = "https://open-api.example"
 INSCRIPTION = "ab" * 32 + "i0"

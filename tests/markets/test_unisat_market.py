@@ -11,7 +11,7 @@ import responses
 
 from markets.base import AuthFailed, NotFound, NotSupported, RateLimited, Refused, Unavailable
 from markets.listings import OwnListing
-from markets.unisat_market import UnisatMarket
+from markets.unisat.market import UnisatMarket
 
 BASE = "https://open-api.example"
 TXID = "ab" * 32

@@ -4,8 +4,9 @@ import itertools
 
 import pytest
 
-from models import controls, tasks
+from models import controls
 from models.controls import EVERYBODY, GLOBAL, HALT, REDUCE, RUN, SCOPES, STATES, TASK, USER, Control, Effective
+from models.tasks import tasks
 from tests.models.test_orders import running_task
 
 

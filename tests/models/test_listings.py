@@ -8,8 +8,9 @@ from itertools import count, product
 import pytest
 
 from core.plans import DEFAULT_PLANS
-from models import listings, owing, tasks, users
-from models.listings import (
+from models import users
+from models.ledger import listings, owing
+from models.ledger.listings import (
     CANCELLED,
     CLOSED,
     GONE,
@@ -27,7 +28,8 @@ from models.listings import (
     NotAllowedToList,
     OpenElsewhere,
 )
-from models.tasks import AUTOLIST_BASE, AutolistTask
+from models.tasks import tasks
+from models.tasks.tasks import AUTOLIST_BASE, AutolistTask
 
 ITEM, OUTPOINT, OTHER, VAULT = "ab" * 32 + "i0", "11" * 32 + ":0", "22" * 32 + ":0", "bc1pvault"
 _intents: Iterator[int] = count(1)

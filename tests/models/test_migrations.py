@@ -11,21 +11,10 @@ from playhouse.migrations import Runner
 
 from cli.migrate import migrate
 from core.settings import load
-from models import (
-    base,
-    controls,
-    cycles,
-    inscriptions,
-    listings,
-    orders,
-    references,
-    schema,
-    sessions,
-    tasks,
-    users,
-    withdrawals,
-)
-from models.orders import CLOSED, Order
+from models import base, controls, inscriptions, references, schema, sessions, users
+from models.ledger import listings, orders, withdrawals
+from models.ledger.orders import CLOSED, Order
+from models.tasks import cycles, tasks
 
 MODELS = (
     users.User,

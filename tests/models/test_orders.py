@@ -7,10 +7,22 @@ from typing import Any
 import pytest
 
 from core.plans import DEFAULT_PLANS
-from models import orders, tasks, users
+from models import users
 from models.base import database as database_proxy
 from models.base import transaction
-from models.orders import CLOSED, MOVES, Ceilings, Fills, IllegalMove, LimitReached, NewOrder, NotAllowedToPlace, Order
+from models.ledger import orders
+from models.ledger.orders import (
+    CLOSED,
+    MOVES,
+    Ceilings,
+    Fills,
+    IllegalMove,
+    LimitReached,
+    NewOrder,
+    NotAllowedToPlace,
+    Order,
+)
+from models.tasks import tasks
 
 intents = (f"{number:032x}" for number in itertools.count())
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from core.plans import DEFAULT_PLANS
-from models import sessions, tasks, users
+from models import sessions, users
 from models.prepared import Prepared, given
-from models.tasks import BiddingTask, TaskExists
+from models.tasks import tasks
+from models.tasks.tasks import BiddingTask, TaskExists
 from models.users import Subscription, User
 
 

@@ -15,8 +15,10 @@ import pytest
 from peewee import OperationalError
 
 from core.plans import DEFAULT_PLANS
-from models import base, orders, tasks, users
-from models.orders import CLOSED, Ceilings, LimitReached, NewOrder, Order
+from models import base, users
+from models.ledger import orders
+from models.ledger.orders import CLOSED, Ceilings, LimitReached, NewOrder, Order
+from models.tasks import tasks
 
 TASK, USER, INSTALLATION, COUNT = 20_000, 35_000, 120_000, 7
 USERS, TASKS_EACH = 4, 3

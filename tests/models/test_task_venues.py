@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from models import listings, orders, tasks, users
-from models.running_tasks import running_tasks
-from models.task_list import bidding_task_list
-from models.task_numbers import AUTOLIST_BASE
-from models.task_venues import name_venues
-from models.tasks import AutolistTask, BiddingTask
+from models import users
+from models.ledger import listings, orders
+from models.ledger.venues_in_use import name_venues
+from models.tasks import tasks
+from models.tasks.list import bidding_task_list
+from models.tasks.numbers import AUTOLIST_BASE
+from models.tasks.running_tasks import running_tasks
+from models.tasks.tasks import AutolistTask, BiddingTask
 from strategy.config import BidConfig, dumps
 from strategy.monthly import Bidding
 

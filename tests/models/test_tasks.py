@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from core.plans import DEFAULT_PLANS
-from models import cycles, tasks, users
-from models.task_numbers import file_stem, is_autolist, label, row_id
-from models.tasks import AUTOLIST_BASE, AutolistTask, BiddingTask, Task, TaskExists, TaskLimitReached
+from models import users
+from models.tasks import cycles, tasks
+from models.tasks.numbers import file_stem, is_autolist, label, row_id
+from models.tasks.tasks import AUTOLIST_BASE, AutolistTask, BiddingTask, Task, TaskExists, TaskLimitReached
 
 
 def user(address: str = "bc1qa") -> users.User:

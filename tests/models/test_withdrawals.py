@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from models import base, schema, withdrawals
-from models.withdrawals import MOVES, STATES, CoinsTaken, NewWithdrawal, Withdrawal
+from models import base, schema
+from models.ledger import withdrawals
+from models.ledger.withdrawals import MOVES, STATES, CoinsTaken, NewWithdrawal, Withdrawal
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from strategy.book import Ask, Bid, Profile, Snapshot
 from strategy.config import BidConfig
 from strategy.entry import Entry, Sale
 from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
-from workers.journal import Journal
+from workers.bidding.journal import Journal
 
 START = 1_800_000_000_000  # 2027-01-15T08:00:00Z
 LOOP = 30_000

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from cli.replay_market import PaperMarket, taken_by
+from cli.replay.market import PaperMarket, taken_by
 from strategy.book import Bid
 from strategy.config import BidConfig
 from strategy.entry import Sale

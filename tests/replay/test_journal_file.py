@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from cli.replay_recording import read_journal
+from cli.replay.recording import read_journal
 from strategy.entry import Entry
 from tests.replay.recorded import entry
-from workers import journal
-from workers.journal import Journal, journal_path, older
+from workers.bidding import journal
+from workers.bidding.journal import Journal, journal_path, older
 
 
 def wandering(cycles: int, first: int = 0) -> list[Entry]:

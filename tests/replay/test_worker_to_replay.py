@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.replay_recording import read_journal
+from cli.replay.recording import read_journal
 from tests.replay.recorded import replay
-from tests.workers_cycle.fakes import ask
-from tests.workers_cycle.world import CATS, World
-from workers.bidder import Bidder
-from workers.journal import Journal, journal_path
+from tests.workers.bidding.fakes import ask
+from tests.workers.bidding.world import CATS, World
+from workers.bidding.bidder import Bidder
+from workers.bidding.journal import Journal, journal_path
 
 
 @pytest.fixture

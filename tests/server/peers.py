@@ -20,7 +20,8 @@ from markets.base import AskBook, Balance, BidBook, Fees, Floor, NotFound, OwnBi
 from markets.codec import named, pack
 from markets.facts import OutpointFacts, Whereabouts
 from markets.listings import OwnListings
-from models import owing, tasks
+from models.ledger import owing
+from models.tasks import tasks
 from strategy.book import Profile
 from tests.server.api import START_MS
 from wallet import address

@@ -11,9 +11,11 @@ import pytest
 from markets.base import Item, NotFound, Unavailable
 from markets.facts import Whereabouts
 from markets.listings import OwnListing, OwnListings
-from models import cycles, listings, tasks, users
-from models.listings import Listing
-from models.tasks import AUTOLIST_BASE, AutolistTask
+from models import users
+from models.ledger import listings
+from models.ledger.listings import Listing
+from models.tasks import cycles, tasks
+from models.tasks.tasks import AUTOLIST_BASE, AutolistTask
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service
 from tests.server.driver import check

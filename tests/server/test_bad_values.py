@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from models.tasks import AutolistTask, BiddingTask
+from models.tasks.tasks import AutolistTask, BiddingTask
 from tests.server.conftest import Service
 
 # JSON texts, since Python's own writer could not say some of them.

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from core.plans import Plan
-from models.tasks import BiddingTask
+from models.tasks.tasks import BiddingTask
 from tests.server.conftest import Service, with_settings
 
 DEFAULTS = {

@@ -250,7 +250,7 @@ async def test_a_fault_of_ours_is_a_plain_500(
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("server.bidding_tasks.bidding_task_list", broken)
+    monkeypatch.setattr("server.bidding.tasks.bidding_task_list", broken)
 
     answer = await service.api("GET", "/api/tasks?token=topsecret", token=service.token)
 

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from models.tasks import BiddingTask
-from server.budget import CallBudget
-from server.client_ip import budget_key, client_ip
+from models.tasks.tasks import BiddingTask
+from server.http.client_ip import budget_key, client_ip
+from server.http.sign_in_limit import CallBudget
 from tests.server.conftest import Service
 
 

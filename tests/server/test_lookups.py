@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, RateLimited, WalletItem
-from models.orders import Order
-from models.tasks import BiddingTask
-from server.bids import rank_of
+from models.ledger.orders import Order
+from models.tasks.tasks import BiddingTask
+from server.bidding.bids import rank_of
 from strategy.book import Ask, Bid
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service

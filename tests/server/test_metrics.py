@@ -11,13 +11,14 @@ import pytest
 from tornado.httputil import HTTPHeaders
 from tornado.netutil import bind_unix_socket
 
-from models import cycles, listings, tasks
-from models.listings import NewListing
-from models.orders import Order
-from models.tasks import AutolistTask, BiddingTask
+from models.ledger import listings
+from models.ledger.listings import NewListing
+from models.ledger.orders import Order
+from models.tasks import cycles, tasks
+from models.tasks.tasks import AutolistTask, BiddingTask
 from server.app import make_server
+from server.http.prometheus import Histogram, Metric, render
 from server.metrics import PATIENCE_S, is_local
-from server.prometheus import Histogram, Metric, render
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import Service
 from tests.server.test_running import open_order

@@ -12,8 +12,9 @@ import pytest
 from core.plans import DEFAULT_PLANS
 from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, SignInNeeded, Unavailable, Unknown
 from markets.facts import Whereabouts
-from models import controls, cycles, tasks, users
-from models.tasks import BiddingTask
+from models import controls, users
+from models.tasks import cycles, tasks
+from models.tasks.tasks import BiddingTask
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import OTHER, OWNER, Service
@@ -25,7 +26,7 @@ from tests.server.test_lookups import INSCRIPTION, item
 from tests.server.test_running import open_order
 from tests.server.test_withdrawals import Chain, coin
 from tests.wallet import proofs
-from wallet.signing import sign_message
+from wallet.signer.signing import sign_message
 
 ABSENT = {"id": 999, "inscriptionId": "x"}
 BIG, MULTIPART = b" " * 70_000, {"Content-Type": "multipart/form-data; boundary=x"}

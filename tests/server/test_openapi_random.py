@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
 from markets.base import Item
-from models import tasks
 from models.sessions import Challenge
-from models.tasks import AutolistTask, BiddingTask
+from models.tasks import tasks
+from models.tasks.tasks import AutolistTask, BiddingTask
 from strategy.config import BidConfig, dumps
-from strategy.listing_config import ListingConfig, dumps_config
+from strategy.listing.config import ListingConfig, dumps_config
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import DOCUMENT, OPERATIONS, Driver

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnBid, OwnBids, Unavailable
-from models import controls, orders, users
-from models.orders import Order
-from models.tasks import BiddingTask
+from models import controls, users
+from models.ledger import orders
+from models.ledger.orders import Order
+from models.tasks.tasks import BiddingTask
 from strategy.book import Ask
 from strategy.config import BidConfig
 from tests.server import peers
@@ -19,8 +20,8 @@ from tests.server.api import START_MS, token_of
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.peers import keys_of
 from tests.server.test_running import open_order
-from tests.workers_cycle.fakes import KEYS, ask, bid
-from tests.workers_cycle.world import CATS, World
+from tests.workers.bidding.fakes import KEYS, ask, bid
+from tests.workers.bidding.world import CATS, World
 
 EXAMPLE = {"slug": "goosinals", "hardcapSats": 100_000}
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from models import tasks
-from models.tasks import BiddingTask
+from models.tasks import tasks
+from models.tasks.tasks import BiddingTask
 from strategy.config import BidConfig
 from strategy.monthly import Bidding, CallCosts, fits_from_minutes
 from tests.server.conftest import Service, with_settings

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from markets.base import Balance, NotFound
-from models.tasks import BiddingTask
+from models.tasks.tasks import BiddingTask
 from models.users import User
 from tests.server.conftest import OTHER, OWNER, Service
 from tests.server.test_running import open_order
 from tests.wallet import proofs
-from wallet.signing import sign_message
+from wallet.signer.signing import sign_message
 
 NEW = proofs.p2tr_address(proofs.OWNER)
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from models import orders, tasks
-from models.orders import Ceilings, NewOrder, Order
-from models.tasks import BiddingTask
+from models.ledger import orders
+from models.ledger.orders import Ceilings, NewOrder, Order
+from models.tasks import tasks
+from models.tasks.tasks import BiddingTask
 from models.users import User
-from server.manager import Manager
+from server.http.manager_client import Manager
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service, with_settings
 

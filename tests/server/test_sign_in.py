@@ -16,7 +16,7 @@ from tests.server.api import START_MS, Answer, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
 from tests.wallet import proofs
 from wallet import bip322
-from wallet.signing import sign_message
+from wallet.signer.signing import sign_message
 
 REFUSED = {"error": "Invalid signature or expired challenge"}
 VALID = "bc1q9vza2e8x573nczrlzms0wvx3gsqjx7vavgkx0l"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from models.cycles import record_cycle
-from models.tasks import BiddingTask
+from models.tasks.cycles import record_cycle
+from models.tasks.tasks import BiddingTask
 from tests.server.conftest import Service
 
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models import cycles
-from models.tasks import BiddingTask
+from models.tasks import cycles
+from models.tasks.tasks import BiddingTask
 from server.task_log import MOST_BYTES, camel_keys, end_of
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.driver import check
-from tests.workers_cycle.world import World
+from tests.workers.bidding.world import World
 
 KEY = "L" + "4" * 51
 

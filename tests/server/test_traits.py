@@ -9,8 +9,8 @@ import pytest
 
 from markets.base import NotFound, NotSupported, RateLimited, Unavailable
 from markets.client import MarketClient
-from server import traits
-from server.traits import missing
+from server.bidding import traits
+from server.bidding.traits import missing
 from tests.server.conftest import Service
 from tests.server.test_running import row, started
 

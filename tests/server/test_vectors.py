@@ -14,7 +14,7 @@ from models.sessions import Challenge
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.wallet import proofs
-from wallet.signing import sign_message
+from wallet.signer.signing import sign_message
 
 PUBLISHED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "bip322_vectors.json"
 

@@ -9,7 +9,7 @@ import pytest
 from markets.base import Item
 from markets.capabilities import VenueFacts
 from markets.venues import capabilities, facts
-from models.tasks import BiddingTask
+from models.tasks.tasks import BiddingTask
 from strategy.book import Profile
 from tests.server.conftest import Service, with_settings
 

@@ -26,20 +26,20 @@ from markets.base import (
 )
 from markets.coins import Utxo
 from markets.facts import OutpointFacts, Whereabouts
-from models import withdrawals
-from models.listing_table import Listing
-from models.orders import Order
-from models.tasks import AutolistTask
-from models.withdrawals import Withdrawal
-from server.withdrawal_steps import ABANDONED_MS, NEVER_SIGNED, RESUME_S, look_after_all
-from strategy.listing_config import ListingConfig, dumps_config
+from models.ledger import withdrawals
+from models.ledger.listing_table import Listing
+from models.ledger.orders import Order
+from models.ledger.withdrawals import Withdrawal
+from models.tasks.tasks import AutolistTask
+from server.withdrawals.steps import ABANDONED_MS, NEVER_SIGNED, RESUME_S, look_after_all
+from strategy.listing.config import ListingConfig, dumps_config
 from tests.server.api import START_MS
 from tests.server.conftest import OTHER, OWNER, Service, with_settings
 from tests.server.peers import keys_of
 from tests.wallet.withdrawal_cases import honest as honest_draft
 from wallet.address import parse
 from wallet.protocol import MAX_COINS
-from wallet.psbt_script import script_of
+from wallet.psbt.script import script_of
 
 pytestmark = pytest.mark.gen_test
 

@@ -12,7 +12,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
 
 from simulator.world import World
 from tests.clock import Clock
-from wallet.signing import sign_message
+from wallet.signer.signing import sign_message
 
 SATFLOW = "/satflow/v1"
 HEADERS = {"x-api-key": "practice"}

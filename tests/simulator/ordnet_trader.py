@@ -11,11 +11,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tests.simulator.desk import ANN, PUPPETS, Desk, Trader
-from wallet.psbt import Psbt, decode, encode
-from wallet.psbt_sign import sign_input
-from wallet.sighash import taproot_digest
-from wallet.signing import sign_message
-from wallet.transaction import TxOutput, compact, decode_output, sized
+from wallet.psbt.decode import Psbt, decode, encode
+from wallet.psbt.sighash import taproot_digest
+from wallet.psbt.sign import sign_input
+from wallet.psbt.transaction import TxOutput, compact, decode_output, sized
+from wallet.signer.signing import sign_message
 
 ORDNET = "/ordnet"
 OFFERS = f"collection/{PUPPETS}/collection-offers"

@@ -8,10 +8,10 @@ from typing import Any
 
 from tests.simulator.desk import ANN, Desk, Trader
 from tests.simulator.seller import LISTING, PUPPET, changed, finalized, signed
-from wallet.psbt import decode, encode
-from wallet.psbt_sign import sign_input, with_signature
-from wallet.signing import sign_message
-from wallet.transaction import compact, decode_output
+from wallet.psbt.decode import decode, encode
+from wallet.psbt.sign import sign_input, with_signature
+from wallet.psbt.transaction import compact, decode_output
+from wallet.signer.signing import sign_message
 
 OW = "/ordinalswallet"
 UNISAT = "/unisat/v3/market/collection/auction"

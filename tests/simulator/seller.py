@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulator.desk import ANN, BOB, PUPPETS, SATFLOW, Desk, Trader
-from wallet.psbt import decode, encode
-from wallet.psbt_sign import sign_input, with_signature
-from wallet.signing import sign_message
-from wallet.transaction import Outpoint, TxOutput, compact, decode_output
+from wallet.psbt.decode import decode, encode
+from wallet.psbt.sign import sign_input, with_signature
+from wallet.psbt.transaction import Outpoint, TxOutput, compact, decode_output
+from wallet.signer.signing import sign_message
 
 PUPPET = "a" * 64 + "i0"
 OTHER = "b" * 64 + "i1"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tornado.httpclient import HTTPClientError
 
-from simulator.operations import MODES, OPERATIONS
+from simulator.calls.operations import MODES, OPERATIONS
 from tests.simulator.desk import ANN, PUPPETS, SATFLOW, Desk
 
 pytestmark = pytest.mark.gen_test

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.limits import PER_MONTH, Limits
+from simulator.calls.limits import PER_MONTH, Limits
 from simulator.wire import ApiError
 from tests.clock import Clock
 from tests.simulator.desk import SATFLOW, Desk

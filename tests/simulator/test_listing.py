@@ -25,9 +25,9 @@ from tests.simulator.seller import (
     signed,
     submit,
 )
-from wallet.psbt import decode
-from wallet.psbt_script import own_script
-from wallet.transaction import TxOutput, compact, decode_output
+from wallet.psbt.decode import decode
+from wallet.psbt.script import own_script
+from wallet.psbt.transaction import TxOutput, compact, decode_output
 
 pytestmark = pytest.mark.gen_test
 

@@ -24,9 +24,9 @@ from tests.simulator.seller import (
     signed,
     submit,
 )
-from wallet.psbt import decode
-from wallet.psbt_script import own_script
-from wallet.transaction import compact
+from wallet.psbt.decode import decode
+from wallet.psbt.script import own_script
+from wallet.psbt.transaction import compact
 
 pytestmark = pytest.mark.gen_test
 

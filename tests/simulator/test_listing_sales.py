@@ -10,8 +10,8 @@ from embit.transaction import Transaction
 
 from tests.simulator.desk import ANN, BOB, PUPPETS, Desk
 from tests.simulator.seller import OTHER, PUPPET, hold, list_item, listed, outpoint_of, own_listings
-from wallet.sighash import taproot_digest
-from wallet.transaction import TxOutput, decode_network
+from wallet.psbt.sighash import taproot_digest
+from wallet.psbt.transaction import TxOutput, decode_network
 
 pytestmark = pytest.mark.gen_test
 

@@ -19,9 +19,9 @@ from tests.simulator.plain_seller import (
     ow_submit,
 )
 from tests.simulator.seller import OTHER, PUPPET, hold, listed, outpoint_of, own_listings, signed
-from wallet.psbt import decode
-from wallet.psbt_script import own_script
-from wallet.transaction import TxOutput, compact, decode_output
+from wallet.psbt.decode import decode
+from wallet.psbt.script import own_script
+from wallet.psbt.transaction import TxOutput, compact, decode_output
 
 pytestmark = pytest.mark.gen_test
 

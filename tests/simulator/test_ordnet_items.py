@@ -11,9 +11,9 @@ import pytest
 from tests.simulator.desk import ANN, BOB, PUPPETS, Desk
 from tests.simulator.ordnet_trader import Client
 from tests.simulator.seller import PUPPET, hold
-from wallet.psbt import decode, encode
-from wallet.psbt_sign import sign_input
-from wallet.transaction import compact, decode_output
+from wallet.psbt.decode import decode, encode
+from wallet.psbt.sign import sign_input
+from wallet.psbt.transaction import compact, decode_output
 
 pytestmark = pytest.mark.gen_test
 

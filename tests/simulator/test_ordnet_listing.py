@@ -13,9 +13,9 @@ from simulator.ordnet.scripts import MARKET
 from tests.simulator.desk import ANN, BOB, PUPPETS, Desk
 from tests.simulator.ordnet_trader import LISTINGS, Client, sign_key_path, sign_leaf, tagged
 from tests.simulator.seller import OTHER, PUPPET, hold, list_item, outpoint_of, own_listings
-from wallet.psbt import Psbt, decode
-from wallet.psbt_script import own_script
-from wallet.transaction import TxOutput, compact, decode_output
+from wallet.psbt.decode import Psbt, decode
+from wallet.psbt.script import own_script
+from wallet.psbt.transaction import TxOutput, compact, decode_output
 
 pytestmark = pytest.mark.gen_test
 

@@ -14,9 +14,9 @@ from embit.script import Script
 from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET
 from tests.simulator.desk import ANN, BOB, PUPPETS, Desk
 from tests.simulator.ordnet_trader import OFFERS, Client, pay, tagged
-from wallet.psbt import decode
-from wallet.psbt_script import own_script
-from wallet.transaction import TxOutput
+from wallet.psbt.decode import decode
+from wallet.psbt.script import own_script
+from wallet.psbt.transaction import TxOutput
 
 pytestmark = pytest.mark.gen_test
 

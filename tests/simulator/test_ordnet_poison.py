@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from simulator.poison import POISONS
+from simulator.listing.poison import POISONS
 from tests.simulator.desk import ANN, Desk
 from tests.simulator.ordnet_trader import LISTINGS, OFFERS, Client, pay
 from tests.simulator.seller import PUPPET, hold
-from wallet.psbt import Psbt, decode
-from wallet.psbt_script import own_script
-from wallet.transaction import TxOutput, compact
+from wallet.psbt.decode import Psbt, decode
+from wallet.psbt.script import own_script
+from wallet.psbt.transaction import TxOutput, compact
 
 pytestmark = pytest.mark.gen_test
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from simulator.psbt import MAX_BYTES, parse
-from simulator.transactions import script_of
+from simulator.bitcoin.psbt import MAX_BYTES, parse
+from simulator.bitcoin.transactions import script_of
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "psbt_vectors.json"
 TX = Transaction(2, [TransactionInput(b"\x01" * 32, 3, sequence=0)], [TransactionOutput(5, script_of("x"))], 7)

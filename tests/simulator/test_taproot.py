@@ -10,9 +10,9 @@ from embit.ec import PrivateKey
 from embit.script import Script
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from simulator.taproot import ALL_ANYONECANPAY, SINGLE_ANYONECANPAY, digest, is_signed
-from wallet.sighash import taproot_digest
-from wallet.transaction import TxOutput, decode_unsigned
+from simulator.bitcoin.taproot import ALL_ANYONECANPAY, SINGLE_ANYONECANPAY, digest, is_signed
+from wallet.psbt.sighash import taproot_digest
+from wallet.psbt.transaction import TxOutput, decode_unsigned
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "bip341_wallet_vectors.json"
 

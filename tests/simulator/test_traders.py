@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from simulator.bidders import MAX_BIDS
-from simulator.courses import (
+from simulator.crowd.bidders import MAX_BIDS
+from simulator.crowd.courses import (
     DEMOS,
     DRIFT_EVERY,
     FIRST_SALE,
@@ -20,10 +20,10 @@ from simulator.courses import (
     Demo,
     load_course,
 )
+from simulator.crowd.sellers import MAX_ASKS
 from simulator.orders import Market, Order, Trait, market_key
 from simulator.rules import BidTerms
 from simulator.sales import Sale
-from simulator.sellers import MAX_ASKS
 from simulator.world import World
 from tests.clock import Clock
 

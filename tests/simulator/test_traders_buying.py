@@ -7,13 +7,13 @@ from typing import Any
 
 from embit.transaction import TransactionOutput
 
-from simulator.courses import BUY_EVERY, DEMOS, Course
+from simulator.bitcoin.transactions import script_of
+from simulator.crowd.courses import BUY_EVERY, DEMOS, Course
+from simulator.crowd.sellers import Sellers
 from simulator.holdings import give
-from simulator.listing_psbt import drafts
-from simulator.listings import AskTerms, Signed, draft, list_signed
+from simulator.listing.listings import AskTerms, Signed, draft, list_signed
+from simulator.listing.psbt import drafts
 from simulator.orders import Order
-from simulator.sellers import Sellers
-from simulator.transactions import script_of
 from simulator.wallets import Item
 from simulator.world import World
 from tests.clock import Clock

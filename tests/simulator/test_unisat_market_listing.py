@@ -16,9 +16,9 @@ from tests.simulator.plain_seller import (
     unisat_listed,
 )
 from tests.simulator.seller import OTHER, PUPPET, hold, outpoint_of, own_listings
-from wallet.psbt import decode
-from wallet.psbt_script import own_script
-from wallet.transaction import TxOutput, compact
+from wallet.psbt.decode import decode
+from wallet.psbt.script import own_script
+from wallet.psbt.transaction import TxOutput, compact
 
 pytestmark = pytest.mark.gen_test
 DEFAULT = 0x00

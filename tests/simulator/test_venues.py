@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from simulator.courses import DEMOS, Course
+from simulator.crowd.courses import DEMOS, Course
+from simulator.crowd.sellers import Sellers
 from simulator.orders import Order, load_order
-from simulator.sellers import Sellers
 from simulator.state import StateFile
 from simulator.world import World
 from tests.clock import Clock

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from strategy.bidding import Limits, OwnOrder, Plan, Rules
+from strategy.bidding.plan_bids import Limits, OwnOrder, Plan, Rules
 from strategy.book import Ask, Bid, Profile, Snapshot
 from strategy.config import BidConfig
 

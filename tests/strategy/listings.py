@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from strategy.book import Ask
-from strategy.listing import Listed, ListingConfig, ListingDecision, ListingInputs, Reason, plan_listing
+from strategy.listing.plan_listing import Listed, ListingConfig, ListingDecision, ListingInputs, Reason, plan_listing
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000

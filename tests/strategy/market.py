@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from strategy.bidding import Limits, Memory, OwnOrder, Plan, Rules, plan_bids
+from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, Plan, Rules, plan_bids
 from strategy.book import Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from random import Random
 
-from strategy.bidding import Limits, Memory, OwnOrder, Plan, Reason, Rules, plan_bids
+from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, Plan, Reason, Rules, plan_bids
 from strategy.book import Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig, problems
 from tests.strategy.checker import Case

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from strategy.bidding import Plan, measure
+from strategy.bidding.plan_bids import Plan, measure
 from strategy.book import Snapshot
 from strategy.config import BidConfig, problems, unsupported
 from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config

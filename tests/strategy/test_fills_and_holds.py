@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from strategy.bidding import Memory, Reason, halted
+from strategy.bidding.plan_bids import Memory, Reason, halted
 from tests.strategy.market import (
     NOW,
     bid_reasons,

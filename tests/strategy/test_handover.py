@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from strategy.bidding import Limits, OwnOrder, Plan, Reason, without_places
+from strategy.bidding.plan_bids import Limits, OwnOrder, Plan, Reason, without_places
 from strategy.config import BidConfig
 from tests.strategy.market import (
     AMPLE,

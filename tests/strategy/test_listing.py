@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from strategy.listing import Listed, Reason, plan_listing
+from strategy.listing.plan_listing import Listed, Reason, plan_listing
 from tests.strategy.listings import MINUTE, NOW, found, listed
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from strategy.listing import ListingConfig, ListingInputs, Reason, plan_listing
-from strategy.listing_price import guard
-from strategy.listing_reference import foreign_prices, without_outliers
+from strategy.listing.plan_listing import ListingConfig, ListingInputs, Reason, plan_listing
+from strategy.listing.price import guard
+from strategy.listing.reference import foreign_prices, without_outliers
 from tests.strategy.listings import BARE, VAULT, asks, found, listed, price_of
 
 PERCENT: dict[str, Any] = {"price_percent": Decimal("1.05")}

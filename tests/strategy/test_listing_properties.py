@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from strategy.listing import Listed, ListingConfig, ListingInputs, Reason, plan_listing
-from strategy.listing_config import problems
+from strategy.listing.config import problems
+from strategy.listing.plan_listing import Listed, ListingConfig, ListingInputs, Reason, plan_listing
 from tests.examples import part_of
 from tests.strategy.listings import HOUR, MINUTE, NOW, REASONS, VAULT, asks, carried_out, found
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from strategy.config import BidConfig
-from strategy.listing_config import ListingConfig
+from strategy.listing.config import ListingConfig
 from strategy.monthly import (
     Bidding,
     CallCosts,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from strategy.bidding import Memory, Reason, Rules, without_places
+from strategy.bidding.plan_bids import Memory, Reason, Rules, without_places
 from strategy.book import Bid, Snapshot
 from strategy.config import BidConfig
 from tests.strategy.market import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from strategy.exposure import Budget
+from strategy.bidding.exposure import Budget
+from strategy.bidding.pairing import Pairing, Rung
 from strategy.intents import OwnOrder
-from strategy.pairing import Pairing, Rung
 from tests.strategy.market import NOW, order, with_limits
 
 DUE = {"expires_ms": NOW + 1_000}

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding import Reason, Rules
+from strategy.bidding.plan_bids import Reason, Rules
 from tests.strategy.market import (
     MINUTE,
     NOW,

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding import Limits, OwnOrder, Reason, without_places
+from strategy.bidding.plan_bids import Limits, OwnOrder, Reason, without_places
 from strategy.book import Snapshot
 from tests.strategy.market import (
     AMPLE,

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
+from strategy.bidding.pairing import Rung
+from strategy.bidding.rationing import Ration
 from strategy.intents import SignedRoom
-from strategy.pairing import Rung
-from strategy.rationing import Ration
 from strategy.reasons import Reason
 
 MOST = 800_000

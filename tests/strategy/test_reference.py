@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding import Reason, measure
+from strategy.bidding.plan_bids import Reason, measure
 from strategy.book import History, Snapshot
 from strategy.config import BidConfig
 from tests.strategy.market import (

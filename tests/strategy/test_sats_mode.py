@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from strategy.bidding import Plan
+from strategy.bidding.plan_bids import Plan
 from strategy.book import Snapshot
 from strategy.config import BidConfig
 from tests.strategy.market import (

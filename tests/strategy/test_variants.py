@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from strategy.bidding import Limits, Memory, OwnOrder, measure, without_places
+from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, measure, without_places
 from strategy.book import Profile, Snapshot
 from strategy.config import BidConfig, problems
 from strategy.reasons import Reason

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
-from wallet.audit import AuditLog
 from wallet.ceilings import Ceilings
-from wallet.keys import Keystore
-from wallet.ledger import Ledger
+from wallet.keystore.keys import Keystore
 from wallet.protocol import BidMessage, Grant
-from wallet.signer import Signer
+from wallet.signer.audit import AuditLog
+from wallet.signer.ledger import Ledger
+from wallet.signer.signer import Signer
 
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000

@@ -130,8 +130,8 @@ def consensus_agrees(case: Case, draft: bytes, signed: bytes) -> bool:
         return True
     from tests.wallet.psbt_oracle import parse
     from tests.wallet.test_psbt_sign import is_valid, network
-    from wallet.psbt import decode
-    from wallet.transaction import TxOutput
+    from wallet.psbt.decode import decode
+    from wallet.psbt.transaction import TxOutput
 
     assert case.template is not None
     index = case.template.index

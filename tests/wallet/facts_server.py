@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.wallet.listings import honest
-from wallet.psbt_listing import OutpointFacts
+from wallet.psbt.listing import OutpointFacts
 
 Tell = Callable[[dict[str, Any]], bytes]
 

@@ -6,7 +6,7 @@ import functools
 from typing import cast
 
 from tests.wallet import listings
-from wallet.keys import Keystore, UserSecrets, user_secrets
+from wallet.keystore.keys import Keystore, UserSecrets, user_secrets
 
 
 class FixedKeys:

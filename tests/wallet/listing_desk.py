@@ -12,11 +12,11 @@ from typing import Any, cast
 from tests.wallet.conftest import GRANT, START_MS, USER
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import INSCRIPTION, PRICE, Case, honest
-from wallet.audit import AuditLog
 from wallet.ceilings import Ceilings
-from wallet.ledger import Ledger
-from wallet.psbt_listing import OutpointFacts
-from wallet.signer import Signer
+from wallet.psbt.listing import OutpointFacts
+from wallet.signer.audit import AuditLog
+from wallet.signer.ledger import Ledger
+from wallet.signer.signer import Signer
 
 TASK = 2**40 + 1
 LIST_GRANT = replace(

@@ -16,13 +16,13 @@ from embit import script
 from embit.ec import PrivateKey
 
 from wallet.policy import PLAY_VENUE
-from wallet.psbt_check import Approved, check_listing
-from wallet.psbt_listing import ListingIntent, OutpointFacts, Owner
-from wallet.psbt_script import OwnKind
-from wallet.psbt_sign import sign_listing
-from wallet.psbt_template import TEMPLATES, ListingTemplate, Payout, VenueFee
-from wallet.sighash import LISTING, SECURE_LISTING
-from wallet.transaction import Outpoint
+from wallet.psbt.check_listing import Approved, check_listing
+from wallet.psbt.listing import ListingIntent, OutpointFacts, Owner
+from wallet.psbt.listing_template import TEMPLATES, ListingTemplate, Payout, VenueFee
+from wallet.psbt.script import OwnKind
+from wallet.psbt.sighash import LISTING, SECURE_LISTING
+from wallet.psbt.sign import sign_listing
+from wallet.psbt.transaction import Outpoint
 
 Form = Literal["listing", "secure", "paired at 2", "secure with fee"]
 Pairs = list[tuple[bytes, bytes]]

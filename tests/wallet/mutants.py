@@ -35,36 +35,36 @@ SEED = 7
 
 _PSBT = ("psbt_attacks", "psbt_check", "psbt", "psbt_sign", "psbt_sighash", "psbt_vectors", "psbt_fuzz")
 _SIGNER = ("sign_listings", "sign_offers", "signer", "signer_control", "ceilings", "ledger", "facts")
-# The file under test: the tests that are to notice, the likeliest first.
+# The module of wallet/ under test: the tests that are to notice, the likeliest first.
 TESTS: dict[str, tuple[str, ...]] = {
     "policy": ("policy", "ceilings", "signer", "sign_listings", "sign_offers", "sign_ins"),
     "ceilings": ("ceilings", "policy"),
     "messages": ("messages", "signer", "sign_ins"),
-    "ledger": ("ledger", "signer", "signer_control"),
-    "signed": ("ledger", "ceilings", "sign_listings"),
-    "authority": ("signer", "signer_control", "ceilings", "sign_listings"),
-    "grants": ("signer", "signer_control", "sign_listings"),
-    "sign_bids": ("signer", "ceilings"),
-    "sign_listings": _SIGNER,
-    "sign_offers": ("sign_offers",),
-    "sign_delists": ("practice_venues",),
-    "sign_messages": ("signer", "sign_ins", "sign_listings", "ceilings"),
-    "signer": _SIGNER,
+    "signer.ledger": ("ledger", "signer", "signer_control"),
+    "signer.signed": ("ledger", "ceilings", "sign_listings"),
+    "signer.authority": ("signer", "signer_control", "ceilings", "sign_listings"),
+    "signer.grants": ("signer", "signer_control", "sign_listings"),
+    "signer.bids": ("signer", "ceilings"),
+    "signer.listings": _SIGNER,
+    "signer.offers": ("sign_offers",),
+    "signer.delists": ("practice_venues",),
+    "signer.messages": ("signer", "sign_ins", "sign_listings", "ceilings"),
+    "signer.signer": _SIGNER,
     "facts": ("facts",),
     "protocol": ("protocol", "signer", "sign_listings", "signer_control"),
-    "psbt": ("psbt", *_PSBT),
-    "psbt_check": (*_PSBT, "practice_venues"),
-    "psbt_delist": ("practice_venues",),
-    "psbt_offer_check": ("offer_attacks", "offer_check"),
-    "psbt_offer_template": ("offer_check", "offer_attacks"),
-    "psbt_fields": ("psbt", "psbt_vectors", *_PSBT),
-    "psbt_rules": ("psbt_rules", "psbt_attacks", "psbt_vectors", *_PSBT),
-    "psbt_script": ("psbt_sign", *_PSBT),
-    "psbt_sign": ("psbt_sign", *_PSBT),
-    "psbt_template": ("psbt_check", "practice_venues", *_PSBT),
-    "psbt_v2": ("psbt_vectors", "psbt", *_PSBT),
-    "sighash": ("psbt_sighash", "psbt_sign"),
-    "transaction": ("psbt", "psbt_vectors", *_PSBT),
+    "psbt.decode": ("psbt", *_PSBT),
+    "psbt.check_listing": (*_PSBT, "practice_venues"),
+    "psbt.delist": ("practice_venues",),
+    "psbt.check_offer": ("offer_attacks", "offer_check"),
+    "psbt.offer_template": ("offer_check", "offer_attacks"),
+    "psbt.fields": ("psbt", "psbt_vectors", *_PSBT),
+    "psbt.rules": ("psbt_rules", "psbt_attacks", "psbt_vectors", *_PSBT),
+    "psbt.script": ("psbt_sign", *_PSBT),
+    "psbt.sign": ("psbt_sign", *_PSBT),
+    "psbt.listing_template": ("psbt_check", "practice_venues", *_PSBT),
+    "psbt.v2": ("psbt_vectors", "psbt", *_PSBT),
+    "psbt.sighash": ("psbt_sighash", "psbt_sign"),
+    "psbt.transaction": ("psbt", "psbt_vectors", *_PSBT),
 }
 
 _SWAPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -99,7 +99,7 @@ class Mutant(NamedTuple):
 
 def mutants_of(name: str) -> list[Mutant]:
     """Every small change of one file of wallet/."""
-    tree = ast.parse((ROOT / "wallet" / f"{name}.py").read_text())
+    tree = ast.parse((ROOT / "wallet" / f"{name.replace('.', '/')}.py").read_text())
     found = []
     skipped = set(_meaningless(tree))
     for at, node in enumerate(ast.walk(tree)):
@@ -284,7 +284,7 @@ def main(arguments: list[str]) -> int:
         for mutant in sorted(survivors):
             print(f"  survived {mutant.what}")
         total, killed = total + len(mutants), killed + len(mutants) - len(survivors)
-        print(f"{name}.py: {len(mutants) - len(survivors)} of {len(mutants)} killed", flush=True)
+        print(f"{name}: {len(mutants) - len(survivors)} of {len(mutants)} killed", flush=True)
     print(f"{killed} of {total} killed, {100 * killed / max(1, total):.1f} %")
     return 0
 

@@ -41,7 +41,7 @@ from tests.wallet.offers import (
     known,
     outpoint_of,
 )
-from wallet.transaction import Outpoint
+from wallet.psbt.transaction import Outpoint
 
 Change = Callable[[Offer], object]
 

@@ -12,11 +12,11 @@ from typing import Any
 from tests.wallet.conftest import GRANT, HOUR_MS, START_MS, USER, intent
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.offers import COINS, PRICE, VENUE, Offer, honest
-from wallet.audit import AuditLog
 from wallet.ceilings import Ceilings
-from wallet.ledger import Ledger
-from wallet.psbt_listing import OutpointFacts
-from wallet.signer import Signer
+from wallet.psbt.listing import OutpointFacts
+from wallet.signer.audit import AuditLog
+from wallet.signer.ledger import Ledger
+from wallet.signer.signer import Signer
 
 OFFER_GRANT = replace(GRANT, venue=VENUE, hardcap_sats=PRICE, outstanding_sats=4 * PRICE)
 

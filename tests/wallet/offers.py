@@ -24,13 +24,13 @@ from tests.wallet.listings import (
     with_size,
 )
 from wallet.policy import Refused
-from wallet.psbt import decode
-from wallet.psbt_listing import OutpointFacts, Owner
-from wallet.psbt_offer import ApprovedOffer, OfferIntent
-from wallet.psbt_offer_check import check_offer
-from wallet.psbt_offer_template import OFFER_TEMPLATES, OfferTemplate
-from wallet.psbt_sign import sign_offer
-from wallet.transaction import Outpoint
+from wallet.psbt.check_offer import check_offer
+from wallet.psbt.decode import decode
+from wallet.psbt.listing import OutpointFacts, Owner
+from wallet.psbt.offer import ApprovedOffer, OfferIntent
+from wallet.psbt.offer_template import OFFER_TEMPLATES, OfferTemplate
+from wallet.psbt.sign import sign_offer
+from wallet.psbt.transaction import Outpoint
 
 Form = Literal["play", "with fees"]
 FORMS: tuple[Form, ...] = ("play", "with fees")

@@ -14,18 +14,18 @@ from typing import Any
 
 from core.local import ask
 from tests.wallet.conftest import BID, GRANT, HOUR_MS, intent
-from wallet import keystore
 from wallet.client import BidMessage, Grant, SignerClient, SignerUnavailable
-from wallet.keys_import import seed_of
-from wallet.keystore_file import Contents
-from wallet.keystore_seal import Work
+from wallet.keystore import keystore
+from wallet.keystore.file import Contents
+from wallet.keystore.keys_import import seed_of
+from wallet.keystore.seal import Work
 
 DEADLINE_S = 20.0
 PROGRAM = """
 import os, sys
 from pathlib import Path
 from wallet.ceilings import Ceilings
-from wallet.signer_process import run
+from wallet.signer.signer_process import run
 data, socket, market = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 passphrase_file = Path(sys.argv[4]) if sys.argv[4:] else None
 allowed_uids = frozenset(map(int, filter(None, os.environ.get("ALLOWED_UIDS", "").split(",")))) or None

@@ -37,8 +37,8 @@ from tests.wallet.listings import (
     with_size,
 )
 from wallet import bech32
-from wallet.psbt_script import OwnKind
-from wallet.transaction import Outpoint
+from wallet.psbt.script import OwnKind
+from wallet.psbt.transaction import Outpoint
 
 Change = Callable[[Case], object]
 

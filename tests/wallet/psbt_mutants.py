@@ -33,8 +33,8 @@ from tests.wallet.listings import (
     output,
     script_by,
 )
-from wallet.psbt_script import OwnKind
-from wallet.transaction import Outpoint
+from wallet.psbt.script import OwnKind
+from wallet.psbt.transaction import Outpoint
 
 Rng = random.Random
 

@@ -13,7 +13,7 @@ from typing import Any
 from embit.util import key as curve  # arithmetic in Python, not libsecp256k1
 
 from tests.wallet.listings import Case, script_by
-from wallet.psbt_template import Payout
+from wallet.psbt.listing_template import Payout
 
 
 class Unreadable(Exception):

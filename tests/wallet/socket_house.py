@@ -14,12 +14,12 @@ from core import local_server
 from core.local import ask
 from tests.wallet.conftest import START_MS, USER
 from tests.wallet.fixed_keys import fixed_keys
-from wallet.audit import AuditLog
 from wallet.ceilings import Ceilings
 from wallet.client import SignerClient
 from wallet.facts import ask_facts
-from wallet.ledger import Ledger
-from wallet.signer import Signer
+from wallet.signer.audit import AuditLog
+from wallet.signer.ledger import Ledger
+from wallet.signer.signer import Signer
 
 
 class House:

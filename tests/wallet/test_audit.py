@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wallet.audit import FIRST, AuditError, AuditLog, verify_chain
+from wallet.signer.audit import FIRST, AuditError, AuditLog, verify_chain
 
 
 @pytest.fixture

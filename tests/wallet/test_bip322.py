@@ -28,7 +28,7 @@ from tests.wallet.proofs import (
 from wallet import bech32, bip322
 from wallet.address import parse
 from wallet.bip322 import self_test, verify_ownership
-from wallet.signing import sign_message
+from wallet.signer.signing import sign_message
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "bip322_vectors.json"
 TEXT = "Sign in to Bidkeeper at example.org\nNonce: 00"

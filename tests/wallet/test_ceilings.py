@@ -12,8 +12,8 @@ from core.plans import Plan
 from core.settings import Settings
 from tests.wallet.conftest import OTHER_USER, START_MS, Bench, intent
 from wallet.ceilings import Ceilings, Rate, ceilings_of
-from wallet.keys import UserSecrets, derive_user
-from wallet.signed import HOUR_MS, MINUTE_MS
+from wallet.keystore.keys import UserSecrets, derive_user
+from wallet.signer.signed import HOUR_MS, MINUTE_MS
 
 
 def tag_of(call: Any, *arguments: Any, **named: Any) -> str:

@@ -23,8 +23,8 @@ from tests.wallet.listing_desk import LIST_GRANT, TASK, Desk, desk, draft_at, li
 from tests.wallet.listings import PRICE, honest
 from tests.wallet.psbt_mutants import mutant
 from tests.wallet.test_evil_venue import PLAIN, refusal
-from wallet.audit import verify_chain
 from wallet.ceilings import Ceilings
+from wallet.signer.audit import verify_chain
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 

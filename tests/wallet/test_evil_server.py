@@ -38,7 +38,7 @@ from tests.wallet.withdrawal_cases import (
     p2wsh,
 )
 from wallet.ceilings import Ceilings
-from wallet.withdrawal import as_request
+from wallet.withdrawal.request import as_request
 
 REQUESTS = 3_000
 DAILY = 2_000_000

@@ -21,10 +21,10 @@ from tests.wallet.listing_desk import LIST_GRANT, TASK, Desk, desk, listing_of
 from tests.wallet.listings import PAYOUT_ADDRESS, VAULT, Case, Form, honest
 from tests.wallet.psbt_attacks import ATTACKS
 from tests.wallet.psbt_mutants import mutant
-from wallet.audit import verify_chain
 from wallet.ceilings import Ceilings, Rate
 from wallet.policy import PLAY_VENUE
 from wallet.protocol import MAX_PSBT_TEXT
+from wallet.signer.audit import verify_chain
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 

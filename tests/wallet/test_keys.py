@@ -11,12 +11,12 @@ import pytest
 from embit import bip39
 
 from tests.wallet.conftest import OTHER_USER, USER
-from wallet import signing
 from wallet.address import p2tr, p2wpkh
 from wallet.bip322 import verify_ownership
 from wallet.hash160 import hash160
-from wallet.keys import Keystore, KeystoreError, derive_key, derive_user
-from wallet.keystore_file import Imported
+from wallet.keystore.file import Imported
+from wallet.keystore.keys import Keystore, KeystoreError, derive_key, derive_user
+from wallet.signer import signing
 
 # The published mnemonic of BIP-84 and BIP-86.
 PUBLISHED = bip39.mnemonic_to_seed("abandon " * 11 + "about")

@@ -18,10 +18,10 @@ import pytest
 
 from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.processes import DEADLINE_S, PASSPHRASE, WORDS, Start, sealed_keystore, started_in
-from wallet import keystore
-from wallet.keys import Keystore, derive_user
-from wallet.keys_import import seed_of
-from wallet.keystore_seal import WrongPassphrase
+from wallet.keystore import keystore
+from wallet.keystore.keys import Keystore, derive_user
+from wallet.keystore.keys_import import seed_of
+from wallet.keystore.seal import WrongPassphrase
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,9 @@ import pytest
 from embit import bip39
 from embit.ec import PrivateKey
 
-from wallet import keys_import
-from wallet.keys import user_secrets
-from wallet.keystore_file import Imported, KeystoreError
+from wallet.keystore import keys_import
+from wallet.keystore.file import Imported, KeystoreError
+from wallet.keystore.keys import user_secrets
 
 ABANDON = "abandon " * 11 + "about"
 # (entropy, words, seed with the passphrase TREZOR): of the vectors that BIP-39 names.

@@ -14,10 +14,12 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from tests.wallet.conftest import OTHER_USER, USER
-from wallet import keystore, keystore_file, keystore_seal
-from wallet.keys import Keystore, derive_user
-from wallet.keystore_file import Contents, Imported, KeystoreError
-from wallet.keystore_seal import Seal, Work, WrongPassphrase
+from wallet.keystore import file as keystore_file
+from wallet.keystore import keystore
+from wallet.keystore import seal as keystore_seal
+from wallet.keystore.file import Contents, Imported, KeystoreError
+from wallet.keystore.keys import Keystore, derive_user
+from wallet.keystore.seal import Seal, Work, WrongPassphrase
 
 PASSPHRASE = "correct horse battery staple"
 QUICK = Work(n=1 << 10)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wallet import keystore_memory
-from wallet.keystore_file import KeystoreError
-from wallet.keystore_passphrase import Tries, unattended
+from wallet.keystore import memory as keystore_memory
+from wallet.keystore.file import KeystoreError
+from wallet.keystore.passphrase import Tries, unattended
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000

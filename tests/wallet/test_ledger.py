@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.wallet.conftest import GRANT, START_MS
-from wallet.ledger import Ledger
 from wallet.policy import Signed, Unexpired
 from wallet.protocol import ControlState
-from wallet.signed import HOUR_MS, MINUTE_MS, Listing, Signature
+from wallet.signer.ledger import Ledger
+from wallet.signer.signed import HOUR_MS, MINUTE_MS, Listing, Signature
 
 OUTPOINT = "ab" * 32 + ":0"
 

@@ -29,14 +29,14 @@ from tests.wallet.offers import (
     network,
     outpoint_of,
 )
-from wallet import psbt_offer_check
 from wallet.policy import PLAY_VENUES, Refused
 from wallet.protocol import MAX_COINS
-from wallet.psbt import decode
-from wallet.psbt_offer_template import OFFER_TEMPLATES, OfferTemplate
-from wallet.psbt_sign import SigningError, sign_offer
-from wallet.transaction import TxOutput
-from workers.purse import MOST_COINS
+from wallet.psbt import check_offer as psbt_offer_check
+from wallet.psbt.decode import decode
+from wallet.psbt.offer_template import OFFER_TEMPLATES, OfferTemplate
+from wallet.psbt.sign import SigningError, sign_offer
+from wallet.psbt.transaction import TxOutput
+from workers.bidding.coins import MOST_COINS
 
 every_form = pytest.mark.parametrize("form", FORMS)
 

@@ -15,9 +15,9 @@ from tests.wallet.listings import PAYMENT, TIP, VAULT
 from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offers import FORMS, PAYMENT_SCRIPT, PRICE, Offer, copied, honest
 from tests.wallet.psbt_oracle import Unreadable, former_output, le, parse, sha, txout, verifies
-from wallet import psbt_offer_check
 from wallet.policy import Refused
-from wallet.psbt_check import MOST_BLOCKS_BEHIND
+from wallet.psbt import check_offer as psbt_offer_check
+from wallet.psbt.check_listing import MOST_BLOCKS_BEHIND
 
 pytestmark = pytest.mark.slow
 

@@ -11,16 +11,16 @@ import pytest
 from embit import script
 from embit.transaction import TransactionOutput
 
-from simulator.chain import Coin
-from simulator.listing_psbt import drafts, read_signed
+from simulator.bitcoin.chain import Coin
+from simulator.listing.psbt import drafts, read_signed
 from tests.wallet.conftest import HOUR_MS
 from tests.wallet.facts_server import facts_server, ok, wire
 from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, desk, listing, listing_intent
 from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, POSTAGE, PRICE, VAULT, script_by
 from tests.wallet.processes import Start, now_ms, started_in
-from wallet.audit import verify_chain
 from wallet.client import ListingToSign, SignerRefused
-from wallet.transaction import Outpoint
+from wallet.psbt.transaction import Outpoint
+from wallet.signer.audit import verify_chain
 
 OUTPOINT = "ab" * 32 + ":3"
 

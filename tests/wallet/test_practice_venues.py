@@ -14,17 +14,17 @@ from embit import script
 from embit.transaction import TransactionOutput
 
 from core.errors import PeerRefused
-from simulator.chain import Coin
-from simulator.listing_psbt import Draft, read, signature_of, signed_sale
-from simulator.taproot import is_owner_signed, is_signed
+from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.taproot import is_owner_signed, is_signed
+from simulator.listing.psbt import Draft, read, signature_of, signed_sale
 from tests.wallet.conftest import OTHER_USER
 from tests.wallet.listing_desk import FACTS, TASK, Desk, desk, listing, listing_intent
 from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, STRANGER, STRANGER_SCRIPT, VAULT, script_by
-from wallet.audit import verify_chain
 from wallet.ceilings import Ceilings
-from wallet.psbt_template import DELIST_TEMPLATES, MOST_POSTAGE, TEMPLATES
-from wallet.sighash import ALL, DEFAULT, LISTING
-from wallet.transaction import Outpoint
+from wallet.psbt.listing_template import DELIST_TEMPLATES, MOST_POSTAGE, TEMPLATES
+from wallet.psbt.sighash import ALL, DEFAULT, LISTING
+from wallet.psbt.transaction import Outpoint
+from wallet.signer.audit import verify_chain
 
 VENUES = ("simulator-ordinalswallet", "simulator-unisat")
 UNISAT = "simulator-unisat"

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wallet.listings import STRANGER, VAULT, former, honest, output, size, with_size
-from wallet import psbt_fields as fields
-from wallet.psbt import decode, decode_base64, encode, from_base64, key_type, without_unknown
-from wallet.transaction import (
+from wallet.psbt import fields
+from wallet.psbt.decode import decode, decode_base64, encode, from_base64, key_type, without_unknown
+from wallet.psbt.transaction import (
     Outpoint,
     Reader,
     WireError,

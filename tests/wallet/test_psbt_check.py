@@ -27,12 +27,12 @@ from tests.wallet.listings import (
     txid_of,
 )
 from tests.wallet.psbt_oracle import faults
-from wallet import psbt_check
 from wallet.address import p2tr, parse
 from wallet.policy import PLAY_VENUE, PLAY_VENUES, Refused
-from wallet.psbt_script import OwnKind, script_of
-from wallet.psbt_template import DELIST_TEMPLATES, TEMPLATES, ListingTemplate, Payout, VenueFee
-from wallet.sighash import LISTING, SECURE_LISTING
+from wallet.psbt import check_listing as psbt_check
+from wallet.psbt.listing_template import DELIST_TEMPLATES, TEMPLATES, ListingTemplate, Payout, VenueFee
+from wallet.psbt.script import OwnKind, script_of
+from wallet.psbt.sighash import LISTING, SECURE_LISTING
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_form = pytest.mark.parametrize("form", FORMS)

@@ -17,10 +17,11 @@ import pytest
 from tests.wallet.listings import FORMS, KINDS, PAYOUT_SCRIPT, Case, honest
 from tests.wallet.psbt_mutants import mutant
 from tests.wallet.psbt_oracle import faults
-from wallet import psbt_check, psbt_sign
 from wallet.policy import Refused
-from wallet.sighash import SINGLE, segwit_digest, taproot_digest
-from wallet.transaction import TxOutput, decode_output
+from wallet.psbt import check_listing as psbt_check
+from wallet.psbt import sign as psbt_sign
+from wallet.psbt.sighash import SINGLE, segwit_digest, taproot_digest
+from wallet.psbt.transaction import TxOutput, decode_output
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.wallet.listings import VAULT
-from wallet import psbt_rules as rules
-from wallet.transaction import WireError
+from wallet.psbt import rules
+from wallet.psbt.transaction import WireError
 
 COMPRESSED = VAULT.get_public_key().sec()
 X_ONLY = COMPRESSED[1:]

@@ -12,10 +12,10 @@ from embit.ec import PrivateKey
 from embit.transaction import Transaction as OtherTransaction
 from embit.util import secp256k1
 
-from wallet.psbt_script import own_script
-from wallet.psbt_sign import SigningError, sign_input
-from wallet.sighash import segwit_digest, taproot_digest
-from wallet.transaction import TxOutput, decode_network, decode_unsigned
+from wallet.psbt.script import own_script
+from wallet.psbt.sighash import segwit_digest, taproot_digest
+from wallet.psbt.sign import SigningError, sign_input
+from wallet.psbt.transaction import TxOutput, decode_network, decode_unsigned
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "bip341_wallet_vectors.json"
 beside = pytest.mark.skipif(not VECTORS.exists(), reason="the collected vectors are not beside the checkout")

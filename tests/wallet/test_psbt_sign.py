@@ -28,10 +28,10 @@ from tests.wallet.listings import (
     with_size,
 )
 from wallet.policy import Refused
-from wallet.psbt import decode
-from wallet.psbt_script import OwnKind, own_script
-from wallet.psbt_sign import ALLOWED, SigningError, sign_input
-from wallet.transaction import Outpoint, Transaction, TxInput, TxOutput
+from wallet.psbt.decode import decode
+from wallet.psbt.script import OwnKind, own_script
+from wallet.psbt.sign import ALLOWED, SigningError, sign_input
+from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput
 
 TYPES = [(kind, sighash) for kind in KINDS for sighash in sorted(ALLOWED[kind])]
 every_type = pytest.mark.parametrize(("kind", "sighash"), TYPES)

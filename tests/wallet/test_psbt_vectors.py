@@ -10,11 +10,11 @@ import pytest
 from embit.ec import PrivateKey
 
 from wallet.address import parse
-from wallet.psbt import Psbt, decode, decode_base64, encode, from_base64, without_unknown
-from wallet.psbt_fields import PROPRIETARY
-from wallet.psbt_script import script_of
-from wallet.psbt_sign import ALLOWED, SigningError, sign_input
-from wallet.transaction import Outpoint, Transaction, TxInput, TxOutput, WireError, decode_network
+from wallet.psbt.decode import Psbt, decode, decode_base64, encode, from_base64, without_unknown
+from wallet.psbt.fields import PROPRIETARY
+from wallet.psbt.script import script_of
+from wallet.psbt.sign import ALLOWED, SigningError, sign_input
+from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput, WireError, decode_network
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "psbt_vectors.json"
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.wallet.conftest import OTHER_USER, START_MS, USER, Bench, intent
-from wallet import reconcile
-from wallet.audit import AuditLog
-from wallet.keystore_file import KeystoreError
+from wallet.keystore.file import KeystoreError
 from wallet.protocol import ControlState, Scope, State
-from wallet.signed import Listing
+from wallet.signer import reconcile
+from wallet.signer.audit import AuditLog
+from wallet.signer.signed import Listing
 
 MINUTE_MS = 60_000
 EVERYTHING = ControlState("global", "", "halt")

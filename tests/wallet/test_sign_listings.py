@@ -19,12 +19,12 @@ from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, Desk, desk, draft
 from tests.wallet.listings import INSCRIPTION, PRICE, honest
 from tests.wallet.psbt_oracle import faults
 from wallet.address import parse
-from wallet.audit import verify_chain
 from wallet.bip322 import verify_ownership
 from wallet.ceilings import Ceilings, Rate
-from wallet.keystore_file import KeystoreError
-from wallet.psbt_script import script_of
-from wallet.reconcile import require_agreement
+from wallet.keystore.file import KeystoreError
+from wallet.psbt.script import script_of
+from wallet.signer.audit import verify_chain
+from wallet.signer.reconcile import require_agreement
 
 HOUR_MS = 3_600_000
 OTHER_INSCRIPTION = "ab" * 32 + "i7"

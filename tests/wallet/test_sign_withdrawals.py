@@ -35,16 +35,16 @@ from tests.wallet.withdrawal_cases import (
     of_inscription,
     runs,
 )
-from wallet import withdrawal_rules as rules
 from wallet.address import parse
-from wallet.audit import verify_chain
 from wallet.ceilings import DAY_MS, Ceilings
 from wallet.policy import Refused
-from wallet.psbt_script import script_of
-from wallet.reconcile import require_agreement
-from wallet.transaction import Transaction, decode_network
-from wallet.withdrawal import WithdrawalToSign, as_request, from_request
-from wallet.withdrawal_compose import vsize
+from wallet.psbt.script import script_of
+from wallet.psbt.transaction import Transaction, decode_network
+from wallet.signer.audit import verify_chain
+from wallet.signer.reconcile import require_agreement
+from wallet.withdrawal import rules
+from wallet.withdrawal.compose import vsize
+from wallet.withdrawal.request import WithdrawalToSign, as_request, from_request
 
 HOME = script_by("p2wpkh", OWNER)
 
@@ -646,6 +646,6 @@ def test_a_fault_planted_in_the_signer_is_noticed(
     name, fault, test = ON_DESK[planted]
     monkeypatch.setattr(rules, name, fault)
     if name == "fee_share":
-        monkeypatch.setattr("wallet.withdrawal_compose.fee_share", fault)
+        monkeypatch.setattr("wallet.withdrawal.compose.fee_share", fault)
     with desk(tmp_path) as signer, pytest.raises((AssertionError, pytest.fail.Exception)):
         test(signer)

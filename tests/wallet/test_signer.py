@@ -12,12 +12,12 @@ import pytest
 
 from core.errors import PeerRefused
 from tests.wallet.conftest import BID, GRANT, HOUR_MS, OTHER_USER, START_MS, USER, Bench, intent
-from wallet.audit import verify_chain
 from wallet.bip322 import verify_ownership
 from wallet.ceilings import Ceilings
-from wallet.keys import Keystore
+from wallet.keystore.keys import Keystore
 from wallet.policy import Refused
-from wallet.signer import Signer
+from wallet.signer.audit import verify_chain
+from wallet.signer.signer import Signer
 
 
 def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
@@ -317,7 +317,7 @@ def test_without_an_audit_line_there_is_no_signature(bench: Bench, monkeypatch: 
 def test_a_signature_that_does_not_verify_is_not_handed_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = bench.grant()
     with monkeypatch.context() as faulty:
-        faulty.setattr("wallet.sign_messages.sign_message", lambda *arguments: "AA==")
+        faulty.setattr("wallet.signer.messages.sign_message", lambda *arguments: "AA==")
         with pytest.raises(RuntimeError, match="does not verify"):
             bench.sign_bid(secret)
     assert bench.ask("was_signed", intent=BID.intent) == {"signed": False}

@@ -10,9 +10,9 @@ import pytest
 
 from core.errors import PeerRefused
 from tests.wallet.conftest import BID, OTHER_USER, USER, Bench, intent
-from wallet.audit import verify_chain
 from wallet.ceilings import Ceilings
-from wallet.signer import Signer
+from wallet.signer.audit import verify_chain
+from wallet.signer.signer import Signer
 
 EVERY_SCOPE = [("global", ""), ("user", USER), ("task", "17")]
 

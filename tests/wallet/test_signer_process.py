@@ -18,7 +18,6 @@ from core.errors import PeerRefused
 from core.local import ask
 from tests.wallet.conftest import USER, intent
 from tests.wallet.processes import DEADLINE_S, SignerProcess, Start, live_bid, live_grant, started_in
-from wallet.audit import verify_chain
 from wallet.bip322 import verify_ownership
 from wallet.client import (
     Controls,
@@ -30,6 +29,7 @@ from wallet.client import (
     SignerStatus,
     SignerUnavailable,
 )
+from wallet.signer.audit import verify_chain
 
 PR_GET_DUMPABLE = 3
 

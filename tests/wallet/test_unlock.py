@@ -31,15 +31,15 @@ from tests.wallet.processes import (
     sealed_keystore,
     started_in,
 )
-from wallet import keystore
-from wallet.audit import verify_chain
 from wallet.bip322 import verify_ownership
 from wallet.client import SignerLocked, SignerRefused, SignerStatus, SignerUnavailable
-from wallet.keys import derive_user
-from wallet.keys_import import seed_of
-from wallet.keystore_file import Imported, KeystoreError
-from wallet.keystore_seal import Work
+from wallet.keystore import keystore
+from wallet.keystore.file import Imported, KeystoreError
+from wallet.keystore.keys import derive_user
+from wallet.keystore.keys_import import seed_of
+from wallet.keystore.seal import Work
 from wallet.protocol import ControlState
+from wallet.signer.audit import verify_chain
 
 pytestmark = pytest.mark.slow
 

@@ -13,11 +13,11 @@ from tests.wallet.listings import honest as honest_listing
 from tests.wallet.withdrawal_attacks import ATTACKS, Attack
 from tests.wallet.withdrawal_cases import AMOUNT, COIN, FEE, PAYMENT_SCRIPT, PUBKEY, WALLET, Case, honest, p2wsh, runs
 from wallet.policy import Refused
-from wallet.psbt import decode
-from wallet.psbt_sign import SigningError
-from wallet.transaction import compact
-from wallet.withdrawal_rules import FEE_SHARE_FLOOR
-from wallet.withdrawal_sign import sign_withdrawal, with_witnesses
+from wallet.psbt.decode import decode
+from wallet.psbt.sign import SigningError
+from wallet.psbt.transaction import compact
+from wallet.withdrawal.rules import FEE_SHARE_FLOOR
+from wallet.withdrawal.sign import sign_withdrawal, with_witnesses
 
 
 def test_there_are_many_attacks_and_each_has_a_name_of_its_own() -> None:

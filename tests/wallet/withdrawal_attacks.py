@@ -35,7 +35,7 @@ from tests.wallet.withdrawal_cases import (
     p2wsh,
     wallet_spend,
 )
-from wallet.withdrawal_template import WithdrawalTemplate
+from wallet.withdrawal.template import WithdrawalTemplate
 
 DER = bytes.fromhex("30440220" + "11" * 32 + "0220" + "22" * 32) + b"\x01"
 

@@ -37,17 +37,17 @@ from tests.wallet.listings import (
     script_by,
     txid_of,
 )
-from wallet.audit import AuditLog
 from wallet.ceilings import Ceilings
-from wallet.ledger import Ledger
 from wallet.policy import PLAY_VENUE
-from wallet.psbt_listing import OutpointFacts
-from wallet.signer import Signer
-from wallet.transaction import Outpoint
-from wallet.withdrawal import WithdrawalToSign, as_request
-from wallet.withdrawal_psbt import ApprovedWithdrawal, check_withdrawal
-from wallet.withdrawal_sign import sign_withdrawal
-from wallet.withdrawal_template import WITHDRAWAL_TEMPLATES, WithdrawalTemplate
+from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.transaction import Outpoint
+from wallet.signer.audit import AuditLog
+from wallet.signer.ledger import Ledger
+from wallet.signer.signer import Signer
+from wallet.withdrawal.psbt import ApprovedWithdrawal, check_withdrawal
+from wallet.withdrawal.request import WithdrawalToSign, as_request
+from wallet.withdrawal.sign import sign_withdrawal
+from wallet.withdrawal.template import WITHDRAWAL_TEMPLATES, WithdrawalTemplate
 
 PAYMENT_SCRIPT, VAULT_SCRIPT = script_by("p2wpkh", PAYMENT), script_by("p2tr", VAULT)
 STRANGER_SCRIPT = script_by("p2tr", STRANGER)

@@ -1,4 +1,4 @@
-"""Fixtures for tests of the manager and its workers."""
+"""Fixtures for tests of the manager, its workers and their cycles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.workers.bidding.world import World
 from tests.workers.installation import Installation
+from tests.workers.listing.listing_world import ListingWorld
 
 
 @pytest.fixture(params=["zygote", "popen"])
@@ -19,3 +21,13 @@ def back_end(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.fixture
 def installation(database: str, tmp_path: Path) -> Installation:
     return Installation(tmp_path)
+
+
+@pytest.fixture
+def world(database: str) -> World:
+    return World()
+
+
+@pytest.fixture
+def shop(database: str) -> ListingWorld:
+    return ListingWorld()

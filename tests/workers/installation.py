@@ -22,17 +22,19 @@ from core import local
 from core.errors import PeerRefused
 from core.local_server import serve
 from core.settings import Settings, load
-from models import listings, orders, tasks, users
-from models.listings import NewListing
-from models.orders import Ceilings, NewOrder
-from models.task_numbers import file_stem
+from models import users
+from models.ledger import listings, orders
+from models.ledger.listings import NewListing
+from models.ledger.orders import Ceilings, NewOrder
+from models.tasks import tasks
+from models.tasks.numbers import file_stem
 from strategy.config import BidConfig, dumps
-from strategy.listing_config import ListingConfig, dumps_config
-from workers.manager import Manager
-from workers.means import Timing
-from workers.popen import PopenSpawner
-from workers.spawner import Spawner
-from workers.zygote_spawner import ZygoteSpawner
+from strategy.listing.config import ListingConfig, dumps_config
+from workers.manager.manager import Manager
+from workers.manager.surroundings import Timing
+from workers.spawning.popen import PopenSpawner
+from workers.spawning.spawner import Spawner
+from workers.spawning.zygote_spawner import ZygoteSpawner
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = (sys.executable, str(Path(__file__).with_name("stub_worker.py")))

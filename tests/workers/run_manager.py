@@ -7,7 +7,7 @@ import sys
 from core import log
 from core.settings import load
 from tests.workers.installation import QUICK, stub_spawner
-from workers.manager import run
+from workers.manager.manager import run
 
 if __name__ == "__main__":
     log.set_up("manager")

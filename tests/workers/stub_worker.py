@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.settings import Settings
-from models import cycles, listings, orders, tasks
 from models.base import transaction
-from models.task_numbers import is_autolist
-from workers import main
+from models.ledger import listings, orders
+from models.tasks import cycles, tasks
+from models.tasks.numbers import is_autolist
 from workers.context import BadConfig, BadCredentials, Context, Job
+from workers.process import main
 
 DATA_DIR = Path(os.environ["BIDKEEPER_DATA_DIR"])
 

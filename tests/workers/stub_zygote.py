@@ -6,7 +6,7 @@ import sys
 
 import stub_worker  # beside this script, whose folder is where Python looks first
 
-from workers import zygote
+from workers.spawning import zygote
 
 if __name__ == "__main__":
     zygote.main(sys.argv[1:], stub_worker.run)

@@ -9,10 +9,10 @@ import pytest
 
 from markets.adapter import Adapter
 from markets.listings import ListingDraft
-from markets.ordinalswallet import OrdinalsWallet
-from markets.ordnet import OrdNet
-from markets.satflow import Satflow
-from markets.unisat_market import UnisatMarket
+from markets.ordinalswallet.adapter import OrdinalsWallet
+from markets.ordnet.adapter import OrdNet
+from markets.satflow.adapter import Satflow
+from markets.unisat.market import UnisatMarket
 from tests.markets.contract import signing
 from tests.markets.contract.practice import Clock
 from tests.simulator.desk import Trader

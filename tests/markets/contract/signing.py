@@ -12,13 +12,13 @@ from embit.transaction import SIGHASH
 
 from markets.adapter import Adapter
 from markets.listings import ListingDraft
-from markets.unisat_market import UnisatMarket
+from markets.unisat.market import UnisatMarket
 from tests.simulator.desk import Trader
 from tests.simulator.seller import signed
-from wallet.psbt import Psbt, decode, encode
-from wallet.psbt_sign import sign_input, with_signature
-from wallet.sighash import ALL, DEFAULT, LISTING, SECURE_LISTING, taproot_digest
-from wallet.transaction import TxOutput, compact, decode_output, encode_outpoint, sized
+from wallet.psbt.decode import Psbt, decode, encode
+from wallet.psbt.sighash import ALL, DEFAULT, LISTING, SECURE_LISTING, taproot_digest
+from wallet.psbt.sign import sign_input, with_signature
+from wallet.psbt.transaction import TxOutput, compact, decode_output, encode_outpoint, sized
 
 WITNESS_UTXO, KEY_SIG, SCRIPT_SIG, LEAF, MERKLE_ROOT = (compact(number) for number in (0x01, 0x13, 0x14, 0x15, 0x18))
 Signed = tuple[str, tuple[str, ...]]  # the settlement, and what is signed beside it

@@ -1,0 +1,223 @@
+"""`bidkeeper demo`: up, on the practice marketplace, with a demo user whose tasks trade before your eyes.
+
+The demo user is an ordinary one: it signs in with a wallet of its own and talks to the service over HTTP only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import http.client
+import math
+import os
+import time
+from itertools import takewhile
+from typing import Any
+
+from cli.demo.figures import Figures
+from cli.demo.session import Session, Unauthorized
+from cli.up import Installation
+from core.errors import BidkeeperError, SettingsError
+from core.settings import Settings
+
+_PUPPETS, _NINJAS = "bitcoin-puppets-demo", "pizza-ninjas-demo"
+# A ladder on a collection, one of a rune, and a pair of bids that goes after whoever bids more. Their prices follow the
+# floor within 4 %: at 1 % the top would move every minute or two, and each time another bid is signed for an hour.
+_TASKS: tuple[dict[str, Any], ...] = (
+    {
+        "slug": _PUPPETS,
+        "bidPercentLow": 0.5,
+        "bidPercentHigh": 0.9,
+        "bidCount": 4,
+        "hardcapSats": 3_500_000,
+        "bidExpiryMinutes": 60,
+        "updateTolerance": 0.04,
+    },
+    {
+        "slug": "PRACTICE•RUNE•TOKEN",
+        "type": "rune",
+        "bidPercentLow": 0.7,
+        "bidPercentHigh": 0.95,
+        "bidCount": 3,
+        "quantity": 100_000,
+        "hardcapSats": 600_000,
+        "bidExpiryMinutes": 60,
+        "updateTolerance": 0.04,
+    },
+    {
+        "slug": _NINJAS,
+        "bidPercentLow": 0.6,
+        "bidPercentHigh": 0.88,
+        "bidCount": 2,
+        "hardcapSats": 1_000_000,
+        "outbidEnabled": True,
+        "outbidAmount": 5_000,
+        "bidExpiryMinutes": 60,
+        "updateTolerance": 0.04,
+    },
+)
+# What is bought is put up for sale, one inscription at a time, at this share of the floor and not below that price.
+_PRICE_PERCENT = 1.15
+_LEAST_PRICE = {_PUPPETS: 1_500_000, _NINJAS: 400_000}
+
+_LOOK_EVERY_S = 1.0
+_FIGURES_EVERY_S = 3600.0
+_CYCLES_A_LOOK = 10
+_LIST_EVERY_S = 30.0
+_NO_ANSWER = (OSError, http.client.HTTPException, ValueError, BidkeeperError)
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """Takes nothing: everything is a setting."""
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """As `up`, with the demo's own settings where none were given."""
+    if settings.market != "simulator":
+        raise SettingsError(["BIDKEEPER_MARKET must be simulator: the demo never touches a real market"])
+    environment = {
+        "BIDKEEPER_SIMULATOR_BACKGROUND": os.environ.get("BIDKEEPER_SIMULATOR_BACKGROUND") or "true",
+        "BIDKEEPER_WHITELIST": os.environ.get("BIDKEEPER_WHITELIST") or "*",
+    }
+    settings = dataclasses.replace(settings, whitelist=frozenset({"*"}))
+    print("starting everything on the practice marketplace: play money, real work (Ctrl-C ends it)", flush=True)
+    demo = Demo(Session(settings))
+    return Installation(settings, environment).run(demo.step, demo.tell_figures)
+
+
+class Demo:
+    """Starts the demo user's tasks, then prints what each cycle of theirs did; what repeats itself is printed once."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._figures = Figures()
+        self._began = self._figures_told = time.monotonic()
+        self._began_at = int(time.time())
+        self._looked = self._listed = -math.inf
+        self._is_started = False
+        self._trouble = ""
+        self._shown: dict[str, Any] = {}
+        self._newest: dict[str, Any] = {}
+        self._words: dict[str, str] = {}
+
+    def step(self) -> None:
+        """One look; whatever the service cannot answer at the moment is tried again at the next."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_EVERY_S:
+            return
+        self._looked = now
+        try:
+            self._look()
+            self._trouble = ""
+        except Unauthorized:
+            pass
+        except _NO_ANSWER as error:
+            if self._trouble != str(error):
+                self._trouble = str(error)
+                print(f"demo: {error}", flush=True)
+        if now - self._figures_told > _FIGURES_EVERY_S:
+            self._figures_told = now
+            self.tell_figures()
+
+    def tell_figures(self) -> None:
+        """Prints the figures of the run so far, if there are any."""
+        try:
+            metrics = self._session.metrics()
+        except _NO_ANSWER:
+            metrics = None
+        for line in self._figures.lines(time.monotonic() - self._began, metrics):
+            print(line, flush=True)
+
+    def _look(self) -> None:
+        if not self._session.is_signed_in:
+            self._session.sign_in()
+        if not self._is_started:
+            self._start_tasks()
+            self._is_started = True
+        for task in self._session.call("GET", "/api/tasks"):
+            self._follow(f"task {task['id']} {task['slug']}", f"/api/tasks/{task['id']}", task)
+        listings = self._session.call("GET", "/api/autolist")
+        for task in listings:
+            self._follow(_name(task), f"/api/autolist/{task['id']}", task)
+        now = time.monotonic()
+        if now - self._listed >= _LIST_EVERY_S and not any(task["isRunning"] for task in listings):
+            self._listed = now
+            self._list_another(listings)
+
+    def _follow(self, name: str, path: str, task: dict[str, Any]) -> None:
+        """Counts and prints the cycles since the last look; those of an earlier demo are none of this one's."""
+        shown = (task["lastCycle"], task["lastError"])
+        if shown == self._shown.get(name, (None, None)):
+            return
+        cycles = self._session.call("GET", f"{path}/cycles?limit={_CYCLES_A_LOOK}")
+        newest = self._newest.get(name)
+        new = list(takewhile(lambda cycle: cycle != newest and cycle["time"] >= self._began_at, cycles))
+        for cycle in reversed(new):
+            self._figures.count(name, cycle)
+            words = cycle["action"] + (f" ({cycle['error']})" if cycle["error"] else "")
+            self._tell(name, words, cycle["time"])
+        if task["lastError"] and not new:
+            # It did not come to the end of a cycle.
+            self._tell(name, task["lastError"])
+        self._shown[name], self._newest[name] = shown, cycles[0] if cycles else None
+
+    def _tell(self, name: str, words: str, at_seconds: float | None = None) -> None:
+        # A listing that stays where it is says at each floor what else it might cost.
+        gist = words.partition(": wanted ")[0]
+        if gist != self._words.get(name):
+            self._words[name] = gist
+            _say(f"{name}: {words}", at_seconds)
+
+    def _start_tasks(self) -> None:
+        there = {task["slug"]: task for task in self._session.call("GET", "/api/tasks")}
+        for config in _TASKS:
+            task = there.get(config["slug"]) or self._session.call("POST", "/api/tasks", config)
+            self._session.call("POST", f"/api/tasks/{task['id']}/start")
+            _say(f"task {task['id']} {task['slug']}: started: {_in_words(task['config'])}")
+
+    def _list_another(self, ended: list[dict[str, Any]]) -> None:
+        """Puts up for sale what no task is there for: at first a gift of the market, then what was bought."""
+        vault = self._session.call("GET", "/api/wallet")["vault"]
+        if not ended:
+            gift = f"{hashlib.sha256(vault.encode()).hexdigest()}i0"
+            self._session.give(vault, gift, _PUPPETS, "Demo Puppet")
+        known = {task["inscriptionId"] for task in ended}
+        for item in self._session.call("GET", "/api/autolist/wallet/ordinals?refresh=1"):
+            inscription, slug = item["id"], item["collectionId"]
+            if slug in _LEAST_PRICE and inscription not in known:
+                if item["address"] != vault:
+                    # What bids buy goes to the user's own address; the demo user sends it to the vault.
+                    self._session.send(inscription, vault)
+                self._list(inscription, slug, ended)
+                return
+
+    def _list(self, inscription: str, slug: str, ended: list[dict[str, Any]]) -> None:
+        body = {
+            "inscriptionId": inscription,
+            "collectionId": slug,
+            "pricePercent": _PRICE_PERCENT,
+            "minPriceSats": _LEAST_PRICE[slug],
+        }
+        task = self._session.call("POST", "/api/autolist", body)
+        self._session.call("POST", f"/api/autolist/{task['id']}/start")
+        _say(f"{_name(task)}: started: for sale at {_PRICE_PERCENT} x floor, {_LEAST_PRICE[slug]:,} at least")
+        for sold in ended:
+            self._session.call("DELETE", f"/api/autolist/{sold['id']}")
+
+
+def _in_words(config: dict[str, Any]) -> str:
+    """What a task of the demo is to do."""
+    low, high = (f"{config[name] * 100:.0f}" for name in ("bidPercentLow", "bidPercentHigh"))
+    words = f"{config['bidCount']} bids from {low} to {high} % of the floor, none above {config['hardcapSats']:,} sats"
+    return f"{words}, ahead of rivals" if config["outbidEnabled"] else words
+
+
+def _name(listing: dict[str, Any]) -> str:
+    inscription = listing["inscriptionId"]
+    return f"auto-list task {listing['id']} {inscription[:8]}...{inscription[-4:]}"
+
+
+def _say(words: str, at_seconds: float | None = None) -> None:
+    """Prints a line with the local time of day."""
+    print(f"{time.strftime('%H:%M:%S', time.localtime(at_seconds))} {words}", flush=True)

@@ -1,0 +1,96 @@
+"""The demo user's session: signed in with a wallet of its own, talking HTTP as anybody would."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import secrets
+from pathlib import Path
+from typing import Any
+
+from embit.ec import PrivateKey
+
+from core.errors import BidkeeperError
+from core.settings import Settings
+from wallet import address, hash160
+from wallet.signer.signing import sign_message
+
+_PATIENCE_S = 30
+_PATIENCE_AT_THE_END_S = 2
+
+
+class Unauthorized(BidkeeperError):
+    """The session is over."""
+
+
+class Session:
+    """Calls to one installation, and to its practice marketplace."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._token = ""
+
+    @property
+    def is_signed_in(self) -> bool:
+        return bool(self._token)
+
+    def sign_in(self) -> None:
+        """Raises what `call` raises."""
+        key = _demo_key(self._settings.data_dir / "demo-wallet.json")
+        who = address.p2wpkh(hash160.hash160(key.get_public_key().sec()))
+        challenge = self.call("POST", "/api/auth/challenge", {"address": who})
+        proof = {
+            "challengeId": challenge["challengeId"],
+            "address": who,
+            "signature": sign_message(key, "p2wpkh", challenge["message"]),
+        }
+        self._token = str(self.call("POST", "/api/auth/verify", proof)["token"])
+        print(f"signed in as {who}; to look around with its eyes:", flush=True)
+        print(f"  export TOKEN={self._token}", flush=True)
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """The service's answer.
+
+        Raises OSError, HTTPException or ValueError when it cannot be had, Unauthorized when the session is over, and
+        BidkeeperError with what was said when the answer is a refusal.
+        """
+        return json.loads(self._ask(self._settings.port, method, path, body))
+
+    def metrics(self) -> str:
+        """The installation's metrics as text, or soon not at all; raises as `call` does."""
+        return self._ask(self._settings.port, "GET", "/metrics", None, _PATIENCE_AT_THE_END_S)
+
+    def give(self, vault: str, inscription: str, collection: str, name: str) -> None:
+        """Lets the practice market put an inscription into an empty vault; raises as `call` does."""
+        gift = {"id": inscription, "collection": collection, "name": name}
+        self._ask(self._settings.simulator_port, "PUT", f"/sim/wallets/{vault}", {"inscriptions": [gift]})
+
+    def send(self, inscription: str, address: str) -> None:
+        """Sends an inscription of the demo user's to another address; raises as `call` does."""
+        body = {"inscriptionId": inscription, "address": address}
+        self._ask(self._settings.simulator_port, "POST", "/sim/move", body)
+
+    def _ask(self, port: int, method: str, path: str, body: Any, patience_s: float = _PATIENCE_S) -> str:
+        connection = http.client.HTTPConnection(self._settings.host, port, timeout=patience_s)
+        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            text = answer.read().decode(errors="replace")
+        finally:
+            connection.close()
+        if answer.status == 401:
+            self._token = ""
+            raise Unauthorized(f"{method} {path}: the session is over")
+        if answer.status >= 300:
+            raise BidkeeperError(f"{method} {path}: {answer.status} {text[:300]}")
+        return text
+
+
+def _demo_key(path: Path) -> PrivateKey:
+    """The demo user's sign-in key, made at the first demo in this data directory. It never holds money."""
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(json.dumps({"play_money_sign_in_key": secrets.token_hex(32)}))
+    stored = json.loads(path.read_text())
+    return PrivateKey(bytes.fromhex(stored["play_money_sign_in_key"]))

@@ -1,0 +1,49 @@
+"""What the doctor says of an answer that was understood, and of the clock behind a venue's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cli.doctor.check import Check, fail, ok, warn
+from cli.doctor.exchanges import Exchange
+from cli.doctor.questions import Answer
+from gateway.limits.skew import MOST_S
+
+_SKEW_WARN_S = 2.0
+CLOCK_REMEDY = "set the clock by NTP: timedatectl set-ntp true"
+
+
+def understood(name: str, answer: Answer) -> Check:
+    """What was seen; a warning where nothing was there to be seen."""
+    value = answer.value
+    if isinstance(value, tuple | dict) and not value:
+        if answer.question == "own bids":
+            return ok(name, "understood: no bids at an address that nobody uses")
+        text = "none were told, so their shape could not be seen"
+        return warn(name, text, "name what trades there: --collection, --rune")
+    if answer.question in ("bids", "rune bids"):
+        named = sum(1 for offer in value if offer.bid.maker)
+        if not named:
+            text = f"{len(value)} understood, none says who bids: own bids are known by id and price only"
+            return warn(name, text, "bidkeeper venue probe satflow --save DIR, and report what it saves")
+        return ok(name, f"{len(value)} understood, {named} say who bids")
+    if name == "unisat rune":
+        return ok(name, f"understood: {value[0]} has divisibility {value[1]}")
+    if isinstance(value, tuple):
+        return ok(name, f"{len(value)} understood")
+    return ok(name, "understood")
+
+
+def skew(venue: str, heard: list[Exchange]) -> Iterator[Check]:
+    """Each exchange proves a least skew; the least of them counts, since a cache may show an old date."""
+    told = [each for exchange in heard if (each := exchange.skew_s()) is not None]
+    if not told:
+        return
+    least = min(told, key=abs)
+    name, text = f"clock against {venue}", f"{abs(least):.1f} s {'ahead' if least > 0 else 'behind'} at the least"
+    if abs(least) <= _SKEW_WARN_S:
+        yield ok(name, "agrees within 2 s")
+    elif abs(least) <= MOST_S:
+        yield warn(name, text, CLOCK_REMEDY)
+    else:
+        yield fail(name, f"{text}: no bid is placed, for it would expire at the wrong time", CLOCK_REMEDY)

@@ -1,0 +1,103 @@
+"""`bidkeeper doctor`: looks at all that Bidkeeper needs and says what to do about each fault. Changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from cli.doctor import data as doctor_data
+from cli.doctor import database as doctor_database
+from cli.doctor import machine as doctor_machine
+from cli.doctor import month as doctor_month
+from cli.doctor import processes as doctor_processes
+from cli.doctor import programs as doctor_programs
+from cli.doctor import settings as doctor_settings
+from cli.doctor.check import Check, fail
+from cli.doctor.questions import About, default_about
+from cli.doctor.venues import Venues
+from core import log
+from core.settings import Settings
+
+PARTS = ("machine", "settings", "data", "programs", "venues")
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """[--only PART ...] [--json] [--collection SLUG] [--rune TICKER]"""
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    parser.add_argument("--only", action="append", choices=PARTS, help="look at this part; may be given many times")
+    add_about(parser)
+
+
+def add_about(parser: argparse.ArgumentParser) -> None:
+    """[--collection SLUG] [--rune TICKER]"""
+    parser.add_argument("--collection", metavar="SLUG", help="ask the market about this one")
+    parser.add_argument("--rune", metavar="TICKER", help="ask about this one, written with its bullets")
+
+
+def run_alone(options: argparse.Namespace) -> int:
+    """Reads the settings itself, since wrong ones are the first thing to explain. Returns 1 when anything fails."""
+    log.set_up("doctor", "ERROR")
+    checks = []
+    for check in examine(options, os.environ, lambda: time.time_ns() // 1_000_000):
+        checks.append(check)
+        if not options.json:
+            print(check.line(), flush=True)
+    has_failed = any(check.status == "FAIL" for check in checks)
+    if options.json:
+        print(json.dumps({"ok": not has_failed, "checks": [check.as_json() for check in checks]}, indent=1))
+    return 1 if has_failed else 0
+
+
+def examine(
+    options: argparse.Namespace, environment: Mapping[str, str], clock_ms: Callable[[], int]
+) -> Iterator[Check]:
+    """All checks that `options` ask for, as they are made. `clock_ms` is this machine's clock (epoch)."""
+    parts = options.only or PARTS
+    if "machine" in parts:
+        yield from _safely("machine", doctor_machine.examine())
+    settings, problems = doctor_settings.read(environment)
+    yield from problems
+    if settings is None:
+        return
+    if "settings" in parts:
+        yield from _safely("settings", doctor_settings.examine(settings, environment))
+    yield from _with(settings, options, parts, clock_ms)
+
+
+def _with(
+    settings: Settings, options: argparse.Namespace, parts: Sequence[str], clock_ms: Callable[[], int]
+) -> Iterator[Check]:
+    seen = doctor_database.Seen()
+    own = doctor_processes.own(settings.data_dir)
+    # Also when nothing is to be said of it: how many tasks there are, and what they trade, is asked about below.
+    for check in _safely("data", doctor_data.examine(settings, seen)):
+        if "data" in parts:
+            yield check
+    if "machine" in parts:
+        manager = doctor_programs.manager_of(own)
+        yield from _safely("machine", doctor_machine.examine_for(settings, seen.tasks, manager))
+    if "programs" in parts:
+        yield from _safely("programs", doctor_programs.examine(settings, own))
+        yield from _safely("month", doctor_month.examine(settings, seen.running))
+    if "venues" in parts:
+        venues = Venues(settings, about(options, settings, seen), clock_ms)
+        yield from _safely("venues", venues.examine())
+
+
+def _safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
+    """One part that cannot be looked at must not hide the others."""
+    try:
+        yield from checks
+    except Exception as error:
+        yield fail(part, f"could not be looked at: {type(error).__name__}: {error}", "report this line")
+
+
+def about(options: argparse.Namespace, settings: Settings, seen: doctor_database.Seen) -> About:
+    """What the operator names, else what the newest tasks trade, else something well known."""
+    usual = default_about(settings.market)
+    collection = options.collection or seen.collection or usual.collection
+    return replace(usual, collection=collection, rune=options.rune or seen.rune or usual.rune)

@@ -1,0 +1,112 @@
+"""`bidkeeper venue probe NAME --save DIR`: keeps a venue's raw answers, so that a drifted shape can be reported."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cli.doctor import doctor
+from cli.doctor.database import Seen
+from cli.doctor.exchanges import Listener, masked, shown_headers
+from cli.doctor.questions import VENUES, Answer, adapters_of, put, questions
+from cli.doctor.venues import pause, secrets_of
+from core.errors import BidkeeperError
+from core.settings import Settings
+from gateway.app import adapters as make_adapters
+
+_README = """\
+Raw answers of {venue} at {time}, asked by `bidkeeper venue probe` with reads only.
+NN-name.head has status and headers, NN-name.body the body as it came. API keys and cookies are masked.
+No address of this installation was asked about.
+
+"""
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """probe NAME --save DIR [--collection SLUG] [--rune TICKER]"""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    probe = actions.add_parser("probe", help="ask a venue what the adapters ask, and keep its raw answers")
+    probe.add_argument("venue", choices=VENUES, metavar="NAME", help=", ".join(VENUES))
+    probe.add_argument("--save", type=Path, required=True, metavar="DIR", help="a directory that is not there yet")
+    doctor.add_about(probe)
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Returns 0 when every answer was understood, 1 otherwise; raises BidkeeperError when nothing can be asked."""
+    return probe(settings, options, lambda: time.time_ns() // 1_000_000)
+
+
+def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[], int]) -> int:
+    """As `run`, by the given clock (epoch)."""
+    venue, about = options.venue, doctor.about(options, settings, Seen())
+    adapters = make_adapters(settings)
+    asked = adapters_of(venue, adapters)
+    if not asked:
+        raise BidkeeperError(f"BIDKEEPER_{venue.upper()}_URL is not set")
+    listener = Listener(clock_ms, pause)
+    for adapter in asked:
+        listener.listen(adapter)
+    folder = _Folder(options.save, secrets_of(settings))
+    began = datetime.fromtimestamp(clock_ms() / 1000, UTC).isoformat("T", "seconds")
+    folder.note(_README.format(venue=venue, time=began))
+    answers = []
+    with closing(listener):
+        for number, question in enumerate(questions(venue, adapters, about), 1):
+            answers.append(put(question, listener))
+            print(folder.keep(number, answers[-1]), flush=True)
+    print(f"{len(listener.heard)} calls; their answers are in {options.save}")
+    return 0 if all(answer.outcome in ("understood", "not known", "not supported") for answer in answers) else 1
+
+
+class _Folder:
+    """A new directory that only its owner can enter. Raises BidkeeperError when there is something of that name."""
+
+    def __init__(self, path: Path, secrets: list[str]) -> None:
+        self._path = path
+        self._secrets = secrets
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            raise BidkeeperError(f"{path} is there already: name a directory that is not") from None
+        except OSError as error:
+            raise BidkeeperError(f"{path} cannot be made: {error.strerror}") from error
+
+    def keep(self, number: int, answer: Answer) -> str:
+        """Writes an answer and returns the line that tells of it."""
+        stem = f"{number:02}-{answer.question.replace(' ', '-')}"
+        exchange, outcome = answer.exchange, answer.outcome + (f": {answer.reason}" if answer.reason else "")
+        if exchange is None:
+            line = f"{stem}  nothing was sent; {outcome}"
+        else:
+            body = "" if exchange.body is None else " " + json.dumps(exchange.body, ensure_ascii=False)
+            asked = f"{exchange.method} {exchange.target}{body}"
+            if exchange.reply is None:
+                line = f"{stem}  {asked}  no answer; {outcome}"
+            else:
+                reply = exchange.reply
+                head = [asked, f"status {reply.status}", *shown_headers(reply.headers, self._secrets)]
+                self._write(f"{stem}.head", "\n".join(head).encode() + b"\n")
+                self._write(f"{stem}.body", self._without_secrets(reply.body))
+                line = f"{stem}  {asked}  status {reply.status}, {len(reply.body)} bytes; {outcome}"
+        line = masked(line, self._secrets)
+        self.note(line + "\n")
+        return line
+
+    def note(self, text: str) -> None:
+        """Adds to the README."""
+        self._write("README", text.encode(), os.O_APPEND)
+
+    def _without_secrets(self, body: bytes) -> bytes:
+        for secret in self._secrets:
+            body = body.replace(secret.encode(), b"[masked]")
+        return body
+
+    def _write(self, name: str, content: bytes, how: int = os.O_EXCL) -> None:
+        with open(os.open(self._path / name, os.O_WRONLY | os.O_CREAT | how, 0o600), "wb") as file:  # noqa: PTH123
+            file.write(content)

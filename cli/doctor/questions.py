@@ -1,0 +1,150 @@
+"""What a venue is asked to find out whether it answers as its adapter expects: reads only, each one request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cli.doctor.exchanges import Adapter, Exchange, Listener
+from core.settings import DIALECTS
+from gateway.adapters import Adapters
+from markets.base import AuthFailed, NotFound, NotSupported, RateLimited, VenueError
+from markets.wire import Unreadable
+
+VENUES = ("satflow", "unisat", "mempool", "ord")
+# An address that nobody uses: its key was made for the self-test of signatures and thrown away.
+ADDRESS = "bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"
+_FIRST_INSCRIPTION = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799i0"
+
+Outcome = Literal["understood", "not known", "not supported", "drifted", "no access", "pause", "silent", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is asked about: a collection's slug, a rune's spaced name."""
+
+    collection: str
+    rune: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One read. `is_extra`: only for the record, since it proves little that others do not."""
+
+    name: str
+    ask: Callable[[], Any]
+    is_extra: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a question: a `value` when it was understood, else the `reason`."""
+
+    question: str
+    outcome: Outcome
+    value: Any
+    reason: str
+    exchange: Exchange | None
+
+
+def default_about(market: str) -> About:
+    """Something that trades there every day."""
+    if market == "simulator":
+        return About("nodemonkes-demo", "PRACTICE•RUNE•TOKEN")
+    return About("nodemonkes", "DOG•GO•TO•THE•MOON")
+
+
+def adapters_of(venue: str, adapters: Adapters) -> list[Adapter]:
+    """The adapters that talk to `venue`; none when it is not set."""
+    found: dict[str, list[Any]] = {"unisat": [adapters.unisat, adapters.unisat_index]}
+    return [each for each in found.get(venue, [_of(venue, adapters)]) if each is not None]
+
+
+def _of(venue: str, adapters: Adapters) -> Any:
+    return adapters.speaking(venue) if venue in DIALECTS else getattr(adapters, venue)
+
+
+def questions(venue: str, adapters: Adapters, about: About) -> list[Question]:
+    """What `venue` is asked, in order; the first is one that every key may ask."""
+    return {"satflow": _satflow, "unisat": _unisat, "mempool": _mempool, "ord": _ord}[venue](adapters, about)
+
+
+def put(question: Question, listener: Listener) -> Answer:
+    """Asks one question of an adapter that `listener` listens to. Never raises a VenueError."""
+    before = len(listener.heard)
+    try:
+        value = question.ask()
+    except VenueError as error:
+        exchange = listener.heard[-1] if len(listener.heard) > before else None
+        return Answer(question.name, _outcome(error, exchange), None, error.message, exchange)
+    exchange = listener.heard[-1] if len(listener.heard) > before else None
+    return Answer(question.name, "understood", value, "", exchange)
+
+
+def _outcome(error: VenueError, exchange: Exchange | None) -> Outcome:
+    leaves: tuple[tuple[type[VenueError], Outcome], ...] = (
+        (AuthFailed, "no access"),
+        (RateLimited, "pause"),
+        (NotFound, "not known"),
+        (NotSupported, "not supported"),
+    )
+    for leaf, outcome in leaves:
+        if isinstance(error, leaf):
+            return outcome
+    if exchange is None or exchange.reply is None:
+        return "silent"
+    return "drifted" if isinstance(error.__cause__, Unreadable) else "refused"
+
+
+def _satflow(adapters: Adapters, about: About) -> list[Question]:
+    venue = adapters.speaking("satflow")
+    assert venue is not None
+    return [
+        Question("floors", lambda: venue.floors([about.collection], "ordinals")),
+        Question("listings", lambda: venue.asks(about.collection, 1).entries),
+        Question("bids", lambda: venue.bids(about.collection, "ordinals", 1).entries),
+        Question("rune floors", lambda: venue.floors([about.rune], "runes")),
+        Question("rune bids", lambda: venue.bids(about.rune, "runes", 1).entries),
+        Question("own bids", lambda: venue.own_bids(ADDRESS, None).entries),
+        Question("traits", lambda: venue.traits(about.collection), is_extra=True),
+        Question("sales", lambda: venue.sales(about.collection, "ordinals", 1).entries, is_extra=True),
+        Question("rune sales", lambda: venue.sales(about.rune, "runes", 1).entries, is_extra=True),
+        Question("wallet contents", lambda: venue.wallet_contents(ADDRESS, 0).entries, is_extra=True),
+        Question("challenge", lambda: venue.challenge(ADDRESS), is_extra=True),
+    ]
+
+
+def _unisat(adapters: Adapters, about: About) -> list[Question]:
+    market, index = adapters.unisat, adapters.unisat_index
+    asked = []
+    if market is not None:
+        asked += [
+            Question("rune", lambda: market.rune(about.rune)),
+            Question("rune listings", lambda: market.rune_book(about.rune, 0).entries),
+        ]
+    if index is not None:
+        asked += [
+            Question("height", index.chain_height),
+            Question("runes height", index.runes_height),
+        ]
+    return asked
+
+
+def _mempool(adapters: Adapters, about: About) -> list[Question]:
+    venue = adapters.mempool
+    assert venue is not None
+    return [
+        Question("fees", lambda: venue.fees(0)),
+        Question("height", venue.tip_height),
+        Question("balance", lambda: venue.balance(ADDRESS)),
+    ]
+
+
+def _ord(adapters: Adapters, about: About) -> list[Question]:
+    venue = adapters.ord
+    assert venue is not None
+    return [
+        Question("index", venue.status),
+        Question("inscription", lambda: venue.inscription(_FIRST_INSCRIPTION, 0), is_extra=True),
+    ]

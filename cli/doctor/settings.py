@@ -1,0 +1,115 @@
+"""The doctor on settings: every fault at once, and what is allowed but seldom meant."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cli.doctor.check import Check, fail, ok, warn
+from core.errors import SettingsError
+from core.local import MAX_SOCKET_PATH
+from core.settings import HELD, OPTIONS, SECRETS, Settings, load
+from wallet.signer.allowed import with_normal_addresses
+
+NAME = "settings"
+# Variables that are no settings: `up` and the installer hand them to what they start.
+_OTHERS = {"CONFIG", "COMMAND", "WITH_SIMULATOR", "CRASHPOINT", "INSTALL_ROOT", "INSTALL_OWNERS"}
+# supervisord binds its socket under a name that ends in its pid, and renames it.
+_LONGEST_PID = ".4194304"
+
+
+def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
+    """The settings, or None when they are wrong; and a line for each fault.
+
+    The file of a key that only another user may read is no fault: HELD stands for that key.
+    """
+    try:
+        return with_normal_addresses(load(environment)), []
+    except SettingsError as error:
+        problems = error.problems
+    try:
+        settings = with_normal_addresses(load(environment, with_secrets=False))
+    except SettingsError:
+        return None, [fail(NAME, problem, "see docs/settings.md") for problem in problems]
+    # What is left are files of keys that cannot be read; one that is there is another user's, as it should be.
+    files = _key_files(environment)
+    absent = [problem for problem in problems if not os.path.lexists(files.get(problem.split()[0], ""))]
+    return settings, [fail(NAME, problem, "put the key into the file that it names") for problem in absent]
+
+
+def is_held(settings: Settings, secret: str) -> bool:
+    """Whether this key is in a file that this user may not read."""
+    return bool(getattr(settings, secret) == HELD)
+
+
+def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
+    """Looks at settings that can be read."""
+    source = _file(environment)
+    yield ok(NAME, f"read from the environment{' and ' + source if source else ''}; market {settings.market}")
+    yield from _strangers(environment)
+    yield from _secret_files(settings, environment)
+    yield from _sockets(settings)
+    is_real = settings.market != "simulator"
+    if environment.get("BIDKEEPER_CRASHPOINT"):
+        found = fail if is_real else warn
+        yield found(NAME, "BIDKEEPER_CRASHPOINT makes workers end themselves", "unset it; it is for trials only")
+    if is_real and not settings.max_exposure_sats:
+        text = "BIDKEEPER_MAX_EXPOSURE_SATS is 0: nothing bounds all users' bids together"
+        yield warn(NAME, text, "set it to what you could bear to lose")
+
+
+def _file(environment: Mapping[str, str]) -> str:
+    """The name of the TOML file, empty when there is none."""
+    name = environment.get("BIDKEEPER_CONFIG", "bidkeeper.toml")
+    return name if Path(name).exists() else ""
+
+
+def _table(environment: Mapping[str, str]) -> dict[str, Any]:
+    name = _file(environment)
+    return tomllib.loads(Path(name).read_text()) if name else {}
+
+
+def _key_files(environment: Mapping[str, str]) -> dict[str, str]:
+    """The files of keys, by the variable that names them or could."""
+    table, found = _table(environment), {}
+    for name in SECRETS:
+        variable = f"BIDKEEPER_{name.upper()}_FILE"
+        found[variable] = str(environment.get(variable) or table.get(f"{name}_file") or "")
+    return found
+
+
+def _strangers(environment: Mapping[str, str]) -> Iterator[Check]:
+    known = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name}" for name in _OTHERS}
+    known |= {f"BIDKEEPER_{name.upper()}_FILE" for name in SECRETS}
+    for name in sorted(environment):
+        if name.startswith("BIDKEEPER_") and name not in known:
+            yield warn(NAME, f"{name} is not a setting and has no effect", "see docs/settings.md")
+
+
+def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
+    """Files with keys that others than their owner may read."""
+    files = _key_files(environment)
+    files["BIDKEEPER_KEYSTORE_PASSPHRASE_FILE"] = str(settings.keystore_passphrase_file or "")
+    if any(name in _table(environment) for name in SECRETS):
+        files["the file of settings, which has a key in it,"] = _file(environment)
+    for what, name in files.items():
+        try:
+            if name and Path(name).is_file() and Path(name).stat().st_mode & 0o077:
+                yield fail(NAME, f"{what} may be read by others: {name}", f"chmod 600 {name}")
+        except OSError:
+            continue  # in a directory that only its own user enters
+
+
+def _sockets(settings: Settings) -> Iterator[Check]:
+    sockets = [settings.manager_socket, settings.signer_socket, settings.gateway_socket, settings.facts_socket]
+    longest = max((os.fsencode(path) for path in sockets), key=len)
+    supervisor = os.fsencode(settings.run_dir / "supervisor.sock") + _LONGEST_PID.encode()
+    longest = max(longest, supervisor, key=len)
+    if len(longest) > MAX_SOCKET_PATH:
+        text = f"{os.fsdecode(longest)} has {len(longest)} bytes, the kernel takes {MAX_SOCKET_PATH}"
+        yield fail("sockets", text, "use a shorter BIDKEEPER_DATA_DIR")
+    else:
+        yield ok("sockets", f"the longest path has {len(longest)} bytes of {MAX_SOCKET_PATH}")

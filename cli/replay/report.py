@@ -1,0 +1,140 @@
+"""What a replay found, as values for JSON. The same recording gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from typing import Any
+
+from cli.replay.market import FILL_RULE, Fill
+from cli.replay.recording import Recording
+from cli.replay.run import Outcome, Step
+from cli.replay.verify import Verified, action
+from server.http.json_out import iso
+from strategy.config import BidConfig
+
+
+def values(
+    recording: Recording, verified: Verified | None, changes: dict[str, Any], outcome: Outcome | None
+) -> dict[str, Any]:
+    """Everything as JSON values; money in sats, exact numbers as Decimal, times in ISO 8601."""
+    first, last = recording.entries[0], recording.entries[-1]
+    found: dict[str, Any] = {
+        "recording": recording.name,
+        "slug": last.config.slug,
+        "type": last.config.type,
+        "cycles": len(recording.entries),
+        "from": iso(first.now_ms),
+        "to": iso(last.now_ms),
+        "notes": recording.notes + ([] if outcome is None else _notes(recording, outcome)),
+        "verified": None
+        if verified is None
+        else {
+            "decisions": verified.decided,
+            "different": len(verified.differences),
+            "differences": verified.differences,
+        },
+    }
+    if outcome is not None:
+        found["fillRule"] = FILL_RULE
+        found["changes"] = changes
+        found["decisions"] = [_decision(step) for step in _telling(outcome.steps)]
+        found["fills"] = [_fill(fill, outcome) for fill in outcome.fills]
+        found["summary"] = _summary(outcome)
+    return found
+
+
+def changes_between(old: BidConfig, new: BidConfig, to_camel: Callable[[str], str]) -> dict[str, Any]:
+    """The fields that differ, under the callers' names: [before, after]."""
+    names = [field.name for field in fields(BidConfig)]
+    pairs = {name: (getattr(old, name), getattr(new, name)) for name in names}
+    return {to_camel(name): list(pair) for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _notes(recording: Recording, outcome: Outcome) -> list[str]:
+    notes = []
+    if outcome.without_sales:
+        notes.append(f"sales are not known for {outcome.without_sales} of {len(recording.entries)} cycles")
+    if outcome.without_bids:
+        notes.append(
+            f"bids of others are wanted and not known in {outcome.without_bids} of {len(outcome.steps)} cycles"
+        )
+    if outcome.config.bid_type == "trait":
+        notes.append("sales do not tell traits: a bid on a trait is filled only where a recorded bid of ours was")
+    return notes
+
+
+def _telling(steps: list[Step]) -> Iterator[Step]:
+    """The steps that did something, or skipped rungs for other reasons than the step before."""
+    former = None
+    for step in steps:
+        skipped = [note.label for note in step.plan.rungs if note.is_skipped]
+        if step.plan.to_place or step.plan.to_cancel or step.fills or step.expired or skipped != former:
+            yield step
+        former = skipped
+
+
+def _decision(step: Step) -> dict[str, Any]:
+    plan = step.plan
+    return {
+        "time": iso(step.now_ms),
+        "action": action(plan),
+        "reference": plan.reference,
+        "marks": [str(mark) for mark in plan.marks],
+        "filled": [fill.order.price_sats for fill in step.fills],
+        "expired": [order.price_sats for order in step.expired],
+        "cancelled": [{"price": cancel.price_sats, "reason": str(cancel.reason)} for cancel in plan.to_cancel],
+        "placed": [{"price": place.price_sats, "quantity": place.quantity} for place in plan.to_place],
+        "live": step.prices,
+    }
+
+
+def _fill(fill: Fill, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "time": iso(fill.sale.sold_ms),
+        "price": fill.order.price_sats,
+        "quantity": fill.order.quantity,
+        "soldAt": fill.sale.price,
+        "floor": outcome.floor_at(fill.sale.sold_ms),
+        "floor24hLater": outcome.floor_later(fill.sale.sold_ms),
+    }
+
+
+def _summary(outcome: Outcome) -> dict[str, Any]:
+    fills = outcome.fills
+    units = [_share(Decimal(fill.order.price_sats), fill.order.quantity) for fill in fills]
+    floors = [outcome.floor_at(fill.sale.sold_ms) for fill in fills]
+    later = [outcome.floor_later(fill.sale.sold_ms) for fill in fills]
+    return {
+        "cycles": len(outcome.steps),
+        "fills": len(fills),
+        "spentSats": sum(fill.order.price_sats for fill in fills),
+        "averagePrice": _average(units),
+        "averagePriceToFloor": _average(_ratios(units, floors)),
+        "averagePriceToFloor24hLater": _average(_ratios(units, later)),
+        "fillsWithFloor24hLater": sum(floor is not None for floor in later),
+        "topBidderSeconds": outcome.top_ms // 1000,
+        "rankKnownSeconds": outcome.ranked_ms // 1000,
+        "skipped": dict(sorted(outcome.skipped.items())),
+        "calls": {name: outcome.calls[name] for name in ("asks", "bids", "own_bids", "place", "cancel")},
+    }
+
+
+def _ratios(units: list[Decimal], floors: list[Decimal | None]) -> list[Decimal]:
+    return [_share(unit, floor) for unit, floor in zip(units, floors, strict=True) if floor is not None]
+
+
+def _average(numbers: list[Decimal]) -> Decimal | None:
+    """To six decimals."""
+    if not numbers:
+        return None
+    with localcontext() as context:
+        context.prec = 60
+        return (sum(numbers, Decimal(0)) / len(numbers)).quantize(Decimal("0.000001"), ROUND_HALF_EVEN)
+
+
+def _share(number: Decimal, of: Decimal) -> Decimal:
+    with localcontext() as context:
+        context.prec = 50
+        return number / of

@@ -1,0 +1,207 @@
+"""A config on a recording: the same decision as a worker's, cycle after cycle, against a market on paper."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, localcontext
+
+from cli.replay.market import Fill, PaperMarket
+from cli.replay.recording import ReplayError
+from models.ledger.limits import hold
+from models.ledger.orders import Fills
+from models.references import WINDOW_MINUTES
+from server.http.json_out import iso
+from strategy.bidding.plan_bids import measure
+from strategy.book import NO_HISTORY, History, Snapshot
+from strategy.config import BidConfig
+from strategy.entry import Entry
+from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
+from strategy.reasons import Reason
+
+MINUTE_MS = 60_000
+LATER_MS, LATER_WITHIN_MS = 24 * 3_600_000, 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one simulated cycle did; `fills` and `expired` came about since the one before it."""
+
+    now_ms: int
+    plan: Plan
+    fills: list[Fill]
+    expired: list[OwnOrder]
+    prices: list[int]  # of our live bids afterwards, highest first
+
+
+@dataclass(slots=True)
+class Outcome:
+    """A finished simulation. Times are milliseconds; `floors` are lowest asks per token, by time."""
+
+    config: BidConfig
+    steps: list[Step] = field(default_factory=list)
+    floors: list[tuple[int, Decimal]] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
+    top_ms: int = 0
+    ranked_ms: int = 0  # in which the bids of others were known
+    without_bids: int = 0  # cycles that wanted the bids of others and had none recorded
+    without_sales: int = 0
+
+    @property
+    def fills(self) -> list[Fill]:
+        """All fills, oldest first."""
+        return [fill for step in self.steps for fill in step.fills]
+
+    def floor_at(self, ms: int) -> Decimal | None:
+        """The floor as last recorded before `ms`."""
+        place = bisect_right(self.floors, ms, key=lambda floor: floor[0])
+        return self.floors[place - 1][1] if place else None
+
+    def floor_later(self, ms: int) -> Decimal | None:
+        """The floor 24 hours after `ms`, or within the hour that follows."""
+        place = bisect_left(self.floors, ms + LATER_MS, key=lambda floor: floor[0])
+        if place == len(self.floors) or self.floors[place][0] > ms + LATER_MS + LATER_WITHIN_MS:
+            return None
+        return self.floors[place][1]
+
+
+def simulate(entries: list[Entry], config_of: Callable[[BidConfig], BidConfig], *, is_journal: bool) -> Outcome:
+    """Runs the recorded cycles with the config that `config_of` makes of each one's.
+
+    Begins without orders. A recorded cycle is passed over while the one before it is less than nine tenths of
+    `loopSeconds` old, unless it is a journal's at that very pace.
+    """
+    run = _Run(is_journal)
+    outcome = Outcome(config_of(entries[-1].config))
+    for index, entry in enumerate(entries):
+        following = entries[index + 1] if index + 1 < len(entries) else None
+        run.step(entry, config_of(entry.config), following, outcome)
+    return outcome
+
+
+class _Run:
+    """What one simulated cycle hands to the next."""
+
+    def __init__(self, is_journal: bool) -> None:
+        self._is_journal = is_journal
+        self._market = PaperMarket()
+        self._memory = Memory()
+        self._samples: dict[str, dict[int, Decimal]] = {}
+        self._fills: list[Fill] = []
+        self._expired: list[OwnOrder] = []
+        self._last_ms: int | None = None
+
+    def step(self, entry: Entry, config: BidConfig, following: Entry | None, outcome: Outcome) -> None:
+        fills, expired = self._market.settle(entry, config)
+        self._fills += fills
+        self._expired += expired
+        outcome.without_sales += entry.sales is None
+        if entry.snapshot is not None and entry.snapshot.complete and entry.snapshot.asks:
+            outcome.floors.append((entry.now_ms, min(ask.unit_price for ask in entry.snapshot.asks)))
+        if self._is_due(entry, config):
+            self._cycle(entry, config, outcome)
+        if following is not None:
+            self._rank(entry, following, outcome)
+
+    def _is_due(self, entry: Entry, config: BidConfig) -> bool:
+        if self._last_ms is None or (self._is_journal and config.loop_s == entry.config.loop_s):
+            return True
+        return entry.now_ms - self._last_ms >= config.loop_s * 900
+
+    def _cycle(self, entry: Entry, config: BidConfig, outcome: Outcome) -> None:
+        snapshot = self._snapshot(entry, config)
+        asked = replace(
+            entry,
+            config=config,
+            snapshot=snapshot,
+            own=tuple(self._market.own),
+            limits=self._limits(entry.limits, config, entry.now_ms),
+            rules=_rules(entry, config),
+            memory=self._memory,
+        )
+        try:
+            plan = asked.decide()
+        except ValueError as error:
+            raise ReplayError(f"the cycle of {iso(entry.now_ms)} cannot be decided: {error}") from None
+        self._market.carry_out(plan, config, entry.profile, entry.now_ms)
+        self._memory = plan.memory
+        self._sample(plan, config, entry.now_ms)
+        self._last_ms = entry.now_ms
+        prices = sorted((order.price_sats for order in self._market.own), reverse=True)
+        outcome.steps.append(Step(entry.now_ms, plan, self._fills, self._expired, prices))
+        self._fills, self._expired = [], []
+        outcome.skipped.update(note.label for note in plan.rungs if note.is_skipped)
+        wants_bids = config.outbid_enabled or config.only_bid_if_highest
+        outcome.without_bids += wants_bids and (snapshot is None or snapshot.bids is None)
+        outcome.calls.update(asks=1, bids=int(wants_bids), own_bids=1)
+        # One call for what must go, one for what makes way before something comes, one for what goes after it.
+        cancels = {(cancel.hard, cancel.after_rung is None) for cancel in plan.to_cancel}
+        outcome.calls.update(place=len(plan.to_place), cancel=len(cancels))
+
+    def _rank(self, entry: Entry, following: Entry, outcome: Outcome) -> None:
+        """Counts the time to the next entry, as long as this one's book is not stale by then."""
+        if entry.snapshot is None or entry.snapshot.bids is None:
+            return
+        span_ms = min(following.now_ms - entry.now_ms, entry.rules.stale_after_ms)
+        outcome.ranked_ms += span_ms
+        if self._market.is_top(entry.snapshot.bids):
+            outcome.top_ms += span_ms
+
+    def _snapshot(self, entry: Entry, config: BidConfig) -> Snapshot | None:
+        """The recorded one, without what was recorded for another config."""
+        snapshot = entry.snapshot
+        if snapshot is None:
+            return None
+        if _trait(config) != _trait(entry.config):
+            snapshot = replace(snapshot, bids=None, trait_asks=None)
+        is_percent = (config.bid_mode, entry.config.bid_mode) == ("percent", "percent")
+        if self._is_journal and is_percent and measure(config) == measure(entry.config):
+            return snapshot
+        return replace(snapshot, history=self._history(config, entry.now_ms))
+
+    def _history(self, config: BidConfig, now_ms: int) -> History:
+        """As a worker has it: of the last hour's samples of what this config's range hangs on."""
+        samples = self._samples.get(measure(config), {})
+        first = now_ms // MINUTE_MS - WINDOW_MINUTES
+        prices = sorted(price for minute, price in samples.items() if minute > first)
+        if not prices or config.bid_mode == "fixed":
+            return NO_HISTORY
+        with localcontext() as context:
+            context.prec = 60
+            median = (prices[len(prices) // 2] + prices[(len(prices) - 1) // 2]) / 2
+        return History(median, len(prices))
+
+    def _sample(self, plan: Plan, config: BidConfig, now_ms: int) -> None:
+        is_own_reference = config.bid_mode == "percent" and Reason.TRAIT_FLOOR_MISSING not in plan.marks
+        if plan.reference is not None and is_own_reference:
+            samples = self._samples.setdefault(measure(config), {})
+            samples.setdefault(now_ms // MINUTE_MS, plan.reference)
+            if len(samples) > WINDOW_MINUTES:
+                del samples[min(samples)]
+
+    def _limits(self, limits: Limits, config: BidConfig, now_ms: int) -> Limits:
+        """The recorded ones with our simulated fills in place of the recorded ones."""
+        newest = tuple(sorted((fill.sale.sold_ms for fill in self._market.fills), reverse=True)[:10])
+        spent = sum(fill.order.price_sats for fill in self._market.fills)
+        fills = Fills(len(self._market.fills), spent, newest)
+        return replace(
+            limits,
+            task_total=config.max_bid_total,
+            balance_sats=None if limits.balance_sats is None else max(0, limits.balance_sats - spent),
+            fills_left=max(0, config.max_fills - fills.count) if config.max_fills else None,
+            spend_left_sats=max(0, config.spend_cap_sats - spent) if config.spend_cap_sats else None,
+            hold=hold(fills, now_ms),
+        )
+
+
+def _trait(config: BidConfig) -> tuple[str, str, str]:
+    return (config.bid_type, config.trait_type, config.trait_value) if config.bid_type == "trait" else ("", "", "")
+
+
+def _rules(entry: Entry, config: BidConfig) -> Rules:
+    if config.loop_s == entry.config.loop_s:
+        return entry.rules
+    return replace(entry.rules, stale_after_ms=Rules.for_loop(config.loop_s).stale_after_ms)

@@ -1,0 +1,57 @@
+"""Whether this version decides what the recorded one decided, from the same inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from server.http.json_out import iso
+from strategy.entry import Entry
+from strategy.intents import Plan, RungNote
+from strategy.reasons import Reason
+from strategy.summary import left_alone, summary
+
+COMPARED = ("to_cancel", "to_place", "rungs", "bids", "reference")  # what else a plan has follows from these
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """`decided` recorded decisions were made again from their recorded inputs; `differences` came out otherwise."""
+
+    decided: int
+    differences: list[dict[str, Any]]
+
+
+def verify(entries: list[Entry]) -> Verified:
+    """Decides every entry that has its plan again."""
+    decided, differences = 0, list[dict[str, Any]]()
+    for entry in entries:
+        if entry.plan is None:
+            continue
+        decided += 1
+        try:
+            plan = entry.decide()
+        except ValueError as error:
+            differences.append({"time": iso(entry.now_ms), "fields": [], "error": str(error)})
+            continue
+        wrong = [name for name in COMPARED if getattr(plan, name) != getattr(entry.plan, name)]
+        if wrong:
+            recorded, now = action(entry.plan), action(plan)
+            differences.append({"time": iso(entry.now_ms), "fields": wrong, "recorded": recorded, "now": now})
+    return Verified(decided, differences)
+
+
+def action(plan: Plan) -> str:
+    """The plan in one line, as if all of it was carried out. A reason of another version may be in it, as text."""
+    return summary(
+        len(plan.to_place),
+        sum(note.reason == Reason.KEPT for note in plan.rungs),
+        [str(cancel.reason) for cancel in plan.to_cancel],
+        [skipped(note) for note in plan.rungs if note.is_skipped],
+        left_alone(plan),
+    )
+
+
+def skipped(note: RungNote) -> str:
+    """Why a rung got no bid."""
+    return f"{note.reason} ({note.detail})" if note.detail else str(note.reason)

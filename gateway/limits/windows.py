@@ -1,0 +1,103 @@
+"""Limits of a minute: so many reads and so many writes, for the whole installation and for one wallet.
+
+A venue counts in windows of 60 s whose beginnings nobody tells. What holds in any 60 s holds in each of them, so that
+is what is kept here, and a second more, since requests do not all take the same time to arrive. Clock: monotonic
+seconds, as argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from gateway.limits.budget import Priority
+from markets.capabilities import Capabilities
+
+WINDOW_S = 61.0
+Use = Literal["read", "write"]
+# What stays free of each limit for what is more urgent: a quarter for cancels and for looks at the own bids.
+_URGENT = frozenset({Priority.CANCEL, Priority.OWN_BIDS})
+_SPARE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Toll:
+    """What a call counts as. `wallet` is any address of the profile that makes it, None = it is made for everybody.
+
+    `more` calls of the same kind follow this one, which would be wasted without them.
+    """
+
+    use: Use = "read"
+    wallet: str | None = None
+    more: int = 0
+
+
+READ = Toll()
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """One call that counts, from when it has its turn."""
+
+    use: Use
+    wallet: str | None
+    at: float
+
+
+class Windows:
+    """Counts calls against the limits of one venue; without limits it lets everything pass."""
+
+    def __init__(self, can: Capabilities, clock: Callable[[], float]) -> None:
+        self._all = {"read": can.reads_per_minute, "write": can.writes_per_minute}
+        self._each = {"read": can.reads_per_minute_per_wallet, "write": can.writes_per_minute_per_wallet}
+        self._clock = clock
+        self._calls: list[Call] = []
+        self._profiles: dict[str, str] = {}
+
+    def bind(self, address: str, wallet: str) -> None:
+        """From now on `address` counts as `wallet`: both are of one profile."""
+        self._profiles[address] = wallet
+
+    def wait_s(self, toll: Toll, priority: Priority) -> float:
+        """Seconds until such a call fits; 0 = it does now."""
+        now, wallet = self._clock(), self._wallet(toll)
+        self._calls = [call for call in self._calls if now - call.at < WINDOW_S]
+        alike = [call for call in self._calls if call.use == toll.use]
+        # Whoever made a call for everybody, it may have been this profile.
+        own = [call for call in alike if wallet is None or call.wallet in (wallet, None)]
+        full_until = max(
+            _full_until(alike, self._all[toll.use], toll, priority),
+            _full_until(own, self._each[toll.use], toll, priority),
+        )
+        return max(full_until - now, 0.0)
+
+    def enter(self, toll: Toll) -> Call:
+        """Counts a call that has its turn; follow it by `sent`, or `give_back` if it is not made."""
+        call = Call(toll.use, self._wallet(toll), self._clock())
+        if self._all[toll.use] is not None or self._each[toll.use] is not None:
+            self._calls.append(call)
+        return call
+
+    def sent(self, call: Call) -> None:
+        """The call goes out now: from here on it counts for a minute."""
+        call.at = self._clock()
+
+    def give_back(self, call: Call) -> None:
+        """The call was not made."""
+        if call in self._calls:
+            self._calls.remove(call)
+
+    def _wallet(self, toll: Toll) -> str | None:
+        return None if toll.wallet is None else self._profiles.get(toll.wallet, toll.wallet)
+
+
+def _full_until(calls: list[Call], limit: int | None, toll: Toll, priority: Priority) -> float:
+    """When so many of `calls` are older than a minute that the call fits under `limit`."""
+    if limit is None:
+        return 0.0
+    room = limit - toll.more - (0 if priority in _URGENT else limit // _SPARE)
+    too_many = len(calls) - max(room, 1) + 1
+    if too_many <= 0:
+        return 0.0
+    return sorted(call.at for call in calls)[too_many - 1] + WINDOW_S

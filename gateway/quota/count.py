@@ -1,0 +1,79 @@
+"""How many calls of one key a month has had, kept in a file: a crash makes the count too high, never too low.
+
+The file is ahead of the truth: it says what will have been used before the next writing of it. A clean end writes the
+exact number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from gateway.quota.file import QuotaFile
+from gateway.quota.pace import Use, end_of, month_of
+
+BLOCK = 20  # calls for one writing of the file: as many too many are counted after a crash, at most
+
+
+class QuotaCount:
+    """The count of one venue's key, of which the file keeps a hash: another key begins anew. Safe in any thread."""
+
+    def __init__(self, file: QuotaFile, venue: str, key: str, now_ms: Callable[[], int], block: int = BLOCK) -> None:
+        self._file = file
+        self._venue = venue
+        self._of = f"{venue} {hashlib.sha256(key.encode()).hexdigest()[:16]}"
+        self._now_ms = now_ms
+        self._block = block
+        self._lock = threading.Lock()  # of the numbers; never held while the disk is waited for
+        self._writing = threading.Lock()  # calls go one by one past the file: none leaves before it is written down
+        self._month, self._since_ms, self._used = month_of(now_ms()), now_ms(), 0
+        self._end_ms = end_of(self._month)
+        self._written = 0
+        self._load()
+
+    def count(self) -> None:
+        """One call is about to be sent. When the file cannot be written, that is logged and the call goes out."""
+        with self._writing:
+            with self._lock:
+                self._turn_month()
+                self._used += 1
+                if self._used <= self._written:
+                    return
+                self._written = self._used + self._block - 1
+                kept = self._kept(self._written)
+            self._file.put(self._venue, kept)
+
+    def use(self, limit: int) -> Use:
+        """The month so far."""
+        with self._lock:
+            self._turn_month()
+            return Use(limit, self._used, self._since_ms, self._end_ms)
+
+    def close(self) -> None:
+        """Writes the exact number, if there is one to write."""
+        with self._writing:
+            with self._lock:
+                if self._written <= self._used:
+                    return
+                self._written = self._used
+                kept = self._kept(self._used)
+            self._file.put(self._venue, kept)
+
+    def _turn_month(self) -> None:
+        now_ms = self._now_ms()
+        # A clock that was set back does not bring back last month's quota.
+        if now_ms >= self._end_ms:
+            self._month, self._since_ms, self._used, self._written = month_of(now_ms), now_ms, 0, 0
+            self._end_ms = end_of(self._month)
+
+    def _load(self) -> None:
+        kept = self._file.get(self._venue)
+        if kept is not None and kept["of"] == self._of and kept["month"] >= self._month:
+            self._month, self._since_ms, self._used = kept["month"], kept["since_ms"], kept["used"]
+            self._end_ms = end_of(self._month)
+        self._written = self._used
+
+    def _kept(self, used: int) -> dict[str, Any]:
+        return {"of": self._of, "month": self._month, "since_ms": self._since_ms, "used": used}

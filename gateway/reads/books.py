@@ -1,0 +1,125 @@
+"""A market's books and traits, each read once for all who ask: a trait picks from what was read for everybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.reads.floors import Floors
+from gateway.reads.pages import Pages
+from gateway.reads.shared import shared
+from gateway.reads.snapshots import Flight, Snapshots
+from gateway.reads.tickers import Tickers
+from gateway.venue import Venue
+from markets.adapter import Adapter, Listing, Offer, Trait
+from markets.base import AskBook, BidBook, Kind, NotSupported, VenueError
+from markets.codec import text
+
+BOOK_PAGES = 2
+BOOK_ENTRIES = 200
+# A book is not held for the same any longer than ten minutes, whatever the floor says; less a little, so that it is
+# read in every twentieth cycle of 30 s, and not in every twenty-first where cycles come a moment early.
+CONFIRMED_S = 590.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asks:
+    """Listings, cheapest first; `packed` is their whole book, packed once for all askers."""
+
+    listings: tuple[Listing, ...]
+    taken_ms: int
+    packed: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Bids:
+    """Bids, best first; `packed` is the book of those on the whole collection or rune."""
+
+    offers: tuple[Offer, ...]
+    taken_ms: int
+    packed: str
+
+
+class Books:
+    """Each read returns JSON text and raises VenueError leaves; `max_age_s` as in `gateway/reads/snapshots.py`."""
+
+    def __init__(self, adapter: Adapter, venue: Venue, snapshots: Snapshots, tickers: Tickers, floors: Floors) -> None:
+        self._adapter = adapter
+        self._venue = venue
+        self._snapshots = snapshots
+        self._tickers = tickers
+        self._floors = floors
+
+    async def asks(self, slug: str, max_age_s: float, trait: Trait | None = None, *, by_floor: bool = False) -> str:
+        """`by_floor`: a book of the last ten minutes will do, if the floor of now is that of its cheapest listing.
+
+        A floor is asked for with those of other slugs in one call, so it costs next to nothing; where there is no
+        other slug the book is read.
+        """
+        if by_floor and trait is None and self._floors.are_shared(slug):
+            confirmed = await self._confirmed(slug, max_age_s)
+            if confirmed is not None:
+                return confirmed
+
+        async def fetch(flight: Flight) -> _Asks:
+            source = Pages(self._venue, "asks", "book", lambda cursor: self._adapter.asks(slug, cursor), BOOK_PAGES)
+            entries = (await source.fetch(flight)).entries
+            unique = {listing.ask.order_id: listing for listing in entries}.values()
+            listings = tuple(sorted(unique, key=lambda listing: listing.ask.price)[:BOOK_ENTRIES])
+            return _Asks(listings, flight.taken_ms, _ask_book(listings, flight.taken_ms))
+
+        read = await self._snapshots.get(("asks", slug), max_age_s, fetch)
+        return read.packed if trait is None else _ask_book(_having(read.listings, trait), read.taken_ms)
+
+    async def _confirmed(self, slug: str, max_age_s: float) -> str | None:
+        """The book that is kept, if it has to be confirmed and is; None = read it, or take it as it is."""
+        key = ("asks", slug)
+        kept: _Asks | None = self._snapshots.kept(key, CONFIRMED_S)
+        if kept is None or not kept.listings or self._snapshots.kept(key, max_age_s) is not None:
+            return None
+        try:
+            floor = (await self._floors.read([slug], "ordinals", max_age_s)).get(slug)
+        except VenueError:
+            return None  # the book itself may still be told
+        kept = self._snapshots.kept(key, CONFIRMED_S)
+        if floor is None or kept is None or not kept.listings or floor.taken_ms < kept.taken_ms:
+            return None
+        if floor.floor != kept.listings[0].ask.price:
+            return None
+        return _ask_book(kept.listings, kept.taken_ms, floor.taken_ms)
+
+    async def bids(self, slug: str, kind: Kind, max_age_s: float, trait: Trait | None) -> str:
+        spelt = await self._tickers.spelt(slug) if kind == "runes" else slug
+
+        async def fetch(flight: Flight) -> _Bids:
+            source = Pages(
+                self._venue, "bids", "book", lambda cursor: self._adapter.bids(spelt, kind, cursor), BOOK_PAGES
+            )
+            entries = (await source.fetch(flight)).entries
+            unique = {offer.bid.order_id: offer for offer in entries}.values()
+            offers = tuple(sorted(unique, key=lambda offer: -offer.bid.unit_price)[:BOOK_ENTRIES])
+            return _Bids(offers, flight.taken_ms, _bid_book(offers, flight.taken_ms, None))
+
+        read = await self._snapshots.get(("bids", kind, spelt), max_age_s, fetch)
+        return read.packed if trait is None else _bid_book(read.offers, read.taken_ms, trait)
+
+    async def traits(self, slug: str, max_age_s: float) -> str:
+        key = ("traits", slug)
+        return await shared(
+            self._snapshots, self._venue, key, max_age_s, "traits", lambda _: self._adapter.traits(slug)
+        )
+
+
+def _having(listings: tuple[Listing, ...], trait: Trait) -> tuple[Listing, ...]:
+    """Those known to have `trait`. Raises NotSupported when none of the listings tells its traits."""
+    if listings and all(listing.traits is None for listing in listings):
+        raise NotSupported("the market's listings do not tell which traits they have")
+    return tuple(listing for listing in listings if trait in (listing.traits or ()))
+
+
+def _ask_book(listings: tuple[Listing, ...], taken_ms: int, confirmed_ms: int | None = None) -> str:
+    return text(AskBook(tuple(listing.ask for listing in listings), taken_ms, confirmed_ms))
+
+
+def _bid_book(offers: tuple[Offer, ...], taken_ms: int, trait: Trait | None) -> str:
+    competing = (offer.bid for offer in offers if not offer.traits or trait in offer.traits)
+    return text(BidBook(tuple(competing), taken_ms))

@@ -1,0 +1,162 @@
+"""Facts of outputs and inscriptions, joined from a mempool server and the indexes that are set.
+
+Value and script come from the transaction's own bytes, whose hash is the txid that was asked for, so no server can
+make them up. For the rest a source is believed unless another says otherwise; then, as when none says anything, it is
+None. A source that does not answer at the moment says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import TypeVar
+
+from gateway.adapters import Adapters, Venues, needed
+from gateway.limits.budget import Priority
+from gateway.reads.joined_facts import OnChain, joined
+from gateway.reads.shared import shared
+from gateway.reads.snapshots import Fetch, Flight, Snapshots
+from gateway.venue import Venue
+from markets.base import NotFound, NotSupported, Unavailable, VenueError
+from markets.codec import named
+from markets.facts import Indexed, Whereabouts
+from markets.mempool import Mempool
+from wallet.psbt.transaction import Outpoint, TxOutput, WireError, decode_network
+
+MADE_AGE_S = 86_400.0  # what a transaction made never changes
+MOST_ANSWERS = 5000  # each a few hundred bytes, five for an output
+PATIENCE_S = 4.0  # the signer waits 5 s: a source that hangs must not hide what the others say
+Value = TypeVar("Value")
+
+
+class ChainFacts:
+    """Both verbs return JSON text and raise VenueError leaves; `max_age_s` as in `gateway/reads/snapshots.py`."""
+
+    def __init__(self, adapters: Adapters, venues: Venues, snapshots: Snapshots) -> None:
+        self._mempool = adapters.mempool
+        self._ord = adapters.ord
+        self._unisat = adapters.unisat_index
+        self._venues = venues
+        self._snapshots = snapshots.beside(MOST_ANSWERS)
+
+    async def outpoint(self, outpoint: str, max_age_s: float) -> str:
+        """What is known of an output (txid:vout). NotSupported when no source is set."""
+        if self._mempool is None and self._ord is None and self._unisat is None:
+            raise NotSupported("not set up here: neither BIDKEEPER_MEMPOOL_URL nor BIDKEEPER_ORD_URL is set")
+        on_chain, by_ord, by_unisat = await asyncio.gather(
+            self._on_chain(outpoint, max_age_s),
+            self._known(("by_ord", outpoint), max_age_s, self._by_ord(outpoint)) if self._ord else _nothing(),
+            self._known(("by_unisat", outpoint), max_age_s, self._by_unisat(outpoint)) if self._unisat else _nothing(),
+        )
+        indexes = [index for index in (by_ord, by_unisat) if index is not None]
+        return json.dumps(named(joined(outpoint, on_chain, indexes)))
+
+    async def whereabouts(self, inscription_id: str, max_age_s: float) -> str:
+        """Where an inscription is. Raises NotFound as the index says it, Unavailable when no index answers."""
+        if self._ord is not None:
+            try:
+                return await self._where_by_ord(inscription_id, max_age_s)
+            except Unavailable:
+                if self._unisat is None:
+                    raise
+        unisat = needed(self._unisat, "ORD_URL")
+        return await self._where(
+            self._venues.unisat,
+            ("where_by_unisat", inscription_id),
+            max_age_s,
+            lambda taken_ms: unisat.inscription(inscription_id, taken_ms),
+        )
+
+    async def _on_chain(self, outpoint: str, max_age_s: float) -> OnChain:
+        mempool, txid = self._mempool, outpoint.partition(":")[0]
+        if mempool is None:
+            return OnChain(None, None, None, None)
+
+        async def known(name: str, key: Hashable, age_s: float, call: Callable[[], Value]) -> Value | None:
+            return await self._known((name, key), age_s, self._reading(self._venues.mempool, name, call))
+
+        made, is_confirmed, spending, tip_height = await asyncio.gather(
+            known("made", outpoint, MADE_AGE_S, lambda: _made(mempool, outpoint)),
+            known("is_confirmed", txid, max_age_s, lambda: mempool.is_confirmed(txid)),
+            known("spending", outpoint, max_age_s, lambda: mempool.spending(outpoint)),
+            known("tip_height", "", max_age_s, mempool.tip_height),
+        )
+        return OnChain(made, is_confirmed, spending, tip_height)
+
+    def _by_ord(self, outpoint: str) -> Fetch[Indexed]:
+        ord_, venue = needed(self._ord, "ORD_URL"), self._venues.ord
+
+        async def fetch(flight: Flight) -> Indexed:
+            # In one reading and in this order: the output is never older than the height that is said of it.
+            state = await venue.read("outpoint", "status", Priority.REST, ord_.status, flight.begin)
+            return await venue.read(
+                "outpoint", "output", Priority.REST, lambda: ord_.output(outpoint, state), flight.begin
+            )
+
+        return fetch
+
+    def _by_unisat(self, outpoint: str) -> Fetch[Indexed]:
+        unisat, venue = needed(self._unisat, "UNISAT_URL"), self._venues.unisat
+
+        async def fetch(flight: Flight) -> Indexed:
+            async def read(operation: str, call: Callable[[], Value]) -> Value:
+                return await venue.read("outpoint", operation, Priority.REST, call, flight.begin)
+
+            chain = await read("chain_height", unisat.chain_height)
+            runes_height = await read("runes_height", unisat.runes_height)
+            output = await read("output", lambda: unisat.output(outpoint))
+            runes = await read("output_runes", lambda: unisat.runes(outpoint))
+            return replace(output, runes=runes, height=min(chain, runes_height))
+
+        return fetch
+
+    def _reading(self, venue: Venue, operation: str, call: Callable[[], Value]) -> Fetch[Value]:
+        async def fetch(flight: Flight) -> Value:
+            return await venue.read("outpoint", operation, Priority.REST, call, flight.begin)
+
+        return fetch
+
+    async def _known(self, key: Hashable, max_age_s: float, fetch: Fetch[Value]) -> Value | None:
+        """The answer, or None when there is none at the moment; why is in the log of calls."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await self._snapshots.get(key, max_age_s, fetch)
+        except (VenueError, TimeoutError):
+            return None
+
+    async def _where_by_ord(self, inscription_id: str, max_age_s: float) -> str:
+        ord_ = needed(self._ord, "ORD_URL")
+        return await self._where(
+            self._venues.ord,
+            ("where_by_ord", inscription_id),
+            max_age_s,
+            lambda taken_ms: ord_.inscription(inscription_id, taken_ms),
+        )
+
+    async def _where(self, venue: Venue, key: Hashable, max_age_s: float, ask: Callable[[int], Whereabouts]) -> str:
+        def as_text(found: Whereabouts) -> str:
+            return json.dumps(named(found))
+
+        return await shared(
+            self._snapshots, venue, key, max_age_s, "inscription", ask, verb="whereabouts", as_text=as_text
+        )
+
+
+async def _nothing() -> None:
+    return None
+
+
+def _made(mempool: Mempool, outpoint: str) -> TxOutput:
+    """What the transaction made at that place. Runs in a venue's thread."""
+    wanted = Outpoint.parse(outpoint)
+    try:
+        transaction = decode_network(mempool.transaction(outpoint.partition(":")[0]))
+    except WireError as error:
+        raise Unavailable(f"failed to understand a transaction: {error}") from error
+    if transaction.txid() != wanted.txid:
+        raise Unavailable("a transaction is not the one that was asked for")
+    if wanted.vout >= len(transaction.outputs):
+        raise NotFound(f"there is no output {outpoint}")
+    return transaction.outputs[wanted.vout]

@@ -1,0 +1,157 @@
+"""Floors of many slugs in one request: whoever asks while a request waits for its turn gets a seat in it.
+
+Free seats go to slugs asked for lately, so that tasks on different slugs and clocks still share requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from urllib.parse import quote
+
+from gateway.limits.budget import Priority
+from gateway.reads.snapshots import Flight, Snapshots
+from gateway.venue import Venue
+from markets.adapter import Adapter
+from markets.base import AuthFailed, Floor, Kind, Refused
+
+MOST_SLUGS = 40
+_LONGEST_QUERY = 2000  # characters; servers refuse addresses not much longer
+_LATELY_S = 600.0
+_MOST_REMEMBERED = 1000
+
+
+class _Batch:
+    """One request that has not been sent yet: who sits in it, and the task that will answer."""
+
+    def __init__(self) -> None:
+        self.flights: dict[str, list[Flight]] = {}
+        self.answer: asyncio.Future[dict[str, Floor]] | None = None
+        self.size = 0  # slugs in the request, once it is sent
+
+
+class Floors:
+    """Reads floors through `snapshots`, one snapshot for each slug, many slugs in a request."""
+
+    def __init__(self, adapter: Adapter, venue: Venue, snapshots: Snapshots) -> None:
+        self._adapter = adapter
+        self._venue = venue
+        self._most = min(MOST_SLUGS, adapter.capabilities().floors_at_once)
+        self._snapshots = snapshots
+        self._open: dict[Kind, _Batch] = {}
+        self._asked_at: dict[tuple[Kind, str], float] = {}
+        self._alone: dict[tuple[Kind, str], float] = {}
+        self._enough_for: dict[tuple[Kind, str], float] = {}
+
+    def are_shared(self, slug: str) -> bool:
+        """Whether the floor of another collection than this one was enough for somebody of late.
+
+        Only then does a call for floors serve several; for one alone its listings are read at the same price.
+        """
+        _remember(self._enough_for, ("ordinals", slug))
+        return self._most > 1 and any(key[1] != slug and _recent(self._enough_for, key) for key in self._enough_for)
+
+    async def read(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, Floor]:
+        """Floors by slug; slugs the venue does not know are left out. Raises VenueError leaves."""
+        unique = list(dict.fromkeys(slugs))
+        answers = await asyncio.gather(*(self._one(slug, kind, max_age_s) for slug in unique), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+        return {slug: found for slug, found in zip(unique, answers, strict=True) if isinstance(found, Floor)}
+
+    async def _one(self, slug: str, kind: Kind, max_age_s: float) -> Floor | None:
+        def fetch(flight: Flight) -> asyncio.Future[Floor | None]:
+            return asyncio.ensure_future(self._seat(slug, kind, flight))
+
+        found: Floor | None = await self._snapshots.get(("floors", kind, slug), max_age_s, fetch)
+        if found is not None:
+            _remember(self._asked_at, (kind, slug))
+        return found
+
+    async def _seat(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
+        if _recent(self._alone, (kind, slug)):
+            return await self._alone_in_one(slug, kind, flight)
+        batch = self._open.get(kind)
+        if batch is None or not self._fits([*batch.flights, slug]):
+            batch = self._open[kind] = _Batch()
+        batch.flights.setdefault(slug, []).append(flight)
+        if batch.answer is None:
+            batch.answer = asyncio.ensure_future(self._send(batch, kind))
+        try:
+            return _stamped((await asyncio.shield(batch.answer)).get(slug), flight)
+        except AuthFailed:
+            raise
+        except Refused:
+            if batch.size <= 1:
+                raise
+        # One of the others may be what the venue does not take.
+        try:
+            return await self._alone_in_one(slug, kind, flight)
+        except Refused:
+            _remember(self._alone, (kind, slug))
+            raise
+
+    async def _send(self, batch: _Batch, kind: Kind) -> dict[str, Floor]:
+        riders: dict[str, Flight] = {}
+
+        def begin() -> None:
+            self._close(batch, kind)
+            for flight in (each for flights in batch.flights.values() for each in flights):
+                flight.begin()
+            for slug in self._lately(kind, batch):
+                riders[slug] = self._snapshots.flight()
+                riders[slug].begin()
+            batch.size = len(batch.flights) + len(riders)
+
+        def call() -> dict[str, Floor]:
+            return self._adapter.floors([*batch.flights, *riders], kind)
+
+        try:
+            found = await self._venue.read("floors", "floors", Priority.REST, call, begin)
+        finally:
+            self._close(batch, kind)
+        for slug, flight in riders.items():
+            if slug in found:
+                self._snapshots.put(("floors", kind, slug), _stamped(found[slug], flight), flight)
+        return found
+
+    def _close(self, batch: _Batch, kind: Kind) -> None:
+        if self._open.get(kind) is batch:
+            del self._open[kind]
+
+    async def _alone_in_one(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
+        def call() -> dict[str, Floor]:
+            return self._adapter.floors([slug], kind)
+
+        found = await self._venue.read("floors", "floors", Priority.REST, call, flight.begin)
+        return _stamped(found.get(slug), flight)
+
+    def _lately(self, kind: Kind, batch: _Batch) -> list[str]:
+        seats = list(batch.flights)
+        riders: list[str] = []
+        for each_kind, slug in reversed(self._asked_at):
+            wanted = each_kind == kind and slug not in batch.flights and _recent(self._asked_at, (kind, slug))
+            if wanted and self._fits([*seats, *riders, slug]):
+                riders.append(slug)
+        return riders
+
+    def _fits(self, slugs: Sequence[str]) -> bool:
+        return len(slugs) <= 1 or (len(slugs) <= self._most and len(quote(",".join(slugs))) <= _LONGEST_QUERY)
+
+
+def _stamped(floor: Floor | None, flight: Flight) -> Floor | None:
+    return None if floor is None else replace(floor, taken_ms=flight.taken_ms)
+
+
+def _recent(times: dict[tuple[Kind, str], float], key: tuple[Kind, str]) -> bool:
+    return key in times and time.monotonic() - times[key] < _LATELY_S
+
+
+def _remember(times: dict[tuple[Kind, str], float], key: tuple[Kind, str]) -> None:
+    times.pop(key, None)
+    times[key] = time.monotonic()
+    while len(times) > _MOST_REMEMBERED:
+        del times[next(iter(times))]

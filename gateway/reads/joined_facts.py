@@ -1,0 +1,54 @@
+"""What several sources say of one output, as one answer: doubt is None."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from markets.facts import Indexed, OutpointFacts, Spending
+from wallet.psbt.transaction import TxOutput
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class OnChain:
+    """What the mempool server says; None is what it does not say."""
+
+    made: TxOutput | None
+    is_confirmed: bool | None
+    spending: Spending | None
+    tip_height: int | None
+
+
+def joined(outpoint: str, on_chain: OnChain, indexes: Sequence[Indexed]) -> OutpointFacts:
+    made, spending, tip = on_chain.made, on_chain.spending, on_chain.tip_height
+    heights = [index.height for index in indexes if index.height is not None]
+    if tip is not None and heights and max(heights) > tip + 1:
+        tip = None  # a block may come in between two questions, but a tip that lags is no tip
+    is_unspent = None if spending is None else not spending.is_spent
+    if is_unspent and made is None:
+        is_unspent = None  # servers call an output unspent, too, that they do not know
+    if is_unspent and any(index.is_spent for index in indexes):
+        is_unspent = None  # one of them is wrong
+    return OutpointFacts(
+        outpoint=outpoint,
+        value=None if made is None else _agreed([made.value, *(index.value for index in indexes)]),
+        script=None if made is None else _agreed([made.script.hex(), *(index.script for index in indexes)]),
+        is_unspent=is_unspent,
+        is_confirmed=None
+        if on_chain.is_confirmed is None
+        else _agreed([on_chain.is_confirmed, *(index.is_confirmed for index in indexes)]),
+        inscriptions=_agreed(index.inscriptions for index in indexes),
+        runes=_agreed(index.runes for index in indexes),
+        tip_height=tip,
+        index_height=min(heights, default=None),
+        spent_by=None if spending is None else spending.txid,
+    )
+
+
+def _agreed(said: Iterable[Value | None]) -> Value | None:
+    """What all say that say anything."""
+    known = {each for each in said if each is not None}
+    return known.pop() if len(known) == 1 else None

@@ -1,0 +1,64 @@
+"""What the gateway reads of listings: what a vault has listed, and what a venue wants signed to list or delist."""
+
+from __future__ import annotations
+
+from gateway.limits.budget import Priority
+from gateway.limits.windows import Toll
+from gateway.reads.pages import Pages
+from gateway.reads.snapshots import Flight, Snapshots
+from gateway.venue import Venue
+from markets.adapter import Adapter
+from markets.base import Unavailable
+from markets.codec import text
+from markets.listings import ListingAsk, ListingDraft, OwnListings
+
+MOST_PAGES = 20
+
+
+class ListingReads:
+    """Each returns JSON text and raises VenueError leaves."""
+
+    def __init__(self, adapter: Adapter, venue: Venue, snapshots: Snapshots) -> None:
+        self._adapter = adapter
+        self._venue = venue
+        self._snapshots = snapshots
+
+    async def own(self, wallet: str, max_age_s: float) -> str:
+        """All of them or none: a part of them would look as if the others were gone."""
+
+        async def fetch(flight: Flight) -> str:
+            source = Pages(
+                self._venue,
+                "own_listings",
+                "own_listings",
+                lambda cursor: self._adapter.own_listings(wallet, cursor),
+                MOST_PAGES,
+                Priority.OWN_BIDS,
+                Toll(wallet=wallet),
+            )
+            listings, _, is_complete = await source.fetch(flight)
+            if not is_complete:
+                raise Unavailable(f"more listings than {MOST_PAGES} pages hold")
+            found = {listing.inscription_id: listing for listing in listings}
+            return text(OwnListings(tuple(found.values()), flight.taken_ms))
+
+        return await self._snapshots.get(own_listings_key(wallet), max_age_s, fetch)
+
+    async def draft(self, ask: ListingAsk) -> str:
+        """Never shared: it is for this one listing. It goes with a write, so it has a write's priority."""
+        toll = Toll("write", ask.owner, more=1)
+        return text(
+            await self._venue.ask("draft_listing", Priority.PLACE, lambda: self._adapter.draft_listing(ask), toll)
+        )
+
+    async def draft_delist(self, wallet: str, inscription_id: str) -> str:
+        """As `draft`, with a cancel's priority."""
+
+        def call() -> ListingDraft:
+            return self._adapter.draft_delist(wallet, inscription_id)
+
+        return text(await self._venue.ask("draft_delist", Priority.CANCEL, call, Toll("write", wallet, more=1)))
+
+
+def own_listings_key(wallet: str) -> tuple[str, str]:
+    return ("own_listings", wallet)

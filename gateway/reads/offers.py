@@ -1,0 +1,42 @@
+"""What goes before a write and is never shared: a drafted bid, and the two steps of a sign-in."""
+
+from __future__ import annotations
+
+from gateway.limits.budget import Priority
+from gateway.limits.windows import Toll
+from gateway.venue import Venue
+from markets.adapter import Adapter
+from markets.codec import text
+from markets.offers import BidAsk, Pair, SignInAnswer
+
+
+class OfferReads:
+    """Each returns JSON text and raises VenueError leaves."""
+
+    def __init__(self, adapter: Adapter, venue: Venue) -> None:
+        self._adapter = adapter
+        self._venue = venue
+
+    async def draft_bid(self, ask: BidAsk) -> str:
+        """What the venue wants signed for a bid. It counts as a write there, and is of use with its placing only.
+
+        Raises Refused('clock_skew') while our clock is too far off for a bid.
+        """
+        self._venue.skew.permit_place()
+        toll = Toll("write", ask.payment, more=1)
+        return text(await self._venue.ask("draft_bid", Priority.PLACE, lambda: self._adapter.draft_bid(ask), toll))
+
+    async def sign_in_texts(self, pair: Pair) -> str:
+        """As urgent as a cancel, since one may wait for the session."""
+        toll = Toll(wallet=pair.payment)
+        return text(
+            await self._venue.ask("sign_in_texts", Priority.CANCEL, lambda: self._adapter.sign_in_texts(pair), toll)
+        )
+
+    async def sign_in(self, answer: SignInAnswer) -> str:
+        pair = answer.pair
+        toll = Toll(wallet=pair.payment)
+        await self._venue.ask("sign_in", Priority.CANCEL, lambda: self._adapter.sign_in(answer), toll)
+        # One profile, by whichever of its addresses it is asked about.
+        self._venue.windows.bind(pair.ordinals, pair.payment)
+        return "null"

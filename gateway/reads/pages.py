@@ -1,0 +1,56 @@
+"""Answers that come in pages, each page one request in its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from gateway.limits.budget import Priority
+from gateway.limits.windows import READ, Toll
+from gateway.reads.snapshots import Flight
+from gateway.venue import Venue
+from markets.adapter import Cursor
+from markets.wire import Page
+
+Entry = TypeVar("Entry")
+
+
+class Fetched(NamedTuple, Generic[Entry]):
+    """What was read of an answer: `pages` of them. `is_all` = there are no more."""
+
+    entries: list[Entry]
+    pages: int
+    is_all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pages(Generic[Entry]):
+    """How one answer is put together: its first page, and those behind it, `most` at most. `verb` is who asks."""
+
+    venue: Venue
+    verb: str
+    operation: str
+    read: Callable[[Cursor], Page[Entry]]
+    most: int
+    priority: Priority = Priority.REST
+    toll: Toll = READ
+
+    async def fetch(
+        self, flight: Flight, enough: Callable[[list[Entry]], bool] = lambda found: False
+    ) -> Fetched[Entry]:
+        """The entries of the pages until `enough`. Raises VenueError leaves."""
+        found: list[Entry] = []
+        at: Cursor = None
+        pages = 0
+        while pages < self.most:
+            pages += 1
+            page = await self._page(flight, at)
+            found += page.entries
+            at = page.following
+            if at is None or enough(found):
+                break
+        return Fetched(found, pages, at is None)
+
+    def _page(self, flight: Flight, at: Cursor) -> Awaitable[Page[Any]]:
+        return self.venue.read(self.verb, self.operation, self.priority, lambda: self.read(at), flight.begin, self.toll)

@@ -1,0 +1,36 @@
+"""Readings of one call, each shared as JSON text by all who ask the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from gateway.limits.budget import Priority
+from gateway.reads.snapshots import Flight, Snapshots
+from gateway.venue import Venue
+from markets.codec import text
+
+
+async def shared(
+    snapshots: Snapshots,
+    venue: Venue,
+    key: Hashable,
+    max_age_s: float,
+    operation: str,
+    call: Callable[[int], Any],
+    *,
+    verb: str = "",
+    as_text: Callable[[Any], str] = text,
+) -> str:
+    """The text of what `call` reads, given the moment when it began. Raises VenueError leaves.
+
+    `verb` is who asks, where that is not called as the operation at the venue is.
+    """
+
+    async def fetch(flight: Flight) -> str:
+        found = await venue.read(
+            verb or operation, operation, Priority.REST, lambda: call(flight.taken_ms), flight.begin
+        )
+        return as_text(found)
+
+    return await snapshots.get(key, max_age_s, fetch)

@@ -1,0 +1,167 @@
+"""Ordinals Wallet (`turbo.ordinalswallet.com`), and the practice market that speaks its dialect.
+
+It takes no bids of ours: its offers are paid into an escrow by a transaction that is broadcast, and taken back by
+another, so that each bid and each cancel costs a network fee. Listings are off-chain and free.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from markets.adapter import Adapter, Cursor, Listing
+from markets.answers import of_read, of_write
+from markets.base import (
+    AuthFailed,
+    BidOrder,
+    Floor,
+    Item,
+    Kind,
+    NotFound,
+    NotSupported,
+    Sale,
+    SignInNeeded,
+    WalletItem,
+)
+from markets.http import Http, Permit, segment
+from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
+from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInText, SignInTexts
+from markets.ordinalswallet import books, listings
+from markets.ordinalswallet import wallet as wallets
+from markets.wire import Page
+
+SIGN_IN_ID = "ordinals"
+_RENEW_S = 300  # a token this close to its end is not used any more
+_NO_BIDS = "no bids from here: an offer there, and its cancel, is a transaction that costs a network fee"
+
+
+class OrdinalsWallet(Adapter):
+    """The venue's operations; `base` ends before `/collection/...`. All its prices are what a seller is paid.
+
+    Sessions are held in memory, by the address that signed in. `now_ms` and `nonce` (32 hex digits) are for tests.
+    """
+
+    def __init__(
+        self,
+        base: str,
+        name: str,
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        nonce: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        self.name = name
+        self._http = Http(base, {"x-ow-client": "bidkeeper"})
+        self._images = base.rstrip("/") + "/inscription/content"
+        self._now_ms = now_ms
+        self._nonce = nonce
+        self._sessions: dict[str, listings.Session] = {}
+        self._lock = threading.Lock()
+
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
+        """The floor of the one slug asked for: the venue has no request for several. Raises ValueError for more."""
+        (slug,) = slugs
+        try:
+            answer = self._http.read(f"/collection/{segment(books.slug_of(slug, kind))}/stats")
+            return {slug: of_read(lambda: books.floor(answer, slug, kind), self.name)}
+        except NotFound:
+            return {}
+
+    def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
+        """All of them in one page."""
+        answer = self._http.read(f"/collection/{segment(slug)}/escrows")
+        return of_read(lambda: books.asks(answer), self.name)
+
+    def traits(self, slug: str) -> dict[str, dict[str, int]]:
+        answer = self._http.read(f"/collection/{segment(slug)}/attributes")
+        return of_read(lambda: books.traits(answer), self.name)
+
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+        """One page of the sales through the venue; those of other venues are not in it."""
+        start = _start(cursor)
+        params = {"limit": str(books.SALES_PAGE), "offset": str(start)}
+        answer = self._http.read(f"/collection/{segment(books.slug_of(slug, kind))}/sold-escrows", params)
+        return of_read(lambda: books.sales(answer, slug, start), self.name)
+
+    def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
+        """All of them in one page."""
+        answer = self._http.read(f"/wallet/{segment(address)}/inscriptions")
+        return of_read(lambda: wallets.wallet_items(answer, self._images), self.name)
+
+    def item(self, inscription_id: str) -> Item:
+        """Details of one inscription, up to a day old there."""
+        answer = self._http.read(f"/inscription/{segment(inscription_id)}")
+        return of_read(lambda: wallets.item(answer, inscription_id, self._images), self.name)
+
+    def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
+        """What a wallet has listed: first all whose price is told, then the others one by one."""
+        if cursor is None:
+            answer = self._http.read(f"/wallet/{segment(owner)}/inscriptions")
+            return of_read(lambda: wallets.own_listings(answer, owner), self.name)
+        inscription_id, _, rest = str(cursor).partition(",")
+        try:
+            answer = self._http.read(f"/market/escrow/{segment(inscription_id)}")
+        except NotFound:
+            return Page((), rest or None)
+        found = of_read(lambda: wallets.own_listing(answer, inscription_id, owner), self.name)
+        return Page(() if found is None else (found,), rest or None)
+
+    def draft_bid(self, order: BidAsk) -> BidDraft:
+        raise NotSupported(f"{self.name}: {_NO_BIDS}")
+
+    def place(self, order: BidOrder, permit: Permit | None = None) -> str | None:
+        raise NotSupported(f"{self.name}: {_NO_BIDS}")
+
+    def draft_listing(self, ask: ListingAsk) -> ListingDraft:
+        """The PSBT of a plain listing, without the venue's co-signer. Changes nothing there."""
+        answer = self._http.read("/wallet/escrow-bulk", post=listings.draft_body(ask))
+        return of_read(lambda: listings.draft(answer), self.name)
+
+    def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
+        answer = self._http.write("/market/escrow-bulk", listings.list_body(order), permit)
+        of_write(lambda: listings.check_listed(answer))
+
+    def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
+        """Cancels the plain listing of one inscription with the owner's session; `signature` is not looked at."""
+        token = self._token(owner)
+        try:
+            answer = self._http.write("/market/cancel-escrow", listings.delist_body(inscription_id, token), permit)
+            return of_write(lambda: listings.delisted(answer))
+        except AuthFailed:
+            with self._lock:
+                self._sessions.pop(owner, None)
+            raise
+
+    def sign_in_texts(self, pair: Pair) -> SignInTexts:
+        """What the address that holds the inscriptions is to sign, within five minutes. No request: we write it."""
+        nonce, issued_ms = self._nonce(), self._now_ms()
+        message = listings.sign_in_message(pair.ordinals, nonce, issued_ms)
+        return SignInTexts(f"{nonce}.{issued_ms}", (SignInText(SIGN_IN_ID, message, pair.ordinals),))
+
+    def sign_in(self, answer: SignInAnswer) -> None:
+        """Opens the owner's session, for a day. The venue takes each text once."""
+        owner = answer.pair.ordinals
+        signature = answer.signatures.get(SIGN_IN_ID)
+        if signature is None:
+            raise AuthFailed(f"no signature of {SIGN_IN_ID!r}")
+        said = self._http.read("/auth/session", post=listings.session_body(owner, answer.reference, signature))
+        opened = of_read(lambda: listings.session(said, owner), self.name)
+        with self._lock:
+            self._sessions[owner] = opened
+
+    def _token(self, owner: str) -> str:
+        with self._lock:
+            held = self._sessions.get(owner)
+            if held is not None and held.expires_s - _RENEW_S > self._now_ms() // 1000:
+                return held.token
+            self._sessions.pop(owner, None)
+        raise SignInNeeded(f"{self.name} wants the owner to sign in")
+
+
+def _start(cursor: Cursor) -> int:
+    if cursor is None:
+        return 0
+    if not isinstance(cursor, int):
+        raise TypeError("its pages begin at a number")
+    return cursor

@@ -1,0 +1,113 @@
+"""Ordinals Wallet's listings and sign-in: what is asked for, what is signed and what is sent."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from markets.base import AuthFailed, Refused
+from markets.listings import LONGEST_PSBT, ListingAsk, ListingDraft, ListingOrder
+from markets.ordinalswallet.wire import content
+from markets.psbt_final import with_witnesses
+from markets.replies import error_text, refusal
+from markets.wire import Unreadable, flag, table, text, whole
+
+_PSBT = re.compile(r"70736274ff([0-9a-f]{2})+", re.ASCII)
+_REFERENCE = re.compile(r"([0-9a-f]{32})\.([0-9]{13})", re.ASCII)
+_TOKEN = re.compile(r"[\x21-\x7e]{8,2000}", re.ASCII)
+_CANCELLED = ("cancelled", "already_cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session of one address until `expires_s` (epoch seconds). `token` is shown nowhere."""
+
+    token: str = field(repr=False)
+    expires_s: int
+
+
+def sign_in_message(address: str, nonce: str, issued_ms: int) -> str:
+    """The text that the venue rebuilds and checks, byte for byte."""
+    return (
+        "Sign in to Ordinals Wallet\n\n"
+        "This proves you own this address. It does not move funds or cost a fee.\n\n"
+        f"Address: {address}\nNonce: {nonce}\nIssued At: {issued_ms}"
+    )
+
+
+def session_body(address: str, reference: str, signature: str) -> dict[str, Any]:
+    """The body of POST /auth/session for a text that we made. Raises AuthFailed for a reference that is not ours."""
+    found = _REFERENCE.fullmatch(reference)
+    if found is None:
+        raise AuthFailed("this sign-in was not begun here")
+    return {"address": address, "nonce": found[1], "issued_at": int(found[2]), "signature": signature}
+
+
+def session(answer: Any, address: str) -> Session:
+    """The session that was opened for `address`."""
+    opened = table(content(answer), "session")
+    if opened.get("address") != address:
+        raise Unreadable("the session is another address's")
+    token = opened.get("token")
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise Unreadable("the session has no token")
+    return Session(token, whole(opened.get("expires_at"), "expires_at"))
+
+
+def draft_body(ask: ListingAsk) -> dict[str, Any]:
+    """The body of POST /wallet/escrow-bulk for one inscription."""
+    return {
+        "inscriptions": [ask.inscription_id],
+        "from": ask.owner,
+        "prices": [ask.price],
+        # A compressed key; a taproot input is found by its x coordinate alone.
+        "public_key": "02" + ask.tap_internal_key,
+        "receive_address": ask.receive,
+    }
+
+
+def draft(answer: Any) -> ListingDraft:
+    """What the venue wants signed; its hex as our base64. Whoever signs reads it."""
+    found = table(content(answer), "draft").get("psbt")
+    if not isinstance(found, str) or len(found) > 2 * LONGEST_PSBT or not _PSBT.fullmatch(found):
+        raise Unreadable("the draft is no PSBT in hex")
+    encoded = base64.b64encode(bytes.fromhex(found)).decode()
+    if len(encoded) > LONGEST_PSBT:
+        raise Unreadable("the draft is too long")
+    return ListingDraft(encoded, ())
+
+
+def list_body(order: ListingOrder) -> bytes:
+    """The body of POST /market/escrow-bulk, with witnesses as the official client sends it. Raises Refused."""
+    try:
+        psbt = base64.b64decode(with_witnesses(order.signed_psbt))
+    except ValueError as error:
+        raise Refused("not_a_psbt", f"the signed listing is {error}") from error
+    return json.dumps({"psbt": psbt.hex()}).encode()
+
+
+def delist_body(inscription_id: str, token: str) -> bytes:
+    """The body of POST /market/cancel-escrow for a listing of the plain kind, which goes by its inscription."""
+    return json.dumps({"inscription_id": inscription_id, "signature": token}).encode()
+
+
+def check_listed(answer: Any) -> None:
+    """Raises Unreadable when the answer does not say that the listing was taken, a Refused leaf when it says no."""
+    said = table(content(answer), "answer")
+    if flag(said.get("success"), "success"):
+        return
+    if (why := error_text(said)) is not None:
+        raise refusal(why)
+    raise Unreadable("neither taken nor refused")
+
+
+def delisted(answer: Any) -> bool:
+    """Whether the listing is gone; one that was gone before is."""
+    said = table(content(answer), "answer")
+    transition = said.get("transition")
+    if transition is not None and text(transition, "transition") not in _CANCELLED:
+        return False
+    return flag(said.get("success"), "success")

@@ -1,0 +1,116 @@
+"""Ordinals Wallet's wallets and single inscriptions into ours. Prices as in `ordinalswallet_wire.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from markets import traits
+from markets.base import Item, NotFound, WalletItem
+from markets.listings import OwnListing
+from markets.ordinalswallet.wire import content, is_for_sale, sellers_price
+from markets.wire import Page, Unreadable, first, identifier, link, rows, table, text, text_or_none, whole_or_none
+
+_MOST_HELD = 5000
+
+
+def wallet_items(answer: Any, images: str) -> Page[WalletItem]:
+    """All inscriptions of a wallet; the picture of one is at `images`/its id."""
+    return Page(tuple(_wallet_item(entry, images) for entry in _held(answer)), None)
+
+
+def _held(answer: Any) -> list[Mapping[str, Any]]:
+    return [table(row, "inscription") for row in rows(content(answer), "inscriptions", most=_MOST_HELD)]
+
+
+def _wallet_item(entry: Mapping[str, Any], images: str) -> WalletItem:
+    inscription_id = identifier(entry.get("id"), "inscription id")
+    listing = _listing(entry)
+    return WalletItem(
+        id=inscription_id,
+        name=_to_show(first(entry, "meta.name")),
+        collection_id=_to_show(first(entry, "collection.slug")),
+        collection_name=_to_show(first(entry, "collection.name")),
+        image_url=f"{images}/{inscription_id}",
+        listed=listing is not None,
+        listing_price=None if listing is None else sellers_price(listing),
+    )
+
+
+def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
+    """What is listed of a wallet; `following` is of those whose price is to be asked for one by one.
+
+    Where a creator takes a part of the price, it is not told here what the seller is paid.
+    """
+    known: list[OwnListing] = []
+    to_ask: list[str] = []
+    for entry in _held(answer):
+        listing = _listing(entry)
+        if listing is None:
+            continue
+        inscription_id = identifier(entry.get("id"), "inscription id")
+        if first(entry, "collection.creator_address") and listing.get("escrow_price") is None:
+            to_ask.append(inscription_id)
+        else:
+            slug = first(entry, "collection.slug")
+            named = None if slug is None else text(slug, "collection")
+            known.append(OwnListing(inscription_id, inscription_id, named, sellers_price(listing), owner))
+    return Page(tuple(known), ",".join(to_ask) or None)
+
+
+def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | None:
+    """The listing of one inscription with its seller's price, None when there is none any more."""
+    try:
+        listing = table(content(answer), "listing")
+    except NotFound:
+        return None
+    if listing.get("inscription_id") != inscription_id:
+        raise Unreadable("the answer is about another inscription")
+    if listing.get("escrow_price") is None:
+        raise Unreadable("a listing without its seller's price")
+    if not is_for_sale(listing):
+        return None
+    return OwnListing(inscription_id, inscription_id, None, sellers_price(listing), owner)
+
+
+def item(answer: Any, inscription_id: str, images: str) -> Item:
+    """Details of one inscription; the id is checked."""
+    found = table(content(answer), "inscription")
+    if found.get("id") != inscription_id:
+        raise Unreadable("the answer is about another inscription")
+    listing, satpoint = _listing(found), text_or_none(found.get("satpoint"))
+    held = traits.told(first(found, "meta.attributes"))
+    return Item(
+        id=inscription_id,
+        listed=listing is not None,
+        number=whole_or_none(found.get("num")),
+        name=text_or_none(first(found, "meta.name")),
+        collection_id=text_or_none(first(found, "collection.slug")),
+        collection_name=text_or_none(first(found, "collection.name")),
+        content_url=link(f"{images}/{inscription_id}"),
+        content_type=text_or_none(found.get("content_type")),
+        owner=text_or_none(found.get("address")),
+        location=satpoint,
+        output=None if satpoint is None else satpoint.rpartition(":")[0],
+        output_value=whole_or_none(found.get("value")),
+        genesis=inscription_id.partition("i")[0],
+        listing_price=None if listing is None else sellers_price(listing),
+        seller=None if listing is None else text_or_none(listing.get("seller_address")),
+        traits=None if held is None else tuple(sorted(held)),
+    )
+
+
+def _listing(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The live listing of an entry of a wallet, None when it has none."""
+    told = entry.get("escrow")
+    if told is None:
+        return None
+    listing = table(told, "listing")
+    return listing if is_for_sale(listing) else None
+
+
+def _to_show(value: Any) -> str | None:
+    """A name to show, or None: anybody can inscribe one, so a strange one must not hide the wallet."""
+    if not isinstance(value, str):
+        return None
+    return "".join(c for c in value[:200] if c.isprintable()) or None

@@ -1,0 +1,197 @@
+"""ord.net (developers.ord.net, 2026-10), and the practice market that speaks its dialect.
+
+Everything there is asked in a session, which two addresses of a user open together. What is the same for everybody is
+asked in whichever session is open.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from markets.adapter import Adapter, Cursor, Listing, Offer
+from markets.answers import of_read, of_write
+from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
+from markets.http import Permit, segment
+from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
+from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInTexts
+from markets.ordnet import listings as ordnet_listings
+from markets.ordnet import offers as ordnet_offers
+from markets.ordnet import reads as ordnet_reads
+from markets.ordnet import sessions as ordnet_sessions
+from markets.ordnet.http import OrdNetHttp
+from markets.ordnet.listings import Drafted, Latest, Listed
+from markets.ordnet.offers import Drafts
+from markets.ordnet.sessions import Session, Sessions
+from markets.ordnet.wire import body, known_slug, needed_slug, paging, parts
+from markets.wire import Page
+
+Value = TypeVar("Value")
+
+
+class OrdNet(Adapter):
+    """The venue's operations. `base` ends before the documented routes (`https://ord.net/api/v1`)."""
+
+    def __init__(self, base: str, name: str, *, clock: Callable[[], float] = time.time) -> None:
+        self.name = name
+        self._base = base
+        self._http = OrdNetHttp(base)
+        self._sessions = Sessions(clock)
+        self._drafts = Drafts()
+        self._listed = Listed()
+        self._listing_drafts: Latest[Drafted] = Latest()
+
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
+        self._ordinals(kind)
+        known = [found for slug in slugs if (found := known_slug(slug)) is not None]
+        if not known:
+            return {}
+        params = {"slugs": ",".join(dict.fromkeys(known))}
+        answer = self._ask(self._sessions.any(), lambda http: http.read("/collection-stats/floors", params))
+        return self._read(lambda: ordnet_reads.floors(answer, slugs))
+
+    def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
+        params = {"collectionSlug": needed_slug(slug), "sort": "price", **paging(cursor)}
+        answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
+        return self._read(lambda: ordnet_reads.asks(answer, slug))
+
+    def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Offer]:
+        """All of them in one page: no paging is documented."""
+        self._ordinals(kind)
+        known = needed_slug(slug)
+        answer = self._ask(self._sessions.any(), lambda http: http.read(_of(known, "collection-offers")))
+        return self._read(lambda: ordnet_offers.bids(answer, known))
+
+    def traits(self, slug: str) -> dict[str, dict[str, int]]:
+        """NotSupported for a collection of more than a hundred items: they are told item by item only."""
+        path, params = _of(needed_slug(slug), "inscriptions"), paging(None)
+        answer = self._ask(self._sessions.any(), lambda http: http.read(path, params))
+        return self._read(lambda: ordnet_reads.traits(answer))
+
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+        """Those that were made at ord.net. Of an unknown collection there are none."""
+        self._ordinals(kind)
+        params = {"collectionSlug": needed_slug(slug), **paging(cursor)}
+        answer = self._ask(self._sessions.any(), lambda http: http.read("/sales", params))
+        return self._read(lambda: ordnet_reads.sales(answer, slug))
+
+    def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[OwnBid]:
+        """The live offers of a payment address on the collections `slugs`, each of which is one page.
+
+        ord.net lists our offers by collection only (its list of all is of those on single items), so without `slugs`
+        nothing can be said: Unavailable, which is not the same as none.
+        """
+        session = self._sessions.of_payment(wallet)
+        asked = sorted({needed_slug(slug) for slug in slugs})
+        if not asked:
+            raise Unavailable("ord.net tells our bids by collection only, and none was named")
+        slug = asked[0] if cursor is None else str(cursor)
+        answer = self._ask(session, lambda http: http.read(_of(slug, "my/sent-collection-offers")))
+        found = self._read(lambda: ordnet_offers.own_bids(answer, slug, session.binding, session.bindings))
+        return Page(found, next((each for each in asked if each > slug), None))
+
+    def item(self, inscription_id: str) -> Item:
+        """What its listing tells of an inscription. NotFound when it is not listed."""
+        params = {"inscriptionId": inscription_id, **paging(None)}
+        answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
+        return self._read(lambda: ordnet_reads.item(answer, inscription_id))
+
+    def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
+        params = {"sellerAddress": owner, **paging(cursor)}
+        answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
+        page = self._read(lambda: ordnet_reads.own_listings(answer, owner))
+        self._listed.note(page.entries)
+        return page
+
+    def draft_bid(self, order: BidAsk) -> BidDraft:
+        session = self._sessions.of_pair(order.payment, order.ordinals)
+        path = _of(needed_slug(order.slug), "collection-offers/preflight")
+        ask = replace(order, valid_hours=self._hours(order.valid_hours))
+        asked = ordnet_offers.preflight_body(ask, session.binding)
+        answer = self._ask(session, lambda http: http.read(path, post=asked))
+        return self._drafts.keep(self._read(lambda: ordnet_offers.draft(answer, ask)))
+
+    def draft_listing(self, ask: ListingAsk) -> ListingDraft:
+        """The settlement, and beside it transfer and recovery: signed DEFAULT and ALL, not as elsewhere."""
+        session = self._sessions.of_ordinals(ask.owner)
+        path = _of(needed_slug(ask.slug), "listings/preflight")
+        asked = ordnet_listings.preflight_body(ask, session.binding)
+        answer = self._ask(session, lambda http: http.read(path, post=asked))
+        drafted = self._read(lambda: ordnet_listings.draft(answer, ask))
+        self._listing_drafts.note(ask.inscription_id, drafted)
+        return ordnet_listings.to_sign(drafted)
+
+    def sign_in_texts(self, pair: Pair) -> SignInTexts:
+        asked = {"ordinalsAddress": pair.ordinals, "paymentAddress": pair.payment}
+        answer = self._http.read("/auth/challenge", post=asked)
+        return self._read(lambda: ordnet_sessions.texts(answer, pair))
+
+    def sign_in(self, answer: SignInAnswer) -> None:
+        opened = self._http.read("/auth/verify", post=ordnet_sessions.verify_body(answer))
+        now_ms = self._sessions.now_ms()
+        self._sessions.hold(self._read(lambda: ordnet_sessions.session(opened, answer.pair, self._base, now_ms)))
+
+    def place(self, order: BidOrder, permit: Permit | None = None) -> str:
+        """Submits the signed form of a draft of `draft_bid`."""
+        draft = self._drafts.of(order)
+        session = self._sessions.of_pair(order.payment, order.receive)
+        path = _of(needed_slug(order.slug), "collection-offers/submit")
+        said = body(ordnet_offers.submit_body(draft, order.signed_psbts[0], session.binding))
+        answer = self._ask(session, lambda http: http.write(path, said, permit))
+        return of_write(lambda: ordnet_offers.submitted(answer, draft))
+
+    def cancel(self, wallet: str, venue_ids: Sequence[str], signature: str, permit: Permit | None = None) -> bool:
+        """Cancels one bid: ord.net takes no more at once. Nothing is signed for it."""
+        if len(venue_ids) != 1:
+            raise Refused("bad_request", "ord.net cancels one bid at a time; nothing was sent")
+        slug, offer_id = parts(venue_ids[0])
+        session = self._sessions.of_payment(wallet)
+        path = _of(slug, f"collection-offers/{segment(offer_id)}/cancel")
+        said = body({"walletBindingId": session.binding.id})
+        answer = self._ask(session, lambda http: http.write(path, said, permit))
+        return of_write(lambda: ordnet_offers.cancelled(answer, offer_id))
+
+    def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
+        """Submits the signed form of a draft of `draft_listing`."""
+        drafted = ordnet_listings.drafted_for(order, self._listing_drafts.of(order.ask.inscription_id))
+        session = self._sessions.of_ordinals(order.ask.owner)
+        path = _of(needed_slug(order.ask.slug), "listings/submit")
+        said = body(ordnet_listings.submit_body(order, drafted, session.binding))
+        answer = self._ask(session, lambda http: http.write(path, said, permit))
+        self._listed.note([of_write(lambda: ordnet_listings.submitted(answer, order.ask))])
+
+    def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
+        """Takes down the listing that `own_listings` has shown of it. Nothing is signed for it."""
+        listing = self._listed.of(inscription_id, owner)
+        session = self._sessions.of_ordinals(owner)
+        path = _of(needed_slug(listing.slug), "listings/delist")
+        said = body(ordnet_listings.delist_body(listing, session.binding))
+        answer = self._ask(session, lambda http: http.write(path, said, permit))
+        return of_write(lambda: ordnet_listings.delisted(answer, listing))
+
+    def _hours(self, wanted: int) -> int:
+        """The shortest life that ord.net gives an offer and that is long enough."""
+        if (found := self.capabilities().life_hours(wanted)) is None:
+            raise NotSupported(f"no bid at ord.net lives {wanted} hours")
+        return found
+
+    def _ordinals(self, kind: Kind) -> None:
+        if kind != "ordinals":
+            raise NotSupported("ord.net trades no runes")
+
+    def _ask(self, session: Session, ask: Callable[[OrdNetHttp], Value]) -> Value:
+        """One request in `session`; a token that the venue does not take any more is forgotten."""
+        try:
+            return ask(session.http)
+        except SignInNeeded:
+            self._sessions.forget(session)
+            raise
+
+    def _read(self, understand: Callable[[], Value]) -> Value:
+        return of_read(understand, "ord.net")
+
+
+def _of(slug: str, what: str) -> str:
+    return f"/collection/{segment(slug)}/{what}"

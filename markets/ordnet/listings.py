@@ -1,0 +1,170 @@
+"""ord.net's way to list: three PSBTs are drafted and signed, none is broadcast before the sale.
+
+The transfer moves the item into an escrow (sighash DEFAULT), the settlement pays us out of it (SINGLE|ANYONECANPAY),
+and the recovery brings it back (ALL), so that nothing is signed when it is taken down. Every function raises
+Unreadable for what it does not understand.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from markets.base import Refused, Unavailable
+from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, SecureDraft
+from markets.ordnet.sessions import Binding
+from markets.ordnet.wire import Step, step, uuid
+from markets.wire import Unreadable, rows, table, whole
+
+# A listing lives so long. The lister makes it anew when it is gone, so that none outlives us by more.
+DURATION_DAYS = 30
+TRANSFER, SETTLEMENT, RECOVERY = 0, 131, 1  # the sighash of each, as documented
+_MOST_KEPT = 5000
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """What a preflight answered, kept for its submit, which must repeat it."""
+
+    ask: ListingAsk
+    anchor: str
+    transfer: Step
+    settlement: Step
+    recovery: Step
+
+
+class Latest(Generic[Value]):
+    """The latest values by inscription. Safe in several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, Value] = {}
+
+    def note(self, inscription_id: str, value: Value) -> None:
+        """Keeps `value` instead of the former one."""
+        with self._lock:
+            self._kept.pop(inscription_id, None)
+            self._kept[inscription_id] = value
+            while len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+
+    def of(self, inscription_id: str) -> Value | None:
+        """The value that was kept, None when there is none."""
+        with self._lock:
+            return self._kept.get(inscription_id)
+
+
+class Listed:
+    """Which listing stands for an inscription: a listing is taken down by its own id, and by its collection's name."""
+
+    def __init__(self) -> None:
+        self._latest: Latest[OwnListing] = Latest()
+
+    def note(self, listings: Iterable[OwnListing]) -> None:
+        """Keeps what a read has shown, or a submit has made."""
+        for listing in listings:
+            self._latest.note(listing.inscription_id, listing)
+
+    def of(self, inscription_id: str, owner: str) -> OwnListing:
+        """The listing of this inscription by `owner`. Raises Unavailable when no read has shown it yet."""
+        listing = self._latest.of(inscription_id)
+        if listing is None or listing.owner != owner:
+            raise Unavailable("which listing that is, is not known yet: read the listings first; nothing was sent")
+        return listing
+
+
+def preflight_body(ask: ListingAsk, binding: Binding) -> dict[str, Any]:
+    """The body of POST /collection/{slug}/listings/preflight."""
+    return {
+        "walletBindingId": binding.id,
+        "ordinalsPublicKey": ask.tap_internal_key,
+        "items": [{"inscriptionId": ask.inscription_id, "priceSats": ask.price}],
+    }
+
+
+def draft(answer: Any, ask: ListingAsk) -> Drafted:
+    """What is to be signed, all of it by the owner."""
+    found = table(answer, "draft")
+    entry = _only(found.get("listings"), ask.inscription_id, "drafted listing")
+    steps = {}
+    for row in rows(entry.get("psbts"), "steps", most=2):
+        if table(row, "step").get("inscriptionId", ask.inscription_id) != ask.inscription_id:
+            raise Unreadable("a step is of another inscription")
+        steps[whole(row.get("stepIndex"), "number of a step")] = step(row, ask.owner, "step of a listing")
+    if set(steps) != {0, 1}:
+        raise Unreadable("a listing has two steps, numbered 0 and 1")
+    drafted = Drafted(
+        ask,
+        uuid(entry.get("anchorUtxoId"), "anchor of a listing"),
+        steps[0],
+        steps[1],
+        step(found.get("recoveryPsbt"), ask.owner, "recovery of a listing"),
+    )
+    ways = (drafted.transfer.sighash or 0, drafted.settlement.sighash, drafted.recovery.sighash)
+    if ways != (TRANSFER, SETTLEMENT, RECOVERY) or drafted.settlement.indices != (0,):
+        raise Unreadable("a listing is to be signed in another way than is documented")
+    return drafted
+
+
+def to_sign(drafted: Drafted) -> ListingDraft:
+    """The settlement, signed as a plain listing is everywhere; beside it the transfer (DEFAULT), the recovery (ALL)."""
+    beside = (SecureDraft(each.psbt, each.indices) for each in (drafted.transfer, drafted.recovery))
+    return ListingDraft(drafted.settlement.psbt, tuple(beside))
+
+
+def drafted_for(order: ListingOrder, drafted: Drafted | None) -> Drafted:
+    """`drafted`, of which `order` is the signed form. Raises Refused when there is none, or of another listing."""
+    if drafted is None:
+        raise Refused("changed", "this draft is not known here any more; nothing was sent")
+    if (order.ask, order.unsigned_psbt, len(order.signed_secure)) != (drafted.ask, drafted.settlement.psbt, 2):
+        raise Refused("bad_request", "the draft is of another listing; nothing was sent")
+    return drafted
+
+
+def submit_body(order: ListingOrder, drafted: Drafted, binding: Binding) -> dict[str, Any]:
+    """The body of POST /collection/{slug}/listings/submit: the preflight's, and the PSBTs signed."""
+    inscription_id = order.ask.inscription_id
+    transfer, recovery = order.signed_secure
+    steps = (drafted.transfer.signed(transfer), drafted.settlement.signed(order.signed_psbt))
+    return preflight_body(order.ask, binding) | {
+        "durationDays": DURATION_DAYS,
+        "anchors": [{"inscriptionId": inscription_id, "anchorUtxoId": drafted.anchor}],
+        "signed": [
+            {"inscriptionId": inscription_id, "psbts": [{**each, "inscriptionId": inscription_id} for each in steps]}
+        ],
+        "signedRecoveryPsbt": drafted.recovery.signed(recovery),
+    }
+
+
+def submitted(answer: Any, ask: ListingAsk) -> OwnListing:
+    """The listing that was made. Unreadable unless it is this one."""
+    entry = _only(table(answer, "submit").get("listings"), ask.inscription_id, "listing")
+    listing_id = uuid(entry.get("listingId"), "id of a listing")
+    return OwnListing(listing_id, ask.inscription_id, ask.slug, ask.price, ask.owner)
+
+
+def delist_body(listing: OwnListing, binding: Binding) -> dict[str, Any]:
+    """The body of POST /collection/{slug}/listings/delist."""
+    listed = {"inscriptionId": listing.inscription_id, "listingId": listing.listing_id}
+    return {"walletBindingId": binding.id, "listings": [listed]}
+
+
+def delisted(answer: Any, listing: OwnListing) -> bool:
+    """Whether the listing is among those that are reported as taken down."""
+    found = [table(row, "listing") for row in rows(table(answer, "delist").get("listings"), "listings", most=20)]
+    return any(
+        uuid(entry.get("listingId"), "id of a listing") == listing.listing_id
+        and entry.get("inscriptionId") == listing.inscription_id
+        for entry in found
+    )
+
+
+def _only(value: Any, inscription_id: str, what: str) -> Mapping[str, Any]:
+    found = rows(value, what, most=1)
+    entry = table(found[0] if found else None, what)
+    if entry.get("inscriptionId") != inscription_id:
+        raise Unreadable(f"{what}: it is of another inscription")
+    return entry

@@ -1,0 +1,229 @@
+"""ord.net's offers on collections and traits: the books, our own, and what is drafted, signed and submitted for one.
+
+An offer is off-chain: the PSBT that would fund it is signed and kept by the venue, and broadcast only when somebody
+sells into it. Every function raises Unreadable for what it does not understand.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from markets.adapter import Offer, Trait
+from markets.base import BidOrder, NotSupported, OwnBid, Refused
+from markets.offers import BidAsk, BidDraft, Coin, DraftPsbt
+from markets.ordnet.sessions import Binding
+from markets.ordnet.wire import Step, needed_slug, step, target, targeted, uuid, venue_id, vout
+from markets.wire import Page, Unreadable, address, flag, moment, rows, sats, table, text, txid, whole
+from strategy.book import Bid
+
+FUNDING = "funding"  # the role of the one PSBT of an offer
+_CLOSED = frozenset({"accepted", "rejected", "cancelled", "expired", "invalidated"})
+_MOST_ROWS = 5000
+_MOST_COINS = 50  # of one offer
+_LONGEST_TOKEN = 20_000
+_MOST_DRAFTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a preflight answered, kept for its submit, which must repeat it."""
+
+    ask: BidAsk
+    coins: tuple[Coin, ...]
+    parent: str
+    vout: int
+    token: str
+    step: Step
+
+
+class Drafts:
+    """The latest drafts, by their reference: the funding transaction's id. Safe in several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, Draft] = {}
+
+    def keep(self, draft: Draft) -> BidDraft:
+        """Keeps `draft`; what is returned is what is to be signed."""
+        with self._lock:
+            self._kept.pop(draft.parent, None)
+            self._kept[draft.parent] = draft
+            while len(self._kept) > _MOST_DRAFTS:
+                del self._kept[next(iter(self._kept))]
+        found = draft.step
+        return BidDraft(draft.parent, (DraftPsbt(FUNDING, found.psbt, found.indices, found.sighash),))
+
+    def of(self, order: BidOrder) -> Draft:
+        """The draft that `order` is the signed form of. Raises Refused when there is none, or of another bid."""
+        with self._lock:
+            draft = self._kept.get(order.reference)
+        if draft is None:
+            raise Refused("changed", "this draft is not known here any more; nothing was sent")
+        ask = draft.ask
+        drafted = (ask.price, ask.slug, ask.trait, ask.payment, ask.payment_pubkey, ask.ordinals, 1)
+        receive, psbts = order.receive, len(order.signed_psbts)
+        if drafted != (order.price, order.slug, order.trait, order.payment, order.payment_pubkey, receive, psbts):
+            raise Refused("bad_request", "the draft is of another bid; nothing was sent")
+        return draft
+
+
+def bids(answer: Any, slug: str) -> Page[Offer]:
+    """The offers on a collection and its traits, all in one page; other targets compete for something else."""
+    found = [(entry, targeted(entry.get("target"))) for entry in _live(answer)]
+    offers = [Offer(_bid(entry, slug), frozenset().union(*groups)) for entry, groups in found if groups is not None]
+    return Page(tuple(sorted(offers, key=lambda offer: -offer.bid.price)), None)
+
+
+def _bid(entry: Mapping[str, Any], slug: str) -> Bid:
+    price = sats(entry.get("priceSats"), "price of an offer", least=1)
+    order_id = venue_id(slug, uuid(entry.get("id"), "id of an offer"))
+    maker = address(entry.get("makerAddress"), "maker of an offer")
+    placed = entry.get("createdAt")
+    placed_ms = None if placed is None else moment(placed, "time of an offer")
+    return Bid(order_id, price, Decimal(1), Decimal(price), maker, placed_ms)
+
+
+def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> tuple[OwnBid, ...]:
+    """Our offers on a collection and its traits: those of `binding`, out of all of the profile's wallets.
+
+    One strange entry makes the whole answer unreadable: unknown is not empty. An offer on several traits or on any of
+    some is none of ours; it has no slug, as one on a single item.
+    """
+    found = []
+    for entry in _live(answer):
+        if not _is_of(entry, binding, all_bindings):
+            continue
+        groups = targeted(entry.get("target"))
+        trait = _only(groups)
+        is_clear = groups == () or trait is not None
+        identity = venue_id(slug, uuid(entry.get("id"), "id of an offer"))
+        price = sats(entry.get("priceSats"), "price of an offer", least=1)
+        found.append(OwnBid(identity, slug if is_clear else "", "ordinals", price, Decimal(1), None, trait))
+    return tuple(found)
+
+
+def _only(groups: tuple[frozenset[Trait], ...] | None) -> Trait | None:
+    return next(iter(groups[0])) if groups is not None and len(groups) == 1 and len(groups[0]) == 1 else None
+
+
+def _is_of(entry: Mapping[str, Any], binding: Binding, all_bindings: Collection[Binding]) -> bool:
+    """Whether an offer of the profile is of this wallet of it. An offer of nobody we know of is unreadable."""
+    acts = entry.get("actionBindingId")
+    if acts is not None:
+        found = [each for each in all_bindings if each.id == acts]
+    else:
+        maker = address(entry.get("makerAddress"), "maker of an offer")
+        found = [each for each in all_bindings if maker in (each.payment, each.ordinals)]
+    if not found:
+        raise Unreadable("an offer of ours is of no wallet that the session has")
+    return binding in found
+
+
+def _live(answer: Any) -> list[Mapping[str, Any]]:
+    book = table(answer, "offers")
+    found = [table(row, "offer") for row in rows(book.get("rows"), "offers", most=_MOST_ROWS)]
+    if whole(book.get("totalCount"), "totalCount") > len(found):
+        raise Unreadable("there are more offers than it shows")
+    return [entry for entry in found if _is_live(entry.get("status"))]
+
+
+def _is_live(value: Any) -> bool:
+    status = text(value, "state of an offer")
+    if status != "active" and status not in _CLOSED:
+        raise Unreadable("an offer is in a state that is not known")
+    return status == "active"
+
+
+def preflight_body(ask: BidAsk, binding: Binding) -> dict[str, Any]:
+    """The body of POST /collection/{slug}/collection-offers/preflight. Raises Refused leaves."""
+    if ask.kind != "ordinals":
+        raise NotSupported("ord.net takes no bids on runes")
+    if ask.quantity != 1:
+        raise NotSupported("one bid at ord.net is for one item")
+    return _body(ask, binding) | {"spendableUtxos": [_utxo(coin) for coin in ask.coins]}
+
+
+def _body(ask: BidAsk, binding: Binding) -> dict[str, Any]:
+    return {
+        "walletBindingId": binding.id,
+        "ordinalsPublicKey": ask.ordinals_pubkey,
+        "paymentPublicKey": ask.payment_pubkey,
+        "target": target(ask.trait),
+        "priceSats": ask.price,
+        "offerCount": 1,
+        "ladderStepSats": 0,
+        "validityHours": ask.valid_hours,
+    }
+
+
+def draft(answer: Any, ask: BidAsk) -> Draft:
+    """The one offer that was drafted for `ask`, paid with coins that were given."""
+    offers = rows(table(answer, "draft").get("offers"), "drafted offers", most=1)
+    if not offers:
+        raise Unreadable("nothing was drafted")
+    entry = table(offers[0], "drafted offer")
+    if sats(entry.get("priceSats"), "price of a draft") != ask.price:
+        raise Unreadable("the draft is of another price")
+    if whole(entry.get("fundingParentFeeRateSatVb"), "fee of a draft") or flag(
+        entry.get("fundingBroadcasted"), "draft"
+    ):
+        raise Unreadable("the draft costs a fee, or is on its way already")
+    chosen = rows(entry.get("selectedPaymentUtxos"), "coins of a draft", most=_MOST_COINS)
+    coins = tuple(_coin(table(row, "coin of a draft")) for row in chosen)
+    if not coins or not set(coins) <= set(ask.coins):
+        raise Unreadable("the draft spends coins that were not given")
+    return Draft(
+        ask,
+        coins,
+        parent=txid(entry.get("expectedFundingParentTxid"), "funding of a draft"),
+        vout=vout(entry.get("fundingParentVout"), "funding of a draft"),
+        token=text(entry.get("preflightToken"), "token of a draft", longest=_LONGEST_TOKEN),
+        step=step(entry.get("fundingParentStep"), ask.payment, "funding of a draft"),
+    )
+
+
+def submit_body(kept: Draft, signed: str, binding: Binding) -> dict[str, Any]:
+    """The body of POST /collection/{slug}/collection-offers/submit: the preflight's, and the PSBT signed."""
+    offer = {
+        "priceSats": kept.ask.price,
+        "selectedPaymentUtxos": [_utxo(coin) for coin in kept.coins],
+        "expectedFundingParentTxid": kept.parent,
+        "fundingParentVout": kept.vout,
+        "preflightToken": kept.token,
+        "signedFundingParentStep": kept.step.signed(signed),
+    }
+    return _body(kept.ask, binding) | {"offers": [offer]}
+
+
+def submitted(answer: Any, kept: Draft) -> str:
+    """Our name of the offer that was made. Unreadable unless it is the one that was drafted, and live."""
+    offers = rows(table(answer, "submit").get("offers"), "offers", most=1)
+    if not offers:
+        raise Unreadable("no offer was made")
+    entry = table(offers[0], "offer")
+    made = (entry.get("status"), sats(entry.get("priceSats"), "price"), entry.get("fundingParentTxid"))
+    if made != ("active", kept.ask.price, kept.parent):
+        raise Unreadable("another offer than ours was made")
+    return venue_id(needed_slug(kept.ask.slug), uuid(entry.get("offerId"), "id of an offer"))
+
+
+def cancelled(answer: Any, offer_id: str) -> bool:
+    """Whether the offer is reported as cancelled."""
+    entry = table(answer, "cancel")
+    if uuid(entry.get("offerId"), "id of an offer") != offer_id:
+        raise Unreadable("the answer is about another offer")
+    return text(entry.get("status"), "state of an offer") == "cancelled"
+
+
+def _coin(entry: Mapping[str, Any]) -> Coin:
+    place = f"{txid(entry.get('txid'), 'coin')}:{vout(entry.get('vout'), 'coin')}"
+    return Coin(place, sats(entry.get("valueSats"), "value of a coin", least=1))
+
+
+def _utxo(coin: Coin) -> dict[str, Any]:
+    found, _, number = coin.outpoint.partition(":")
+    return {"txid": found, "vout": int(number), "valueSats": coin.value}

@@ -1,0 +1,61 @@
+"""Satflow's offers on single inscriptions, which are PSBTs and not messages (API 1.1.4: intent/bid, bid/place).
+
+An offer's slug is the inscription's id. They have no end, and there is one a bidder and inscription: a new one
+replaces the one before.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from markets.base import BidOrder, Refused
+from markets.offers import LONGEST_REFERENCE, BidAsk, BidDraft, DraftPsbt
+from markets.satflow.listings import psbt
+from markets.satflow.wire import payload
+from markets.wire import first, table
+
+_INSCRIPTION = re.compile(r"[0-9a-f]{64}i(0|[1-9][0-9]{0,9})", re.ASCII)
+
+
+def is_item(slug: str) -> bool:
+    """Whether a bid on `slug` is one on a single inscription."""
+    return _INSCRIPTION.fullmatch(slug) is not None
+
+
+def ask_body(ask: BidAsk) -> dict[str, Any]:
+    """The body of POST /intent/bid. Raises Refused for an offer that the venue could pay with any coin it finds."""
+    outpoints = [coin.outpoint for coin in ask.coins]
+    if not outpoints or len(",".join(outpoints)) > LONGEST_REFERENCE:
+        raise Refused("coins", f"an offer names 1 to {LONGEST_REFERENCE // 70} coins that may pay for it")
+    return {
+        "price": ask.price,
+        "inscriptionId": ask.slug,
+        "bidderAddress": ask.payment,
+        "bidderTokenReceiveAddress": ask.ordinals,
+        "bidderPublicKey": ask.payment_pubkey,
+        "allowedPaymentOutpoints": outpoints,
+    }
+
+
+def draft(answer: Any, ask: BidAsk) -> BidDraft:
+    """What the venue wants signed: which inputs is not told, those of the coins. The coins go back with the signed."""
+    bidder = table(first(table(payload(answer), "draft"), "bidder"), "bidder")
+    drafted = DraftPsbt("bid", psbt(bidder.get("unsignedBiddingPSBTBase64")), (), None)
+    return BidDraft(",".join(coin.outpoint for coin in ask.coins), (drafted,))
+
+
+def order_body(order: BidOrder) -> bytes:
+    """The body of POST /bid/place for an offer. Raises Refused for one that is not drafted and signed."""
+    if len(order.signed_psbts) != 1 or not order.reference:
+        raise Refused("not_drafted", "an offer on an inscription is one signed PSBT with the coins of its draft")
+    body = {
+        "price": order.price,
+        "inscriptionId": order.slug,
+        "bidderAddress": order.payment,
+        "bidderTokenReceiveAddress": order.receive,
+        "signedBiddingPSBT": order.signed_psbts[0],
+        "allowedPaymentOutpoints": order.reference.split(","),
+    }
+    return json.dumps(body).encode()

@@ -1,0 +1,131 @@
+"""Satflow's JSON of listings into our types and back (API 1.1.4: intent/sell, list, cancel, wallet-contents).
+
+Every function raises Unreadable for what it does not understand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from markets.listings import (
+    LONGEST_PSBT,
+    MOST_SECURE,
+    ListingAsk,
+    ListingDraft,
+    ListingOrder,
+    OwnListing,
+    SecureDraft,
+)
+from markets.satflow.wire import payload
+from markets.wire import Page, Unreadable, first, identifier, rows, sats, table, text, whole
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}", re.ASCII)
+_MOST_INPUTS = 1000
+
+
+def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
+    """What `owner` has listed. One strange entry makes the whole answer unreadable: unknown is not unlisted."""
+    contents = table(payload(answer), "wallet contents")
+    entries = rows(first(contents, "results.ordinals", "ordinals"), "inscriptions")
+    cursor = contents.get("nextCursor")
+    listed = (_own_listing(table(row, "inscription"), owner) for row in entries)
+    found = tuple(listing for listing in listed if listing is not None)
+    return Page(found, None if cursor is None else whole(cursor, "nextCursor"))
+
+
+def _own_listing(entry: Mapping[str, Any], owner: str) -> OwnListing | None:
+    if entry.get("listing") is None:
+        return None
+    listing = table(entry["listing"], "listing")
+    token = table(entry.get("token"), "token")
+    inscription_id = identifier(first(token, "inscription_id", "id"), "inscription id")
+    seller = first(listing, "sellerOrdAddress", "sellerAddress")
+    if seller is not None and seller != owner:
+        raise Unreadable("a listing of another seller")
+    listing_id = first(listing, "_id", "id")
+    slug = first(entry, "collection.id", "collection.slug")
+    return OwnListing(
+        listing_id=inscription_id if listing_id is None else identifier(listing_id, "listing id"),
+        inscription_id=inscription_id,
+        slug=None if slug is None else text(slug, "collection"),
+        price=sats(listing.get("price"), "listing price", least=1),
+        owner=owner,
+    )
+
+
+def ask_body(ask: ListingAsk) -> dict[str, Any]:
+    """The body of POST /intent/sell."""
+    body = _listing(ask)
+    return body if ask.slug is None else body | {"collectionSlug": ask.slug}
+
+
+def draft(answer: Any) -> ListingDraft:
+    """What the venue wants signed. The PSBTs are texts here; whoever signs reads them."""
+    seller = table(first(table(payload(answer), "draft"), "seller"), "seller")
+    secure = rows(seller.get("secureListingPSBTs") or [], "secure PSBTs", most=MOST_SECURE)
+    return ListingDraft(psbt(seller.get("unsignedListingPSBTBase64")), tuple(map(_secure, secure)))
+
+
+def _secure(value: Any) -> SecureDraft:
+    entry = table(value, "secure PSBT")
+    indices = rows(entry.get("indicesToSign"), "indicesToSign", most=_MOST_INPUTS)
+    return SecureDraft(psbt(entry.get("base64")), tuple(_index(index) for index in indices))
+
+
+def _index(value: Any) -> int:
+    found = whole(value, "indicesToSign")
+    if found >= _MOST_INPUTS:
+        raise Unreadable("indicesToSign names an input that no such PSBT has")
+    return found
+
+
+def psbt(value: Any) -> str:
+    """A PSBT in base64, of a fair length."""
+    if not isinstance(value, str) or len(value) > LONGEST_PSBT or not _BASE64.fullmatch(value):
+        raise Unreadable("a PSBT is not base64 of a fair length")
+    return value
+
+
+def order_body(order: ListingOrder) -> bytes:
+    """The body of POST /list."""
+    payer = {"sellerPaymentAddress": order.payment, "sellerPaymentPublicKey": order.payment_pubkey}
+    body = {
+        "listings": [_listing(order.ask) | payer],
+        "signedListingPSBT": order.signed_psbt,
+        "unsignedListingPSBT": order.unsigned_psbt,
+        "signedSecureListingPSBTs": list(order.signed_secure),
+    }
+    return json.dumps(body).encode()
+
+
+def _listing(ask: ListingAsk) -> dict[str, Any]:
+    return {
+        "price": ask.price,
+        "inscriptionId": ask.inscription_id,
+        "sellerOrdAddress": ask.owner,
+        "sellerReceiveAddress": ask.receive,
+        "tapInternalKey": ask.tap_internal_key,
+    }
+
+
+def check_listed(answer: Any, ask: ListingAsk) -> None:
+    """Raises Unreadable when the answer to POST /list names listings, but not this one at this price."""
+    told = first(table(payload(answer), "list"), "listings")
+    if told is None:
+        return
+    for row in rows(told, "listings"):
+        entry = table(row, "listing")
+        if entry.get("inscriptionId") == ask.inscription_id:
+            if sats(entry.get("price"), "price") != ask.price:
+                raise Unreadable("it is listed at another price")
+            return
+    raise Unreadable("it is not among the listings that were made")
+
+
+def delist_body(owner: str, inscription_id: str, signature: str) -> bytes:
+    """The body of POST /cancel for one listing, which goes by its inscription."""
+    body = {"makerAddress": owner, "orderType": "ask", "signature": signature, "inscriptionId": inscription_id}
+    return json.dumps(body).encode()

@@ -1,0 +1,88 @@
+"""Traits in Satflow's answers: the catalogue of a collection, and which traits a listing has or a bid asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from markets import traits
+from markets.adapter import Trait
+from markets.base import NotFound, NotSupported
+from markets.satflow.wire import payload
+from markets.wire import Unreadable, first, how_many, rows, same, table, text
+
+# Where a listing tells the traits of its item. The documented items do not; these are the names under which Satflow's
+# other answers and other markets tell them.
+TRAIT_FIELDS = tuple(
+    f"{holder}{name}"
+    for holder in (
+        "",
+        "token.",
+        "token.meta.",
+        "token.metadata.",
+        "inscription.",
+        "item.",
+        "meta.",
+        "metadata.",
+        "metadata.token.",
+        "metadata.token.meta.",
+        "inscription_metadata.",
+        "ask.",
+        "listing.",
+    )
+    for name in ("attributes", "traits")
+)
+BID_TRAIT_FIELDS = ("attribute", "bid.attribute", "attributes", "bid.attributes", "trait", "bid.trait")
+
+
+def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
+    """The traits that a listing's item is known to have, or None when the listing says nothing about traits."""
+    for name in TRAIT_FIELDS:
+        given = first(entry, name)
+        if (found := traits.told(given)) is not None:
+            return found
+    return None
+
+
+def bid_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
+    """The traits that a bid asks for; none = it is on the whole collection, None = on something that is not clear."""
+    given = first(entry, *BID_TRAIT_FIELDS)
+    if given in (None, "", [], {}):
+        return None if entry.get("type") == "trait" else frozenset()
+    return frozenset(traits.pairs(given)) or None
+
+
+def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
+    """Type to value to how many items have it, from GET /collection with `categoryAttributes`.
+
+    Raises NotFound for an unknown collection, NotSupported when it is there and nothing is said about its traits.
+    """
+    data = table(payload(answer), "collection")
+    found = first(data, "collection", "collections", "results")
+    if isinstance(found, list):
+        if not found:
+            raise NotFound(f"the market knows no collection {slug}")
+        found = found[0]
+    collection = table(found, "collection")
+    named = first(collection, "id", "slug", "collection_id", "collectionSlug")
+    if named is not None and same(text(named, "collection")) != same(slug):
+        raise Unreadable("the answer is about another collection")
+    if "category_attributes" not in collection:
+        raise NotSupported("the market does not tell the traits of this collection")
+    kinds: dict[str, dict[str, int]] = {}
+    for row in rows(collection["category_attributes"] or [], "traits"):
+        kind = table(row, "trait")
+        values = _values(kind.get("values"))
+        if (name := traits.known(first(kind, *traits.TYPE_NAMES))) is not None:
+            kinds.setdefault(name, {}).update(values)
+    return kinds
+
+
+def _values(given: Any) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row in rows(given, "values of a trait", most=20_000):
+        entry = table(row, "value of a trait")
+        count = entry.get("count")
+        if (value := traits.known(first(entry, *traits.VALUE_NAMES))) is not None:
+            found[value] = 0 if count is None else how_many(count, "count of a trait")
+    return found

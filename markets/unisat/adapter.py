@@ -1,0 +1,98 @@
+"""UniSat open API: what a rune is, and its ask book. Each method is exactly one HTTP request."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+from markets.base import NotFound, Unavailable
+from markets.http import Http
+from markets.unisat.wire import content
+from markets.wire import Page, Unreadable, address, amount, identifier, rows, same, sats, table, text, whole
+from strategy.book import Ask
+
+PAGE_SIZE = 99  # the API takes less than 100
+MOST_RUNES = 500  # that it answers to one search
+MOST_DIVISIBILITY = 38
+_TICKER = re.compile(r"[A-Z](?:•?[A-Z]){0,27}")
+
+
+class Unisat:
+    """The venue's operations; `base` is the origin before `/v3/...`. Reads only."""
+
+    def __init__(self, base: str, api_key: str | None) -> None:
+        self._http = Http(base, {"Authorization": f"Bearer {api_key}"} if api_key else {})
+
+    def rune(self, ticker: str) -> tuple[str, int]:
+        """The spaced name of a rune and its divisibility, by its ticker.
+
+        The search is documented for spaced names; without bullets it may find nothing. Raises NotFound then.
+        """
+        params = {"rune": ticker, "start": "0", "limit": str(MOST_RUNES)}
+        answer = self._http.read("/v1/indexer/runes/info-list", params)
+        try:
+            return _rune(table(content(answer), "data"), ticker)
+        except Unreadable as error:
+            raise Unavailable(f"failed to understand UniSat: {error}") from error
+
+    def rune_book(self, ticker: str, start: int) -> Page[Ask]:
+        """One page of the lots on sale of a rune (spaced name), cheapest per token first, from the `start`-th.
+
+        Raises Unavailable, RateLimited and Refused leaves.
+        """
+        body = {
+            "filter": {"nftType": "runes", "tick": ticker, "isEnd": False},
+            "sort": {"unitPrice": 1},
+            "start": start,
+            "limit": PAGE_SIZE,
+        }
+        answer = self._http.read("/v3/market/runes/auction/list", post=body)
+        try:
+            return _lots(table(content(answer), "data"), ticker, start)
+        except Unreadable as error:
+            raise Unavailable(f"failed to understand UniSat: {error}") from error
+
+
+def _rune(data: Any, ticker: str) -> tuple[str, int]:
+    total = whole(data.get("total", 0), "total")
+    entries = rows(data.get("detail") if total else data.get("detail") or [], "runes")
+    for row in entries:
+        entry = table(row, "rune")
+        # The bullets are no part of a rune's identity: one name has one spelling.
+        if same(text(entry.get("spacedRune"), "rune")) != same(ticker):
+            continue
+        divisibility = whole(entry.get("divisibility"), "divisibility")
+        if not _TICKER.fullmatch(entry["spacedRune"]) or divisibility > MOST_DIVISIBILITY:
+            raise Unreadable("a rune's name or divisibility is none")
+        return entry["spacedRune"], divisibility
+    if total > len(entries):
+        raise Unavailable(f"UniSat finds more runes than it lists for {ticker}: write it with its bullets")
+    raise NotFound(f"no rune is found by the ticker {ticker}; a ticker without its bullets may not be found")
+
+
+def _lots(data: Any, ticker: str, start: int) -> Page[Ask]:
+    entries = rows(data.get("list"), "lots")
+    lots = tuple(_lot(table(row, "lot"), ticker) for row in entries)
+    total = data.get("total")
+    reached = start + len(entries)
+    ended = len(entries) < PAGE_SIZE if total is None else reached >= whole(total, "total")
+    return Page(lots, None if ended or not entries else reached)
+
+
+def _lot(entry: Any, ticker: str) -> Ask:
+    if "tick" in entry and same(text(entry["tick"], "tick")) != same(ticker):
+        raise Unreadable("the answer is about another rune")
+    price = sats(entry.get("price"), "lot price", least=1)
+    quantity = amount(entry.get("amount"), "lot amount")
+    unit_price = amount(entry.get("unitPrice"), "lot unit price")
+    _check(price, quantity, unit_price)
+    order = identifier(entry.get("auctionId"), "lot id")
+    maker = entry.get("address")
+    return Ask(order, price, quantity, unit_price, address(maker, "seller") if maker else "")
+
+
+def _check(price: int, quantity: Decimal, unit_price: Decimal) -> None:
+    # Tells sats from other units: the three must agree, to rounding of the price and of a printed unit price.
+    if abs(quantity * unit_price - price) > max(Decimal(2), Decimal(price) / 50):
+        raise Unreadable(f"lot of {quantity} at {unit_price} cannot cost {price} sats")

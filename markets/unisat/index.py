@@ -1,0 +1,109 @@
+"""UniSat's indexer: what lies on which output. Each method is exactly one HTTP request.
+
+Shapes are those of its published OpenAPI files (`unisat-wallet/unisat-dev-docs`, open-api/swagger-source).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from markets.base import Unavailable
+from markets.facts import Indexed, Whereabouts
+from markets.http import Http, segment
+from markets.unisat.wire import content
+from markets.wire import Unreadable, address, flag, height, identifier, rows, sats, script, table, text, txid, whole
+
+Value = TypeVar("Value")
+
+
+class UnisatIndex:
+    """The indexer's operations; `base` is the origin before `/v1/...`. Reads only.
+
+    Raise Unavailable, RateLimited and Refused leaves.
+    """
+
+    def __init__(self, base: str, api_key: str | None) -> None:
+        self._http = Http(base, {"Authorization": f"Bearer {api_key}"} if api_key else {})
+
+    def chain_height(self) -> int:
+        """The last block that the index of inscriptions has taken in."""
+        answer = self._http.read("/v1/indexer/blockchain/info")
+        return _read(lambda: height(table(content(answer), "blockchain").get("blocks"), "blocks"))
+
+    def runes_height(self) -> int:
+        """The last block that the index of runes has taken in."""
+        answer = self._http.read("/v1/indexer/runes/status")
+        return _read(lambda: height(table(content(answer), "status").get("bestHeight"), "bestHeight"))
+
+    def output(self, wanted: str) -> Indexed:
+        """An output (txid:vout) and the inscriptions on it. An answer without their list says nothing of them."""
+        answer = self._http.read(f"/v1/indexer/utxo/{_path(wanted)}")
+        return _read(lambda: _output(table(content(answer), "output"), wanted))
+
+    def runes(self, wanted: str) -> tuple[str, ...]:
+        """The runes on an output (txid:vout), by their spaced names."""
+        answer = self._http.read(f"/v1/indexer/runes/utxo/{_path(wanted)}/balance")
+        return _read(lambda: _runes(content(answer)))
+
+    def inscription(self, inscription_id: str, taken_ms: int) -> Whereabouts:
+        """Where an inscription is; one that is on its way in the mempool may be where it will be."""
+        answer = self._http.read(f"/v1/indexer/inscription/info/{segment(inscription_id)}")
+        return _read(lambda: _inscription(table(content(answer), "inscription"), inscription_id, taken_ms))
+
+
+def _path(wanted: str) -> str:
+    made_by, _, vout = wanted.partition(":")
+    return f"{segment(made_by)}/{segment(vout)}"
+
+
+def _place(output: Mapping[str, Any]) -> str:
+    return f"{txid(output.get('txid'), 'txid')}:{whole(output.get('vout'), 'vout')}"
+
+
+def _output(found: Mapping[str, Any], wanted: str) -> Indexed:
+    if _place(found) != wanted:
+        raise Unreadable("the answer is about another output")
+    inscriptions = found.get("inscriptions")
+    return Indexed(
+        value=sats(found.get("satoshi"), "satoshi"),
+        script=script(found.get("scriptPk"), "scriptPk"),
+        is_confirmed=None,
+        is_spent=flag(found.get("isSpent"), "isSpent"),
+        inscriptions=None if inscriptions is None else _ids(inscriptions),
+        runes=None,
+        height=None,
+    )
+
+
+def _ids(value: Any) -> tuple[str, ...]:
+    entries = (table(row, "inscription") for row in rows(value, "inscriptions"))
+    return tuple(sorted(identifier(entry.get("inscriptionId"), "inscription on an output") for entry in entries))
+
+
+def _runes(value: Any) -> tuple[str, ...]:
+    entries = [table(row, "rune") for row in rows(value, "runes")]
+    for entry in entries:
+        whole(entry.get("amount"), "amount")
+    return tuple(sorted(text(entry.get("spacedRune"), "rune") for entry in entries))
+
+
+def _inscription(found: Mapping[str, Any], wanted: str, taken_ms: int) -> Whereabouts:
+    if found.get("inscriptionId") != wanted:
+        raise Unreadable("the answer is about another inscription")
+    output = table(found.get("utxo"), "utxo")
+    holder = found.get("address")
+    return Whereabouts(
+        inscription_id=wanted,
+        outpoint=_place(output),
+        address=None if not holder else address(holder, "address"),
+        value=sats(output.get("satoshi"), "satoshi"),
+        taken_ms=taken_ms,
+    )
+
+
+def _read(understand: Callable[[], Value]) -> Value:
+    try:
+        return understand()
+    except Unreadable as error:
+        raise Unavailable(f"failed to understand UniSat: {error}") from error

@@ -1,0 +1,190 @@
+"""UniSat's collection market (open API v3), and the practice market that speaks its dialect.
+
+Its "bids" are purchases of listings at once: there are no standing bids to keep. The rune book is in `unisat.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from markets.adapter import Adapter, Cursor, Listing
+from markets.answers import of_read, of_write
+from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, Refused, Sale, Unavailable
+from markets.http import Http, Permit
+from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
+from markets.offers import BidAsk, BidDraft
+from markets.unisat import listings
+from markets.unisat import market_wire as wire
+from markets.wire import Page
+
+_NO_BIDS = "it has no standing bids: what it calls a bid buys a listing at once"
+_MOST_REMEMBERED = 1000
+
+
+class UnisatMarket(Adapter):
+    """The venue's operations; `base` is the origin before `/v3/...`.
+
+    The venue names orders, we name inscriptions: which order an inscription has is remembered from the reads of own
+    listings, and which order a draft belongs to from the draft. Both are in memory only.
+    """
+
+    def __init__(self, base: str, api_key: str | None, name: str) -> None:
+        self.name = name
+        self._http = Http(base, {"Authorization": f"Bearer {api_key}"} if api_key else {})
+        self._orders: dict[str, str] = {}  # inscription to its live order
+        self._drafts: dict[bytes, listings.Draft] = {}  # by the hash of the unsigned PSBT
+        self._lock = threading.Lock()
+
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
+        """The floor of the one slug asked for. Raises ValueError for more.
+
+        The venue's list of many collections is over a span of time, and whether one without trades is in it is not
+        said.
+        """
+        (slug,) = slugs
+        if kind != "ordinals":
+            self._no("floors of runes; their asks are read from its rune market")
+        try:
+            answer = self._ask("collection_statistic", {"collectionId": slug})
+            found = of_read(lambda: wire.floor(answer, slug), self.name)
+        except NotFound:
+            return {}
+        return {} if found is None else {slug: found}
+
+    def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
+        start = _start(cursor)
+        body = _list({"collectionId": slug}, {"unitPrice": 1}, start)
+        answer = self._ask("list", body)
+        return of_read(lambda: wire.asks(answer, slug, start), self.name)
+
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+        if kind != "ordinals":
+            self._no("sales of runes")
+        start = _start(cursor)
+        wanted = {"nftType": "collection", "collectionId": slug, "event": "Sold"}
+        answer = self._ask("actions", {"filter": wanted, "start": start, "limit": wire.PAGE_SIZE})
+        return of_read(lambda: wire.sales(answer, slug, start), self.name)
+
+    def item(self, inscription_id: str) -> Item:
+        answer = self._ask("inscription_info", {"inscriptionId": inscription_id})
+        return of_read(lambda: wire.item(answer, inscription_id), self.name)
+
+    def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
+        start = _start(cursor)
+        answer = self._ask("list", _list({"address": owner}, {"onSaleTime": -1}, start))
+        found = of_read(lambda: wire.own_listings(answer, owner, start), self.name)
+        for listing in found.entries:
+            self._remember_order(listing.inscription_id, listing.listing_id)
+        return found
+
+    def draft_bid(self, order: BidAsk) -> BidDraft:
+        raise NotSupported(f"{self.name}: {_NO_BIDS}")
+
+    def place(self, order: BidOrder, permit: Permit | None = None) -> str | None:
+        raise NotSupported(f"{self.name}: {_NO_BIDS}")
+
+    def draft_listing(self, ask: ListingAsk) -> ListingDraft:
+        """The PSBT of a new order, or of the new price of the one that the inscription is known to have.
+
+        An order that nobody confirms is shown to nobody.
+        """
+        auction_id = self._order(ask.inscription_id)
+        if auction_id is None:
+            answer = self._ask("create_put_on", listings.put_on_body(ask))
+            draft = of_read(lambda: listings.put_on_draft(answer), self.name)
+        else:
+            draft = self._modify(ask, auction_id)
+        self._keep(draft)
+        return draft.listing
+
+    def _keep(self, draft: listings.Draft) -> None:
+        with self._lock:
+            _bounded(self._drafts)[_key(draft.listing.psbt)] = draft
+
+    def _modify(self, ask: ListingAsk, auction_id: str) -> listings.Draft:
+        try:
+            answer = self._ask("create_modify_price", listings.modify_body(ask, auction_id))
+            return of_read(lambda: listings.modify_draft(answer, auction_id), self.name)
+        except Refused:
+            # It may be gone; the next draft is for a new one, unless a read of own listings shows it again.
+            self._forget_order(ask.inscription_id)
+            raise
+
+    def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
+        with self._lock:
+            draft = self._drafts.pop(_key(order.unsigned_psbt), None)
+        if draft is None:
+            raise Refused("unknown_draft", "this listing was not drafted here, or too long ago")
+        step = "confirm_put_on" if draft.is_new else "confirm_modify_price"
+        try:
+            self._confirm(step, listings.confirm_body(draft.auction_id, order.signed_psbt), permit)
+        except Unavailable:
+            self._keep(draft)  # nothing was sent, so it may be sent yet
+            raise
+        self._remember_order(order.ask.inscription_id, draft.auction_id)
+
+    def draft_delist(self, owner: str, inscription_id: str) -> ListingDraft:
+        """The PSBT that takes a listing back without a transaction; signed, it is `delist`'s signature."""
+        answer = self._ask("create_put_off", listings.put_off_body(owner, self._known_order(inscription_id)))
+        return of_read(lambda: listings.put_off_draft(answer), self.name)
+
+    def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
+        """Takes a listing back; `signature` is the signed PSBT of `draft_delist`. Raises NotSupported for another."""
+        if not listings.is_psbt(signature):
+            raise NotSupported(f"{self.name} takes a listing back by a signed PSBT of its own only")
+        body = listings.confirm_body(self._known_order(inscription_id), signature, off_chain=True)
+        self._confirm("confirm_put_off", body, permit)
+        self._forget_order(inscription_id)
+        return True
+
+    def _ask(self, step: str, body: Mapping[str, Any]) -> Any:
+        return self._http.read(f"/v3/market/collection/auction/{step}", post=body)
+
+    def _confirm(self, step: str, body: bytes, permit: Permit | None) -> None:
+        answer = self._http.write(f"/v3/market/collection/auction/{step}", body, permit)
+        of_write(lambda: listings.check_confirmed(answer))
+
+    def _order(self, inscription_id: str) -> str | None:
+        with self._lock:
+            return self._orders.get(inscription_id)
+
+    def _known_order(self, inscription_id: str) -> str:
+        auction_id = self._order(inscription_id)
+        if auction_id is None:
+            raise NotFound("no order of this inscription is known; it shows among the own listings")
+        return auction_id
+
+    def _remember_order(self, inscription_id: str, auction_id: str) -> None:
+        with self._lock:
+            _bounded(self._orders)[inscription_id] = auction_id
+
+    def _forget_order(self, inscription_id: str) -> None:
+        with self._lock:
+            self._orders.pop(inscription_id, None)
+
+
+def _list(wanted: Mapping[str, Any], sort: Mapping[str, int], start: int) -> dict[str, Any]:
+    found = {"nftType": "collection", "isEnd": False, **wanted}
+    return {"filter": found, "sort": dict(sort), "start": start, "limit": wire.PAGE_SIZE}
+
+
+def _key(psbt: str) -> bytes:
+    return sha256(psbt.encode()).digest()
+
+
+def _bounded(remembered: dict[Any, Any]) -> dict[Any, Any]:
+    """`remembered` with room for one more: the oldest goes."""
+    while len(remembered) >= _MOST_REMEMBERED:
+        del remembered[next(iter(remembered))]
+    return remembered
+
+
+def _start(cursor: Cursor) -> int:
+    if cursor is None:
+        return 0
+    if not isinstance(cursor, int):
+        raise TypeError("its pages begin at a number")
+    return cursor

@@ -1,0 +1,149 @@
+"""From ledger, plan and config to what a task may hold: for a decision and for its reservations.
+
+A task that runs dry is counted with dry runs only, against the same limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core.plans import Plan
+from models.ledger import orders
+from models.ledger.orders import Ceilings, Fills
+from strategy.bidding.plan_bids import Limits, Reason
+from strategy.config import MAX_SATS, BidConfig
+from strategy.intents import SignedRoom
+
+FILL_PAUSE_MS = 60_000  # after a fill nothing is placed for this long: the market has just moved towards us
+# Bids that were replaced or cancelled stay signed until they expire: see docs/decisions/0007-ceilings.md.
+SIGNED_FACTOR = 4  # how often all that may be live at once may be signed within the life of a bid
+LEAST_SIGNED_BIDS = 12  # ... and how often a task's dearest bid
+BURST_FILLS = 3  # so many fills in ten minutes: whoever sells may know more than we do
+
+
+def limits_of(
+    user_id: int,
+    task_id: int | None,
+    config: BidConfig,
+    plan: Plan | None,
+    now_ms: int,
+    *,
+    balance_sats: int | None,
+    fee_reserve_sats: int | None,
+    untracked_sats: int = 0,
+    installation_sats: int = 0,
+    rungs: int | None = None,
+    skew_s: float = 0.0,
+    signed: tuple[SignedRoom, ...] = (),
+) -> Limits:
+    """What this task may hold as of now; a task that is yet to be created (`task_id` None) holds nothing.
+
+    `installation_sats` is the most that the bids of all users may come to, 0 = any.
+    `untracked_sats` are bids of the wallet that no order explains. They count as long as they are there. `rungs` is
+    what the gateway says of the month's quota, `skew_s` how far off our clock is, where that is too far to bid by, and
+    `signed` what the signer says of its ceilings.
+    """
+    own_sats = 0 if task_id is None else orders.task_exposure(task_id, dry_run=config.dry_run)
+    fills = fills_of(task_id, config)
+    return Limits(
+        task_total=config.max_bid_total,
+        user_headroom=_user_ceiling(config, plan, untracked_sats)
+        - orders.exposure(user_id, dry_run=config.dry_run)
+        + own_sats,
+        plan_bids=plan.max_bids_per_task if plan else 0,
+        balance_sats=balance_sats,
+        fee_reserve_sats=fee_reserve_sats,
+        fills_left=max(0, config.max_fills - fills.count) if config.max_fills else None,
+        spend_left_sats=max(0, config.spend_cap_sats - fills.sats) if config.spend_cap_sats else None,
+        hold=Reason.CLOCK_SKEW if skew_s else hold(fills, now_ms),
+        rungs=rungs,
+        signed=with_others(signed, user_id, task_id),
+        installation_room=_room_of_all(installation_sats, own_sats, is_dry=config.dry_run),
+    )
+
+
+def with_others(rooms: tuple[SignedRoom, ...], user_id: int, task_id: int | None) -> tuple[SignedRoom, ...]:
+    """The signer's rooms with what the open orders of other tasks come to that share them, which the signer cannot tell
+    from cancelled ones.
+    """
+    if not rooms:
+        return ()
+    own_sats = 0 if task_id is None else orders.task_exposure(task_id)
+    others = {"user": orders.exposure(user_id) - own_sats, "installation": orders.exposure_of_all() - own_sats}
+    return tuple(replace(room, others_sats=others.get(room.whose, 0)) for room in rooms)
+
+
+def most_sats(config: BidConfig) -> int:
+    """What no bid under this config is above, whatever the market does: the least of its own bounds."""
+    bounds = [config.hardcap_sats]
+    if config.bid_mode == "fixed":
+        bounds.append(config.bid_fixed_high)
+    return min(bound for bound in bounds if bound > 0)
+
+
+def most_signed_user(plan: Plan) -> int:
+    """Sats of bids that may be signed and not expired for a user of this plan, over all tasks."""
+    return SIGNED_FACTOR * plan.max_exposure
+
+
+def most_signed_task(config: BidConfig, plan: Plan, spent_sats: int) -> int:
+    """Sats of bids that may be signed and not expired for one task, of which `spent_sats` were filled so far.
+
+    Four times what its limits let be live at once, but twelve of its dearest bid at least, and never above the user's.
+    Example: five bids of 100,000 at most, maxBidTotal 300,000: 1,200,000; one bid of 100,000 alone: 1,200,000, too.
+    """
+    count = min(config.bid_count, plan.max_bids_per_task, config.max_fills or config.bid_count)
+    bounds = [plan.max_exposure, count * most_sats(config)]
+    if config.max_bid_total:
+        bounds.append(config.max_bid_total)
+    if config.spend_cap_sats:
+        bounds.append(max(0, config.spend_cap_sats - spent_sats))
+    live = min(bounds)
+    return min(most_signed_user(plan), max(SIGNED_FACTOR * live, LEAST_SIGNED_BIDS * min(live, most_sats(config))))
+
+
+def _room_of_all(most_sats: int, own_sats: int, *, is_dry: bool) -> int:
+    return most_sats - orders.exposure_of_all(dry_run=is_dry) + own_sats if most_sats else MAX_SATS
+
+
+def fills_of(task_id: int | None, config: BidConfig) -> Fills:
+    """What was filled of the task's orders since it was created."""
+    return Fills() if task_id is None else orders.fills(task_id, dry_run=config.dry_run)
+
+
+def hold(fills: Fills, now_ms: int) -> Reason | None:
+    """Why nothing may be placed or raised though everything is known, after fills.
+
+    A burst ends by itself, when less than three fills are in the last ten minutes: no restart shortens it.
+    """
+    if fills.recent(now_ms) >= BURST_FILLS:
+        return Reason.FILL_BURST
+    if fills.newest_ms is not None and 0 <= now_ms - fills.newest_ms < FILL_PAUSE_MS:
+        return Reason.FILL_PAUSE
+    return None
+
+
+def ceilings_of(
+    config: BidConfig, plan: Plan | None, limits: Limits, installation_sats: int, untracked_sats: int
+) -> Ceilings:
+    """What the ledger is to refuse when the bids of a decision under `limits` are reserved, one by one."""
+    totals = [config.max_bid_total] if config.max_bid_total else []
+    count = min(config.bid_count, limits.plan_bids)
+    if limits.spend_left_sats is not None:
+        totals.append(limits.spend_left_sats)
+    if count <= 0:
+        totals.append(0)
+    return Ceilings(
+        # To the ledger 0 is no limit at all; no bid is as small as 1.
+        task=max(1, min(totals)) if totals else 0,
+        user=_user_ceiling(config, plan, untracked_sats),
+        installation=installation_sats,
+        count=max(0, count),
+        fills=limits.fills_left,
+    )
+
+
+def _user_ceiling(config: BidConfig, plan: Plan | None, untracked_sats: int) -> int:
+    if plan is None:
+        return 0
+    return plan.max_exposure if config.dry_run else max(0, plan.max_exposure - untracked_sats)

@@ -1,0 +1,298 @@
+"""The ledger of listings: every signature of a price from its reservation to its end.
+
+A row has reached the disk before anything is asked of the venue or the signer, and says `submitted` before the venue
+hears of it. At most one row of a task is open. A signature can be used until its output is spent, whatever the venue
+shows, so closed rows stay: they say how cheap the inscription can still be had (`lowest_outstanding`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peewee import IntegrityError
+
+from models.base import transaction
+from models.ledger import listing_statements as statements
+from models.ledger.listing_table import (
+    CANCELLED,
+    CANCELLING,
+    CLOSE_REASONS,
+    CLOSED,
+    GONE,
+    LIVE,
+    LOST,
+    MOVES,
+    REFUSED,
+    REPLACED,
+    RESERVED,
+    SIGNED,
+    SOLD,
+    SUBMITTED,
+    UNKNOWN,
+    Listing,
+)
+from models.prepared import instance
+from models.tasks.numbers import row_id
+from models.tasks.statements import AUTOLIST
+from models.tasks.tables import RUNNING
+
+__all__ = [
+    "CANCELLED",
+    "CANCELLING",
+    "CLOSED",
+    "CLOSE_REASONS",
+    "GONE",
+    "LIVE",
+    "LOST",
+    "MOVES",
+    "REFUSED",
+    "REPLACED",
+    "RESERVED",
+    "SIGNED",
+    "SOLD",
+    "SUBMITTED",
+    "UNKNOWN",
+    "IllegalMove",
+    "Listing",
+    "NewListing",
+    "NotAllowedToList",
+    "OpenElsewhere",
+    "adopt",
+    "count_open",
+    "delistings",
+    "first_ms",
+    "give_up",
+    "highest_since",
+    "lowest_outstanding",
+    "missed",
+    "move",
+    "newest",
+    "newest_listed",
+    "open_listing",
+    "reserve",
+    "saw",
+    "suspect",
+    "tasks_to_delist",
+]
+
+_KEPT = 200  # newest rows of each task; of the others those that were signed, for their outputs' sake
+
+
+class NotAllowedToList(Exception):
+    """The task is no longer wanted, or another worker has taken over."""
+
+
+class OpenElsewhere(Exception):
+    """Another task, perhaps a deleted one, still has an open listing of the same output."""
+
+
+class IllegalMove(Exception):
+    """A listing was asked to go where it cannot, or is no longer where the caller believed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewListing:
+    """What is to be written down; see `Listing`."""
+
+    intent: str
+    task_id: int
+    user_id: int
+    venue: str
+    wallet: str
+    inscription_id: str
+    slug: str | None
+    outpoint: str
+    price_sats: int
+    token: int
+    revision: int
+
+
+def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
+    """Writes the listing down, on disk when this returns; `replacing`, which is live, ends with the same commit.
+
+    Raises NotAllowedToList, OpenElsewhere, or IllegalMove when the task's open listing is not `replacing`; then
+    nothing was written.
+    """
+    if replacing is not None and replacing.state != LIVE:
+        raise IllegalMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
+    with transaction(durable=True):
+        if AUTOLIST.standing.rows(id=row_id(new.task_id)) != [(RUNNING, None, new.token)]:
+            raise NotAllowedToList(f"task {new.task_id} is not this worker's to act for")
+        if replacing is not None:
+            replaced = {"state": CLOSED, "close_reason": REPLACED, "misses": replacing.misses, "closed_ms": now_ms}
+            untouched = dict.fromkeys(("venue_id", "proceeds_sats", "signed_ms", "listed_ms"))
+            moved = statements.MOVE.run(id=replacing.id, former_state=LIVE, updated_ms=now_ms, **replaced, **untouched)
+            if moved.rowcount != 1:
+                raise IllegalMove(f"listing {replacing.id} is not live any more")
+        if statements.COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
+            raise IllegalMove(f"task {new.task_id} has another open listing")
+        oldest_kept = statements.OLDEST_KEPT.row(task_id=new.task_id, newer=_KEPT - 1)
+        if oldest_kept is not None:
+            statements.FORGET.run(task_id=new.task_id, oldest_kept=oldest_kept[0])
+        return _written(new, {"state": RESERVED}, now_ms)
+
+
+def adopt(new: NewListing, now_ms: int) -> Listing:
+    """Writes down, as live from now on, what the venue shows of us and no open row explains.
+
+    Raises OpenElsewhere, or IllegalMove when the task has an open listing; then nothing was written.
+    """
+    return _taken_up(new, {"state": LIVE, "signed_ms": now_ms, "listed_ms": now_ms}, now_ms)
+
+
+def suspect(new: NewListing, now_ms: int) -> Listing:
+    """As `adopt`, of what the venue may show and does not say now: unknown until somebody has looked often enough."""
+    return _taken_up(new, {"state": UNKNOWN, "signed_ms": now_ms}, now_ms)
+
+
+def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
+    with transaction(durable=True):
+        if statements.COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
+            raise IllegalMove(f"task {new.task_id} has another open listing")
+        return _written(new, state, now_ms)
+
+
+def _written(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
+    values = {name: getattr(new, name) for name in NewListing.__slots__} | state
+    values |= {"misses": 0, "created_ms": now_ms, "updated_ms": now_ms}
+    try:
+        listing_id = statements.INSERT.run(**dict.fromkeys(statements.WRITTEN) | values).lastrowid
+    except IntegrityError as error:
+        raise OpenElsewhere(f"another task has an open listing of {new.outpoint}") from error
+    return Listing(id=listing_id, **values)
+
+
+def move(
+    listing: Listing,
+    state: str,
+    now_ms: int,
+    *,
+    reason: str | None = None,
+    venue_id: str | None = None,
+    proceeds_sats: int | None = None,
+) -> None:
+    """Takes the listing from the state it is believed in to `state`, on disk when this returns.
+
+    `reason` (one of CLOSE_REASONS) goes with `closed`, `proceeds_sats` with `sold`. When it first was (or may have
+    been) signed, and when it first was live, is kept; its misses start anew unless it is closed. Raises IllegalMove;
+    then nothing was written. `listing` is brought up to date.
+    """
+    with transaction(durable=True):
+        _move(listing, state, now_ms, reason, venue_id, proceeds_sats)
+
+
+def give_up(listing: Listing, reason: str, now_ms: int) -> None:
+    """Closes a listing that the venue never took (`refused`, `lost`), on disk when this returns.
+
+    What it was to replace is open again with the same commit, as live and as old as it was: nothing that may be at
+    the venue is ever without an open row. Raises IllegalMove; then nothing was written.
+    """
+    with transaction(durable=True):
+        _move(listing, CLOSED, now_ms, reason, None, None)
+        # They were written with one commit, so at one time.
+        former = statements.FORMER.row(task_id=listing.task_id, closed_ms=listing.created_ms, before=listing.id)
+        if former is not None:
+            again = {"state": LIVE, "close_reason": None, "closed_ms": None, "misses": 0, "updated_ms": now_ms}
+            Listing.update(again).where(Listing.id == former[0]).execute()
+
+
+def _move(
+    listing: Listing, state: str, now_ms: int, reason: str | None, venue_id: str | None, proceeds_sats: int | None
+) -> None:
+    if state not in MOVES[listing.state] or (state == CLOSED) != (reason in CLOSE_REASONS):
+        raise IllegalMove(f"listing {listing.id} cannot go from {listing.state} to {state} ({reason})")
+    misses = listing.misses if state == CLOSED else 0
+    signed_ms = now_ms if state in (SIGNED, UNKNOWN, LIVE) else None
+    listed_ms = now_ms if state == LIVE else None
+    closed_ms = now_ms if state == CLOSED else None
+    moved = statements.MOVE.run(
+        id=listing.id,
+        former_state=listing.state,
+        state=state,
+        close_reason=reason,
+        venue_id=venue_id,
+        misses=misses,
+        proceeds_sats=proceeds_sats,
+        updated_ms=now_ms,
+        signed_ms=signed_ms,
+        listed_ms=listed_ms,
+        closed_ms=closed_ms,
+    )
+    if moved.rowcount != 1:
+        raise IllegalMove(f"listing {listing.id} is not {listing.state} any more")
+    listing.state, listing.close_reason, listing.misses = state, reason, misses
+    listing.updated_ms, listing.closed_ms, listing.proceeds_sats = now_ms, closed_ms, proceeds_sats
+    listing.signed_ms = listing.signed_ms or signed_ms
+    listing.listed_ms = listing.listed_ms or listed_ms
+    listing.venue_id = venue_id or listing.venue_id
+
+
+def saw(listing: Listing, venue_id: str, now_ms: int) -> None:
+    """The venue shows the listing: its id is known from now on, and the misses start anew."""
+    if listing.venue_id == venue_id and listing.misses == 0:
+        return
+    statements.SAW.run(id=listing.id, venue_id=venue_id, updated_ms=now_ms)
+    listing.venue_id, listing.misses = venue_id, 0
+
+
+def missed(listing: Listing, read_ms: int) -> int:
+    """One more good read, begun at `read_ms`, that does not show the listing; returns how many in a row.
+
+    `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
+    """
+    statements.MISSED.run(id=listing.id, updated_ms=read_ms)
+    listing.misses, listing.updated_ms = listing.misses + 1, read_ms
+    return int(listing.misses)
+
+
+def open_listing(task_id: int) -> Listing | None:
+    """The task's open listing."""
+    found = statements.OPEN.row(task_id=task_id)
+    return None if found is None else instance(Listing, found)
+
+
+def newest(task_id: int) -> Listing | None:
+    """The task's open listing, else the one that ended last: what was to take its place may be newer, and refused."""
+    found = statements.OPEN.row(task_id=task_id) or statements.ENDED_LAST.row(task_id=task_id)
+    return None if found is None else instance(Listing, found)
+
+
+def newest_listed(task_id: int) -> Listing | None:
+    """The newest listing of the task that the venue had, open or closed."""
+    found = statements.NEWEST_LISTED.row(task_id=task_id)
+    return None if found is None else instance(Listing, found)
+
+
+def count_open(task_id: int) -> int:
+    """1 when a listing of the task is open, else 0."""
+    return int(statements.COUNT_OPEN.rows(task_id=task_id)[0][0])
+
+
+def open_prices(user_id: int) -> frozenset[int]:
+    """The prices (sats) at which listings of a user may be at some venue."""
+    return frozenset(int(price) for (price,) in statements.OPEN_PRICES.rows(user_id=user_id))
+
+
+def lowest_outstanding(outpoint: str) -> int | None:
+    """The lowest price that was signed for this output: what it can be had for until it is spent."""
+    return statements.LOWEST.rows(outpoint=outpoint)[0][0]
+
+
+def highest_since(inscription_id: str, wallet: str, since_ms: int) -> int | None:
+    """The highest price that the inscription of this wallet was listed for at any time since then."""
+    return statements.HIGHEST.rows(inscription_id=inscription_id, wallet=wallet, since_ms=since_ms)[0][0]
+
+
+def first_ms(outpoint: str) -> int:
+    """When a listing of this output was first asked for; 0 when none was ever signed."""
+    return int(statements.FIRST.rows(outpoint=outpoint)[0][0] or 0)
+
+
+def delistings(task_id: int, since_ms: int) -> int:
+    """How often since then the venue dropped the task's listing by itself."""
+    return int(statements.DROPPED.rows(task_id=task_id, since_ms=since_ms)[0][0])
+
+
+def tasks_to_delist() -> list[int]:
+    """Numbers of the deleted tasks whose listing is still open."""
+    return [number for (number,) in statements.TO_DELIST.rows()]

@@ -1,0 +1,88 @@
+"""The table of orders, its states and its indexes. What may be done with an order is in models/ledger/orders.py."""
+
+from __future__ import annotations
+
+from peewee import SQL, BigIntegerField, BooleanField, CharField, IntegerField, TextField
+
+from models.base import Row, primary_key
+
+RESERVED = "reserved"
+SIGNED = "signed"
+SUBMITTED = "submitted"
+LIVE = "live"
+CANCELLING = "cancelling"
+UNKNOWN = "unknown"
+CLOSED = "closed"
+FILLED = "filled"
+CLOSE_REASONS = ("cancelled", "expired", FILLED, "refused", "lost")
+
+# Every legal move of an order; a move that is not here is an error of ours.
+MOVES = {
+    RESERVED: {SIGNED, UNKNOWN, CLOSED},
+    SIGNED: {SUBMITTED, UNKNOWN, CLOSED},
+    SUBMITTED: {LIVE, UNKNOWN, CLOSED},
+    LIVE: {CANCELLING, UNKNOWN, CLOSED},
+    CANCELLING: {LIVE, UNKNOWN, CLOSED},
+    UNKNOWN: {LIVE, CANCELLING, CLOSED},
+    CLOSED: set(),
+}
+
+
+class Order(Row):
+    """One bid (or listing). `price_sats` is the whole order's; `wallet` and `expires_ms` together find it again.
+
+    A venue returns no id when it accepts a bid, so the signed expiry, unique per wallet to the millisecond, is the
+    order's fingerprint; `misses` counts the good reads in a row that did not show it. `sale_id` is the venue's name
+    for the sale that filled it. `coins` (`txid:vout`, blanks between) pay for it, where an order is a transaction.
+    """
+
+    id = primary_key()
+    intent = CharField(max_length=32, unique=True)
+    kind = CharField(max_length=3)
+    task_id = IntegerField()
+    user_id = IntegerField()
+    venue = CharField(max_length=30)
+    wallet = CharField(max_length=90)
+    slug = CharField(max_length=200)
+    price_sats = BigIntegerField()
+    quantity = CharField(max_length=60)
+    expires_ms = BigIntegerField()
+    token = BigIntegerField()
+    state = CharField(max_length=10)
+    close_reason = CharField(max_length=10, null=True)
+    venue_id = CharField(max_length=128, null=True)
+    misses = IntegerField(default=0)
+    created_ms = BigIntegerField()
+    updated_ms = BigIntegerField()
+    trait_type = CharField(max_length=200, default="")
+    trait_value = CharField(max_length=200, default="")
+    dry_run = BooleanField(default=False)
+    closed_ms = BigIntegerField(null=True)
+    sale_id = CharField(max_length=100, null=True)
+    coins = TextField(default="")
+
+    class Meta:
+        table_name = "orders"
+        indexes = ((("wallet", "expires_ms"), True),)
+
+    @property
+    def trait(self) -> tuple[str, str] | None:
+        """The trait (type, value) that is bid on; None when the bid is on the whole collection or rune."""
+        return (self.trait_type, self.trait_value) if self.trait_type else None
+
+
+# Literals, as in the indexes: SQLite sees at once which index will do.
+IS_OPEN = Order.state != SQL(f"'{CLOSED}'")
+IS_FILLED = Order.close_reason == SQL(f"'{FILLED}'")
+IS_REAL = Order.dry_run == SQL("0")
+HAS_SALE = Order.sale_id.is_null(False)
+
+for _name, _columns, _where, _unique in (
+    ("orders_open_task", (Order.task_id, Order.dry_run, Order.price_sats), IS_OPEN, False),
+    ("orders_open_user", (Order.user_id, Order.dry_run, Order.price_sats), IS_OPEN, False),
+    ("orders_open_wallet", (Order.wallet,), IS_OPEN, False),
+    ("orders_filled", (Order.task_id, Order.dry_run, Order.closed_ms, Order.price_sats), IS_FILLED, False),
+    ("orders_sale", (Order.venue, Order.sale_id), HAS_SALE & IS_REAL, True),
+    ("orders_dry_sale", (Order.task_id, Order.sale_id), HAS_SALE & (Order.dry_run == SQL("1")), True),
+):
+    Order.add_index(Order.index(*_columns, name=_name, where=_where, unique=_unique))

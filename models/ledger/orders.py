@@ -1,0 +1,324 @@
+"""The ledger: every order from its reservation to its end, and the sums that no limit may be passed by.
+
+All states but `closed` count as exposure. A row is written, and has reached the disk, before its signature is asked
+for, and says `submitted` before the venue hears of it: after a crash anywhere, no bid is live that is not here.
+
+Orders of a dry run are kept beside the real ones and apart from them: the same limits, counted by themselves. They
+hold their millisecond of the wallet like any other, so no bid can ever be mistaken for one, and whoever looks for what
+explains a bid at the venue (`wallet_orders`, `orders_by_expiry`) is never shown one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from peewee import IntegrityError
+
+from models.base import transaction
+from models.ledger import order_statements as statements
+from models.ledger.order_table import (
+    CANCELLING,
+    CLOSE_REASONS,
+    CLOSED,
+    FILLED,
+    IS_OPEN,
+    IS_REAL,
+    LIVE,
+    MOVES,
+    RESERVED,
+    SIGNED,
+    SUBMITTED,
+    UNKNOWN,
+    Order,
+)
+from models.prepared import each, instance
+from models.tasks.tasks import RUNNING
+
+__all__ = [
+    "CANCELLING",
+    "CLOSED",
+    "CLOSE_REASONS",
+    "FILLED",
+    "LIVE",
+    "MOVES",
+    "RESERVED",
+    "SIGNED",
+    "SUBMITTED",
+    "UNKNOWN",
+    "Ceilings",
+    "Fills",
+    "IllegalMove",
+    "LimitReached",
+    "NewOrder",
+    "NotAllowedToPlace",
+    "Order",
+    "closed_by_venue_id",
+    "count_open",
+    "exposure",
+    "exposure_of_all",
+    "fill",
+    "fills",
+    "has_open_orders",
+    "missed",
+    "move",
+    "open_orders",
+    "orders_by_expiry",
+    "reserve",
+    "saw",
+    "task_exposure",
+    "tasks_with_open_orders",
+    "wallet_orders",
+]
+
+FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
+
+
+class LimitReached(Exception):
+    """The order does not fit; `limit` is task_total, exposure_limit, installation_limit, bid_count or max_fills.
+
+    `room` is what would fit: sats, for bid_count and max_fills a number of orders.
+    """
+
+    def __init__(self, limit: str, room: int) -> None:
+        super().__init__(f"{limit}: room for {room}")
+        self.limit = limit
+        self.room = room
+
+
+class NotAllowedToPlace(Exception):
+    """The task is no longer wanted, or another worker has taken over."""
+
+
+class IllegalMove(Exception):
+    """An order was asked to go where it cannot, or is no longer where the caller believed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """What the sums of open orders must not pass, in sats; 0 for `task` and `installation` means no such limit.
+
+    `count` bounds the number of the task's open orders (0: not at all): a bid whose cancel fails is still there, and
+    what takes its place must not come on top of it. `fills` is how many of them may be filled (None: any): that no open
+    order is left out of.
+    """
+
+    task: int
+    user: int
+    installation: int
+    count: int = 0
+    fills: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewOrder:
+    """What is to be reserved; `expires_ms` is moved on by milliseconds until it is unique in its wallet.
+
+    `trait` is (type, value), None for a bid on the whole collection or rune; `coins` as in the table.
+    """
+
+    intent: str
+    kind: str
+    task_id: int
+    user_id: int
+    venue: str
+    wallet: str
+    slug: str
+    price_sats: int
+    quantity: str
+    expires_ms: int
+    token: int
+    trait: tuple[str, str] | None = None
+    dry_run: bool = False
+    coins: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fills:
+    """A task's filled orders: how many, their sats, and when the newest ten closed (Unix ms, newest first)."""
+
+    count: int = 0
+    sats: int = 0
+    newest: tuple[int, ...] = ()
+
+    @property
+    def newest_ms(self) -> int | None:
+        """When the last one was filled."""
+        return self.newest[0] if self.newest else None
+
+    def recent(self, now_ms: int) -> int:
+        """How many of the newest ten there were in the last ten minutes."""
+        return sum(closed_ms > now_ms - FILL_BURST_MS for closed_ms in self.newest)
+
+
+def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int, replaced: Collection[int] = ()) -> Order:
+    """Counts the order against every limit and writes it down, in one transaction that has reached the disk.
+
+    `replaced` are orders that this one, and others that were accepted, take the place of: while they are live they are
+    left out of `count`, for they are about to be cancelled. Once that was asked for they are not: what a cancel fails
+    to end must not pile up. Their sats and their fills always count.
+    An order of a dry run is counted with other such orders only. Raises LimitReached (limits are inclusive) or
+    NotAllowedToPlace; then nothing was written.
+    """
+    values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
+    trait_type, trait_value = new.trait or ("", "")
+    values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
+    values |= {"created_ms": now_ms, "updated_ms": now_ms}
+    with transaction(durable=True):
+        if statements.TASK_ROW.rows(id=new.task_id) != [(RUNNING, None, new.token)]:
+            raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
+        [(task_sats, task_count)] = statements.OPEN_OF_TASK.rows(task_id=new.task_id, dry_run=new.dry_run)
+        [(user_sats, _)] = statements.OPEN_OF_USER.rows(user_id=new.user_id, dry_run=new.dry_run)
+        _check("task_total", ceilings.task, task_sats, new.price_sats)
+        _check("exposure_limit", ceilings.user, user_sats, new.price_sats, unlimited=None)
+        if ceilings.installation:
+            [(all_sats, _)] = statements.OPEN_OF_ALL.rows(dry_run=new.dry_run)
+            _check("installation_limit", ceilings.installation, all_sats, new.price_sats)
+        if ceilings.fills is not None:
+            _check("max_fills", ceilings.fills, task_count, 1, unlimited=None)
+        going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
+        _check("bid_count", ceilings.count, task_count - going, 1)
+        values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
+        order_id = statements.INSERT.run(**dict.fromkeys(statements.WRITTEN) | values).lastrowid
+    return Order(id=order_id, **values)
+
+
+def _check(limit: str, ceiling: int, used: int, more: int, unlimited: int | None = 0) -> None:
+    if ceiling != unlimited and used + more > ceiling:
+        raise LimitReached(limit, max(0, ceiling - used))
+
+
+def _unique_expiry(wallet: str, expires_ms: int) -> int:
+    """The first millisecond from `expires_ms` on that no order of the wallet has."""
+    if not statements.TAKEN.rows(wallet=wallet, expires_ms=expires_ms):
+        return expires_ms
+    [(last_taken,)] = statements.LAST_OF_RUN.rows(wallet=wallet, expires_ms=expires_ms)
+    return int(last_taken) + 1
+
+
+def exposure(user_id: int, *, dry_run: bool = False) -> int:
+    """Sats of all open orders of the user: of the real ones, or of those of dry runs."""
+    return int(statements.OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][0])
+
+
+def exposure_of_all(*, dry_run: bool = False) -> int:
+    """Sats of all open orders of the installation: of the real ones, or of those of dry runs."""
+    return int(statements.OPEN_OF_ALL.rows(dry_run=dry_run)[0][0])
+
+
+def task_exposure(task_id: int, *, dry_run: bool = False) -> int:
+    """Sats of all open orders of the task: of the real ones, or of those of dry runs."""
+    return int(statements.OPEN_OF_TASK.rows(task_id=task_id, dry_run=dry_run)[0][0])
+
+
+def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, venue_id: str | None = None) -> None:
+    """Takes the order from the state it is believed in to `state`, on disk when this returns.
+
+    `reason` (one of CLOSE_REASONS) goes with `closed`, `venue_id` with `live`. Raises IllegalMove; then nothing was
+    written. `order` is brought up to date.
+    """
+    _move(order, state, now_ms, reason, venue_id, None)
+
+
+def fill(order: Order, now_ms: int, sale_id: str) -> bool:
+    """Closes the order as filled by this sale, on disk when this returns.
+
+    False, with nothing written, when the sale explains another order already: the venue sold to that one. Among
+    orders of dry runs a sale is taken once for each task, since they compete with nobody. Raises IllegalMove.
+    """
+    try:
+        _move(order, CLOSED, now_ms, FILLED, None, sale_id)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _move(order: Order, state: str, now_ms: int, reason: str | None, venue_id: str | None, sale_id: str | None) -> None:
+    if state not in MOVES[order.state] or (state == CLOSED) != (reason in CLOSE_REASONS):
+        raise IllegalMove(f"order {order.id} cannot go from {order.state} to {state} ({reason})")
+    closed_ms = now_ms if state == CLOSED else None
+    with transaction(durable=True):
+        moved = statements.MOVE.run(
+            id=order.id,
+            former_state=order.state,
+            state=state,
+            close_reason=reason,
+            venue_id=venue_id,
+            updated_ms=now_ms,
+            closed_ms=closed_ms,
+            sale_id=sale_id,
+        )
+    if moved.rowcount != 1:
+        raise IllegalMove(f"order {order.id} is not {order.state} any more")
+    order.state, order.close_reason, order.misses, order.updated_ms = state, reason, 0, now_ms
+    order.closed_ms, order.sale_id = closed_ms, sale_id
+    if venue_id is not None:
+        order.venue_id = venue_id
+
+
+def saw(order: Order, venue_id: str, now_ms: int) -> None:
+    """The venue shows the order: its id is known from now on, and the misses start anew."""
+    if order.venue_id == venue_id and order.misses == 0:
+        return
+    statements.SAW.run(id=order.id, venue_id=venue_id, updated_ms=now_ms)
+    order.venue_id, order.misses = venue_id, 0
+
+
+def missed(order: Order, read_ms: int) -> int:
+    """One more good read, begun at `read_ms`, that does not show the order; returns how many in a row.
+
+    `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
+    """
+    statements.MISSED.run(id=order.id, updated_ms=read_ms)
+    order.misses, order.updated_ms = order.misses + 1, read_ms
+    return int(order.misses)
+
+
+def open_orders(task_id: int) -> list[Order]:
+    """The task's open orders, real and of dry runs (`dry_run` tells), oldest first."""
+    return [instance(Order, found) for found in statements.ROWS_OF_TASK.rows(task_id=task_id)]
+
+
+def count_open(task_id: int) -> int:
+    """How many orders of the task are open, real and of dry runs."""
+    return int(statements.COUNT_OF_TASK.rows(task_id=task_id)[0][0])
+
+
+def tasks_with_open_orders() -> list[int]:
+    """Ids of the tasks that still owe an end to some order."""
+    return [task_id for (task_id,) in statements.OWING_TASKS.rows()]
+
+
+def wallet_orders(wallet: str) -> list[Order]:
+    """All real open orders signed by `wallet`, whichever task they are of."""
+    return [instance(Order, found) for found in statements.ROWS_OF_WALLET.rows(wallet=wallet)]
+
+
+def has_open_orders(user_id: int) -> bool:
+    """Whether any real order of the user is open."""
+    return Order.select().where(Order.user_id == user_id, IS_OPEN, IS_REAL).exists()
+
+
+def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
+    """The wallet's real orders (closed ones too) by their signed expiry."""
+    wanted = list(expiries)
+    if not wanted:
+        return {}
+    found = statements.rows_by_expiry(len(wanted)).rows(wallet=wallet, **each("expires_ms", wanted))
+    return {order.expires_ms: order for order in (instance(Order, values) for values in found)}
+
+
+def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order]:
+    """The wallet's real closed orders by the venue's id, of several with one id the newest. Looks through them all."""
+    wanted = list(venue_ids)
+    if not wanted:
+        return {}
+    found = statements.closed_by_venue_id(len(wanted)).rows(wallet=wallet, **each("venue_id", wanted))
+    return {str(order.venue_id): order for order in (instance(Order, values) for values in found)}
+
+
+def fills(task_id: int, *, dry_run: bool = False) -> Fills:
+    """What of the task's orders was filled since it was created: of the real ones, or of those of dry runs."""
+    [(count, sats)] = statements.FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
+    newest = statements.NEWEST_FILLS.rows(task_id=task_id, dry_run=dry_run) if count else []
+    return Fills(count, sats, tuple(closed_ms for (closed_ms,) in newest))

@@ -1,0 +1,205 @@
+"""Withdrawals: a user's money on its way out.
+
+A row has reached the disk, with the coins that it spends and all that the signer is asked, before anything is signed;
+it says `signed`, with the txid, before anything is sent. So whatever is killed where, the row says what to look for:
+asked again, the signer gives the same signature, and the same transaction sent twice moves nothing twice.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from peewee import SQL, BigIntegerField, CharField, IntegerField, TextField, fn
+
+from models.base import Row, primary_key, transaction
+from models.ledger.listing_table import IS_OPEN as LISTING_IS_OPEN
+from models.ledger.listing_table import Listing
+from models.ledger.order_table import IS_OPEN as ORDER_IS_OPEN
+from models.ledger.order_table import IS_REAL, Order
+from models.tasks.tasks import autolist_tasks
+
+RESERVED = "reserved"  # its coins are set aside; the signer may have been asked
+SIGNED = "signed"  # the signature is out, and may have been sent
+SUBMITTED = "submitted"  # network or venue has it
+UNKNOWN = "unknown"  # it was sent, and nobody can say at the moment whether it arrived
+CONFIRMED = "confirmed"  # it is in a block
+REFUSED = "refused"  # by signer, venue or network, or never signed; its coins are free again
+STATES = (RESERVED, SIGNED, SUBMITTED, UNKNOWN, CONFIRMED, REFUSED)
+
+# Every legal move; one that is not here is an error of ours.
+MOVES = {
+    RESERVED: {SIGNED, REFUSED},
+    SIGNED: {SUBMITTED, UNKNOWN, CONFIRMED, REFUSED},
+    SUBMITTED: {UNKNOWN, CONFIRMED, REFUSED},
+    UNKNOWN: {SUBMITTED, CONFIRMED, REFUSED},
+    CONFIRMED: set(),
+    REFUSED: set(),
+}
+_LONGEST_REASON = 400
+
+
+class CoinsTaken(Exception):
+    """Another withdrawal that is not over yet spends one of these coins."""
+
+
+class Withdrawal(Row):
+    """One withdrawal. `request` is what the signer is asked, `coins` the outputs that it spends (both JSON).
+
+    `destination` is where it goes; `sent_sats` arrive there. `venue` and `inscription_id` are set where it has one.
+    """
+
+    id = primary_key()
+    intent = CharField(max_length=40, unique=True)
+    user_id = IntegerField()
+    source = CharField(max_length=10)
+    venue = CharField(max_length=30, null=True)
+    inscription_id = CharField(max_length=80, null=True)
+    destination = CharField(max_length=90)
+    request = TextField()
+    coins = TextField()
+    sent_sats = BigIntegerField(null=True)
+    fee_sats = BigIntegerField(null=True)
+    txid = CharField(max_length=64, null=True)
+    state = CharField(max_length=10)
+    reason = CharField(max_length=400, null=True)
+    created_ms = BigIntegerField()
+    updated_ms = BigIntegerField()
+
+    class Meta:
+        table_name = "withdrawals"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may still change, so that its coins are spoken for."""
+        return self.state not in (CONFIRMED, REFUSED)
+
+
+# Literals, as in the index: SQLite sees at once that it will do.
+IS_OPEN = Withdrawal.state.not_in([SQL("'confirmed'"), SQL("'refused'")])
+Withdrawal.add_index(Withdrawal.index(Withdrawal.user_id, Withdrawal.id, name="withdrawals_user"))
+Withdrawal.add_index(Withdrawal.index(Withdrawal.user_id, name="withdrawals_open", where=IS_OPEN))
+
+
+@dataclass(frozen=True, slots=True)
+class NewWithdrawal:
+    """What is to be written down; see `Withdrawal`."""
+
+    intent: str
+    user_id: int
+    source: str
+    destination: str
+    request: str
+    coins: tuple[str, ...]
+    venue: str | None = None
+    inscription_id: str | None = None
+
+
+def reserve(new: NewWithdrawal, now_ms: int) -> Withdrawal:
+    """Writes a withdrawal down and sets its coins aside, on disk when this returns. Raises CoinsTaken."""
+    with transaction(durable=True):
+        if taken_coins(new.user_id) & set(new.coins):
+            raise CoinsTaken
+        row: Withdrawal = Withdrawal.create(
+            intent=new.intent,
+            user_id=new.user_id,
+            source=new.source,
+            venue=new.venue,
+            inscription_id=new.inscription_id,
+            destination=new.destination,
+            request=new.request,
+            coins=json.dumps(new.coins),
+            state=RESERVED,
+            created_ms=now_ms,
+            updated_ms=now_ms,
+        )
+    return row
+
+
+def taken_coins(user_id: int) -> set[str]:
+    """The outputs that the user's withdrawals spend that are not over."""
+    rows = Withdrawal.select(Withdrawal.coins).where(Withdrawal.user_id == user_id, IS_OPEN)
+    return {coin for row in rows for coin in json.loads(row.coins)}
+
+
+def coins_behind_bids(user_id: int) -> dict[str, str]:
+    """The outputs that the user's open bids are paid with where bids are transactions, each with a bid's venue."""
+    is_its = (Order.user_id == user_id) & (Order.coins != "")
+    rows = Order.select(Order.coins, Order.venue).where(is_its, ORDER_IS_OPEN, IS_REAL)
+    return {coin: row.venue for row in rows for coin in row.coins.split()}
+
+
+def signed(row: Withdrawal, txid: str, sent_sats: int, fee_sats: int, now_ms: int) -> bool:
+    """Notes what was signed, on disk when this returns; False when the row has gone elsewhere meanwhile."""
+    return _move(row, SIGNED, now_ms, txid=txid, sent_sats=sent_sats, fee_sats=fee_sats)
+
+
+def move(row: Withdrawal, state: str, now_ms: int, reason: str | None = None) -> bool:
+    """Takes the row from the state it is believed in to `state`; False when it has gone elsewhere meanwhile.
+
+    Raises ValueError for a move that is none.
+    """
+    return _move(row, state, now_ms, reason=None if reason is None else reason[:_LONGEST_REASON])
+
+
+def _move(row: Withdrawal, state: str, now_ms: int, **values: object) -> bool:
+    if state not in MOVES[row.state]:
+        raise ValueError(f"a withdrawal does not go from {row.state} to {state}")
+    changed = values | {"state": state, "updated_ms": now_ms}
+    with transaction(durable=True):
+        moved = bool(Withdrawal.update(changed).where(Withdrawal.id == row.id, Withdrawal.state == row.state).execute())
+    if moved:
+        for name, value in changed.items():
+            setattr(row, name, value)
+    return moved
+
+
+def again(row: Withdrawal) -> Withdrawal:
+    """The row as it is now."""
+    found: Withdrawal = Withdrawal.get_by_id(row.id)
+    return found
+
+
+class Kept(NamedTuple):
+    """What keeps an inscription in the vault: a task that lists it and runs, a listing that is open."""
+
+    running_task: int | None
+    is_listed: bool
+
+
+def what_keeps(user_id: int, inscription_id: str) -> Kept:
+    """What keeps an inscription of the user in the vault, listings of deleted tasks included."""
+    mine = (task for task in autolist_tasks(user_id) if task.inscription_id == inscription_id)
+    running = next((int(task.id) for task in mine if task.is_running), None)
+    is_its = (Listing.user_id == user_id) & (Listing.inscription_id == inscription_id)
+    return Kept(running, Listing.select(SQL("1")).where(is_its, LISTING_IS_OPEN).exists())
+
+
+def largest_open_bid(user_id: int, venue: str) -> int:
+    """Sats of the user's largest order at a venue that is not closed; 0 when there is none."""
+    is_its = (Order.user_id == user_id) & (Order.venue == venue)
+    return int(Order.select(fn.MAX(Order.price_sats)).where(is_its, ORDER_IS_OPEN, IS_REAL).scalar() or 0)
+
+
+def newest(user_id: int, most: int) -> list[Withdrawal]:
+    """The user's latest withdrawals, newest first."""
+    mine = Withdrawal.select().where(Withdrawal.user_id == user_id)
+    return list(mine.order_by(Withdrawal.id.desc()).limit(most))
+
+
+def open_of(user_id: int) -> list[Withdrawal]:
+    """The user's withdrawals that are not over, oldest first."""
+    return list(_open().where(Withdrawal.user_id == user_id))
+
+
+def all_open(now_ms: int, idle_ms: int) -> list[Withdrawal]:
+    """Everybody's that are not over and have not changed for `idle_ms`, oldest first. What changed later than now did
+    so before the clock was set back.
+    """
+    is_idle = (Withdrawal.updated_ms < now_ms - idle_ms) | (Withdrawal.updated_ms > now_ms)
+    return list(_open().where(is_idle))
+
+
+def _open() -> Any:
+    return Withdrawal.select().where(IS_OPEN).order_by(Withdrawal.id)

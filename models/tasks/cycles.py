@@ -1,0 +1,62 @@
+"""What each cycle of a task saw, planned and did; the newest ones are kept."""
+
+from __future__ import annotations
+
+from peewee import SQL, BigIntegerField, IntegerField, TextField
+
+from models.base import Row, primary_key, transaction
+from models.prepared import Prepared, given
+from models.tasks.numbers import row_id
+from models.tasks.statements import statements
+
+KEPT = 200  # newest cycles of each task
+
+
+class Cycle(Row):
+    """One finished cycle of the task with number `task_id`; `detail` is JSON."""
+
+    id = primary_key()
+    task_id = IntegerField(index=True)
+    time_ms = BigIntegerField()
+    action = TextField()
+    error = TextField(null=True)
+    detail = TextField()
+
+    class Meta:
+        table_name = "cycles"
+
+
+# Run at every cycle of every task.
+_OF_TASK = Cycle.task_id == given("task_id")
+_WRITTEN = ("task_id", "time_ms", "action", "error", "detail")
+_INSERT = Prepared(lambda: Cycle.insert({getattr(Cycle, name): given(name) for name in _WRITTEN}))
+_OLDEST_KEPT = Prepared(
+    lambda: Cycle.select(Cycle.id).where(_OF_TASK).order_by(Cycle.id.desc()).limit(SQL("1")).offset(given("newer"))
+)
+_FORGET = Prepared(lambda: Cycle.delete().where(_OF_TASK, Cycle.id < given("oldest_kept")))
+
+
+def record_cycle(
+    task_id: int, token: int, *, time_ms: int, action: str, error: str | None, detail: str, memory: str
+) -> None:
+    """Writes the cycle and what the task of this number shows of it; nothing when another worker has taken over."""
+    with transaction():
+        shown = statements(task_id).show_cycle.run(
+            id=row_id(task_id),
+            token=token,
+            memory=memory,
+            last_cycle_ms=time_ms,
+            last_cycle_action=action,
+            last_error=error,
+        )
+        if shown.rowcount != 1:
+            return
+        _INSERT.run(task_id=task_id, time_ms=time_ms, action=action, error=error, detail=detail)
+        oldest_kept = _OLDEST_KEPT.row(task_id=task_id, newer=KEPT - 1)
+        if oldest_kept is not None:
+            _FORGET.run(task_id=task_id, oldest_kept=oldest_kept[0])
+
+
+def cycles_of(task_id: int, limit: int = KEPT) -> list[Cycle]:
+    """The task's newest cycles, newest first."""
+    return list(Cycle.select().where(Cycle.task_id == task_id).order_by(Cycle.id.desc()).limit(limit))

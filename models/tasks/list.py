@@ -1,0 +1,43 @@
+"""The list of a user's bidding tasks, which dashboards ask for again and again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from models.prepared import Prepared, given
+from models.tasks.tasks import BiddingTask, is_running
+
+
+class ListedTask(NamedTuple):
+    """What callers are shown of a bidding task, with the columns' names and meanings."""
+
+    id: int
+    slug: str
+    type: str
+    config: str
+    desired: str
+    observed: str
+    last_cycle_ms: int | None
+    last_cycle_action: str | None
+    last_error: str | None
+    created_ms: int
+    venue: str | None
+
+    @property
+    def is_running(self) -> bool:
+        """As a task's own."""
+        return is_running(self.desired, self.observed)
+
+
+_OF_USER = Prepared(
+    lambda: (
+        BiddingTask.select(*(getattr(BiddingTask, name) for name in ListedTask._fields))
+        .where(BiddingTask.user == given("user"), BiddingTask.deleted_ms.is_null())
+        .order_by(BiddingTask.id)
+    )
+)
+
+
+def bidding_task_list(user_id: int) -> list[ListedTask]:
+    """The user's bidding tasks, oldest first, without deleted ones."""
+    return [ListedTask._make(row) for row in _OF_USER.rows(user=user_id)]

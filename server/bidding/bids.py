@@ -1,0 +1,115 @@
+"""The live bids of a task, as the marketplace shows them now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from markets.base import BidBook, Kind, OwnBid, OwnBids
+from markets.client import MarketClient
+from models.ledger import orders
+from models.ledger.orders import Order
+from models.tasks.tasks import BiddingTask
+from server.bidding.tasks import BiddingTaskHandler
+from server.http import json_out
+from strategy.book import Bid
+
+MAX_AGE_S = 2.0
+
+
+class _Market(NamedTuple):
+    """What bids compete on: one collection, one of its traits, or one rune."""
+
+    slug: str
+    kind: Kind
+    trait: tuple[str, str] | None
+
+
+class BidsHandler(BiddingTaskHandler):
+    """GET /api/tasks/:id/bids"""
+
+    async def get(self, task_id: str) -> None:
+        task = self.task(task_id)
+        placed = [order for order in orders.open_orders(task.id) if not order.dry_run]
+        wallets = {order.wallet for order in placed}
+        if not wallets:
+            keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
+            wallets = {keys.payment}
+        venue, slugs = self.venue_of(task), {order.slug for order in placed} or {task.slug}
+        own = await self._own_bids(wallets, sorted(slugs), venue)
+        found = [pair for wallet, read in own.items() for pair in _of_task(task, wallet, read.bids)]
+        # More than one market only after a change of the task's slug or trait.
+        markets = {_market_of(bid, order) for bid, order in found}
+        read = await asyncio.gather(*(self._book(market, venue) for market in markets))
+        books = dict(zip(markets, read, strict=True))
+        shown = [_as_json(bid, order, books[_market_of(bid, order)]) for bid, order in found]
+        self.answer(sorted(shown, key=lambda bid: (bid["rank"], bid["id"])))
+
+    async def _own_bids(self, wallets: Iterable[str], slugs: list[str], venue: str) -> dict[str, OwnBids]:
+        """Each wallet's live bids; usually there is one wallet, two after other keys were imported."""
+
+        def ask(market: MarketClient) -> dict[str, OwnBids]:
+            return {wallet: market.at(venue).own_bids(wallet, MAX_AGE_S, slugs) for wallet in wallets}
+
+        return await self.ask_market(ask)
+
+    async def _book(self, market: _Market, venue: str) -> BidBook:
+        slug, kind, trait = market
+        return await self.ask_market(lambda client: client.at(venue).bids(slug, kind, MAX_AGE_S, trait))
+
+
+def _market_of(bid: OwnBid, order: Order) -> _Market:
+    return _Market(order.slug, bid.kind, order.trait)
+
+
+def _of_task(task: BiddingTask, wallet: str, bids: Iterable[OwnBid]) -> Iterable[tuple[OwnBid, Order]]:
+    """Those of a wallet's bids that this task placed, with what the ledger knows of them.
+
+    A venue gives no id when it takes a bid: the signed expiry, unique in its wallet, tells whose it is.
+    """
+    read = list(bids)
+    by_expiry = orders.orders_by_expiry(wallet, [bid.expires_ms for bid in read if bid.expires_ms is not None])
+    by_id = {order.venue_id: order for order in orders.open_orders(task.id) if order.venue_id}
+    for bid in read:
+        order = by_id.get(bid.venue_id) or (by_expiry.get(bid.expires_ms) if bid.expires_ms is not None else None)
+        if order is not None and order.task_id == task.id:
+            yield bid, order
+
+
+def _as_json(bid: OwnBid, order: Order, book: BidBook) -> dict[str, Any]:
+    quantity, trait = Decimal(order.quantity), bid.trait or order.trait
+    rank = rank_of(bid.venue_id, bid.price / quantity, order.created_ms, book.bids)
+    return {
+        "id": bid.venue_id,
+        "price": bid.price,
+        "quantity": quantity,
+        "quantityLeft": quantity if bid.quantity is None else min(bid.quantity, quantity),
+        "slug": order.slug,
+        "type": "rune" if bid.kind == "runes" else "ordinals",
+        "trait": None if trait is None else {"type": trait[0], "value": trait[1]},
+        "expiresAt": json_out.iso(order.expires_ms if bid.expires_ms is None else bid.expires_ms),
+        "rank": rank,
+        "isHighest": rank == 1,
+    }
+
+
+def rank_of(venue_id: str, unit_price: Decimal, placed_ms: int, book: Iterable[Bid]) -> int:
+    """The place, from 1, among all bids of a book: the higher unit price first, of equal ones the older.
+
+    `unit_price` and `placed_ms` stand in where the book does not show the bid (yet) or its age. A bid of unknown age
+    counts as older: to believe oneself ahead is the worse mistake.
+    """
+    others = []
+    for bid in book:
+        if bid.order_id == venue_id:
+            unit_price = bid.unit_price
+            placed_ms = placed_ms if bid.placed_ms is None else bid.placed_ms
+        else:
+            others.append(bid)
+    me = (placed_ms, venue_id)
+    return 1 + sum(
+        bid.unit_price > unit_price or (bid.unit_price == unit_price and (bid.placed_ms or 0, bid.order_id) < me)
+        for bid in others
+    )

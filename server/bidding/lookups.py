@@ -1,0 +1,86 @@
+"""What the market says of a slug now, before a task is made for it."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+
+from markets.base import Floor, Kind
+from server import task_venues
+from server.http.base import SignedIn
+from server.http.errors import invalid, not_found
+from strategy.config import MAX_SATS, BidConfig, problems
+from strategy.pricing import vwap
+
+MAX_AGE_S = 10.0
+UNKNOWN_SLUG = "The marketplace does not know this slug"
+_DEFAULT_DEPTH = 1_000_000
+_VWAP_DIGITS = 20
+
+
+def _faults(names: dict[str, str], **fields: str) -> list[str]:
+    """Details of what is wrong with these fields of a config, under the names the caller uses for them."""
+    found = problems(BidConfig(**{"slug": "", **fields}))  # type: ignore[arg-type]
+    return [f"{names[problem.field]}: {problem.text}" for problem in found if problem.field in names]
+
+
+class MarketHandler(SignedIn):
+    """What the lookups share."""
+
+    async def floor_of(self, slug: str, kind: Kind, venue: str | None = None) -> Floor:
+        """The floor as the marketplace tells it. Raises ApiError: 404 for an unknown slug, 502."""
+        floors = await self.ask_market(lambda market: market.at(venue).floors([slug], kind, MAX_AGE_S))
+        if slug not in floors:
+            raise not_found(UNKNOWN_SLUG)
+        return floors[slug]
+
+
+class FloorHandler(MarketHandler):
+    """GET /api/tasks/floor"""
+
+    async def get(self) -> None:
+        query = self.query("slug", "type", "venue")
+        slug, type_ = query.get("slug", ""), query.get("type", "ordinals")
+        details = _faults({"slug": "slug", "type": "type"}, slug=slug, type=type_)
+        venue, unknown = task_venues.named(query, self.services.settings)
+        if details := [*details, *unknown]:
+            raise invalid(
+                ["slug: is required" if detail == "slug: must not be empty" else detail for detail in details]
+            )
+        found = await self.floor_of(slug, "runes" if type_ == "rune" else "ordinals", venue)
+        self.answer({"floorPrice": found.floor, "listedCount": found.listed_count})
+
+
+class RuneMarketHandler(MarketHandler):
+    """GET /api/tasks/rune-market"""
+
+    async def get(self) -> None:
+        query = self.query("ticker", "depth")
+        ticker = query.get("ticker", "")
+        details = _faults({"slug": "ticker"}, slug=ticker, type="rune") if ticker else ["ticker: is required"]
+        depth_sats = _depth(query.get("depth", str(_DEFAULT_DEPTH)))
+        if depth_sats is None:
+            details.append(f"depth: must be a whole number from 1 to {MAX_SATS}")
+        if details or depth_sats is None:
+            raise invalid(details)
+        book = await self.ask_market(lambda market: market.rune_asks(ticker, MAX_AGE_S))
+        if not book.asks:
+            # The data provider has no asks for what does not exist, either; the marketplace tells them apart.
+            await self.floor_of(ticker, "runes")
+        floor = min((ask.unit_price for ask in book.asks), default=None)
+        average, walked = vwap(book.asks, depth_sats)
+        self.answer({"ticker": ticker, "floor": _shown(floor), "vwap": _shown(average), "depthSats": walked})
+
+
+def _depth(text: str) -> int | None:
+    if not (text.isascii() and text.isdigit() and len(text) <= 16):
+        return None
+    return int(text) if 1 <= int(text) <= MAX_SATS else None
+
+
+def _shown(price: Decimal | None) -> Decimal | None:
+    """A price per token with as many digits as are of use to anybody."""
+    if price is None:
+        return None
+    with localcontext() as context:
+        context.prec = _VWAP_DIGITS
+        return +price

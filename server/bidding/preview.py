@@ -1,0 +1,242 @@
+"""What a config would do on the market of this moment: looked at and decided as in a live cycle, nothing placed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from core.errors import BidkeeperError
+from core.settings import dialect_of
+from markets.asking import stretch_s
+from markets.base import OwnBids, VenueError
+from markets.call_costs import call_costs
+from markets.client import MarketClient
+from markets.look import KNOWN_SLUG_S, Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
+from models import controls, references, users
+from models.ledger import orders
+from models.ledger.limits import limits_of
+from models.ledger.orders import Order
+from models.tasks import tasks
+from models.tasks.running_tasks import running_tasks
+from models.tasks.tasks import BiddingTask
+from server import task_venues
+from server.bidding.lookups import MAX_AGE_S, UNKNOWN_SLUG
+from server.bidding.preview_answer import plan_as_json
+from server.bidding.signed_rooms import task_rooms
+from server.bidding.tasks import BiddingTaskHandler
+from server.bidding.traits import refuse_unknown_trait
+from server.http.errors import invalid, not_found
+from server.schemas import bid_config
+from strategy.bidding.plan_bids import Memory, OwnOrder, Rules
+from strategy.book import NO_HISTORY, History, Profile
+from strategy.config import BidConfig, loads, normal_slug
+from strategy.entry import Entry
+from strategy.monthly import Month
+from wallet.client import SignerError
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What a look failed to do: words for the caller, and the venue's error by what was tried."""
+
+    texts: list[str] = field(default_factory=list)
+    errors: dict[str, VenueError] = field(default_factory=dict)
+
+    def add(self, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
+        self.texts.append(f"failed to {failed_to}: {error}")
+        if isinstance(error, VenueError):
+            self.errors[failed_to] = error
+
+
+@dataclass(frozen=True, slots=True)
+class _Market:
+    """All that is read for one preview; `is_known` says whether there is such a collection or rune."""
+
+    profile: Profile
+    seen: Seen
+    untracked_sats: int
+    is_known: bool
+    faults: tuple[str, ...]
+    rungs: int | None
+    stretch_s: int
+    skew_s: float
+
+
+class PreviewHandler(BiddingTaskHandler):
+    """POST /api/tasks/preview"""
+
+    async def post(self) -> None:
+        task, config, venue = self._meant()
+        self.refuse_unsupported(config)
+        await refuse_unknown_trait(self, config, venue)
+        market = await self._read(config, venue)
+        entry, trouble = await self._signing(task, self._entry(task, config, market))
+        control = controls.effective(self.user.id, task.id if task else 0)
+        around = {
+            "taskId": task.id if task else None,
+            "exposure": orders.exposure(self.user.id, dry_run=config.dry_run),
+            # The plan is what the task does once neither holds it back.
+            "control": {"state": control.state, "scope": control.scope},
+            "refusal": users.refusal_to_trade(
+                self.user, self.services.settings.plans, self.services.whitelist, self.services.admins, self.now_ms
+            ),
+            "errors": [*market.faults, *trouble],
+        }
+        self.answer(around | plan_as_json(entry, entry.decide(), market.seen, self._month(task, venue), self.user.id))
+
+    async def _signing(self, task: BiddingTask | None, entry: Entry) -> tuple[Entry, list[str]]:
+        """The cycle with what the signer says of its ceilings, or without it and why."""
+        subscription = users.subscription_of(self.user.id)
+        plan = self.services.settings.plans.get(subscription.plan) if subscription else None
+        try:
+            signed = await task_rooms(self.services, self.user, task.id if task else None, entry.config, plan)
+        except SignerError as error:
+            return entry, [f"failed to ask how much may be signed: {error}"]
+        return replace(entry, limits=replace(entry.limits, signed=signed)), []
+
+    def _month(self, task: BiddingTask | None, venue: str) -> Month:
+        """What a month at the venue has to carry besides this task."""
+        settings = self.services.settings
+        quota = settings.monthly_calls(dialect_of(venue) or "")
+        others = running_tasks(settings.market, but=task.id if task else None) if quota else {}
+        return Month(quota, call_costs(venue), others.get(venue, ()))
+
+    def _meant(self) -> tuple[BiddingTask | None, BidConfig, str]:
+        """The caller's own task that is meant, if there is one, config and venue. Raises ApiError: 404, 400."""
+        given = self.json_object()
+        task_id, stored, faults = given.pop("taskId", None), None, list[str]()
+        if type(task_id) is int and task_id > 0:
+            stored = self.task(str(task_id))
+        elif task_id is not None:
+            faults.append("taskId: must be the id of a task")
+        config, details = bid_config.merged(given, loads(stored.config) if stored else None)
+        task = stored or self._task_on(config)
+        if task is None:
+            venue, wrong = task_venues.named(given, self.services.settings)
+        else:
+            venue = self.venue_of(task)
+            wrong = task_venues.moved(given, venue)
+        if found := [*faults, *details, *wrong] or task_venues.unfit_for_bids(venue, config):
+            raise invalid(found)
+        return task, config, venue
+
+    def _task_on(self, config: BidConfig) -> BiddingTask | None:
+        key = normal_slug(config.type, config.slug)
+        return next((task for task in tasks.bidding_tasks(self.user.id) if task.slug_key == key), None)
+
+    async def _read(self, config: BidConfig, venue: str) -> _Market:
+        """Raises ApiError: 404, 502 when there is nothing to decide on, 503."""
+        user, clock_ms = self.user, self.services.clock_ms
+        keys = await self.ask_signer(lambda signer: signer.addresses(user.address))
+        addresses = frozenset({user.address, user.ordinals_address, keys.payment, keys.vault})
+        wallet = Wallet(keys.payment, keys.payment_pubkey, user.ordinals_address, addresses)
+        placed = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
+        # As for a worker: a fixed range has no use for it.
+        is_fixed = config.bid_mode == "fixed"
+        key = history_key(config, venue, self.services.settings.market)
+        history = NO_HISTORY if is_fixed else references.history(*key, self.now_ms)
+
+        def ask(default: MarketClient) -> _Market:
+            market = default.at(venue)
+            own_bids = market.own_bids(wallet.payment, MAX_AGE_S, [config.slug])
+            knowing = _knowing(wallet, placed, own_bids) if config.wants_bids else wallet
+            untracked_sats = _untracked_sats(own_bids, placed)
+            return _looked(market, Looker(market, clock_ms), config, knowing, untracked_sats, history)
+
+        found = await self.ask_market(ask)
+        if not found.is_known:
+            raise not_found(UNKNOWN_SLUG)
+        return found
+
+    def _entry(self, task: BiddingTask | None, config: BidConfig, market: _Market) -> Entry:
+        """A cycle of the task, or the first one of a task that is yet to be created."""
+        now_ms, settings = self.now_ms, self.services.settings
+        subscription = users.subscription_of(self.user.id)
+        limits = limits_of(
+            self.user.id,
+            task.id if task else None,
+            config,
+            settings.plans.get(subscription.plan) if subscription else None,
+            now_ms,
+            balance_sats=market.seen.balance_sats,
+            fee_reserve_sats=market.seen.fee_reserve_sats,
+            untracked_sats=market.untracked_sats,
+            rungs=market.rungs,
+            skew_s=market.skew_s,
+        )
+        rules = replace(
+            Rules.for_loop(config.loop_s, market.stretch_s),
+            tolerance=settings.tolerance,
+            min_age_ms=settings.min_age_seconds * 1000,
+        )
+        own = () if task is None else tuple(_own_orders(task, config))
+        memory = Memory() if task is None else _memory_of(task)
+        return Entry(now_ms, config, market.profile, market.seen.snapshot, own, limits, rules, memory)
+
+
+def _knowing(wallet: Wallet, placed: list[Order], own_bids: OwnBids) -> Wallet:
+    """The wallet with all that tells its own bids from those of others."""
+    ids = {bid.venue_id for bid in own_bids.bids} | {order.venue_id for order in placed if order.venue_id}
+    return replace(wallet, bid_ids=frozenset(ids), bid_prices=frozenset(order.price_sats for order in placed))
+
+
+def _looked(
+    market: MarketClient, looker: Looker, config: BidConfig, wallet: Wallet, untracked_sats: int, history: History
+) -> _Market:
+    """Raises VenueError when there is nothing to decide on."""
+    notes = _Notes()
+    profile = market.profile(kind_of(config))
+    # Whoever has just sent money to the wallet is to see it counted.
+    seen = looker.look(config, wallet, history, MAX_AGE_S, notes, balance_age_s=0.0)
+    for failed_to in ("read the asks", "read the bids"):
+        if failed_to in notes.errors:
+            raise notes.errors[failed_to]
+    # A book that is empty and one that is not there look alike; the floors tell them apart.
+    is_known = bool(seen.asks_read or market.floors([config.slug], kind_of(config), KNOWN_SLUG_S))
+    return _Market(
+        profile,
+        seen,
+        untracked_sats,
+        is_known,
+        tuple(notes.texts),
+        market.scarcity.rungs,
+        stretch_s(market, is_rune=config.is_rune),
+        market.skew_s,
+    )
+
+
+def _untracked_sats(own_bids: OwnBids, placed: Iterable[Order]) -> int:
+    """Sats of live bids of the wallet that no open order explains: they count as long as they are there."""
+    open_ = list(placed)
+    ids = {order.venue_id for order in open_ if order.venue_id}
+    expiries = {order.expires_ms for order in open_}
+    return sum(bid.price for bid in own_bids.bids if bid.venue_id not in ids and bid.expires_ms not in expiries)
+
+
+def _own_orders(task: BiddingTask, config: BidConfig) -> Iterable[OwnOrder]:
+    """The task's open orders as a cycle under `config` would see them."""
+    slug = normal_slug(config.type, config.slug)
+    for order in orders.open_orders(task.id):
+        if order.dry_run == config.dry_run:
+            # A bid on another slug holds no rung of this one, but counts as long as it is there.
+            is_elsewhere = kind_of_slug(order.slug) != kind_of(config) or normal_slug(config.type, order.slug) != slug
+            yield OwnOrder(
+                id=order.id,
+                state="cancelling" if is_elsewhere else order.state,
+                price_sats=order.price_sats,
+                quantity=Decimal(order.quantity),
+                created_ms=order.created_ms,
+                expires_ms=order.expires_ms,
+                trait=order.trait,
+            )
+
+
+def _memory_of(task: BiddingTask) -> Memory:
+    """What the task's last cycle left for the next; what cannot be read is forgotten."""
+    try:
+        values = json.loads(task.memory)
+    except ValueError:
+        return Memory()
+    return Memory.from_dict(values) if isinstance(values, dict) else Memory()

@@ -1,0 +1,107 @@
+"""A plan that is not carried out, as callers see it. Sats are of whole orders."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from markets.look import Seen
+from server.http import json_out
+from strategy.bidding.plan_bids import Plan, RungNote
+from strategy.entry import Entry
+from strategy.hints import hints
+from strategy.monthly import Bidding, Month, Verdict
+from strategy.reasons import Reason
+
+_FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW, Reason.SIGNED_LIMIT)  # a bid is wanted there all the same
+
+
+def plan_as_json(entry: Entry, plan: Plan, seen: Seen, month: Month, user_id: int) -> dict[str, Any]:
+    """What was decided, on what, and what a month of it costs beside the others of `month`."""
+    limits = entry.limits
+    task = Bidding(entry.config, 0 if entry.config.dry_run else len(_wanted(plan)), user_id)
+    return {
+        "rungs": _rungs(entry, plan),
+        "cancels": [
+            {"order": cancel.order_id, "price": cancel.price_sats, "reason": str(cancel.reason), "hard": cancel.hard}
+            for cancel in plan.to_cancel
+        ],
+        "total": sum(intent.price_sats for intent in plan.to_place),
+        "reference": plan.reference,
+        "rawReference": plan.raw_reference,
+        "marks": [str(mark) for mark in plan.marks],
+        "market": _market(seen),
+        "balance": seen.balance_sats,
+        "feeReserve": seen.fee_reserve_sats,
+        "limits": {
+            "taskTotal": limits.task_total or None,
+            "exposure": limits.user_headroom,
+            "bids": limits.plan_bids,
+            "fills": limits.fills_left,
+            "spend": limits.spend_left_sats,
+            "hold": None if limits.hold is None else str(limits.hold),
+            "signed": [
+                {"whose": room.whose, "most": room.most_sats, "signed": room.signed_sats} for room in limits.signed
+            ],
+        },
+        "monthlyCalls": _monthly(month.judged(task)),
+        "hints": hints(task, month.costs, _ladder_sats(plan), limits),
+    }
+
+
+def _wanted(plan: Plan) -> list[RungNote]:
+    """The rungs that have or get a bid, or would if nothing held the task back for now."""
+    return [note for note in plan.rungs if not note.is_skipped or note.reason in _FOR_NOW]
+
+
+def _ladder_sats(plan: Plan) -> int:
+    return sum(note.price_sats or 0 for note in _wanted(plan))
+
+
+def _rungs(entry: Entry, plan: Plan) -> list[dict[str, Any]]:
+    quantities = {intent.rung: intent.quantity for intent in plan.to_place}
+    own = {order.id: order.quantity for order in entry.own}
+
+    def quantity(note: RungNote) -> Decimal | None:
+        held = None if note.order_id is None else own.get(note.order_id)
+        return quantities.get(note.rung, held)
+
+    return [
+        {
+            "rung": note.rung,
+            "price": note.price_sats,
+            "quantity": quantity(note),
+            "reason": str(note.reason),
+            "detail": note.detail,
+            "order": note.order_id,
+        }
+        for note in plan.rungs
+    ]
+
+
+def _market(seen: Seen) -> dict[str, Any] | None:
+    snapshot = seen.snapshot
+    if snapshot is None:
+        return None
+    bids = snapshot.bids
+    return {
+        "takenAt": json_out.iso(snapshot.taken_ms),
+        "asks": len(snapshot.asks),
+        "ownAsks": seen.asks_read - len(snapshot.asks),
+        "lowestAsk": min((ask.unit_price for ask in snapshot.asks), default=None),
+        "traitAsks": None if snapshot.trait_asks is None else len(snapshot.trait_asks),
+        "bids": None if bids is None else len(bids),
+        "highestBid": max((bid.unit_price for bid in bids), default=None) if bids else None,
+        "median": snapshot.history.median,
+        "samples": snapshot.history.samples,
+    }
+
+
+def _monthly(found: Verdict) -> dict[str, Any]:
+    """What all bids of the plan cost in 30 days."""
+    return {
+        "reads": found.alone.reads,
+        "writes": found.alone.writes,
+        "fits": found.fits,
+        "fitsFromExpiryMinutes": found.from_minutes,
+    }

@@ -1,0 +1,55 @@
+"""Starting and stopping bidding tasks."""
+
+from __future__ import annotations
+
+from models.tasks import tasks
+from models.tasks.tasks import RUNNING, BiddingTask
+from server import task_venues
+from server.bidding.tasks import BiddingTaskHandler, columns
+from server.bidding.tickers import spelled
+from server.bidding.traits import refuse_unknown_trait
+from server.http.errors import ApiError, invalid
+from server.schemas import bid_config
+from strategy.config import loads, problems
+
+
+class StartHandler(BiddingTaskHandler):
+    """POST /api/tasks/:id/start"""
+
+    async def post(self, task_id: str) -> None:
+        self.task(task_id)
+        async with self.services.locks.of(int(task_id)):
+            task = self.task(task_id)
+            if not (task.is_running and task.observed == RUNNING):
+                await self._check(task)
+                await self.services.manager.ready()
+                await self.start_worker(self.task(task_id))
+                self.services.starts.observe(self.request.request_time())
+        self.answer(self.shown(task_id))
+
+    async def _check(self, task: BiddingTask) -> None:
+        """Raises ApiError: 400 (which the task then shows as its error, too) or 403."""
+        config, venue = loads(task.config), self.venue_of(task)
+        try:
+            if wrong := bid_config.details_of(problems(config)):
+                raise invalid(wrong)
+            self.refuse_unsupported(config)
+            cannot = task_venues.not_there(venue, self.services.settings)
+            if cannot := cannot or task_venues.unfit_for_bids(venue, config) or task_venues.not_signed_bids(venue):
+                raise invalid(cannot, "This cannot be started yet")
+            await refuse_unknown_trait(self, config, venue)
+        except ApiError as error:
+            tasks.set_error(task, "; ".join(error.details))
+            raise
+        self.refuse_without_plan()
+        known = await spelled(self, config)
+        if known.slug != config.slug:
+            tasks.change_bidding_task(task, **columns(known))
+
+
+class StopHandler(BiddingTaskHandler):
+    """POST /api/tasks/:id/stop"""
+
+    async def post(self, task_id: str) -> None:
+        open_bids = await self.stop_worker(task_id)
+        self.answer(self.shown(task_id, openBids=open_bids))

@@ -1,0 +1,163 @@
+"""Bidding tasks: list, create, read, change, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from models import users
+from models.tasks import tasks
+from models.tasks.list import ListedTask, bidding_task_list
+from models.tasks.tasks import BiddingTask, TaskExists, TaskLimitReached
+from server import task_venues
+from server.bidding.tickers import is_unspelled, spelled
+from server.bidding.traits import refuse_unknown_trait
+from server.http import json_out
+from server.http.base import SignedIn
+from server.http.errors import ApiError, invalid, not_found
+from server.http.json_out import Raw, text
+from server.schemas import bid_config
+from server.task_handler import TaskHandler
+from strategy.config import BidConfig, dumps, loads, normal_slug, unsupported
+
+
+def as_json(task: BiddingTask | ListedTask, default: str, config: BidConfig | None = None, **more: object) -> Raw:
+    """The task as callers see it, with `more` fields of an operation's answer after its own.
+
+    `default` is the venue of tasks that name none. `config` is the task's own, where it is at hand and need not be
+    read from the row again.
+    """
+    shown = bid_config.rendered(task.config) if config is None else bid_config.shown(config)
+    cycle = "null"
+    if task.last_cycle_ms is not None:
+        cycle = f'{{"time": {json_out.seconds(task.last_cycle_ms)}, "action": {text(task.last_cycle_action or "")}}}'
+    return Raw(
+        f'{{"id": {task.id}, "slug": {text(task.slug)}, "type": {text(task.type)}'
+        f', "isRunning": {"true" if task.is_running else "false"}, "config": {shown}'
+        f', "lastCycle": {cycle}, "lastError": {"null" if task.last_error is None else text(task.last_error)}'
+        f', "createdAt": "{json_out.iso(task.created_ms)}", "venue": {text(task.venue or default)}'
+        + "".join(f', "{name}": {json_out.dumps(value)}' for name, value in more.items())
+        + "}"
+    )
+
+
+def columns(config: BidConfig) -> dict[str, str]:
+    """What a task's row holds of its config."""
+    key = normal_slug(config.type, config.slug)
+    return {"type": config.type, "slug": config.slug, "slug_key": key, "config": dumps(config)}
+
+
+def exists_already() -> ApiError:
+    """The user has a task for this slug."""
+    return ApiError(409, "Task already exists for this slug")
+
+
+class BiddingTaskHandler(TaskHandler):
+    """What operations on one bidding task share."""
+
+    def task(self, text: str) -> BiddingTask:
+        """The caller's own task. Raises ApiError (404)."""
+        task = tasks.bidding_task(self.user.id, self.path_id(text))
+        if task is None:
+            raise not_found()
+        return task
+
+    def shown(self, task_id: str, **more: object) -> Raw:
+        """The caller's own task as it is now, as they see it. Raises ApiError (404)."""
+        task = self.task(task_id)
+        return as_json(task, self.venue_of(task), None, **more)
+
+    def refuse_unsupported(self, config: BidConfig) -> None:
+        """Raises ApiError (400) for what cannot be run yet."""
+        if found := bid_config.details_of(unsupported(config)):
+            raise invalid(found, "This cannot be started yet")
+
+
+class BiddingTasksHandler(SignedIn):
+    """GET and POST /api/tasks"""
+
+    def get(self) -> None:
+        self.send(self.services.task_lists.get(self.user.id, self._list))
+
+    def _list(self) -> bytes:
+        default = self.services.settings.market
+        return json_out.encoded([as_json(task, default) for task in bidding_task_list(self.user.id)])
+
+    def post(self) -> Awaitable[None] | None:
+        given = self.json_object()
+        config, details = bid_config.merged(given, None)
+        venue, unknown = task_venues.named(given, self.services.settings)
+        if details := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
+            raise invalid(details)
+        if config.trait is not None or is_unspelled(config):
+            return self._create_as_the_market_knows_it(config, venue)
+        self._create(config, venue)
+        return None
+
+    async def _create_as_the_market_knows_it(self, config: BidConfig, venue: str) -> None:
+        await refuse_unknown_trait(self, config, venue)
+        self._create(await spelled(self, config), venue)
+
+    def _create(self, config: BidConfig, venue: str) -> None:
+        subscription = users.subscription_of(self.user.id)
+        plan = self.services.plan(subscription.plan if subscription else "")
+        try:
+            task = tasks.create_bidding_task(
+                self.user.id, **columns(config), max_tasks=plan.max_tasks, now_ms=self.now_ms, venue=venue
+            )
+        except TaskExists:
+            raise exists_already() from None
+        except TaskLimitReached as error:
+            message = f"The plan {plan.name} allows {error.max_tasks} bidding tasks."
+            raise ApiError(403, "Plan task limit reached", message=message) from None
+        self.set_header("Location", f"/api/tasks/{task.id}")
+        self.answer(as_json(task, venue, config), 201)
+
+
+class OneBiddingTaskHandler(BiddingTaskHandler):
+    """GET, PUT and DELETE /api/tasks/:id"""
+
+    def get(self, task_id: str) -> None:
+        self.answer(self.shown(task_id))
+
+    async def put(self, task_id: str) -> None:
+        seen = self.task(task_id)
+        config = self._merged(seen)
+        if config.trait is not None:
+            await refuse_unknown_trait(self, config, self.venue_of(seen), loads(seen.config))
+        config = await spelled(self, config)
+        async with self.services.locks.of(seen.id):
+            task = self.task(task_id)
+            if task.config != seen.config:  # by whoever had the lock before
+                config = self._merged(task)
+            row = columns(config)
+            if row["config"] != task.config:
+                if task.is_running:
+                    self.refuse_unsupported(config)
+                    await self.services.manager.ready()
+                    await self._restart(self.task(task_id), row)
+                else:
+                    self._write(task, row)
+        task = self.task(task_id)
+        self.answer(as_json(task, self.venue_of(task), config if task.config == row["config"] else None))
+
+    def _merged(self, task: BiddingTask) -> BidConfig:
+        given, venue = self.json_object(), self.venue_of(task)
+        config, details = bid_config.merged(given, loads(task.config))
+        if details := [*details, *task_venues.moved(given, venue)] or task_venues.unfit_for_bids(venue, config):
+            raise invalid(details)
+        return config
+
+    def _write(self, task: BiddingTask, row: dict[str, str]) -> int:
+        try:
+            return tasks.change_bidding_task(task, **row)
+        except TaskExists:
+            raise exists_already() from None
+
+    async def _restart(self, task: BiddingTask, row: dict[str, str]) -> None:
+        before = {name: getattr(task, name) for name in ("type", "slug", "slug_key", "config")}
+        await self.restart_worker(task, lambda: self._write(task, row), lambda now: self._write(now, before))
+
+    async def delete(self, task_id: str) -> None:
+        async with self.services.locks.of(self.task(task_id).number):
+            open_bids = await self.delete_task(self.task(task_id))
+        self.answer({"success": True, "openBids": open_bids})

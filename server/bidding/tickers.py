@@ -1,0 +1,32 @@
+"""The name of a rune with its bullets, as the marketplace wants it in the signed text of a bid."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from markets.base import VenueError
+from server.http.base import SignedIn
+from strategy.config import BidConfig, canonical_slug, normal_slug
+
+PATIENCE_S = 2.0
+_MAX_AGE_S = 86_400.0  # a rune's name never changes
+_BULLET = "\u2022"
+
+
+def is_unspelled(config: BidConfig) -> bool:
+    """Whether the ticker may lack its bullets. Some have none."""
+    return config.is_rune and _BULLET not in config.slug
+
+
+async def spelled(handler: SignedIn, config: BidConfig) -> BidConfig:
+    """The config with the ticker as the marketplace spells it; as it is where nobody can be asked or knows it."""
+    if not is_unspelled(config):
+        return config
+    question = handler.services.market(lambda market: market.rune(config.slug, _MAX_AGE_S))
+    try:
+        slug = canonical_slug("rune", (await asyncio.wait_for(question, PATIENCE_S)).ticker)
+    except (VenueError, TimeoutError):
+        return config
+    is_same = normal_slug("rune", slug) == normal_slug("rune", config.slug)
+    return replace(config, slug=slug) if is_same else config

@@ -1,0 +1,71 @@
+"""The one place that runs blocking calls off the loop, and what their failures answer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+from markets.base import NotFound, SignInNeeded, VenueError
+from server.http.errors import ApiError, not_found
+from wallet.client import SignerError, SignerLocked
+
+Client = TypeVar("Client")
+Value = TypeVar("Value")
+
+
+class Pool(Generic[Client]):
+    """A few threads, each with a client of its own that it keeps."""
+
+    def __init__(
+        self,
+        make_client: Callable[[], Client],
+        threads: int,
+        name: str,
+        close_client: Callable[[Client], None] = lambda client: None,
+    ) -> None:
+        self._make_client = make_client
+        self._close_client = close_client
+        self._made: list[Client] = []
+        self._is_closed = False
+        self._kept = threading.local()
+        self._executor = ThreadPoolExecutor(threads, name)
+
+    async def __call__(self, question: Callable[[Client], Value]) -> Value:
+        """Asks `question` of a client in one of the threads; raises what it raises."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._ask, question)
+
+    def _ask(self, question: Callable[[Client], Value]) -> Value:
+        client = getattr(self._kept, "client", None)
+        if client is None:
+            client = self._kept.client = self._make_client()
+            self._made.append(client)
+        try:
+            return question(client)
+        finally:
+            if self._is_closed:  # while it was asked: it may have opened a connection since
+                self._close_client(client)
+
+    def close(self) -> None:
+        """Takes no more questions and does not wait for those that are being asked."""
+        self._is_closed = True
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        for client in self._made:
+            self._close_client(client)
+
+
+def answer_to(error: VenueError | SignerError) -> ApiError:
+    """What a failed question to the venue (through the gateway) or to the signer means for the client."""
+    if isinstance(error, NotFound):
+        return not_found("Not found at the marketplace")
+    if isinstance(error, SignInNeeded):
+        return ApiError(
+            409, "The marketplace wants a sign-in, which only a running task there makes", message=error.message
+        )
+    if isinstance(error, VenueError):
+        return ApiError(502, "The marketplace cannot be read", message=error.message)
+    if isinstance(error, SignerLocked):
+        return ApiError(503, "The signer is locked", message=str(error))
+    return ApiError(503, "The signer cannot be asked", message=str(error))

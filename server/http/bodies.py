@@ -1,0 +1,141 @@
+"""What all bodies have in common: camelCase names, no unknown fields, and faults in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from server.http.json_in import shown
+from server.http.json_out import plain
+
+MAX_SATS = 2_100_000_000_000_000
+_MOST_DIGITS = 200
+
+__all__ = ["MAX_SATS", "Body", "Flag", "Number", "Sats", "Text", "Whole", "details_of", "to_camel"]
+
+
+class Body(BaseModel):
+    """A request body. A field that may be left out has a default; `model_fields_set` says which were given."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, validate_by_name=False, frozen=True)
+
+
+Shape = TypeVar("Shape", bound=Body)
+
+_WORDS = {"missing": "is required", "extra_forbidden": "unknown field"}
+
+
+def details_of(faults: ValidationError) -> list[str]:
+    """Every fault as `field: what is wrong`, fields in their order and unknown ones last."""
+    return [f"{name}: {text}" for name, text in faults_of(faults)]
+
+
+def faults_of(faults: ValidationError) -> list[tuple[str, str]]:
+    """Every fault as (field as the caller names it, what is wrong)."""
+    return [
+        (".".join(shown(str(part)) for part in fault["loc"]), _WORDS.get(fault["type"], fault["msg"]))
+        for fault in faults.errors(include_url=False, include_input=False)
+    ]
+
+
+def read(shape: type[Shape], given: dict[str, Any]) -> tuple[Shape, list[tuple[str, str]]]:
+    """What `given` has that is right, as a `shape` whose fields may all be left out, and the faults of the rest."""
+    try:
+        return shape.model_validate(given), []
+    except ValidationError as error:
+        wrong_keys = {str(fault["loc"][0]) for fault in error.errors(include_url=False, include_input=False)}
+        rest = {key: value for key, value in given.items() if key not in wrong_keys}
+        return shape.model_validate(rest), faults_of(error)
+
+
+def wrong(text: str) -> PydanticCustomError:
+    """The fault that a field's validator raises."""
+    return PydanticCustomError("wrong", "{text}", {"text": text})
+
+
+def whole(value: Any) -> int:
+    """A whole number however it is written (10000, 10000.0, 1e4). Raises PydanticCustomError."""
+    if type(value) is int:
+        return value
+    # The size is looked at first: int() of 1E+999999 would write out all its digits.
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < _MOST_DIGITS:
+        if value == value.to_integral_value():
+            return int(value)
+    elif isinstance(value, Decimal):
+        raise wrong("is out of range")
+    raise wrong("must be a whole number")
+
+
+def number(value: Any) -> Decimal:
+    """A number in its plain form. Raises PydanticCustomError."""
+    if type(value) is int:
+        return Decimal(value)
+    if isinstance(value, Decimal):
+        if (
+            not value.is_finite()
+            or abs(value.adjusted()) >= _MOST_DIGITS
+            or len(value.as_tuple().digits) > _MOST_DIGITS
+        ):
+            raise wrong("is out of range")
+        return Decimal(plain(value))
+    raise wrong("must be a number")
+
+
+def text(value: Any) -> str:
+    """Text without control characters. Raises PydanticCustomError."""
+    if not isinstance(value, str):
+        raise wrong("must be text")
+    if any(not letter.isprintable() and letter != " " for letter in value):
+        raise wrong("must not have control characters")
+    return value
+
+
+def flag(value: Any) -> bool:
+    """true or false and nothing else. Raises PydanticCustomError."""
+    if not isinstance(value, bool):
+        raise wrong("must be true or false")
+    return value
+
+
+def sats(value: Any) -> int:
+    """A whole number of sats that can exist. Raises PydanticCustomError."""
+    found = whole(value)
+    if not 0 <= found <= MAX_SATS:
+        raise wrong(f"must be a whole number from 0 to {MAX_SATS}")
+    return found
+
+
+def one_of(choices: Iterable[str]) -> PlainValidator:
+    """Validator of a text that is one of `choices`."""
+    allowed = tuple(choices)
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or value not in allowed:
+            raise wrong(f"must be {', '.join(allowed[:-1])} or {allowed[-1]}")
+        return value
+
+    return PlainValidator(check, json_schema_input_type=Literal.__getitem__(allowed))
+
+
+# What the described interface says of a value beside what the validators do with it.
+SATS = Annotated[int, Field(ge=0, le=MAX_SATS)]
+
+Whole = Annotated[int, PlainValidator(whole, json_schema_input_type=int)]
+Number = Annotated[Decimal, PlainValidator(number, json_schema_input_type=float)]
+Sats = Annotated[int, PlainValidator(sats, json_schema_input_type=SATS)]
+Text = Annotated[str, PlainValidator(text, json_schema_input_type=str)]
+Flag = Annotated[bool, PlainValidator(flag, json_schema_input_type=bool)]
+
+
+def or_null(check: Any, described: Any) -> PlainValidator:
+    """Validator that lets null through and else asks `check`; `described` is the type that callers are told."""
+
+    def nullable(value: Any) -> Any:
+        return None if value is None else check(value)
+
+    return PlainValidator(nullable, json_schema_input_type=described | None)

@@ -1,0 +1,97 @@
+"""Asks the manager to make the kernel agree with a task's row."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core import local
+from core.errors import PeerError, PeerRefused, PeerUnavailable
+from server.http.errors import ApiError
+
+WAIT_S = 10.0
+DRAIN_S = 10.0
+# A stop takes back rights at signer and gateway, waits 5 s for the worker and DRAIN_S for its bids to be gone.
+_SETTLE_S = 60.0
+_PING_S = 2.0
+_RETRY_S = 0.1
+_THREADS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What the manager saw when it was done; `open_orders` are still to be closed or live on purpose."""
+
+    observed: str
+    open_orders: int
+
+
+class Manager:
+    """The manager at `socket_path`. `wait_s` is how long a manager that is away is waited for."""
+
+    def __init__(self, socket_path: Path, *, wait_s: float = WAIT_S, drain_s: float = DRAIN_S) -> None:
+        self._socket_path = socket_path
+        self._wait_s = wait_s
+        self._drain_s = drain_s
+        self._executor = ThreadPoolExecutor(_THREADS, "manager")
+
+    async def ping(self, timeout_s: float = _PING_S) -> str:
+        """Its state (`ready` when it can act). Raises PeerError."""
+        return str((await self._ask({"op": "ping"}, timeout_s)).get("state"))
+
+    async def ready(self, kept: str = "nothing was changed") -> None:
+        """Returns once the manager can act. Raises ApiError (503) when it cannot within `wait_s`.
+
+        `kept` tells the caller what has become of the request by then.
+        """
+        deadline = asyncio.get_running_loop().time() + self._wait_s
+        while True:
+            try:
+                reason = f"it is {await self.ping()}"
+                if reason == "it is ready":
+                    return
+            except PeerError as error:
+                reason = error.message
+            if asyncio.get_running_loop().time() >= deadline:
+                raise ApiError(503, "The manager is away", message=f"{reason}; {kept}")
+            await asyncio.sleep(_RETRY_S)
+
+    async def settle(self, task_id: int, *, drain_s: float | None = None) -> Settled:
+        """Makes the kernel agree with the task's row now. Raises PeerUnavailable or PeerRefused.
+
+        `drain_s` is how long the end of a stopped task's bids is waited for, if not as long as usual.
+        """
+        request = {"op": "settle", "task": task_id, "drain_s": self._drain_s if drain_s is None else drain_s}
+        answer = await self._ask(request, _SETTLE_S)
+        try:
+            return Settled(str(answer["observed"]), int(answer["open_orders"]))
+        except (KeyError, TypeError, ValueError):
+            raise PeerUnavailable("manager", "gave an answer that is not understood") from None
+
+    async def _ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        def ask() -> dict[str, Any]:
+            return local.ask(self._socket_path, "manager", request, timeout=timeout_s)
+
+        return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
+
+    def close(self) -> None:
+        """Takes no more questions and does not wait for those that are being asked."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def answer_to(error: PeerError) -> ApiError:
+    """What the manager's refusal or silence means for the client."""
+    if not isinstance(error, PeerRefused):
+        return ApiError(503, "The manager is away", message=error.message)
+    if error.code == "not_entitled":
+        return ApiError(403, "Not allowed to run tasks", message=error.message)
+    named = {
+        "signer_unavailable": "The signer cannot be asked",
+        "signer_locked": "The signer is locked",
+        "gateway_unavailable": "The gateway cannot be asked",
+        "start_failed": "The worker did not start",
+    }
+    return ApiError(503, named.get(error.code, "The manager failed"), message=error.message or error.code)

@@ -1,0 +1,79 @@
+"""What the handlers of one server process share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from core.plans import Plan
+from core.settings import Settings
+from markets.client import MarketClient
+from models.unchanged import Unchanged
+from server.http.blocking import Pool
+from server.http.manager_client import Manager
+from server.http.prometheus import Histogram
+from server.http.sign_in_limit import CallBudget
+from wallet.client import SignerClient
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Settings and peers. `whitelist` (may hold `*`) and `admins` are normalised addresses."""
+
+    settings: Settings
+    whitelist: frozenset[str]
+    admins: frozenset[str]
+    clock_ms: Callable[[], int]
+    manager: Manager
+    market: Pool[MarketClient]
+    signer: Pool[SignerClient]
+    budget: CallBudget
+    locks: TaskLocks
+    in_flight: InFlight
+    task_lists: Unchanged
+    starts: Histogram
+
+    def plan(self, key: str) -> Plan:
+        """The plan of this key; one that is not offered any more allows nothing."""
+        return self.settings.plans.get(key) or Plan(key, 0, 0, 0, 0, 0)
+
+    def close(self) -> None:
+        """Lets go of the threads that ask peers."""
+        self.market.close()
+        self.signer.close()
+        self.manager.close()
+
+
+class InFlight:
+    """Handlers that have not answered yet."""
+
+    def __init__(self) -> None:
+        self._handlers: set[object] = set()
+        self._none = asyncio.Event()
+        self._none.set()
+
+    def add(self, handler: object) -> None:
+        self._handlers.add(handler)
+        self._none.clear()
+
+    def discard(self, handler: object) -> None:
+        self._handlers.discard(handler)
+        if not self._handlers:
+            self._none.set()
+
+    async def none(self) -> None:
+        """Returns once everybody has their answer."""
+        await self._none.wait()
+
+
+class TaskLocks:
+    """One lock a task: of two operations on it in this process, the second begins when the first has answered."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, task_id: int) -> asyncio.Lock:
+        """The lock of this task, for `async with`."""
+        return self._locks.setdefault(task_id, asyncio.Lock())

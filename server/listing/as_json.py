@@ -1,0 +1,95 @@
+"""An auto-list task and its listing as callers see them.
+
+The lowest price that an output can be had for is told by two that remember for themselves what was signed: our ledger,
+and the signer. The lower one counts. A signer that is away is left out, and the answer says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from models.ledger import listings
+from models.ledger.listings import GONE, SOLD, Listing
+from models.tasks.tasks import AutolistTask
+from server.http import json_out
+from server.http.json_out import Raw
+from server.http.services import Services
+from server.schemas import listing_config
+from wallet.client import SignerClient, SignerError
+
+PATIENCE_S = 2.0
+_NOT_ASKED = "The signer cannot be asked, so this is by our own records alone."
+
+Lowest = dict[str, int | None]
+
+
+async def as_json(services: Services, task: AutolistTask, **more: object) -> Raw:
+    """The task, with `more` fields of an operation's answer after its own."""
+    newest = listings.newest(task.number)
+    return _as_json(services, task, newest, await _signed(services, [newest]), more)
+
+
+async def all_as_json(services: Services, tasks: Iterable[AutolistTask]) -> list[Raw]:
+    """As `as_json`, of many at once."""
+    found = [(task, listings.newest(task.number)) for task in tasks]
+    signed = await _signed(services, [newest for _, newest in found])
+    return [_as_json(services, task, newest, signed, {}) for task, newest in found]
+
+
+async def _signed(services: Services, found: Sequence[Listing | None]) -> Lowest | None:
+    """What the signer has signed at the lowest for each output that is not spent; None when it does not say."""
+    outpoints = {listing.outpoint for listing in found if listing is not None and not _is_spent(listing)}
+    if not outpoints:
+        return {}
+
+    def ask(signer: SignerClient) -> Lowest:
+        return {outpoint: signer.lowest_listing(outpoint) for outpoint in outpoints}
+
+    try:
+        return await asyncio.wait_for(services.signer(ask), PATIENCE_S)
+    except (SignerError, TimeoutError):
+        return None
+
+
+def _as_json(
+    services: Services, task: AutolistTask, newest: Listing | None, signed: Lowest | None, more: dict[str, object]
+) -> Raw:
+    cycle = None
+    if task.last_cycle_ms is not None:
+        cycle = {"time": json_out.seconds(task.last_cycle_ms), "action": task.last_cycle_action or ""}
+    shown = {
+        "id": task.id,
+        "inscriptionId": task.inscription_id,
+        "collectionId": task.collection_id,
+        "isRunning": task.is_running,
+        "config": listing_config.rendered(task.config),
+        "listing": None if newest is None else _listing(newest, signed),
+        "lastCycle": cycle,
+        "lastError": task.last_error,
+        "createdAt": json_out.iso(task.created_ms),
+        "venue": task.venue_or(services.settings.market),
+    }
+    return Raw(json_out.dumps(shown | more))
+
+
+def _listing(newest: Listing, signed: Lowest | None) -> dict[str, object]:
+    """The newest listing, also when it is closed: what was signed can be used until its output is spent."""
+    lowest, is_spent = None, _is_spent(newest)
+    if not is_spent:
+        told = listings.lowest_outstanding(newest.outpoint), (signed or {}).get(newest.outpoint)
+        lowest = min((price for price in told if price is not None), default=None)
+    return {
+        "price": newest.price_sats,
+        "state": newest.state,
+        "closeReason": newest.close_reason,
+        "outpoint": newest.outpoint,
+        "listedAt": None if newest.listed_ms is None else json_out.iso(newest.listed_ms),
+        "lowestOutstanding": lowest,
+        "lowestNote": _NOT_ASKED if signed is None and not is_spent else None,
+        "proceeds": newest.proceeds_sats,
+    }
+
+
+def _is_spent(listing: Listing) -> bool:
+    return listing.close_reason in (SOLD, GONE)

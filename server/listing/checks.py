@@ -1,0 +1,84 @@
+"""What keeps an auto-list task from being started, as far as it can be told before a worker tries.
+
+A marketplace or an index that cannot be asked says nothing against a start: the worker finds out, and the signer looks
+for itself before it signs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from markets.base import NotFound, VenueError
+from models import inscriptions
+from models.tasks.tasks import AutolistTask
+from server import task_venues
+from server.bidding.traits import refuse_unknown_trait
+from server.http.base import SignedIn
+from server.http.errors import ApiError, invalid
+from server.listing.inscriptions import look_up
+from server.schemas import listing_config
+from strategy.config import BidConfig
+from strategy.listing.config import ListingConfig, problems, unstartable
+
+PATIENCE_S = 5.0
+_NOT_YET = "This cannot be started yet"
+_UNKNOWN = "inscriptionId: there is no such inscription in any block yet"
+_NO_COLLECTION = "collectionId: is required, as the marketplace does not tell of which collection the inscription is"
+
+
+async def startable_collection(
+    handler: SignedIn, task: AutolistTask, config: ListingConfig, named: str | None
+) -> str | None:
+    """The collection of the task with this config: `named`, else by whoever knows; None where nobody can be asked.
+
+    Raises ApiError (400) for what no worker could keep: a config that leaves something open, a price that hangs on a
+    collection which the marketplace does not tell, or on a trait which it does not have.
+    """
+    if found := listing_config.details_of([*problems(config), *unstartable(config)]):
+        raise invalid(found, _NOT_YET)
+    venue = task.venue_or(handler.services.settings.market)
+    settings = handler.services.settings
+    found = task_venues.not_there(venue, settings) or task_venues.unfit_for_listing(venue, config)
+    if found := found or task_venues.not_signed_listings(venue):
+        raise invalid(found, _NOT_YET)
+    collection_id = named or known_collection(handler, task.inscription_id, venue)
+    if collection_id is None and config.wants_collection:
+        collection_id = await _told_collection(handler, task.inscription_id, venue)
+    if config.trait is not None and collection_id is not None:
+        kind, value = config.trait
+        asked = BidConfig(collection_id, bid_type="trait", trait_type=kind, trait_value=value)
+        await refuse_unknown_trait(handler, asked, venue)
+    return collection_id
+
+
+def known_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
+    """The collection that an earlier look told, in the words of the venue that was asked and of no other."""
+    is_its_word = venue == task_venues.telling_wallets(handler.services.settings)
+    return inscriptions.collection_of(inscription_id) if is_its_word else None
+
+
+async def _told_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
+    try:
+        found = (await asyncio.wait_for(look_up(handler, inscription_id, 0.0, venue), PATIENCE_S))["collectionId"]
+    except NotFound:
+        found = None
+    except (VenueError, TimeoutError):
+        return None
+    if found is None:
+        raise invalid([_NO_COLLECTION], _NOT_YET)
+    return str(found)
+
+
+async def refuse_outside_vault(handler: SignedIn, inscription_id: str) -> None:
+    """Raises ApiError: 400 for an inscription that is nowhere, 409 where to send one that is not in the vault, 503."""
+    vault = (await handler.ask_signer(lambda signer: signer.addresses(handler.user.address))).vault
+    question = handler.services.market(lambda market: market.whereabouts(inscription_id, 0.0))
+    try:
+        found = await asyncio.wait_for(question, PATIENCE_S)
+    except NotFound:
+        raise invalid([_UNKNOWN], _NOT_YET) from None
+    except (VenueError, TimeoutError):
+        return
+    if found.address is not None and found.address != vault:
+        message = f"It is at {found.address}. Send it to {vault}, and start when that is confirmed."
+        raise ApiError(409, "The inscription is not in the vault", message=message)

@@ -1,0 +1,137 @@
+"""Inscriptions: those of the caller's addresses, and one in detail. What a venue said is kept for five minutes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from markets.base import Item, VenueError, WalletItem
+from markets.wire import link
+from models import inscriptions
+from server.http import blocking, json_out
+from server.http.base import SignedIn
+from server.http.errors import not_found
+from server.http.json_out import Raw
+from server.schemas.listing_config import is_inscription_id
+from server.task_venues import telling_wallets
+
+KEPT_MS = 300_000
+# The gateway's own copies may be this old, so that a refreshing wallet does not use up the venue's quota.
+_MAX_AGE_S = 30.0
+_MOST_ITEMS = 500
+_MOST_TEXT = 500
+_MOST_TRAITS = 100
+
+
+class Cached(SignedIn):
+    """What is fetched afresh with `refresh=1`."""
+
+    def newer_than_ms(self) -> int:
+        """How old a kept answer may be."""
+        return self.now_ms if self.query("refresh").get("refresh") == "1" else self.now_ms - KEPT_MS
+
+    def max_age_s(self) -> float:
+        """How old the gateway's answer may be."""
+        return 0.0 if self.query("refresh").get("refresh") == "1" else _MAX_AGE_S
+
+
+class WalletOrdinalsHandler(Cached):
+    """GET /api/autolist/wallet/ordinals"""
+
+    async def get(self) -> None:
+        self.query("refresh")
+        keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
+        addresses = dict.fromkeys((self.user.ordinals_address, keys.vault))
+        items = await asyncio.gather(*map(self._items, addresses))
+        self.answer([*chain.from_iterable(items)][:_MOST_ITEMS])
+
+    async def _items(self, address: str) -> list[Raw]:
+        kept = inscriptions.cached_wallet(address, self.newer_than_ms())
+        if kept is None:
+            venue = telling_wallets(self.services.settings)
+            items = await self.ask_market(lambda market: market.at(venue).wallet_contents(address, self.max_age_s()))
+            kept = "\n".join(json_out.dumps(_item(item, address)) for item in items[:_MOST_ITEMS])
+            collections = {item.id: item.collection_id for item in items[:_MOST_ITEMS]}
+            inscriptions.store_wallet(address, kept, collections, self.now_ms)
+        # One line an item: a JSON text has no line break of its own.
+        return [Raw(line) for line in kept.splitlines()]
+
+
+def _item(item: WalletItem, address: str) -> dict[str, object]:
+    return {
+        "id": item.id,
+        "name": _text(item.name),
+        "collectionId": _text(item.collection_id),
+        "collectionName": _text(item.collection_name),
+        "imageUrl": link(item.image_url),
+        "listed": item.listed,
+        "listingPrice": item.listing_price,
+        "address": address,
+    }
+
+
+class InscriptionHandler(Cached):
+    """GET /api/autolist/item/:inscriptionId"""
+
+    async def get(self, inscription_id: str) -> None:
+        if not is_inscription_id(inscription_id):
+            raise not_found()
+        kept = inscriptions.cached_inscription(inscription_id, self.newer_than_ms())
+        if kept is not None:
+            self.answer(Raw(kept))
+            return
+        try:
+            self.answer(await look_up(self, inscription_id, self.max_age_s()))
+        except VenueError as error:
+            raise blocking.answer_to(error) from error
+
+
+async def look_up(handler: SignedIn, inscription_id: str, max_age_s: float, venue: str | None = None) -> dict[str, Any]:
+    """What a marketplace says of an inscription. Raises VenueError.
+
+    It is kept for later if it is the one whose words are: `venue` None, or that one's name.
+    """
+    usual = telling_wallets(handler.services.settings)
+    asked = venue or usual
+    detail = _detail(await handler.services.market(lambda market: market.at(asked).item(inscription_id, max_age_s)))
+    if asked != usual:
+        return detail
+    kept = json_out.dumps(detail)
+    inscriptions.store_inscription(inscription_id, kept, detail["collectionId"], handler.now_ms)
+    return detail
+
+
+def _detail(item: Item) -> dict[str, Any]:
+    """The venue's record in the words of this API."""
+    return {
+        "id": item.id,
+        "inscriptionNumber": item.number,
+        "name": _text(item.name),
+        "collectionId": _text(item.collection_id),
+        "collectionName": _text(item.collection_name),
+        "imageUrl": item.image_url,
+        "contentUrl": item.content_url,
+        "contentType": _text(item.content_type),
+        "owner": _text(item.owner),
+        "location": _text(item.location),
+        "output": _text(item.output),
+        "outputValue": item.output_value,
+        "genesisTransaction": _text(item.genesis),
+        "listed": item.listed,
+        "listingPrice": item.listing_price,
+        "seller": _text(item.seller),
+        "topBid": item.top_bid,
+        "traits": None if item.traits is None else _traits(item.traits),
+    }
+
+
+def _traits(told: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    texts = [(_text(kind), _text(value)) for kind, value in told]
+    return [{"type": kind, "value": value} for kind, value in texts if kind and value][:_MOST_TRAITS]
+
+
+def _text(value: str | None) -> str | None:
+    """A text of the venue's, cut and without what could disturb a reader's screen."""
+    return "".join(letter for letter in (value or "")[:_MOST_TEXT] if letter.isprintable()) or None

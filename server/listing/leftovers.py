@@ -1,0 +1,100 @@
+"""What a marketplace may still show of an auto-list task that has no open listing, before the task is deleted.
+
+The ledger may have closed it too early, or never had it: it was made before a backup was put back, or by somebody else
+who holds the vault's key. It becomes an open row of the task, and so is cancelled like any other listing of a deleted
+task. Where the marketplace cannot be read, what it was last known to show is doubted in the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import Callable
+
+from markets.base import VenueError
+from markets.listings import OwnListing
+from models.ledger import listings
+from models.ledger.listings import GONE, SOLD, Listing, NewListing, OpenElsewhere
+from models.tasks.tasks import AutolistTask
+from server.http.base import SignedIn
+from wallet.client import SignerError
+
+PATIENCE_S = 5.0
+_UNREAD = "The marketplace could not be asked whether it still shows a listing of this inscription."
+_UNTRACED = "The marketplace shows a listing of this inscription; cancel it there, as nobody here knows what it spends."
+
+log = logging.getLogger(__name__)
+
+
+async def take_up(handler: SignedIn, task: AutolistTask) -> str | None:
+    """Gives the task an open listing where the marketplace shows one, or may.
+
+    Returns what the caller should know when nothing can be done about it here.
+    """
+    if listings.open_listing(task.number) is not None:
+        return None
+    last = listings.newest_listed(task.number)
+    outpoint = last.outpoint if last is not None and last.close_reason not in (SOLD, GONE) else None
+    try:
+        wallet = last.wallet if last is not None else await _vault(handler)
+        shown = await _shown(handler, task, wallet)
+    except (SignerError, VenueError, TimeoutError) as error:
+        log.warning("failed to read whether the marketplace shows a listing of %s: %s", task.inscription_id, error)
+        if last is not None and outpoint is not None:
+            _open(listings.suspect, _row(handler, task, wallet, outpoint, last.price_sats), handler.now_ms)
+        return _UNREAD
+    if shown is None:
+        return None
+    outpoint = await _outpoint(handler, task.inscription_id, wallet) or outpoint
+    if outpoint is None:
+        return _UNTRACED
+    _open(listings.adopt, _row(handler, task, wallet, outpoint, shown.price), handler.now_ms)
+    return None
+
+
+async def _vault(handler: SignedIn) -> str:
+    question = handler.services.signer(lambda signer: signer.addresses(handler.user.address))
+    return (await asyncio.wait_for(question, PATIENCE_S)).vault
+
+
+async def _shown(handler: SignedIn, task: AutolistTask, wallet: str) -> OwnListing | None:
+    inscription_id, venue = task.inscription_id, task.venue_or(handler.services.settings.market)
+    question = handler.services.market(lambda market: market.at(venue).own_listings(wallet, 0.0))
+    for found in (await asyncio.wait_for(question, PATIENCE_S)).listings:
+        if found.inscription_id == inscription_id and found.owner == wallet:
+            return found
+    return None
+
+
+async def _outpoint(handler: SignedIn, inscription_id: str, wallet: str) -> str | None:
+    """Where the inscription lies in this wallet, if somebody says that it does."""
+    question = handler.services.market(lambda market: market.whereabouts(inscription_id, 0.0))
+    try:
+        found = await asyncio.wait_for(question, PATIENCE_S)
+    except (VenueError, TimeoutError):
+        return None
+    return found.outpoint if found.address == wallet else None
+
+
+def _row(handler: SignedIn, task: AutolistTask, wallet: str, outpoint: str, price_sats: int) -> NewListing:
+    return NewListing(
+        intent=secrets.token_hex(32),
+        task_id=task.number,
+        user_id=task.user_id,
+        venue=task.venue_or(handler.services.settings.market),
+        wallet=wallet,
+        inscription_id=task.inscription_id,
+        slug=task.collection_id,
+        outpoint=outpoint,
+        price_sats=price_sats,
+        token=task.token,
+        revision=task.revision,
+    )
+
+
+def _open(write: Callable[[NewListing, int], Listing], new: NewListing, now_ms: int) -> None:
+    # An open listing of the same output is that of a task that was deleted before: it is being cancelled.
+    with contextlib.suppress(OpenElsewhere):
+        write(new, now_ms)

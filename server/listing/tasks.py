@@ -1,0 +1,136 @@
+"""Auto-list tasks: list, create, read, change, delete."""
+
+from __future__ import annotations
+
+from models.ledger import listings
+from models.ledger.listings import Listing
+from models.tasks import tasks
+from models.tasks.tasks import AutolistTask, TaskExists, TaskLimitReached
+from server import task_venues
+from server.http.errors import ApiError, invalid, not_found
+from server.listing.as_json import all_as_json, as_json
+from server.listing.checks import known_collection, startable_collection
+from server.listing.leftovers import take_up
+from server.schemas import listing_config
+from server.schemas.listing_config import ListingChange
+from server.task_handler import TaskHandler
+from strategy.listing.config import ListingConfig, dumps_config, loads_config, warnings
+
+_STILL_LISTED = "The marketplace has not confirmed yet that the listing is gone; this is tried again until it has."
+
+
+class AutolistTaskHandler(TaskHandler):
+    """What operations on one auto-list task share."""
+
+    def task(self, text: str) -> AutolistTask:
+        """The caller's own task. Raises ApiError (404)."""
+        task = tasks.autolist_task(self.user.id, self.path_id(text))
+        if task is None:
+            raise not_found()
+        return task
+
+
+class AutolistTasksHandler(AutolistTaskHandler):
+    """GET and POST /api/autolist"""
+
+    async def get(self) -> None:
+        self.answer(await all_as_json(self.services, tasks.autolist_tasks(self.user.id)))
+
+    async def post(self) -> None:
+        given = self.json_object()
+        change = listing_config.merged(given, None)
+        if given.get("inscriptionId") in (None, ""):
+            others = [detail for detail in change.details if not detail.startswith("inscriptionId:")]
+            raise invalid(["inscriptionId: is required", *others], "inscriptionId is required")
+        venue, unknown = task_venues.named(given, self.services.settings)
+        details = [*change.details, *unknown] or task_venues.unfit_for_listing(venue, change.config)
+        if details or change.inscription_id is None:
+            raise invalid(details)
+        collection_id = change.collection_id or known_collection(self, change.inscription_id, venue)
+        try:
+            task = tasks.create_autolist_task(
+                self.user.id,
+                inscription_id=change.inscription_id,
+                collection_id=collection_id,
+                config=dumps_config(change.config),
+                now_ms=self.now_ms,
+                venue=venue,
+            )
+        except TaskExists:
+            raise ApiError(409, "Task already exists for this inscription") from None
+        except TaskLimitReached as error:
+            raise ApiError(
+                403, "Task limit reached", message=f"You may have {error.max_tasks} auto-list tasks."
+            ) from None
+        self.set_header("Location", f"/api/autolist/{task.id}")
+        self.answer(await as_json(self.services, task, **_warned(change.config)), 201)
+
+
+class OneAutolistTaskHandler(AutolistTaskHandler):
+    """GET, PUT and DELETE /api/autolist/:id"""
+
+    _note: str | None = None  # what a DELETE has to tell beside its success
+    _before: Listing | None = None  # the newest listing when nobody acted for the task any more
+
+    async def get(self, task_id: str) -> None:
+        self.answer(await as_json(self.services, self.task(task_id)))
+
+    async def put(self, task_id: str) -> None:
+        async with self.services.locks.of(self.task(task_id).number):
+            task = self.task(task_id)
+            change = self._change(task)
+            config, collection_id = dumps_config(change.config), _collection(task, change)
+            if (config, collection_id) != (task.config, task.collection_id):
+                if task.is_running:
+                    collection_id = await startable_collection(self, task, change.config, collection_id)
+                    await self.services.manager.ready()
+                    await self._restart(self.task(task_id), collection_id, config)
+                else:
+                    tasks.change_autolist_task(task, collection_id=collection_id, config=config)
+        task = self.task(task_id)
+        self.answer(await as_json(self.services, task, **_warned(loads_config(task.config))))
+
+    def _change(self, task: AutolistTask) -> ListingChange:
+        given, venue = self.json_object(), self.venue_of(task)
+        change = listing_config.merged(given, loads_config(task.config))
+        details = [*change.details, *_moved(task, change), *task_venues.moved(given, venue)]
+        if details := details or task_venues.unfit_for_listing(venue, change.config):
+            raise invalid(details)
+        return change
+
+    async def _restart(self, task: AutolistTask, collection_id: str | None, config: str) -> None:
+        def write(row: AutolistTask, collection_id: str | None, config: str) -> int:
+            return tasks.change_autolist_task(row, collection_id=collection_id, config=config)
+
+        before = task.collection_id, task.config
+        await self.restart_worker(task, lambda: write(task, collection_id, config), lambda now: write(now, *before))
+
+    async def before_hiding(self, task: AutolistTask) -> None:
+        self._note = await take_up(self, task)
+        self._before = listings.newest(task.number)
+
+    async def delete(self, task_id: str) -> None:
+        number = self.task(task_id).number
+        async with self.services.locks.of(number):
+            task = self.task(task_id)
+            still_listed = await self.delete_task(task)
+        before, after = self._before, listings.newest(number)
+        was_closed = before is not None and not before.is_open and after is not None and after.id == before.id
+        is_cancelled = after is not None and after.close_reason == listings.CANCELLED and not was_closed
+        message = _STILL_LISTED if still_listed else self._note
+        self.answer({"success": True, "listingCancelled": is_cancelled} | ({"message": message} if message else {}))
+
+
+def _collection(task: AutolistTask, change: ListingChange) -> str | None:
+    return change.collection_id if change.names_collection else task.collection_id
+
+
+def _moved(task: AutolistTask, change: ListingChange) -> list[str]:
+    if change.inscription_id in (None, task.inscription_id):
+        return []
+    return ["inscriptionId: cannot be changed; delete this task and create another"]
+
+
+def _warned(config: ListingConfig) -> dict[str, object]:
+    found = warnings(config)
+    return {"warnings": found} if found else {}

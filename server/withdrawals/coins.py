@@ -1,0 +1,112 @@
+"""Which coins of an address may be spent: confirmed, ours, and with nothing on them; in doubt one is left out.
+
+The same rules as the signer's, on facts from the gateway; the signer asks again, from sources of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from markets.base import VenueError
+from markets.codec import named
+from markets.coins import Utxo
+from server.http.services import Services
+from wallet.facts import FactsError, read_facts
+from wallet.policy import Refused
+from wallet.protocol import MAX_COINS
+from wallet.psbt.transaction import Outpoint
+from wallet.withdrawal import rules
+from wallet.withdrawal.compose import INPUT_VSIZE, Coin, CoinKind
+from wallet.withdrawal.request import VIRTUAL_KB
+
+_AT_ONCE = 4
+_FACTS_AGE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A coin that is not spent, and why."""
+
+    coin: Utxo
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Coins to be spent, and what was left out on the way."""
+
+    coins: tuple[Coin, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+class Choosing:
+    """Looks at the coins of one of a user's addresses here; `script` is its script. `kept` are those that stay
+    where they are, each with the reason.
+    """
+
+    def __init__(
+        self, services: Services, kind: CoinKind, script: bytes, kept: Mapping[str, str], fee_per_kvb: int
+    ) -> None:
+        self._services = services
+        self._kind = kind
+        self._script = script
+        self._kept = kept
+        self._least_value = -(-INPUT_VSIZE[kind] * fee_per_kvb // VIRTUAL_KB)
+
+    async def choose(self, found: Sequence[Utxo], is_enough: Callable[[Sequence[Coin]], bool], most: int) -> Chosen:
+        """The largest coins, one after the other, until they are enough; `most` of them at most."""
+        coins: list[Coin] = []
+        left_out: list[LeftOut] = []
+        rest: list[Utxo] = []
+        for coin in sorted(found, key=lambda each: -each.value):
+            reason = self._plain_reason(coin)
+            if reason is None:
+                rest.append(coin)
+            else:
+                left_out.append(LeftOut(coin, reason))
+        while rest and len(coins) < most and not is_enough(coins):
+            now, rest = rest[:_AT_ONCE], rest[_AT_ONCE:]
+            for coin, judged in zip(now, await asyncio.gather(*map(self._judged, now)), strict=True):
+                if isinstance(judged, str):
+                    left_out.append(LeftOut(coin, judged))
+                elif len(coins) < most and not is_enough(coins):
+                    coins.append(judged)
+                else:
+                    rest.append(coin)
+        if not is_enough(coins):
+            too_many = f"a withdrawal takes {MAX_COINS} coins at most: ask again for the rest"
+            left_out += [LeftOut(coin, too_many) for coin in rest]
+        return Chosen(tuple(coins), tuple(left_out))
+
+    async def coin(self, outpoint: str, inscription_id: str) -> Coin:
+        """The coin of an inscription. Raises Refused when it is not alone there, or that is not known."""
+        judged = await self._look_at(outpoint, (inscription_id,))
+        if isinstance(judged, str):
+            raise Refused("inputs-cardinal", judged)
+        return judged
+
+    def _plain_reason(self, coin: Utxo) -> str | None:
+        if coin.outpoint in self._kept:
+            return self._kept[coin.outpoint]
+        if not coin.is_confirmed:
+            return "it is not in a block yet"
+        if coin.value <= self._least_value:
+            return f"to spend it costs {self._least_value} sats"
+        return None
+
+    async def _judged(self, coin: Utxo) -> Coin | str:
+        return await self._look_at(coin.outpoint, ())
+
+    async def _look_at(self, outpoint: str, inscriptions: tuple[str, ...]) -> Coin | str:
+        try:
+            found = await self._services.market(lambda market: market.outpoint(outpoint, _FACTS_AGE_S))
+            facts = rules.inputs_confirmed(outpoint, read_facts(outpoint, named(found)))
+            spent = rules.amount_proof(facts, self._script)
+            rules.inputs_cardinal(facts, inscriptions)
+        except Refused as refused:
+            return refused.message
+        except (VenueError, FactsError) as error:
+            return f"nothing could be learned of it: {error}"
+        return Coin(Outpoint.parse(outpoint), spent, self._kind)

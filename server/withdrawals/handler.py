@@ -1,0 +1,61 @@
+"""Getting one's money and inscriptions out again."""
+
+from __future__ import annotations
+
+from markets.base import VenueError
+from models.ledger import withdrawals
+from models.ledger.withdrawals import CONFIRMED, SUBMITTED, CoinsTaken
+from server.http import blocking
+from server.http.base import SignedIn
+from server.http.errors import ApiError, invalid
+from server.schemas.withdrawals import WithdrawalBody, read_body
+from server.withdrawals.as_json import as_json, left_out, quote
+from server.withdrawals.plan import CannotWithdraw, Plan, WrongWish
+from server.withdrawals.planner import Planner
+from server.withdrawals.steps import carry_out, look_after, write_down
+from wallet.client import SignerError, SignerRefused
+
+_COMES_OUT = "Nothing is lost: GET /api/wallet shows what becomes of it."
+
+
+class WithdrawHandler(SignedIn):
+    """POST /api/wallet/withdraw"""
+
+    async def post(self) -> None:
+        body, details = read_body(self.json_object())
+        if details:
+            raise invalid(details)
+        # What is still on its way may have arrived: its coins are spent then, and others are there.
+        await look_after(self.services, withdrawals.open_of(self.user.id))
+        plan = await self._planned(body)
+        if body.dry_run:
+            self.answer(quote(plan))
+            return
+        try:
+            row = write_down(self.user.id, plan, self.now_ms)
+        except CoinsTaken:
+            raise ApiError(409, "Another withdrawal spends these coins", message=_COMES_OUT) from None
+        try:
+            await carry_out(self.services, row)
+        except SignerRefused as refused:
+            raise ApiError(
+                409, "The signer refused the withdrawal", message=f"{refused.tag}: {refused.message}"
+            ) from None
+        except SignerError as error:
+            answer = blocking.answer_to(error)
+            raise ApiError(answer.status_code, answer.error, message=f"{answer.message}. {_COMES_OUT}") from error
+        row = withdrawals.again(row)
+        if row.state == withdrawals.REFUSED:
+            raise ApiError(409, "The withdrawal was refused", message=row.reason)
+        is_sent = row.state in (SUBMITTED, CONFIRMED)
+        self.answer(as_json(row) | {"leftOut": left_out(plan.left_out)}, 201 if is_sent else 202)
+
+    async def _planned(self, body: WithdrawalBody) -> Plan:
+        try:
+            return await Planner(self.services, self.user, body).plan()
+        except CannotWithdraw as refused:
+            raise ApiError(409, refused.reason, message=refused.what_to_do) from None
+        except WrongWish as wrong:
+            raise invalid([wrong.fault], wrong.reason) from None
+        except (VenueError, SignerError) as error:
+            raise blocking.answer_to(error) from error

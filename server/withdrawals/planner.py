@@ -1,0 +1,176 @@
+"""From what a caller asks to what the signer is to be asked: coins, amounts, fee. Nothing is written or signed here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, Decimal
+
+from markets.base import NotFound
+from models.ledger import withdrawals
+from models.users import User
+from server.http.services import Services
+from server.schemas.withdrawals import WithdrawalBody
+from server.withdrawals.coins import Choosing, Chosen
+from server.withdrawals.from_bidding_wallet import plan_from_bidding
+from server.withdrawals.plan import NOTHING, CannotWithdraw, Plan, WrongWish, script_at
+from wallet.policy import Refused as NotComposed
+from wallet.protocol import MAX_COINS
+from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
+from wallet.withdrawal.request import VIRTUAL_KB, Source, WithdrawalToSign
+from wallet.withdrawal.rules import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB
+
+DEFAULT_TIER = "halfHourFee"
+_FEES_AGE_S = 30.0
+Enough = Callable[[Sequence[Coin]], bool]
+
+
+class Planner:
+    """Plans one withdrawal of `user`. Raises CannotWithdraw, WrongWish, VenueError or SignerError."""
+
+    def __init__(self, services: Services, user: User, body: WithdrawalBody) -> None:
+        self._services = services
+        self._body = body
+        self._user = user
+        self._address = user.address
+
+    async def plan(self) -> Plan:
+        keys = await self._services.signer(lambda signer: signer.addresses(self._address))
+        if self._body.from_ == "bidding":
+            return await plan_from_bidding(self._services, self._user, self._body, keys.payment, keys.payment_pubkey)
+        if self._address in (keys.payment, keys.vault):
+            text = "You sign in with one of these addresses, so their keys are in your own wallet: send from there."
+            raise CannotWithdraw(NOTHING, text)
+        if self._body.inscription_id:
+            return await self._inscription(keys.payment, keys.vault)
+        if self._body.from_ == "payment":
+            return await self._sats("payment", keys.payment, "p2wpkh")
+        return await self._sats("vault", keys.vault, "p2tr")
+
+    async def _sats(self, source: Source, address: str, kind: CoinKind) -> Plan:
+        rate, amount = await self._fee_per_kvb(), self._body.amount_sats
+        destination = script_at(self._address)
+
+        def composed(coins: Sequence[Coin]) -> Composed:
+            return send_sats(coins, amount, destination, rate)
+
+        chosen = await self._chosen(address, kind, rate, lambda coins: amount is not None and _pays(composed, coins))
+        made = _composed(lambda: composed(chosen.coins), chosen)
+        asked = WithdrawalToSign(
+            intent="",
+            user=self._address,
+            source=source,
+            coins=tuple(str(coin.outpoint) for coin in chosen.coins),
+            amount_sats=amount,
+            fee_per_kvb=rate,
+        )
+        return Plan(asked, self._address, made.sent_sats, made.fee_sats, chosen.left_out)
+
+    async def _inscription(self, payment: str, vault: str) -> Plan:
+        wanted = self._body.inscription_id
+        self._refuse_listed(wanted)
+        try:
+            where = await self._services.market(lambda market: market.whereabouts(wanted, 0.0))
+        except NotFound:
+            raise WrongWish("inscriptionId: there is no such inscription in any block yet") from None
+        if where.address != vault or where.outpoint is None:
+            raise CannotWithdraw("The inscription is not in the vault", f"It is at {where.address or 'no address'}.")
+        rate, destination = await self._fee_per_kvb(), script_at(self._address)
+        if where.outpoint in withdrawals.taken_coins(self._user.id):
+            raise CannotWithdraw("Another withdrawal moves it", "GET /api/wallet shows what becomes of it.")
+        try:
+            item = await Choosing(self._services, "p2tr", script_at(vault), {}, rate).coin(where.outpoint, wanted)
+        except NotComposed as refused:
+            raise CannotWithdraw("The inscription cannot be moved", refused.message) from None
+
+        def composed(coins: Sequence[Coin]) -> Composed:
+            return send_inscription(item, coins, destination, rate)
+
+        chosen = await self._chosen(payment, "p2wpkh", rate, lambda coins: _pays(composed, coins), MAX_COINS - 1)
+        made = _composed(lambda: composed(chosen.coins), chosen, f"Send sats for the fee to {payment}.")
+        asked = WithdrawalToSign(
+            intent="",
+            user=self._address,
+            source="vault",
+            coins=(where.outpoint,),
+            fee_coins=tuple(str(coin.outpoint) for coin in chosen.coins),
+            inscription_id=wanted,
+            fee_per_kvb=rate,
+        )
+        return Plan(asked, self._address, made.sent_sats, made.fee_sats, chosen.left_out)
+
+    def _refuse_listed(self, inscription_id: str) -> None:
+        kept = withdrawals.what_keeps(self._user.id, inscription_id)
+        if kept.running_task is not None:
+            text = f"Stop auto-list task {kept.running_task} first: it would list what is no longer there."
+            raise CannotWithdraw("An auto-list task of this inscription is running", text)
+        if kept.is_listed and not self._body.force:
+            text = (
+                "Delete its auto-list task first, which cancels the listing; or send force: true. Moving it makes "
+                "every signature for a listing of it worthless, at once and for good."
+            )
+            raise CannotWithdraw("The inscription is listed", text)
+
+    def _kept(self) -> dict[str, str]:
+        """Coins that stay where they are, and why. A bid that is a transaction ends with the first of its coins."""
+        user_id = self._user.id
+        behind = {} if self._body.force else withdrawals.coins_behind_bids(user_id)
+        bids = {
+            coin: f"a bid at {venue} stands on it: stop the task, or send force: true" for coin, venue in behind.items()
+        }
+        return bids | dict.fromkeys(withdrawals.taken_coins(user_id), "another withdrawal spends it")
+
+    async def _chosen(
+        self, address: str, kind: CoinKind, rate: int, is_enough: Enough, most: int = MAX_COINS
+    ) -> Chosen:
+        found = await self._services.market(lambda market: market.coins(address, 0.0))
+        choosing = Choosing(self._services, kind, script_at(address), self._kept(), rate)
+        chosen = await choosing.choose(found, is_enough, most)
+        if not chosen.coins:
+            reasons = "; ".join(f"{each.coin.outpoint}: {each.reason}" for each in chosen.left_out[:5])
+            raise CannotWithdraw(NOTHING, f"There are no coins to send at {address}. {reasons}".strip())
+        return chosen
+
+    async def _fee_per_kvb(self) -> int:
+        given = self._body.fee_rate or DEFAULT_TIER
+        if isinstance(given, Decimal):
+            return _per_kvb(given)
+        fees = await self._services.market(lambda market: market.fees(_FEES_AGE_S))
+        tiers = {
+            "fastestFee": fees.fastest,
+            "halfHourFee": fees.half_hour,
+            "hourFee": fees.hour,
+            "economyFee": fees.economy,
+            "minimumFee": fees.minimum,
+        }
+        rate = max(_per_kvb(tiers[given]), LEAST_FEE_PER_KVB)
+        if rate > MOST_FEE_PER_KVB:
+            most = MOST_FEE_PER_KVB // VIRTUAL_KB
+            text = f"{given} is {tiers[given]} sat/vB at the moment, and {most} is the most that is paid here."
+            raise CannotWithdraw("The network is too dear", text)
+        return rate
+
+
+def _per_kvb(rate: Decimal) -> int:
+    return int((rate * VIRTUAL_KB).to_integral_value(ROUND_CEILING))
+
+
+def _pays(composed: Callable[[Sequence[Coin]], Composed], coins: Sequence[Coin]) -> bool:
+    """Whether these coins are enough: more of them would help against too few sats only."""
+    if not coins:
+        return False
+    try:
+        composed(coins)
+    except NotComposed as refused:
+        return refused.tag != "funds"
+    return True
+
+
+def _composed(compose: Callable[[], Composed], chosen: Chosen, what_to_do: str = "") -> Composed:
+    """What the signer will write. Raises CannotWithdraw for what it would refuse."""
+    try:
+        return compose()
+    except NotComposed as refused:
+        text = f"{refused.message}. {what_to_do}".strip()
+        if chosen.left_out:
+            text += f" {len(chosen.left_out)} coins were left out; the first: {chosen.left_out[0].reason}."
+        raise CannotWithdraw(NOTHING, text) from None

@@ -1,0 +1,151 @@
+"""The way of a withdrawal from written down to in a block; each step may be the one before a crash.
+
+reserved → signed → submitted → confirmed, and `unknown` after an answer that never came. What was signed is sent until
+network or venue has it: the transaction is the same each time, so it moves nothing twice. Several server processes may
+look after one row at a time; whoever finds it elsewhere than expected leaves it alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+
+from markets.base import AuthFailed, NotFound, NotSupported, Refused, Unavailable, Unknown, VenueError
+from models.ledger import withdrawals
+from models.ledger.withdrawals import CONFIRMED, REFUSED, RESERVED, SUBMITTED, UNKNOWN, NewWithdrawal, Withdrawal
+from server.http.services import Services
+from server.withdrawals.plan import Plan
+from wallet.client import SignedWithdrawal, SignerError, SignerLocked, SignerRefused
+from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS, as_request, from_request
+
+log = logging.getLogger(__name__)
+
+RESUME_S = 30.0
+# Longer than any request for a signature lives: a row that is still reserved then belongs to nobody any more.
+ABANDONED_MS = 180_000
+_SEND_MS = 10_000
+_SEEN_AGE_S = 5.0
+NEVER_SIGNED = "it was never signed"
+
+
+def write_down(user_id: int, plan: Plan, now_ms: int) -> Withdrawal:
+    """The row of a planned withdrawal, under an intent of its own. Raises CoinsTaken."""
+    asked = replace(plan.asked, intent=secrets.token_hex(WITHDRAWAL_INTENT_DIGITS // 2))
+    new = NewWithdrawal(
+        intent=asked.intent,
+        user_id=user_id,
+        source=asked.source,
+        destination=plan.destination,
+        request=json.dumps(as_request(asked)),
+        coins=plan.coins,
+        venue=asked.venue or None,
+        inscription_id=asked.inscription_id or None,
+    )
+    return withdrawals.reserve(new, now_ms)
+
+
+async def carry_out(services: Services, row: Withdrawal) -> None:
+    """Signs and sends what was written down. Raises SignerError when it is not signed, or that is not known."""
+    try:
+        signed = await _signature(services, row)
+    except (SignerRefused, SignerLocked) as error:
+        withdrawals.move(row, REFUSED, services.clock_ms(), str(error))
+        raise
+    await _send_signed(services, row, signed)
+
+
+async def look_after(services: Services, rows: Iterable[Withdrawal]) -> None:
+    """Takes each of these up where it was left. What fails is tried again later, and holds up no other."""
+    for row in rows:
+        try:
+            await _take_up(services, row)
+        except (SignerError, VenueError) as error:
+            log.warning("withdrawal %s stays %s: %s", row.id, row.state, error)
+        except Exception:
+            log.exception("failed at withdrawal %s, which stays %s", row.id, row.state)
+
+
+async def look_after_all(services: Services) -> None:
+    """Takes up everybody's that nobody is busy with."""
+    await look_after(services, withdrawals.all_open(services.clock_ms(), round(RESUME_S * 1000)))
+
+
+async def _take_up(services: Services, row: Withdrawal) -> None:
+    if row.state == RESERVED:
+        if 0 <= services.clock_ms() - row.updated_ms < ABANDONED_MS:
+            return
+        if not await services.signer(lambda signer: signer.was_signed(row.intent)):
+            withdrawals.move(row, REFUSED, services.clock_ms(), NEVER_SIGNED)
+            return
+        await _send_signed(services, row, await _signature(services, row))
+        return
+    if not await _is_found(services, row):
+        await _send(services, row, await _signature(services, row))
+
+
+async def _send_signed(services: Services, row: Withdrawal, signed: SignedWithdrawal) -> None:
+    """Writes the txid down before anything is sent; a row that is elsewhere meanwhile is somebody else's."""
+    if withdrawals.signed(row, signed.txid, signed.sent_sats, signed.fee_sats, services.clock_ms()):
+        log.info("withdrawal %s of user %s from %s is signed: %s", row.id, row.user_id, row.source, signed.txid)
+        await _send(services, row, signed)
+
+
+async def _signature(services: Services, row: Withdrawal) -> SignedWithdrawal:
+    """The same each time for one row."""
+    asked = from_request(json.loads(row.request))
+    return await services.signer(lambda signer: signer.sign_withdrawal(asked))
+
+
+async def _send(services: Services, row: Withdrawal, signed: SignedWithdrawal) -> None:
+    payment = row.destination
+    # The gateway holds this against the real time, whatever clock the service is tested with.
+    deadline_ms = time.time_ns() // 1_000_000 + _SEND_MS
+    try:
+        if signed.psbt:
+            txid = await services.market(
+                lambda market: market.at(row.venue).submit_withdrawal(payment, signed.psbt, deadline_ms=deadline_ms)
+            )
+        else:
+            txid = await services.market(lambda market: market.broadcast(signed.transaction, deadline_ms=deadline_ms))
+    except (Unavailable, AuthFailed, NotSupported) as error:
+        # Not sent, this time: that is about us, not about the transaction.
+        log.warning("withdrawal %s was not sent: %s", row.id, error)
+    except Refused as refused:
+        await _after_refusal(services, row, refused)
+    except Unknown as error:
+        _note(services, row, UNKNOWN, str(error))
+    else:
+        if txid != row.txid:
+            _note(services, row, UNKNOWN, "the answer named another transaction")
+        else:
+            _note(services, row, SUBMITTED)
+
+
+async def _after_refusal(services: Services, row: Withdrawal, refused: Refused) -> None:
+    """A node also refuses what it has in a block already: what counts is whether it is there."""
+    try:
+        if not await _is_found(services, row):
+            _note(services, row, REFUSED, refused.message)
+    except VenueError as error:
+        _note(services, row, UNKNOWN, f"{refused.message}; and it could not be looked up: {error}")
+
+
+async def _is_found(services: Services, row: Withdrawal) -> bool:
+    """Whether a block or the mempool has it, which is noted. Raises VenueError when that cannot be told."""
+    txid = row.txid
+    assert txid is not None
+    try:
+        is_confirmed = await services.market(lambda market: market.is_confirmed(txid, _SEEN_AGE_S))
+    except NotFound:
+        return False
+    _note(services, row, CONFIRMED if is_confirmed else SUBMITTED)
+    return True
+
+
+def _note(services: Services, row: Withdrawal, state: str, reason: str | None = None) -> None:
+    if state != row.state and withdrawals.move(row, state, services.clock_ms(), reason):
+        log.info("withdrawal %s is %s: %s", row.id, state, reason or row.txid)

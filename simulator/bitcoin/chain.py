@@ -1,0 +1,207 @@
+"""The play chain: outputs that hold inscriptions, the transactions that make and spend them, blocks by the clock."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from embit.script import Script
+from embit.transaction import Transaction, TransactionOutput
+
+from simulator.bitcoin.transactions import address_of, minted, moved, outpoint_of, parse, script_of
+
+BLOCK_SECONDS = 600
+# A height and its time; the others follow from it, every ten minutes one.
+KNOWN_HEIGHT, KNOWN_TIME = 900_000, 1_750_000_000
+# How deep what was there from the beginning lies.
+OLD_BLOCKS = 120
+# An unconfirmed transaction gets into the next block but one: not within a test's first seconds by chance.
+UNCONFIRMED_BLOCKS = 2
+# Sats of an output that holds an inscription.
+LEAST_POSTAGE, MOST_POSTAGE = 546, 10_000
+
+
+@dataclass(slots=True)
+class Coin:
+    """One output: sats, script in hex, what an index finds on it, and what spends it (txid and input) if anything.
+
+    `runes` are raw amounts with divisibility by spaced name.
+    """
+
+    outpoint: str
+    value: int
+    script: str
+    inscriptions: tuple[str, ...] = ()
+    runes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    spent_by: str | None = None
+    spent_vin: int = 0
+
+    @property
+    def output(self) -> TransactionOutput:
+        return TransactionOutput(self.value, Script(bytes.fromhex(self.script)))
+
+    @property
+    def address(self) -> str | None:
+        return address_of(self.output.script_pubkey)
+
+    @property
+    def txid(self) -> str:
+        return self.outpoint.split(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A transaction in hex and the height of the block that it is in, or will be in."""
+
+    raw: str
+    height: int
+
+
+class Chain:
+    """All coins and transactions that were ever made. `clock` gives ms since the epoch."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self.coins: dict[str, Coin] = {}
+        self.transactions: dict[str, Recorded] = {}
+        # The outpoints that each inscription went through, newest last.
+        self._trails: dict[str, list[str]] = {}
+        self._just_spent: list[str] = []
+
+    # Blocks
+
+    def height(self) -> int:
+        """Of the newest block: one more every BLOCK_SECONDS."""
+        return KNOWN_HEIGHT + (self._clock() // 1000 - KNOWN_TIME) // BLOCK_SECONDS
+
+    def confirmations(self, txid: str) -> int:
+        """Blocks since that of the transaction, its own among them; 0 while it waits."""
+        return max(0, self.height() - self.transactions[txid].height + 1)
+
+    def confirm(self, txid: str | None) -> list[str]:
+        """Puts a transaction that waits, or all of them, into the newest block; the txids."""
+        waiting = [each for each in self.transactions if txid in (None, each) and not self.confirmations(each)]
+        for each in waiting:
+            self.transactions[each] = Recorded(self.transactions[each].raw, self.height())
+        return waiting
+
+    # Coins
+
+    def coin_of(self, inscription: str) -> Coin | None:
+        """The output that holds an inscription, a waiting transaction counted."""
+        trail = self._trails.get(inscription)
+        return self.coins[trail[-1]] if trail else None
+
+    def confirmed_coin_of(self, inscription: str) -> Coin | None:
+        """The output that holds an inscription by the blocks alone, as an index sees it."""
+        trail = self._trails.get(inscription, [])
+        seen = (self.coins[outpoint] for outpoint in reversed(trail))
+        return next((coin for coin in seen if self.confirmations(coin.txid)), None)
+
+    def unspent(self, owner: str) -> Iterator[Coin]:
+        """The outputs of an address that nothing spends, oldest first."""
+        script = script_of(owner).data.hex()
+        return (coin for coin in self.coins.values() if coin.script == script and coin.spent_by is None)
+
+    # Changes
+
+    def place(self, inscription: str, owner: str, *, confirmed: bool = True) -> Coin:
+        """Puts an inscription alone on a new output of `owner`: moved from where it is, else out of nothing."""
+        former = self.coin_of(inscription)
+        if former is not None:
+            made = moved(former.outpoint, TransactionOutput(former.value, script_of(owner)))
+            txid = self.add(made, {0: (inscription,)}, confirmed=confirmed)
+        else:
+            txid = self.mint(f"inscription {inscription}", [(postage(inscription), owner)], {0: (inscription,)})
+        return self.coins[f"{txid}:0"]
+
+    def mint(self, tag: str, outputs: list[tuple[int, str]], inscriptions: dict[int, tuple[str, ...]]) -> str:
+        """Makes coins of (sats, owner) that have lain there for long; the txid. Equal calls make different coins."""
+        made = [TransactionOutput(value, script_of(owner)) for value, owner in outputs]
+        count = 0
+        while (found := minted(f"{tag} {count}", made)).txid().hex() in self.transactions:
+            count += 1
+        return self.add(found, inscriptions, height=self.height() - OLD_BLOCKS)
+
+    def add(
+        self,
+        made: Transaction,
+        inscriptions: dict[int, tuple[str, ...]],
+        *,
+        confirmed: bool = True,
+        height: int | None = None,
+    ) -> str:
+        """Records a transaction, `inscriptions` being what its outputs hold by their numbers; the txid."""
+        txid: str = made.txid().hex()
+        newest = self.height() if confirmed else self.height() + UNCONFIRMED_BLOCKS
+        self.transactions[txid] = Recorded(made.serialize().hex(), newest if height is None else height)
+        for at, source in enumerate(made.vin):
+            spent = self.coins.get(outpoint_of(source))
+            if spent is not None:
+                spent.spent_by, spent.spent_vin = txid, at
+                self._just_spent.append(spent.outpoint)
+        for at, output in enumerate(made.vout):
+            held = inscriptions.get(at, ())
+            coin = Coin(f"{txid}:{at}", output.value, output.script_pubkey.data.hex(), held)
+            self.coins[coin.outpoint] = coin
+            for inscription in held:
+                self._trails.setdefault(inscription, []).append(coin.outpoint)
+        return txid
+
+    def take_spent(self) -> list[str]:
+        """The outputs that were spent since the last call."""
+        taken, self._just_spent = self._just_spent, []
+        return taken
+
+    def add_to(self, coin: Coin, inscriptions: list[str], runes: dict[str, tuple[int, int]]) -> None:
+        """Lets an index find more on an output."""
+        coin.inscriptions += tuple(each for each in inscriptions if each not in coin.inscriptions)
+        coin.runes |= runes
+        for inscription in inscriptions:
+            self._trails.setdefault(inscription, [coin.outpoint])
+
+    def forget(self, inscription: str) -> None:
+        """Takes an inscription off the chain, as if its output had been made without it."""
+        for outpoint in self._trails.pop(inscription, []):
+            coin = self.coins[outpoint]
+            coin.inscriptions = tuple(held for held in coin.inscriptions if held != inscription)
+
+    def transaction(self, txid: str) -> Transaction | None:
+        found = self.transactions.get(txid)
+        return parse(found.raw) if found else None
+
+    def dump(self) -> dict[str, Any]:
+        """As plain JSON values; `load` reads it back."""
+        return {
+            "coins": [asdict(coin) for coin in self.coins.values()],
+            "transactions": {txid: [found.raw, found.height] for txid, found in self.transactions.items()},
+            "trails": {inscription: list(trail) for inscription, trail in self._trails.items()},
+        }
+
+    def load(self, row: dict[str, Any]) -> None:
+        for kept in row["coins"]:
+            runes = {name: (int(raw), int(places)) for name, (raw, places) in kept["runes"].items()}
+            coin = Coin(**(kept | {"inscriptions": tuple(kept["inscriptions"]), "runes": runes}))
+            self.coins[coin.outpoint] = coin
+        self._just_spent = [coin.outpoint for coin in self.coins.values() if coin.spent_by is not None]
+        self.transactions = {
+            txid: Recorded(str(raw), int(height)) for txid, (raw, height) in row["transactions"].items()
+        }
+        self._trails = {inscription: list(trail) for inscription, trail in row["trails"].items()}
+
+
+def postage(inscription: str) -> int:
+    """Sats of the output that an inscription begins on: its own, from LEAST_POSTAGE to MOST_POSTAGE."""
+    digest = hashlib.sha256(f"postage {inscription}".encode()).digest()
+    return LEAST_POSTAGE + int.from_bytes(digest[:4]) % (MOST_POSTAGE - LEAST_POSTAGE + 1)
+
+
+def block_hash(height: int) -> str:
+    return hashlib.sha256(f"play block {height}".encode()).hexdigest()
+
+
+def block_time(height: int) -> int:
+    """Seconds since the epoch."""
+    return KNOWN_TIME + (height - KNOWN_HEIGHT) * BLOCK_SECONDS

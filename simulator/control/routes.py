@@ -1,0 +1,184 @@
+"""The control routes `/sim/...`: set a scene, look at what happened. For tests and demos, never through nginx.
+
+Times are milliseconds since the epoch, prices sats of the whole order, paths percent-encoded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
+from simulator.control.chain import Confirm, PutCoins
+from simulator.control.listings import Delist, Move, PutOutput, PutPoison, buy_listing, flag
+from simulator.control.scenes import PutCollection, PutRune, PutWallet, summary
+from simulator.control.windows import PutWindows
+from simulator.handler import JsonHandler
+from simulator.orders import Order
+from simulator.sales import Sale
+from simulator.selling import sell
+from simulator.wire import MAX_WHOLE, amount, bad, number, only, text, whole
+from simulator.world import World
+
+MAX_LIMIT = 1_000_000
+
+
+class Reset(JsonHandler):
+    """`POST /sim/reset {seed, background}`: forgets everything, also faults, counts and quotas."""
+
+    def post(self) -> None:
+        body = self.body() if self.request.body else {}
+        only(body, frozenset({"seed", "background"}), "the body")
+        seed = whole(body.get("seed", 0), "seed", -MAX_WHOLE, MAX_WHOLE)
+        background = body.get("background", False)
+        if not isinstance(background, bool):
+            raise bad("background must be true or false")
+        self.world.reset(seed, background=background)
+        self.send({"seed": seed, "background": background})
+
+
+class PutFaults(JsonHandler):
+    """`PUT /sim/faults [{operation, mode, count?|probability?, delaySeconds?}]`: replaces all faults."""
+
+    def put(self) -> None:
+        self.world.faults.put(self.body_value(), self.world.engine)
+        self.send(self.world.faults.rows())
+
+    def get(self) -> None:
+        self.send(self.world.faults.rows())
+
+
+class GetHistory(JsonHandler):
+    """`GET /sim/history?since=`: what happened, oldest first; with `since` only events of a greater `number`.
+
+    410 when events after `since` are no longer kept (see `history.History`).
+    """
+
+    def get(self) -> None:
+        self.world.engine.expire()
+        asked = self.get_query_argument("since", "")
+        since = self.query_whole("since", 0, 0, MAX_WHOLE) if asked else None
+        self.send(self.world.engine.history.rows(since))
+
+
+class GetRequests(JsonHandler):
+    """`GET /sim/requests`: dialect requests by operation and what they asked about."""
+
+    def get(self) -> None:
+        self.send(self.world.counts.rows())
+
+
+class GetState(JsonHandler):
+    """`GET /sim/state`: every market with floor and size."""
+
+    def get(self) -> None:
+        engine = self.world.engine
+        engine.expire()
+        markets = engine.markets.values()
+        self.send(
+            {
+                "now": engine.now_ms(),
+                "seed": self.world.seed,
+                "background": self.world.background,
+                "collections": {m.slug: summary(self.world, m) for m in markets if m.kind == "ordinals"},
+                "runes": {m.slug: summary(self.world, m) for m in markets if m.kind == "runes"},
+                "faults": self.world.faults.rows(),
+            }
+        )
+
+
+class Sell(JsonHandler):
+    """`POST /sim/sell {slug|inscriptionId, bidId?, fillQuantity?}`: somebody sells into the best bid, or the given one.
+
+    `{inscriptionId, confirmed?, venue?}` of what a client has listed: somebody buys the listing instead, in a
+    transaction that waits for its block when `confirmed` is false; the answer has `txid`, `buyer` and the new
+    `outpoint` too. Of listings at several venues the oldest goes, or that at `venue`.
+
+    Without `fillQuantity` one inscription, or all tokens that a rune bid asks for. Answers the bid with price and
+    quantity of what was sold, `remaining` being what it still asks for.
+    """
+
+    def post(self) -> None:
+        body = self.body()
+        only(body, frozenset({"slug", "inscriptionId", "bidId", "fillQuantity", "confirmed", "venue"}), "the body")
+        slug, inscription, bid_id, venue = (
+            text(body[name], name) if body.get(name) is not None else None
+            for name in ("slug", "inscriptionId", "bidId", "venue")
+        )
+        ask = self.world.engine.ask_of(inscription, venue) if inscription and not slug and not bid_id else None
+        if ask is not None and ask.outpoint:
+            self.send(buy_listing(self.world, ask, confirmed=flag(body, "confirmed", default=True)))
+            return
+        wanted = amount(body["fillQuantity"], "fillQuantity") if body.get("fillQuantity") is not None else None
+        bid, sales = sell(self.world.engine, slug, inscription, bid_id, wanted)
+        still_open = self.world.engine.order(bid.order_id) is not None
+        self.send(
+            {
+                "sold": _sold(bid, sales),
+                "remaining": number(bid.quantity) if still_open else 0,
+                "inscriptionId": sales[0].inscription,
+                "saleIds": [sale.sale_id for sale in sales],
+            }
+        )
+
+
+class PutLimits(JsonHandler):
+    """`PUT /sim/limits {perSecond?, burst?, monthly?}`: requests of one key, for benchmarks; what is left out is the
+    venue's own again. They survive a restart and end with a reset. `GET /sim/limits` tells those in force.
+    """
+
+    def put(self) -> None:
+        body = self.body()
+        only(body, frozenset({"perSecond", "burst", "monthly"}), "the body")
+        self.world.limits.change(
+            whole(body.get("perSecond", PER_SECOND), "perSecond", 1, MAX_LIMIT),
+            whole(body.get("burst", BURST), "burst", 1, MAX_LIMIT),
+            whole(body.get("monthly", PER_MONTH), "monthly", 0, MAX_WHOLE),
+        )
+        self.world.engine.changes += 1
+        self.get()
+
+    def get(self) -> None:
+        self.send(self.world.limits.rows())
+
+
+class Health(JsonHandler):
+    """`GET /healthz`: 200 as soon as requests are answered."""
+
+    def get(self) -> None:
+        self.send({"status": "ok"})
+
+
+def _sold(bid: Order, sales: list[Sale]) -> dict[str, Any]:
+    return {
+        "orderId": bid.order_id,
+        "slug": bid.slug,
+        "maker": bid.maker,
+        "receive": bid.receive,
+        "price": sum(sale.price for sale in sales),
+        "quantity": sum(sale.quantity for sale in sales),
+    }
+
+
+def routes(world: World) -> list[tuple[Any, ...]]:
+    """Path, handler and arguments of each route."""
+    here: dict[str, type[JsonHandler]] = {
+        "/sim/reset": Reset,
+        "/sim/collections/([^/]+)": PutCollection,
+        "/sim/runes/([^/]+)": PutRune,
+        "/sim/wallets/([^/]+)": PutWallet,
+        "/sim/faults": PutFaults,
+        "/sim/limits": PutLimits,
+        "/sim/windows": PutWindows,
+        "/sim/history": GetHistory,
+        "/sim/requests": GetRequests,
+        "/sim/state": GetState,
+        "/sim/sell": Sell,
+        "/sim/move": Move,
+        "/sim/delist": Delist,
+        "/sim/poison": PutPoison,
+        "/sim/outputs/([^/]+)": PutOutput,
+        "/sim/coins/([^/]+)": PutCoins,
+        "/sim/confirm": Confirm,
+        "/healthz": Health,
+    }
+    return [(path, handler, {"world": world}) for path, handler in here.items()]

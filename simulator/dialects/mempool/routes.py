@@ -1,0 +1,86 @@
+"""mempool.space's fees and addresses, of play money, under `/mempool`: from mempool/mempool (backend/src/api)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.calls.operations import Operation
+from simulator.dialects.mempool import broadcast as mempool_broadcast
+from simulator.dialects.mempool import chain as mempool_chain
+from simulator.dialects.mempool.base import MempoolHandler
+from simulator.money import coins
+from simulator.world import World
+
+FEES = {"fastestFee": 12, "halfHourFee": 8, "hourFee": 5, "economyFee": 3, "minimumFee": 1}
+PRECISE = {"fastestFee": 12.5, "halfHourFee": 7.75, "hourFee": 4.5, "economyFee": 2.5, "minimumFee": 1.0}
+
+
+class RecommendedFees(MempoolHandler):
+    """`GET /api/v1/fees/recommended`, sat/vB."""
+
+    operation: Operation = "fees"
+
+    def answer(self) -> Any:
+        return FEES
+
+
+class PreciseFees(MempoolHandler):
+    """`GET /api/v1/fees/precise`, sat/vB with decimals."""
+
+    operation: Operation = "fees"
+
+    def answer(self) -> Any:
+        return PRECISE
+
+
+class AddressStats(MempoolHandler):
+    """`GET /api/address/:a`: the account's balance, for a payment address and its bidding wallets alike."""
+
+    operation: Operation = "balance"
+
+    def answer(self) -> Any:
+        address = self.address()
+        sats = self.engine.wallets.balance(address)
+        return {"address": address, "chain_stats": _stats(sats), "mempool_stats": _stats(0)}
+
+
+class Utxos(MempoolHandler):
+    """`GET /api/address/:a/utxo`: the coins that make up the balance, and every output that holds an inscription."""
+
+    operation: Operation = "balance"
+
+    def answer(self) -> Any:
+        address = self.address()
+        coins(self.engine, address)
+        return [
+            {
+                "txid": coin.txid,
+                "vout": int(coin.outpoint.split(":")[1]),
+                "value": coin.value,
+                "status": mempool_chain.status(self.engine, coin.txid),
+            }
+            for coin in self.engine.chain.unspent(address)
+        ]
+
+
+def _stats(sats: int) -> dict[str, int]:
+    count = 1 if sats else 0
+    return {
+        "funded_txo_count": count,
+        "funded_txo_sum": sats,
+        "spent_txo_count": 0,
+        "spent_txo_sum": 0,
+        "tx_count": count,
+    }
+
+
+def routes(world: World) -> list[tuple[Any, ...]]:
+    """Path, handler and arguments of each route."""
+    return [
+        ("/mempool/api/v1/fees/recommended", RecommendedFees, {"world": world}),
+        ("/mempool/api/v1/fees/precise", PreciseFees, {"world": world}),
+        ("/mempool/api/address/([^/]+)", AddressStats, {"world": world}),
+        ("/mempool/api/address/([^/]+)/utxo", Utxos, {"world": world}),
+        *mempool_chain.routes(world),
+        *mempool_broadcast.routes(world),
+    ]

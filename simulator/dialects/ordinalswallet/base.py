@@ -1,0 +1,110 @@
+"""What all Ordinals Wallet routes share: how errors, prices, ids, times and outpoints are written.
+
+From ordinals-wallet/ow-cli: its client and the answers recorded in its fixtures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from decimal import Decimal
+from typing import Any
+
+from simulator.bitcoin.chain import Coin
+from simulator.handler import DialectHandler
+from simulator.orders import Market, Order
+from simulator.wire import ApiError, bad
+from wallet import address as addresses
+
+VENUE = "ordinalswallet"
+PREFIX = "/ordinalswallet"
+RUNE_SLUG = "rune-"
+# The buyer's fee, on top of what the seller gets: 2.7 % of what the buyer pays, at least 1,000 sats.
+LEFT_OF_PRICE = Decimal("0.973")
+LEAST_FEE = 1_000
+
+
+class OrdinalsWalletHandler(DialectHandler):
+    """No key and no published limit; errors are `{"error": true, "message", "code"?}`."""
+
+    def subject(self) -> str:
+        return self.path_args[0][:200] if self.path_args else ""
+
+    def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
+        body: dict[str, Any] = {"error": True, "message": text}
+        # The codes of this venue are in lower case; those of the base's own errors are not its.
+        return body | {"code": code} if code and code.islower() else body
+
+    async def get(self, *_: str) -> None:
+        await self._serve("GET")
+
+    async def post(self, *_: str) -> None:
+        await self._serve("POST")
+
+    def market(self) -> Market:
+        """The collection of the path, or the rune of `rune-SPACED•NAME`."""
+        slug = self.path_args[0]
+        if slug.startswith(RUNE_SLUG):
+            found = self.engine.market("runes", slug.removeprefix(RUNE_SLUG))
+        else:
+            found = self.engine.market("ordinals", slug)
+        if found is None:
+            raise ApiError(404, "no rows returned by a query that expected to return at least one row")
+        return found
+
+    def asks(self, market: Market) -> list[Order]:
+        """What stands at this venue, cheapest first by what a buyer pays for each token."""
+        asks = market.best("ask", self.engine.now_ms(), VENUE)
+        return sorted(asks, key=lambda ask: (ask.unit_price * shown_price(ask) / ask.price, ask.placed_ms))
+
+
+def not_found(text: str = "not found") -> ApiError:
+    return ApiError(404, text)
+
+
+def mainnet_address(text: str) -> str:
+    """The normal form of an address of mainnet. Raises ApiError(400)."""
+    try:
+        found = addresses.parse(text)
+    except addresses.AddressError:
+        raise bad("Invalid Address") from None
+    if found.network != "mainnet":
+        raise bad("Invalid Address")
+    return found.text
+
+
+def gross(price: int) -> int:
+    """What a buyer pays for a listing whose seller gets `price`: 15,000 shows as 16,000, 300,000 as 308,324."""
+    return max(price + LEAST_FEE, int(price / LEFT_OF_PRICE))
+
+
+def shown_price(ask: Order) -> int:
+    """The sats that a listing shows: of a client's with the fee, of scripts and traders as they say."""
+    return gross(ask.price) if ask.venue == VENUE else ask.price
+
+
+def escrow_id(order_id: str) -> str:
+    """The UUID that an order goes by here."""
+    return str(uuid.UUID(bytes=hashlib.sha256(order_id.encode()).digest()[:16]))
+
+
+def moment(at_ms: int) -> str:
+    """`2026-05-05 18:30:03.972000+00`."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at_ms // 1000)) + f".{at_ms % 1000:03d}000+00"
+
+
+def serialized(coin: Coin) -> str:
+    """An outpoint as in a transaction: 72 hex digits, txid and number little-endian."""
+    txid, vout = coin.outpoint.split(":")
+    return (bytes.fromhex(txid)[::-1] + int(vout).to_bytes(4, "little")).hex()
+
+
+def made_up_txid(name: str) -> str:
+    """For what never was on the chain."""
+    return hashlib.sha256(f"never sent {name}".encode()).hexdigest()
+
+
+def outpoint_of(ask: Order) -> str:
+    """Where what is listed lies; made up for a stranger's, which never was on the chain."""
+    return ask.outpoint or f"{made_up_txid(ask.order_id)}:0"

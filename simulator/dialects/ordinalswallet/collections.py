@@ -1,0 +1,143 @@
+"""Ordinals Wallet's reads of a collection or rune: its name, its numbers, what is listed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import ROUND_DOWN, Decimal
+from typing import Any
+
+from simulator.calls.operations import Operation
+from simulator.dialects.ordinalswallet.base import (
+    RUNE_SLUG,
+    VENUE,
+    OrdinalsWalletHandler,
+    escrow_id,
+    moment,
+    outpoint_of,
+    shown_price,
+)
+from simulator.dialects.ordinalswallet.sales import paid
+from simulator.members import members
+from simulator.orders import Market, Order
+from simulator.wire import plain
+
+DAY_MS = 86_400_000
+
+
+class Collection(OrdinalsWalletHandler):
+    """`GET /collection/:slug`."""
+
+    operation: Operation = "collection"
+
+    def answer(self) -> Any:
+        market = self.market()
+        held = [item for items in self.engine.wallets.inscriptions.values() for item in items.values()]
+        known = {item.id for item in held if item.collection == market.slug}
+        known |= {ask.inscription for ask in market.asks.values() if ask.inscription}
+        return {
+            "id": escrow_id(slug_of(market)),
+            "name": market.name,
+            "icon": None,
+            "icon_inscription": None,
+            "description": "",
+            "slug": slug_of(market),
+            "active": True,
+            "sponsored_priority": 0,
+            "featured_priority": 999,
+            "highest_inscription_num": None,
+            "lowest_inscription_num": None,
+            "total_supply": len(known) or None,
+            "socials": {"discord": "", "twitter": "", "website": ""},
+            "creator_address": None,
+            "gallery_inscription_id": None,
+            "verified": False,
+            "change_week_fair": None,
+            "fair_sats": None,
+        }
+
+
+class Stats(OrdinalsWalletHandler):
+    """`GET /collection/:slug/stats`; prices are what buyers pay."""
+
+    operation: Operation = "floors"
+
+    def answer(self) -> Any:
+        market = self.market()
+        asks, rune = self.asks(market), market.kind == "runes"
+        sold = [sale for sale in self.engine.sales.of(market.key) if sale.at(VENUE)]
+        today = [sale for sale in sold if sale.sold_ms > self.engine.now_ms() - DAY_MS]
+        return {
+            "id": escrow_id(slug_of(market)),
+            "total_supply": None,
+            "floor_price": shown_price(asks[0]) if asks else None,
+            "floor_price_per": price_per(asks[0]) if asks and rune else None,
+            "volume_total": sum(paid(sale) for sale in sold) or None,
+            "volume_day": sum(paid(sale) for sale in today) or None,
+            "listed": len(asks),
+            "sales": len(sold),
+            "owners": None,
+        }
+
+
+class Escrows(OrdinalsWalletHandler):
+    """`GET /collection/:slug/escrows`: the active listings, all of them."""
+
+    operation: Operation = "book"
+
+    def answer(self) -> Any:
+        market = self.market()
+        return [self._row(market, ask) for ask in self.asks(market)]
+
+    def _row(self, market: Market, ask: Order) -> dict[str, Any]:
+        rune = market.kind == "runes"
+        held = self.engine.wallets.holder_of(ask.inscription) if ask.inscription else None
+        return {
+            "id": escrow_id(ask.order_id),
+            "inscription_id": ask.inscription,
+            "name": None if rune else held[1].name if held else f"{market.slug} {(ask.inscription or '')[:8]}",
+            "outpoint": outpoint_of(ask),
+            "purchase_txid": None,
+            "seller_address": ask.maker,
+            "buyer_address": None,
+            "satoshi_price": shown_price(ask),
+            "creator_address": None,
+            "bought_at": None,
+            "created": moment(ask.placed_ms),
+            "price_per": price_per(ask) if rune else "",
+            "amount": plain(ask.quantity) if rune else "",
+            "secure_purchase_version": None,
+            "secure_purchase_state": None,
+            "protected": False,
+            "private_relay": False,
+        }
+
+
+class Attributes(OrdinalsWalletHandler):
+    """`GET /collection/:slug/attributes`: how many inscriptions have which trait."""
+
+    operation: Operation = "collection"
+
+    def answer(self) -> Any:
+        market = self.market()
+        known = [] if market.kind == "runes" else members(self.engine, market, VENUE)
+        counted = Counter(trait for member in known for trait in member.item.traits)
+        return [
+            {
+                "trait_type": kind,
+                "values": [
+                    {"trait_type": kind, "value": value, "count": count}
+                    for (of_kind, value), count in sorted(counted.items())
+                    if of_kind == kind
+                ],
+            }
+            for kind in sorted({kind for kind, _ in counted})
+        ]
+
+
+def slug_of(market: Market) -> str:
+    return f"{RUNE_SLUG}{market.slug}" if market.kind == "runes" else market.slug
+
+
+def price_per(ask: Order) -> str:
+    """Sats per whole token, cut after 8 places: 119,223 sats for 93,159.95974 tokens are 1.27976654 each."""
+    return plain((shown_price(ask) / ask.quantity).quantize(Decimal("1e-8"), ROUND_DOWN))

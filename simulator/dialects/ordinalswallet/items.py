@@ -1,0 +1,154 @@
+"""Ordinals Wallet's reads of one inscription: what it is, where it lies, what it is listed for."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from simulator.bitcoin.chain import LEAST_POSTAGE, Coin
+from simulator.calls.operations import Operation
+from simulator.dialects.ordinalswallet.base import (
+    VENUE,
+    OrdinalsWalletHandler,
+    not_found,
+    outpoint_of,
+    serialized,
+    shown_price,
+)
+from simulator.members import item_of
+from simulator.orders import Order, Trait
+from simulator.wallets import Item
+from simulator.wire import ApiError
+
+_INSCRIPTION = re.compile(r"[0-9a-f]{64}i\d{1,9}")
+
+
+class InscriptionHandler(OrdinalsWalletHandler):
+    """A route about one inscription."""
+
+    operation: Operation = "item"
+
+    def found(self) -> tuple[str, Item, Coin]:
+        """Who holds the inscription of the path, what it is and where it lies. Raises ApiError.
+
+        That a stranger has listed one is all that is known of it: it lies nowhere on the play chain.
+        """
+        wanted = self.path_args[0]
+        if not _INSCRIPTION.fullmatch(wanted):
+            raise ApiError(400, "Invalid inscription id", "invalid_inscription_id")
+        held, coin = self.engine.wallets.holder_of(wanted), self.engine.chain.coin_of(wanted)
+        if held is not None and coin is not None:
+            return *held, coin
+        ask = self.engine.listing_of(wanted, VENUE)
+        if ask is None:
+            raise not_found()
+        return ask.maker, item_of(ask), coin or Coin(outpoint_of(ask), LEAST_POSTAGE, "")
+
+
+class Inscription(InscriptionHandler):
+    """`GET /inscription/:id`."""
+
+    def answer(self) -> Any:
+        owner, item, coin = self.found()
+        ask, market = self.engine.listing_of(item.id, VENUE), self.engine.market("ordinals", item.collection)
+        collection = collection_of(item, market.name if market else item.collection)
+        return {
+            "id": item.id,
+            "num": item.number,
+            "content_length": 1024,
+            "content_type": "image/png",
+            "effective_content_type": "image/png",
+            "delegate": None,
+            "created": 1_700_000_000,
+            "genesis_height": 820_000,
+            "genesis_fee": 0,
+            "sat": None,
+            "address": owner,
+            "value": coin.value,
+            "satpoint": f"{coin.outpoint}:0",
+            "charms": [],
+            "parents": [],
+            "properties": {"gallery": [], "attributes": {"title": None, "traits": {}}},
+            "meta": meta(item.name, item.traits),
+            "collection": collection,
+            "collections": [collection],
+            "escrow": escrow(ask) if ask else None,
+        }
+
+
+class InscriptionOutpoint(InscriptionHandler):
+    """`GET /inscription/:id/outpoint`: where it lies now and whose it is."""
+
+    def answer(self) -> Any:
+        owner, item, coin = self.found()
+        ask = self.engine.listing_of(item.id, VENUE)
+        return {
+            "inscription": {
+                "id": item.id,
+                "sat_offset": 0,
+                "outpoint": serialized(coin),
+                "address": owner,
+                "sats": coin.value,
+            },
+            "owner": owner,
+            "sats": coin.value,
+            "escrow": escrow(ask) if ask else None,
+        }
+
+
+class Escrow(InscriptionHandler):
+    """`GET /market/escrow/:id`: the listing of an inscription with both its prices; 404 when there is none."""
+
+    def answer(self) -> Any:
+        owner, item, coin = self.found()
+        ask = self.engine.listing_of(item.id, VENUE)
+        if ask is None:
+            raise not_found()
+        shown = shown_price(ask)
+        fee = shown - ask.price
+        return {
+            "inscription_id": item.id,
+            "outpoint": serialized(coin),
+            "outpoint_sats": coin.value,
+            "outpoint_address": owner,
+            "seller_address": ask.maker,
+            "buyer_address": None,
+            "satoshi_price": shown,
+            "escrow_price": ask.price,
+            "market_royalty": round(fee / shown, 6),
+            "creator_royalty": None,
+            "creator_address": None,
+            "secure_purchase_version": None,
+            "secure_purchase_state": None,
+            "protected": False,
+            "private_relay": False,
+        }
+
+
+def meta(name: str, traits: tuple[Trait, ...]) -> dict[str, Any]:
+    rows = [{"trait_type": key, "value": value, "percent": None} for key, value in traits]
+    return {"name": name, "attributes": rows, "rank": None}
+
+
+def collection_of(item: Item, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "description": None,
+        "slug": item.collection,
+        "creator_address": None,
+        "floor_price": None,
+        "icon": None,
+        "icon_inscription": None,
+    }
+
+
+def escrow(ask: Order) -> dict[str, Any]:
+    return {
+        "protected": False,
+        "satoshi_price": shown_price(ask),
+        "seller_address": ask.maker,
+        "buyer_address": None,
+        "bought_at": "",
+        "purchase_txid": None,
+        "private_relay": False,
+    }

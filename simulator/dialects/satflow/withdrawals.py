@@ -1,0 +1,64 @@
+"""Satflow's way out of a bidding wallet: `/intent/withdraw` as documented, and a submit route of our own naming.
+
+Where the signed PSBT goes, the documentation does not say.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Any
+
+from simulator.calls.operations import Operation
+from simulator.dialects.satflow.base import SatflowHandler, peek, sign_in_address
+from simulator.faults import AFTER_THE_DEED, Fault
+from simulator.rules import Refusal
+from simulator.wire import bad, text, whole
+from simulator.withdrawals import draft, submit
+
+_MAX_PSBT_TEXT = 100_000
+
+
+class IntentWithdraw(SatflowHandler):
+    """`POST /intent/withdraw {userAddress, amount}`: the PSBT that would take `amount` sats out."""
+
+    operation: Operation = "withdraw"
+    method = "POST"
+
+    def subject(self) -> str:
+        return peek(self.request.body, "userAddress")
+
+    def draw_fault(self) -> Fault | None:
+        return self.world.faults.draw(self.operation, but=AFTER_THE_DEED)
+
+    def data(self) -> dict[str, Any]:
+        body = self.body()
+        payment = sign_in_address(body.get("userAddress"), "userAddress")
+        amount = whole(body.get("amount"), "amount", 1)
+        try:
+            psbt, count = draft(self.world.engine, payment, amount, self.world.poison)
+        except Refusal as refusal:
+            raise bad(str(refusal)) from None
+        return {
+            "unsignedPSBTBase64": psbt,
+            "unsignedPSBTHex": b64decode(psbt).hex(),
+            "paymentUtxoCount": count,
+        }
+
+
+class SubmitWithdraw(SatflowHandler):
+    """`POST /intent/withdraw/submit {userAddress, signedPSBT}`: completes what was signed and sends it."""
+
+    operation: Operation = "withdraw"
+    method = "POST"
+
+    def subject(self) -> str:
+        return peek(self.request.body, "userAddress")
+
+    def data(self) -> dict[str, Any]:
+        body = self.body()
+        payment = sign_in_address(body.get("userAddress"), "userAddress")
+        signed = text(body.get("signedPSBT"), "signedPSBT", _MAX_PSBT_TEXT)
+        try:
+            return {"txid": submit(self.world.engine, payment, signed)}
+        except Refusal as refusal:
+            raise bad(str(refusal)) from None

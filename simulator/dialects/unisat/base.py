@@ -1,0 +1,70 @@
+"""What all UniSat routes share: the bearer key, the envelope."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from simulator.calls.operations import Operation
+from simulator.handler import DialectHandler
+from simulator.orders import Market
+from simulator.wire import ApiError, load_object, whole
+
+Row = TypeVar("Row")
+
+VENUE = "unisat"
+COMMON_ERROR = -1
+# Calls of a month that a free key has.
+PER_MONTH = 60_000
+MAX_PAGE = 99
+
+
+class UnisatHandler(DialectHandler):
+    """Asks for a bearer key, counts it against the limits, wraps answers as {code, msg, data}."""
+
+    operation: Operation = "book"
+    method = "POST"
+    # The fields of the body, or of its filter, that a request is about, for the counts.
+    about: tuple[str, ...] = ("tick",)
+
+    def admit(self) -> None:
+        scheme, _, key = self.request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not key.strip():
+            raise ApiError(401, "invalid API key")
+        self.world.limits.admit(f"unisat {key.strip()[:200]}", PER_MONTH)
+
+    def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
+        # The marketplace's own codes are negative numbers; all else is an error that its services have in common.
+        number = int(code) if code and code.startswith("-") else COMMON_ERROR
+        return {"code": number, "msg": text, "data": None}
+
+    def answer(self) -> Any:
+        return {"code": 0, "msg": "ok", "data": self.data()}
+
+    def data(self) -> Any:
+        """What the answer's `data` holds."""
+        raise NotImplementedError
+
+    def runes(self) -> list[Market]:
+        """Every rune, in the order in which they were opened."""
+        self.engine.expire()
+        return [market for market in self.engine.markets.values() if market.kind == "runes"]
+
+    def subject(self) -> str:
+        try:
+            body = load_object(self.request.body)
+        except ApiError:
+            return "(unreadable)"
+        asked = body.get("filter") if isinstance(body.get("filter"), dict) else body
+        names = [name for name in self.about if isinstance(asked, dict) and asked.get(name) is not None]
+        found = asked[names[0]] if names and asked else ""
+        return found[:200] if isinstance(found, str) else "(unreadable)"
+
+    def page(self, body: dict[str, Any], found: list[Row], most: int = MAX_PAGE) -> list[Row]:
+        """The rows that `start` and `limit` ask for."""
+        start = whole(body.get("start"), "start", 0, 10_000_000)
+        return found[start : start + whole(body.get("limit"), "limit", 1, most)]
+
+
+def refused(number: int, text: str) -> ApiError:
+    """A marketplace's no: its own code in an answer that is 200 all the same."""
+    return ApiError(200, text, str(number))

@@ -1,0 +1,137 @@
+"""UniSat's collection market, what it tells of an address and of single inscriptions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from simulator.calls.operations import Operation
+from simulator.dialects.unisat.base import VENUE, UnisatHandler, refused
+from simulator.orders import Order
+from simulator.wallets import Item
+from simulator.wire import bad, text
+
+NOT_FOUND = -109
+MAX_IDS = 100
+
+
+class CollectionSummary(UnisatHandler):
+    """`POST .../collection_summary`: how many inscriptions of which collections an address holds."""
+
+    operation: Operation = "wallet"
+    about = ("address",)
+
+    def data(self) -> dict[str, Any]:
+        body = self.body()
+        counted = Counter(item.collection for item in held_by(self, body))
+        first = body.get("firstCollectionId")
+        slugs = sorted(counted, key=lambda slug: (slug != first, slug))
+        return {
+            "list": [
+                {
+                    "collectionId": slug,
+                    "icon": "",
+                    "iconContentType": "",
+                    "name": collection_name(self, slug),
+                    "total": counted[slug],
+                }
+                for slug in slugs
+            ]
+        }
+
+
+class CollectionInscriptions(UnisatHandler):
+    """`POST .../collection_inscriptions`: what an address holds of one collection, in pages."""
+
+    operation: Operation = "wallet"
+    about = ("address",)
+
+    def data(self) -> dict[str, Any]:
+        body = self.body()
+        slug = text(body.get("collectionId"), "collectionId").lower()
+        found = [item for item in held_by(self, body) if item.collection == slug]
+        return {"list": [self._row(item) for item in self.page(body, found)], "total": len(found)}
+
+    def _row(self, item: Item) -> dict[str, Any]:
+        return {
+            "collectionId": item.collection,
+            "collectionName": collection_name(self, item.collection),
+            "collectionItemName": item.name,
+            "collectionHighResImgUrl": "",
+            "inscriptionId": item.id,
+            "inscriptionNumber": item.number,
+            "contentType": "image/png",
+            "listed": self.engine.listing_of(item.id, VENUE) is not None,
+        }
+
+
+class InscriptionInfo(UnisatHandler):
+    """`POST .../inscription_info`: one inscription and its listing; `utxo` has no field that is documented."""
+
+    operation: Operation = "item"
+    about = ("inscriptionId",)
+
+    def data(self) -> dict[str, Any]:
+        wanted = text(self.body().get("inscriptionId"), "inscriptionId")
+        held, ask = self.engine.wallets.holder_of(wanted), self.engine.listing_of(wanted, VENUE)
+        if held is None and ask is None:
+            raise refused(NOT_FOUND, "Inscription not found, please try again later")
+        slug = held[1].collection if held else ask.slug if ask else ""
+        return {
+            **market_row(wanted, held, ask),
+            "unitPrice": ask.price if ask else None,
+            "verification": False,
+            "collectionId": slug,
+            "collectionName": collection_name(self, slug),
+            "collectionItemName": held[1].name if held else f"{slug} {wanted[:8]}",
+            "collectionHighResImgUrl": "",
+            "contentType": "image/png",
+            "contentBody": "",
+            "notOnSale": False,
+            "utxo": {},
+        }
+
+
+class InscriptionInfoList(UnisatHandler):
+    """`POST .../inscription_info_list`: the named inscriptions that are known, or all of an address."""
+
+    operation: Operation = "item"
+    about = ("address",)
+
+    def data(self) -> dict[str, Any]:
+        body = self.body()
+        ids = body.get("inscriptionIds")
+        if ids is None:
+            ids = [item.id for item in held_by(self, body)]
+        if not isinstance(ids, list) or len(ids) > MAX_IDS or not all(isinstance(each, str) for each in ids):
+            raise bad(f"inscriptionIds must be a list of at most {MAX_IDS} ids")
+        rows = []
+        for wanted in ids:
+            held, ask = self.engine.wallets.holder_of(wanted), self.engine.listing_of(wanted, VENUE)
+            if held or ask:
+                rows.append(market_row(wanted, held, ask) | {"status": "listed" if ask else None})
+        return {"list": rows}
+
+
+def held_by(handler: UnisatHandler, body: dict[str, Any]) -> list[Item]:
+    """What the address of the body holds."""
+    address = text(body.get("address"), "address")
+    return list(handler.engine.wallets.inscriptions.get(address, {}).values())
+
+
+def collection_name(handler: UnisatHandler, slug: str) -> str:
+    market = handler.engine.market("ordinals", slug)
+    return market.name if market else slug
+
+
+def market_row(inscription: str, held: tuple[str, Item] | None, ask: Order | None) -> dict[str, Any]:
+    """An inscription with its listing; what the listing has is null when there is none."""
+    return {
+        "auctionId": ask.order_id if ask else None,
+        "inscriptionId": inscription,
+        "inscriptionNumber": held[1].number if held else 0,
+        "marketType": "fixedPrice" if ask else None,
+        "address": held[0] if held else ask.maker if ask else None,
+        "price": ask.price if ask else None,
+        "nftType": "collection",
+    }

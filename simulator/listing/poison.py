@@ -1,0 +1,72 @@
+"""Listing drafts of a venue that has turned evil: what a seller's signer must not sign."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Literal, get_args
+
+from embit.transaction import TransactionOutput
+
+from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.transactions import script_of
+from simulator.engine import Engine
+from simulator.listing.listings import AskTerms
+from simulator.listing.psbt import Draft
+
+# What is wrong with the draft: the payout goes to a stranger; it is a sat short; the input is another output of the
+# seller's; a stranger's input comes along; NONE instead of SINGLE or ALL is asked for; a stranger is paid beside; a
+# second output of the seller's is to be signed away.
+Poison = Literal[
+    "wrong_payout", "low_payout", "other_outpoint", "extra_input", "sighash_none", "extra_output", "two_inputs"
+]
+POISONS: frozenset[str] = frozenset(get_args(Poison))
+
+NONE_ANYONECANPAY = 0x82
+THIEF = script_of("the thief")
+
+
+def poisoned(draft: Draft, poison: Poison | None, engine: Engine, terms: AskTerms) -> Draft:
+    """`draft` with what `poison` does to it; as it is when there is none."""
+    payout = draft.outputs[0]
+    match poison:
+        case None:
+            return draft
+        case "wrong_payout":
+            return replace(draft, outputs=(TransactionOutput(payout.value, THIEF),))
+        case "low_payout":
+            return replace(draft, outputs=(TransactionOutput(payout.value - 1, payout.script_pubkey),))
+        case "other_outpoint":
+            return replace(draft, coins=(_other(draft.coins[0], engine, terms),))
+        case "extra_input":
+            return replace(draft, coins=(*draft.coins, _made_up("a stranger's", 600, THIEF.data.hex())))
+        case "sighash_none":
+            return replace(draft, sighash=NONE_ANYONECANPAY)
+        case "extra_output":
+            return replace(draft, outputs=(payout, TransactionOutput(1_000, THIEF)))
+        case "two_inputs":
+            return replace(draft, coins=(*draft.coins, _other(draft.coins[0], engine, terms)), to_sign=(0, 1))
+
+
+def poisoned_outputs(outputs: list[TransactionOutput], poison: Poison | None) -> list[TransactionOutput]:
+    """The outputs of a withdrawal with what `poison` does to them; as they are where it is about something else."""
+    first, rest = outputs[0], outputs[1:]
+    match poison:
+        case "wrong_payout":
+            return [TransactionOutput(first.value, THIEF), *rest]
+        case "low_payout":
+            return [TransactionOutput(first.value // 2, first.script_pubkey), *rest]
+        case "extra_output":
+            return [*outputs, TransactionOutput(1_000, THIEF)]
+        case _:
+            return outputs
+
+
+def _other(coin: Coin, engine: Engine, terms: AskTerms) -> Coin:
+    """Another output of the seller's; one that looks like it when there is none."""
+    others = (each for each in engine.chain.unspent(terms.seller) if each.outpoint != coin.outpoint)
+    return next(others, _made_up("the seller's", 10_000, coin.script))
+
+
+def _made_up(name: str, value: int, script: str) -> Coin:
+    return Coin(f"{hashlib.sha256(name.encode()).hexdigest()}:0", value, script)

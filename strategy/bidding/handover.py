@@ -1,0 +1,130 @@
+"""Which bids stay until what takes their place was accepted, and which go before it (make before break)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from strategy.bidding.draft import Draft
+from strategy.bidding.exposure import Budget
+from strategy.bidding.pairing import highest_first
+from strategy.intents import OwnOrder, PlaceIntent
+from strategy.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """An order and the new one that takes its place; `is_renewal` where it would be kept, had it longer to live."""
+
+    order: OwnOrder
+    new: PlaceIntent
+    is_renewal: bool
+
+
+class Handover:
+    """Settles for a draft with all its places and soft cancels who waits for whom.
+
+    `holding` are the orders that stay, whatever becomes of the swaps. Whoever waits stands beside the new bids while
+    they are placed, so all of it has to fit every limit at once, in whatever order the venue's answers come.
+    """
+
+    def __init__(self, draft: Draft, holding: Iterable[OwnOrder]) -> None:
+        self._draft = draft
+        self._holding = list(holding)
+        self._swaps = _swaps(draft)
+
+    def settle(self) -> None:
+        """Carries out the config's `replace_mode`."""
+        mode, profile = self._draft.config.replace_mode, self._draft.profile
+        if mode == "makeFirst":
+            self._make_first()
+            return
+        self._spread_renewals(may_overlap=mode == "auto" and profile.overlaps)
+        if mode == "auto" and profile.overlaps:
+            for swap in self._beside(self._swaps):
+                self._draft.wait(swap.order, swap.new.rung)
+
+    def _make_first(self) -> None:
+        """Nothing goes before what takes its place: a new bid that does not fit beside the old one waits."""
+        draft = self._draft
+        by_rung = {swap.new.rung: swap for swap in self._swaps}
+        old = [swap.order for swap in self._swaps]
+        budget = Budget(draft.limits, draft.profile.balance_model, [*self._holding, *old])
+        for new in sorted(draft.places, key=lambda intent: intent.rung):
+            swap = by_rung.get(new.rung)
+            reason = budget.refusal(new.price_sats)
+            if reason is None and self._is_twin(new.price_sats, [order.price_sats for order in old]):
+                reason = Reason.NO_OVERLAP
+            if reason is None:
+                budget.take(new.price_sats)
+                if swap:
+                    draft.wait(swap.order, new.rung)
+                continue
+            draft.unplace(new, reason, swap.order if swap and swap.is_renewal else None)
+            if swap:
+                draft.keep(swap.order, Reason.NO_OVERLAP)
+
+    def _spread_renewals(self, *, may_overlap: bool) -> None:
+        """Puts some renewals off to the next cycle where they would take most of the ladder off the market at once.
+
+        What is renewed without a gap may all be renewed together. Else half of the bids that stand are off at a time,
+        not one after the other: each round costs a cancel, its challenge and two reads, so that a ladder of 20 would
+        take 100 calls where two rounds take 28.
+        """
+        draft = self._draft
+        renewals = [swap for swap in self._swaps if swap.is_renewal]
+        beside = self._beside(self._swaps) if may_overlap else []
+        broken = [swap for swap in renewals if swap not in beside]
+        standing = sum(order.state == "live" for order in self._holding) + len(renewals)
+        at_once = max(0, (standing + 1) // 2 - (len(renewals) - len(broken)))
+        budget = self._budget()
+        for swap in broken[at_once:]:
+            more = swap.order.price_sats - swap.new.price_sats
+            if budget.has_room(more, 0) and not self._is_twin_of_new(swap.order):
+                budget.used += more
+                self._swaps.remove(swap)
+                self._holding.append(swap.order)
+                draft.unplace(swap.new, Reason.RENEW_WAITS, swap.order)
+                draft.keep(swap.order, Reason.RENEW_WAITS)
+
+    def _budget(self) -> Budget:
+        """What is held once every old bid has gone and every new one has come."""
+        budget = Budget(self._draft.limits, self._draft.profile.balance_model, self._holding)
+        for new in self._draft.places:
+            budget.take(new.price_sats)
+        return budget
+
+    def _beside(self, swaps: Iterable[Swap]) -> list[Swap]:
+        """Those, from the top, whose old bids may stand until all new ones do."""
+        budget = self._budget()
+        found = []
+        for swap in swaps:
+            if budget.has_room(swap.order.price_sats, 1) and not self._is_twin_of_new(swap.order):
+                budget.take(swap.order.price_sats)
+                found.append(swap)
+        return found
+
+    def _is_twin_of_new(self, order: OwnOrder) -> bool:
+        return self._is_twin(order.price_sats, [new.price_sats for new in self._draft.places])
+
+    def _is_twin(self, price: int, others: Iterable[int]) -> bool:
+        """Whether the venue would not take a new bid for there being another of ours at the same price."""
+        return not self._draft.profile.equal_bids_allowed and price in others
+
+
+def _swaps(draft: Draft) -> list[Swap]:
+    """From the top: each order that only makes way, with the new bid that takes its place.
+
+    That is its own rung's for what is renewed, the top one for what was outbid, and the nearest for what was moved.
+    """
+    going = {order.id: order for order in draft.going}
+    new = {intent.rung: intent for intent in draft.places}
+    renewed = [note for note in draft.rungs.values() if note.reason is Reason.RENEW and note.order_id in going]
+    swaps = [Swap(going.pop(note.order_id), new.pop(note.rung), True) for note in renewed if note.order_id is not None]
+    for order in sorted(highest_first(going.values()), key=lambda each: draft.bids[each.id] is not Reason.OUTBID):
+        if not new:
+            break
+        is_outbid = draft.bids[order.id] is Reason.OUTBID
+        rung = min(new, key=lambda at: (0 if is_outbid else abs(new[at].price_sats - order.price_sats), at))
+        swaps.append(Swap(order, new.pop(rung), False))
+    return sorted(swaps, key=lambda swap: swap.new.rung)

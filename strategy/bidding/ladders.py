@@ -1,0 +1,40 @@
+"""Which kind of ladder a config asks for."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Protocol
+
+from strategy.bidding.pairing import Level, Rung
+from strategy.bidding.quantity_ladder import QuantityLadder
+from strategy.bidding.sats_ladder import SatsLadder
+from strategy.book import Bid, Profile
+from strategy.config import BidConfig
+from strategy.intents import OwnOrder, Rules
+from strategy.reasons import Reason
+from strategy.reference import Market
+
+
+class Ladder(Protocol):
+    """The allowed range and its rungs: by totals of one quantity, or by unit prices of orders of fixed sats."""
+
+    low: Level
+    high: Level
+    cause: str  # what makes the range empty, "" when it is not
+
+    @property
+    def is_known(self) -> bool: ...
+    @property
+    def unit_ceiling(self) -> Decimal: ...
+    def level(self, order: OwnOrder) -> Level: ...
+    def forbidden(self, order: OwnOrder) -> Reason | None: ...
+    def is_low(self, order: OwnOrder) -> bool: ...
+    def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]: ...
+    def outbidding(self, bid: Bid) -> Level | None: ...
+
+
+def ladder_for(config: BidConfig, profile: Profile, rules: Rules, market: Market, divisibility: int | None) -> Ladder:
+    """The ladder of this config in this market; `divisibility` is the rune's number of decimals, if known."""
+    if config.is_rune and config.quantity_mode == "sats":
+        return SatsLadder(config, profile, rules, market.exact, market.lowest_ask, divisibility)
+    return QuantityLadder(config, profile, rules, market.exact, market.lowest_ask)

@@ -1,0 +1,112 @@
+"""Our place among the bids of others: whom we can outbid and at what price, and where we are not first."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+
+from strategy.bidding.ladders import Ladder
+from strategy.bidding.pairing import Level, Rung
+from strategy.book import Bid
+from strategy.config import BidConfig
+from strategy.intents import Memory, OwnOrder
+from strategy.ranking import by_price, first_of_equals, is_above, ranks_ahead
+from strategy.reasons import Reason
+
+HOUR_MS = 3_600_000
+
+
+class Contest:
+    """The foreign bids as one config sees them: `bids` None when it does not look at them at all.
+
+    `top` is where the ladder hangs from. With outbidding that is the price that outbids `leader`, the highest foreign
+    bid that can be outbid within the range: the least that wins, and the best attainable place when the first bid
+    cannot be beaten. Without such a bid it is the low end.
+    """
+
+    def __init__(self, config: BidConfig, ladder: Ladder, bids: Sequence[Bid] | None) -> None:
+        self._config = config
+        self._ladder = ladder
+        ranked = by_price(bids or ())
+        self.first: Bid | None = first_of_equals(ranked, 0) if ranked and config.only_bid_if_highest else None
+        self.leader: Bid | None = None
+        self.top: Level = ladder.high
+        if config.outbid_enabled:
+            self.top = ladder.low
+            self._find_leader(ranked)
+
+    def _find_leader(self, ranked: list[Bid]) -> None:
+        ceiling = self._ladder.unit_ceiling
+        start = bisect_left(ranked, True, key=lambda bid: bid.unit_price <= ceiling)
+        for at in range(start, len(ranked)):
+            price = self._ladder.outbidding(ranked[at])
+            if price is not None:
+                self.leader = first_of_equals(ranked, at)
+                self.top = max(self._ladder.low, price)
+                return
+
+    def is_outranked(self, order: OwnOrder) -> bool:
+        """Whether an order is not to be there because somebody ranks ahead of it."""
+        return self.first is not None and not ranks_ahead(order, self.first)
+
+    def beaten(self, own: Sequence[OwnOrder]) -> OwnOrder | None:
+        """The best of these orders if the bid to outbid ranks ahead of it, None otherwise."""
+        if self.leader is None or not own:
+            return None
+        best = max(own, key=lambda order: (self._ladder.level(order), -order.created_ms, -order.id))
+        return None if ranks_ahead(best, self.leader) else best
+
+    def outbids(self, rung: Rung) -> bool:
+        """Whether a new bid at this rung ranks ahead of the bid to outbid."""
+        return self.leader is not None and is_above(rung.price_sats, rung.quantity, self.leader)
+
+    def is_raise(self, own: Sequence[OwnOrder]) -> bool:
+        """Whether a new bid that outbids is a raise: our best bid is behind the one to outbid.
+
+        Where a bid that is not the highest is cancelled at once, the one that follows it is a raise all the same.
+        """
+        return self.beaten(own) is not None or (self.leader is not None and self.first is not None and not own)
+
+    def rungs(self, count: int, own: Sequence[OwnOrder], is_renewable: Callable[[OwnOrder], bool]) -> list[Rung]:
+        """The rungs, barred where a new bid would not be first.
+
+        A bid of ours that ranks ahead of the leader for less than the top rung is worth keeps it until it is renewed;
+        the other rungs are then not above that bid, or they would pay more than it takes.
+        """
+        rungs = self._barred(self._ladder.rungs(self.top, count))
+        if self.leader is None or not rungs:
+            return rungs
+        accepts = self._holder_of(rungs[0], self.leader)
+        holders = list(filter(accepts, own))
+        level = max(map(self._ladder.level, holders), default=self.top)
+        if level < self.top and len(rungs) > 1 and rungs[1].level > level:
+            equals = (order for order in holders if self._ladder.level(order) == level)
+            if rungs[0].barred or not all(map(is_renewable, equals)):
+                rungs = self._barred(self._ladder.rungs(self.top, count, level))
+        rungs[0].accepts = accepts
+        return rungs
+
+    def _barred(self, rungs: list[Rung]) -> list[Rung]:
+        for rung in rungs:
+            if self.first is not None and not is_above(rung.price_sats, rung.quantity, self.first):
+                rung.barred = Reason.NOT_HIGHEST
+        return rungs
+
+    def _holder_of(self, top: Rung, leader: Bid) -> Callable[[OwnOrder], bool]:
+        """What may hold the top rung: every bid that ranks ahead of the leader, unless it pays too much for that."""
+        least, most = top.level - top.below, top.level + top.above
+
+        def accepts(order: OwnOrder) -> bool:
+            level = self._ladder.level(order)
+            if level > most and self._config.update_bid_enabled:
+                return False
+            if self._ladder.is_low(order) and level < least:
+                return False
+            return ranks_ahead(order, leader)
+
+        return accepts
+
+
+def recent_raises(memory: Memory, now_ms: int) -> tuple[int, ...]:
+    """The raises of the last hour; one that a clock set back puts into the future counts too."""
+    return tuple(raised_ms for raised_ms in memory.raises_ms if now_ms - raised_ms < HOUR_MS)

@@ -1,0 +1,161 @@
+"""The decision of one cycle: config, market, own orders and limits in, a plan out.
+
+The steps, in order: reference price, range, rungs, what the range forbids, the walk of the rungs through the budget
+with the own orders that stand for them, what becomes of the other live bids, renewals and new bids. The plan assumes
+that its cancels succeed; whoever carries it out reserves each new bid on its own, which guards the limits when a
+cancel fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from strategy.bidding.decision import Decision
+from strategy.bidding.filling import RAISE
+from strategy.bidding.ladders import ladder_for
+from strategy.bidding.outbid import Contest
+from strategy.bidding.pairing import highest_first
+from strategy.bidding.patience import paced
+from strategy.bidding.rules import rules_of
+from strategy.book import Profile, Snapshot
+from strategy.config import BidConfig, unsupported
+from strategy.intents import BidNote, CancelIntent, Limits, Memory, OwnOrder, PlaceIntent, Plan, Rules, RungNote
+from strategy.reasons import Reason
+from strategy.reference import read_market
+
+__all__ = [
+    "BidNote",
+    "CancelIntent",
+    "Limits",
+    "Memory",
+    "OwnOrder",
+    "PlaceIntent",
+    "Plan",
+    "Reason",
+    "Rules",
+    "RungNote",
+    "halted",
+    "life_ms",
+    "measure",
+    "memory_without_raise",
+    "plan_bids",
+    "raise_rung",
+    "without_places",
+]
+
+
+def plan_bids(
+    config: BidConfig,
+    profile: Profile,
+    snapshot: Snapshot | None,
+    own: Sequence[OwnOrder],
+    limits: Limits,
+    rules: Rules,
+    memory: Memory,
+    now_ms: int,
+) -> Plan:
+    """What to cancel and what to place now, with one reason for every rung and every own order.
+
+    `snapshot` is None when the market could not be read. `own` are the open orders of this task, in any order.
+    `rules` are the service's: the task's own fields come before them (`rules_of`), and what is signed makes them more
+    patient (`paced`). The config must be free of `problems`. Raises ValueError when it asks for what is not built
+    (`unsupported`): it must never be treated as something else.
+    """
+    if asked := unsupported(config):
+        raise ValueError("; ".join(f"{problem.field}: {problem.text}" for problem in asked))
+    rules = paced(rules_of(config, rules), limits.signed, life_ms(config, profile))
+    market = read_market(config, snapshot, rules, now_ms)
+    is_blind = market.reference is None and config.bid_mode == "percent"
+    since = memory.no_reference_since_ms
+    memory = replace(memory, no_reference_since_ms=(now_ms if since is None else since) if is_blind else None)
+    ladder = ladder_for(config, profile, rules, market, snapshot.divisibility if snapshot else None)
+    decision = Decision(config, profile, limits, rules, memory, now_ms, market, ladder)
+    decision.sort(own)
+    if is_blind:
+        decision.rest_without_reference()
+    elif config.wants_bids and market.bids is None:
+        decision.rest(Reason.BIDS_UNKNOWN)
+    elif not ladder.is_known:
+        decision.rest(Reason.UNIT_UNKNOWN)
+    else:
+        if ladder.cause:
+            decision.skip_all(Reason.RANGE_EMPTY, ladder.cause)
+        decision.walk(Contest(config, ladder, market.bids))
+    plan = decision.plan()
+    if limits.hold is Reason.FILL_BURST:
+        return without_places(plan, Reason.FILL_BURST, soft_cancels=True)
+    if limits.rungs is not None:
+        return without_places(plan, Reason.QUOTA, soft_cancels=True, from_rung=limits.rungs)
+    return plan
+
+
+def life_ms(config: BidConfig, profile: Profile) -> int:
+    """How long a bid is signed for, about: a venue that counts in hours rounds it up."""
+    return max(config.expiry_ms, profile.min_duration_s * 1000)
+
+
+def measure(config: BidConfig) -> str:
+    """What the reference of this config measures: tasks of one slug with the same measure share its history."""
+    if config.bid_type == "trait":
+        kind = config.trait_type.replace("\\", "\\\\").replace("=", "\\=")  # "A=B" of "c" is not "A" of "B=c"
+        return f"trait:{kind}={config.trait_value}"
+    return f"vwap:{config.depth_sats}" if config.is_rune and config.use_vwap else "floor"
+
+
+def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> Plan:
+    """The plan when control says halt: every live order is cancelled, nothing is placed."""
+    live = [order for order in highest_first(own) if order.state == "live"]
+    others = {
+        order.id: Reason.CANCELLING if order.state == "cancelling" else Reason.IN_FLIGHT
+        for order in own
+        if order.state != "live"
+    }
+    reasons = others | {order.id: Reason.HALT for order in live}
+    return Plan(
+        reference=None,
+        to_cancel=tuple(CancelIntent(order.id, order.price_sats, True, Reason.HALT) for order in live),
+        to_place=(),
+        rungs=tuple(RungNote(index, None, Reason.HALT) for index in range(config.bid_count)),
+        bids=tuple(BidNote(order_id, reasons[order_id]) for order_id in sorted(reasons)),
+        memory=memory,
+    )
+
+
+def without_places(plan: Plan, reason: Reason, *, soft_cancels: bool, from_rung: int = 0) -> Plan:
+    """The same plan with nothing placed, renewed or raised at the rungs from `from_rung` on.
+
+    `soft_cancels` False leaves the hard cancels only: our own bids could not be read (`own_bids_unknown`). True is
+    what control level reduce asks for: what has no successor to wait for any more goes at once. Rungs and bids that
+    lose their action get `reason`.
+    """
+    undone = [note for note in plan.rungs if note.rung >= from_rung and note.reason in (Reason.PLACE, Reason.RENEW)]
+    rungs = {note.rung for note in undone}
+    kept = {note.order_id for note in undone if note.reason is Reason.RENEW}
+    is_unraised = from_rung == 0 or raise_rung(plan) in rungs
+    left = tuple(
+        replace(c, after_rung=None) if c.after_rung in rungs else c
+        for c in plan.to_cancel
+        if c.hard or (soft_cancels and c.order_id not in kept and not (is_unraised and c.reason is Reason.OUTBID))
+    )
+    spared = {c.order_id for c in plan.to_cancel} - {c.order_id for c in left}
+    return replace(
+        plan,
+        to_cancel=left,
+        to_place=tuple(intent for intent in plan.to_place if intent.rung not in rungs),
+        rungs=tuple(replace(note, reason=reason, detail="") if note in undone else note for note in plan.rungs),
+        bids=tuple(replace(note, reason=reason) if note.order_id in spared else note for note in plan.bids),
+        memory=memory_without_raise(plan) if is_unraised else plan.memory,
+    )
+
+
+def raise_rung(plan: Plan) -> int | None:
+    """The rung at which the plan raises to outbid; None when it raises nothing."""
+    return next((note.rung for note in plan.rungs if note.detail == RAISE), None)
+
+
+def memory_without_raise(plan: Plan) -> Memory:
+    """What to keep in mind of a plan whose raise, if it has one, was not made after all."""
+    if raise_rung(plan) is None:
+        return plan.memory
+    return replace(plan.memory, raises_ms=plan.memory.raises_ms[:-1])

@@ -1,0 +1,195 @@
+"""The range of allowed prices, and the rungs spread over it, where all orders have one quantity.
+
+Everything here is sats of the whole order: ordinals, and runes in quantity mode.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from strategy.bidding.pairing import Level, Rung
+from strategy.book import Bid, Profile
+from strategy.config import MAX_SATS, BidConfig
+from strategy.intents import OwnOrder, Rules
+from strategy.pricing import ceil_quotient, ceil_to_tick, floor_to_tick, plus, quotient_up, times
+from strategy.ranking import ratio
+from strategy.reasons import Reason
+
+ONE = Decimal(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Lowest and highest price of new bids, both on the grid; `high` is every bitcoin there is where nothing caps it.
+
+    `most` is the highest price at which a live bid may stay, `above` says why one over it may not. `cause` is empty
+    unless low > high, and then names what made the range empty: `hardcap`, `ask`, `min_bid` or `tick` (no
+    price of the grid lies between the ends).
+    """
+
+    low: int
+    high: int
+    most: int
+    above: Reason
+    cause: str
+
+
+def order_quantity(config: BidConfig) -> Decimal:
+    """Items or tokens of one order."""
+    return config.quantity if config.is_rune else ONE
+
+
+def order_tick(config: BidConfig, profile: Profile) -> int:
+    """The grid of order prices; rune orders are planned to the sat, since their total is unit price x quantity."""
+    return 1 if config.is_rune else profile.tick
+
+
+def price_range(
+    config: BidConfig, profile: Profile, tolerance: Decimal, reference: Fraction | None, lowest_ask: Decimal | None
+) -> Range:
+    """The allowed prices of one order; `reference` and `lowest_ask` are unit prices, None when not known.
+
+    Without a reference percent mode knows no more than the caps. The range is never shifted to fit.
+    Example: floor 87,300, 0.60-0.85, hard cap 70,000, tick 1,000: 53,000 to 70,000.
+
+    A high end that the market moves has a `tolerance` (a fraction, a tick at least) for live bids, which still stay
+    below the ask and within the hard cap. One that is a number of the owner's, or the ask, has none.
+    Example: floor 99,500, 0.75, tick 1,000, 1 %: new bids up to 74,000, and one at 75,000 may stay.
+    """
+    tick, quantity = order_tick(config, profile), order_quantity(config)
+    caps: list[tuple[int, str, Reason]] = []
+    if lowest_ask is not None:
+        # A bid never reaches an ask: the listing could be bought instead.
+        caps.append((math.floor(times(lowest_ask, quantity)) - tick, "ask", Reason.AT_ASK))
+    if config.hardcap_sats > 0:
+        caps.append((config.hardcap_sats, "hardcap", Reason.HARDCAP))
+    wanted_low: Fraction | int = 0
+    if config.bid_mode == "fixed":
+        wanted_low = config.bid_fixed_low
+        caps.append((config.bid_fixed_high, "", Reason.ABOVE_RANGE))
+    elif reference is not None:
+        whole = reference * Fraction(quantity)
+        wanted_low = Fraction(config.bid_percent_low) * whole
+        caps.append((math.floor(Fraction(config.bid_percent_high) * whole), "", Reason.ABOVE_RANGE))
+
+    low = max(ceil_to_tick(wanted_low, tick), ceil_to_tick(max(profile.min_bid, 1), tick))
+    cap, cause, above = min(caps, key=lambda entry: entry[0], default=(MAX_SATS, "", Reason.ABOVE_RANGE))
+    high = floor_to_tick(cap, tick)
+    if low > high and not cause:
+        cause = "min_bid" if profile.min_bid > wanted_low else "tick"
+    most = high
+    if above is Reason.ABOVE_RANGE and config.bid_mode == "percent":
+        bounds: list[tuple[int, Reason]] = [(high + max(tick, math.floor(times(tolerance, high))), above)]
+        if lowest_ask is not None:
+            bounds.append((math.ceil(times(lowest_ask, quantity)) - 1, Reason.AT_ASK))
+        if config.hardcap_sats > 0:
+            bounds.append((config.hardcap_sats, Reason.HARDCAP))
+        most, above = min(bounds, key=lambda entry: entry[0])
+    return Range(low, high, most, above, cause if low > high else "")
+
+
+def targets(low: int, high: int, count: int, tick: int) -> list[int]:
+    """`count` prices spread evenly from `high` down to `low`, each floored to the grid; one alone is at the high end.
+
+    Example: 70,000 down to 53,000 in 4, tick 1,000: 70,000 / 64,000 / 58,000 / 53,000.
+    """
+    if count < 2:
+        return [high] * count
+    gaps = count - 1
+    return [(high * gaps - i * (high - low)) // (gaps * tick) * tick for i in range(count)]
+
+
+class QuantityLadder:
+    """Orders of one quantity: levels are order totals."""
+
+    def __init__(
+        self,
+        config: BidConfig,
+        profile: Profile,
+        rules: Rules,
+        reference: Fraction | None,
+        lowest_ask: Decimal | None,
+    ) -> None:
+        self._config = config
+        self._reach = rules.reach.as_integer_ratio()
+        self._tick = order_tick(config, profile)
+        self._quantity = order_quantity(config)
+        self._range = price_range(config, profile, rules.tolerance, reference, lowest_ask)
+        self.low: Level = self._range.low
+        self.high: Level = self._range.high
+        self.cause = self._range.cause
+
+    @property
+    def is_known(self) -> bool:
+        """Whether orders can be computed at all."""
+        return True
+
+    @property
+    def unit_ceiling(self) -> Decimal:
+        """No bid above this unit price can be outbid."""
+        return quotient_up(self._range.high, self._quantity)
+
+    def level(self, order: OwnOrder) -> Level:
+        """Where an order of ours stands."""
+        return order.price_sats
+
+    def forbidden(self, order: OwnOrder) -> Reason | None:
+        """Why an order may not be there at all, None when it may."""
+        if order.quantity != self._quantity:
+            return Reason.WRONG_QUANTITY
+        return self._range.above if order.price_sats > self._range.most else None
+
+    def is_low(self, order: OwnOrder) -> bool:
+        """Whether an order is below the range."""
+        return order.price_sats < self._range.low
+
+    def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]:
+        """`count` rungs from `top` down to the low end; the lower ones are not above `ceiling`."""
+        prices = targets(self._range.low, int(top), count, self._tick)
+        if ceiling is not None:
+            most = max(floor_to_tick(int(ceiling), self._tick), self._range.low)
+            prices = [*prices[:1], *(min(price, most) for price in prices[1:])]
+        gap_part = self._part_of_gap(int(top), count)
+        rungs = [self._rung(index, price, gap_part if index else 0) for index, price in enumerate(prices)]
+        if rungs and self._config.outbid_enabled:
+            rungs[0].above = max(self._tick, self._two_steps(rungs[0].price_sats))
+        return rungs
+
+    def _rung(self, index: int, price: int, gap_part: int) -> Rung:
+        """A rung that keeps what is within a part of its price or of the gap between two rungs, a tick at least."""
+        parts, of = self._reach
+        reach = max(self._tick, price * parts // of, gap_part)
+        return Rung(index, price, self._quantity, price, reach, reach)
+
+    def _part_of_gap(self, top: int, count: int) -> int:
+        """How much of the gap between two rungs may lie between a bid and its rung; nothing while outbidding.
+
+        Example: a quarter of the gap between 72,000 and 15,000 in five is 3,562.
+        """
+        if count < 2 or self._config.outbid_enabled:
+            return 0
+        parts, of = self._config.keep_within_gap.as_integer_ratio()
+        return (top - self._range.low) * parts // ((count - 1) * of)
+
+    def _two_steps(self, price: int) -> int:
+        """Twice what outbidding adds to an order at this price: the top bid does not step down for less."""
+        if self._config.outbid_mode == "percent":
+            return math.floor(times(2, price, self._config.outbid_percent))
+        return 2 * self._config.outbid_amount
+
+    def outbidding(self, bid: Bid) -> Level | None:
+        """The lowest price that outbids this bid by as much as the config says and at least a tick, if allowed.
+
+        Example: 70,000 by 2 % is 71,400, on a grid of 1,000 it is 72,000.
+        """
+        sats, tokens = ratio(bid)
+        theirs, tick = times(sats, self._quantity), times(tokens, self._tick)
+        if self._config.outbid_mode == "percent":
+            more = times(theirs, self._config.outbid_percent)
+        else:
+            more = times(tokens, self._config.outbid_amount)
+        price = ceil_quotient(plus(theirs, max(more, tick)), tick) * self._tick
+        return price if price <= self._range.high else None

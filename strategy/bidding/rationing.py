@@ -1,0 +1,88 @@
+"""Who gets the room that is left under the signer's ceilings: renewals first, then what is missing, moves last.
+
+A new signature costs its price until it expires, and a cancel gives nothing back. So a ladder that moves too often
+could not renew what stands. Each bid therefore leaves room for what comes before it:
+
+- a renewal: nothing;
+- a raise, and a bid that is missing: the renewals of all that is held beside it, at prices that may be half as high
+  again by then; under a ceiling that other tasks share, those of their bids, too, up to an eighth of it;
+- a bid that another one makes way for: the same for one whole ladder, and for the bids of others up to a quarter of
+  the ceiling, which is all that may be live under it at once.
+
+Example: a task's ceiling of 1,200,000 and rungs of 90,000, 70,000 and 50,000, which may cost 315,000 to renew. All
+three are moved while no more than 675,000 are signed; only the top one while it is no more than 795,000; all are
+renewed while it is no more than 990,000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from strategy.bidding.pairing import Rung
+from strategy.intents import SignedRoom
+from strategy.reasons import Reason
+
+_NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # of a ceiling, for the bids of others that share it
+
+
+class Ration:
+    """The room of one cycle. `rooms` empty: nothing is signed, and nothing is rationed."""
+
+    def __init__(self, rooms: Iterable[SignedRoom], now_ms: int) -> None:
+        self._rooms = tuple(rooms)
+        self._now_ms = now_ms
+        self._taken = 0
+
+    def share_out(
+        self, rungs: Iterable[Rung], due: Collection[int], raising: Collection[Rung], free: int
+    ) -> int | None:
+        """Bars the renewals (of orders `due`) and refuses the missing rungs for which there is no room.
+
+        From the top; below the first missing rung that waits all others wait for it. `raising` are the rungs that
+        outbid, `free` says for how many missing ones nothing has to make way. Returns how many bids may make way for
+        what is left, None where nothing waits.
+        """
+        if not self._rooms:
+            return None
+        rungs = list(rungs)
+        held = 0
+        for rung in rungs:
+            if rung.order is None:
+                continue
+            held += max(rung.price_sats, rung.order.price_sats)
+            if rung.order.id in due and rung.barred is None and (waits := self._take(rung, 0, _NOTHING)):
+                rung.barred, rung.detail = Reason.SIGNED_LIMIT, waits
+        return self._fill([rung for rung in rungs if rung.is_missing], held, raising, free)
+
+    def _fill(self, missing: list[Rung], held: int, raising: Collection[Rung], free: int) -> int | None:
+        ladder = held + sum(rung.price_sats for rung in missing)
+        moved = 0
+        waits = ""
+        for rung in missing:
+            is_raise = any(rung is each for each in raising)
+            is_move = free <= 0 and not is_raise
+            if not waits:
+                waits = self._take(rung, ladder, _QUARTER) if is_move else self._take(rung, held, _EIGHTH)
+            if waits:
+                rung.refused, rung.detail = Reason.SIGNED_LIMIT, waits
+                continue
+            held += rung.price_sats
+            moved += is_move
+            free -= not is_raise
+        return moved if waits else None
+
+    def _take(self, rung: Rung, left: int, part: int) -> str:
+        """Counts the rung's bid if it leaves so much, and that part of a shared ceiling; else says what is full."""
+        left = left * 3 // 2
+        for room in self._rooms:
+            others = min(room.others_sats * 3 // 2, room.most_sats // part) if part else 0
+            kept = max(left, others)
+            if room.signed_sats + self._taken + rung.price_sats + kept > room.most_sats:
+                return self._words(room)
+        self._taken += rung.price_sats
+        return ""
+
+    def _words(self, room: SignedRoom) -> str:
+        if room.frees_ms is None:
+            return room.whose
+        return f"{room.whose}, frees in {max(0, -(-(room.frees_ms - self._now_ms) // 1000))} s"

@@ -1,0 +1,190 @@
+"""Rune orders of a fixed number of sats (`quantityMode` sats): rungs are prices of a token, quantities follow.
+
+Fractions are exact: neither a price nor a quantity is rounded before it must be a whole number of sats or of the
+rune's smallest unit.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+from strategy.bidding.pairing import Level, Rung
+from strategy.book import Bid, Profile
+from strategy.config import MAX_SATS, BidConfig
+from strategy.intents import OwnOrder, Rules
+from strategy.pricing import quotient_up
+from strategy.ranking import is_above, ratio
+from strategy.reasons import Reason
+
+NOTHING = Fraction(0)
+
+
+class SatsLadder:
+    """Orders of `satsPerOrder` at most: levels are unit prices.
+
+    `divisibility` is the rune's number of decimals; without it no quantity can be computed, and only what needs none
+    is answered (`is_known`).
+    """
+
+    def __init__(
+        self,
+        config: BidConfig,
+        profile: Profile,
+        rules: Rules,
+        reference: Fraction | None,
+        lowest_ask: Decimal | None,
+        divisibility: int | None,
+    ) -> None:
+        self._config = config
+        self._tolerance = Fraction(rules.tolerance)
+        self._reach = Fraction(rules.reach)
+        # While outbidding no rung keeps more for the gaps being wide.
+        self._share = NOTHING if config.outbid_enabled else Fraction(config.keep_within_gap)
+        self._least = max(profile.min_bid, 1)
+        self._ask = lowest_ask
+        self._divisibility = divisibility
+        ends = (config.bid_percent_low, config.bid_percent_high)
+        low, high = (Fraction(end) * reference if reference is not None else None for end in ends)
+        self.low: Level = low if low is not None else 0
+        self.high: Level = high if high is not None else MAX_SATS
+        self.cause = ""
+        # Where the ask is the high end, a live bid may not be above it either.
+        self._is_asked = lowest_ask is not None and self.high >= lowest_ask
+        if lowest_ask is not None and self._is_asked:
+            self.high = Fraction(lowest_ask)
+        if self.low > self.high:
+            self.cause = "ask"
+        elif config.sats_per_order < self._least:
+            self.cause = "min_bid"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether orders can be computed at all."""
+        return self._divisibility is not None
+
+    @property
+    def unit_ceiling(self) -> Decimal:
+        """No bid above this unit price can be outbid."""
+        return quotient_up(self.high.numerator, self.high.denominator)
+
+    def level(self, order: OwnOrder) -> Level:
+        """Where an order of ours stands."""
+        return Fraction(order.price_sats) * _inverse(order.quantity)
+
+    def forbidden(self, order: OwnOrder) -> Reason | None:
+        """Why an order may not be there at all, None when it may."""
+        price, quantity = order.price_sats, Fraction(order.quantity)
+        if price > self._config.sats_per_order or self._is_too_small(price, quantity):
+            return Reason.WRONG_QUANTITY
+        if 0 < self._config.hardcap_sats < price:
+            return Reason.HARDCAP
+        if self._ask is not None:
+            reaches = price > self._below_ask(quantity) if self._is_asked else price >= Fraction(self._ask) * quantity
+            if reaches:
+                return Reason.AT_ASK
+        most = Fraction(self.high * quantity)
+        spare = NOTHING if self._is_asked else max(Fraction(1), self._tolerance * most)
+        return Reason.ABOVE_RANGE if price > most + spare else None
+
+    def _is_too_small(self, price: int, quantity: Fraction) -> bool:
+        """Whether one more of the smallest unit would fit with sats to spare, so that it is of another size.
+
+        Flooring the total and staying below an ask leave less than five sats unused.
+        """
+        if self._divisibility is None:
+            return False
+        unused = self._config.sats_per_order - price - 4
+        return unused * quantity * 10**self._divisibility >= price
+
+    def _below_ask(self, quantity: Fraction) -> int:
+        assert self._ask is not None
+        return math.floor(Fraction(self._ask) * quantity) - 1
+
+    def is_low(self, order: OwnOrder) -> bool:
+        """Whether an order is below the range. Totals are floored: the lowest rung's is less than a sat below."""
+        return order.price_sats + 1 <= self.low * Fraction(order.quantity)
+
+    def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]:
+        """`count` rungs from the unit price `top` down to the low end, refused where no order can be made of them.
+
+        The lower ones are not above `ceiling`.
+        """
+        gaps = max(count - 1, 1)
+        units: list[Level] = [top - Fraction(index, gaps) * (top - self.low) for index in range(count)]
+        if ceiling is not None:
+            most = max(ceiling, self.low)
+            units[1:] = [min(unit, most) for unit in units[1:]]
+        gap_part = self._share * Fraction(1, gaps) * (top - self.low)
+        rungs = [self._rung(index, unit, gap_part if index else NOTHING) for index, unit in enumerate(units)]
+        if rungs and self._config.outbid_enabled and rungs[0].quantity:
+            sat = _inverse(rungs[0].quantity)
+            rungs[0].above = max(sat, self._two_steps(rungs[0]))
+        return rungs
+
+    def _two_steps(self, top: Rung) -> Fraction:
+        """Twice what outbidding adds to the price of a token: the top bid does not step down for less."""
+        if self._config.outbid_mode == "percent":
+            return 2 * Fraction(self._config.outbid_percent) * top.level
+        return 2 * self._config.outbid_amount * _inverse(top.quantity)
+
+    def _rung(self, index: int, unit: Level, gap_part: Fraction = NOTHING) -> Rung:
+        """As many of the smallest unit as `satsPerOrder` buys at this price, for the floor of what they cost.
+
+        It keeps what is within a part of its price or of the gap between two rungs, a sat an order at least. Example:
+        50,000 sats at 0.972972... buy 51,388 tokens for 49,999.
+        """
+        assert self._divisibility is not None
+        unit = Fraction(unit)
+        lots = self._lots(self._config.sats_per_order, unit)
+        if lots == 0:
+            return Rung(index, 0, Decimal(0), unit, 0, 0, Reason.BELOW_LOT)
+        quantity = Decimal((0, tuple(map(int, str(lots))), -self._divisibility))
+        tokens = Fraction(quantity)
+        price = math.floor(unit * tokens)
+        if self._ask is not None:
+            price = min(price, self._below_ask(tokens))
+        if self._config.hardcap_sats > 0:
+            price = min(price, self._config.hardcap_sats)
+        level, sat = Fraction(price) * _inverse(quantity), _inverse(quantity)
+        reach = max(sat, self._reach * unit, gap_part)
+        # The total was rounded down: above the rung it is the price before that which counts.
+        rung = Rung(index, price, quantity, level, reach, max(unit - level, NOTHING) + reach)
+        if price < self._least:
+            rung.refused, rung.detail = Reason.RANGE_EMPTY, "min_bid"
+        return rung
+
+    def _lots(self, sats: int, unit: Fraction) -> int:
+        """How many of the rune's smallest unit this many sats buy."""
+        assert self._divisibility is not None
+        return sats * 10**self._divisibility * unit.denominator // unit.numerator
+
+    def outbidding(self, bid: Bid) -> Level | None:
+        """The lowest unit price that outbids this bid by as much as the config says, if an order of it is allowed."""
+        sats, tokens = ratio(bid)
+        theirs = Fraction(sats) * _inverse(tokens)
+        unit = self._raised(theirs)
+        if unit is None or unit > self.high:
+            return None
+        top = self._rung(0, max(unit, self.low))
+        return max(unit, self.low) if top.refused is None and is_above(top.price_sats, top.quantity, bid) else None
+
+    def _raised(self, theirs: Fraction) -> Fraction | None:
+        if self._config.outbid_mode == "percent":
+            unit = theirs * (1 + Fraction(self._config.outbid_percent))
+            more = (unit - theirs) * self._lots(self._config.sats_per_order, unit)
+            if more >= 10 ** (self._divisibility or 0):  # a sat or more on the whole order
+                return unit
+            return self._spread(theirs, 1)
+        return self._spread(theirs, max(self._config.outbid_amount, 1))
+
+    def _spread(self, theirs: Fraction, amount: int) -> Fraction | None:
+        """`theirs` and `amount` sats spread over the order: of quantity q, so that (theirs + amount / q) x q fits."""
+        lots = self._lots(max(self._config.sats_per_order - amount, 0), theirs)
+        return theirs + Fraction(amount * 10 ** (self._divisibility or 0), lots) if lots else None
+
+
+def _inverse(quantity: Decimal) -> Fraction:
+    exact = Fraction(quantity)
+    return Fraction(exact.denominator, exact.numerator)

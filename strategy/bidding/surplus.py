@@ -1,0 +1,80 @@
+"""What becomes of live bids that stand for no rung."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from strategy.bidding.exposure import Budget, held
+from strategy.bidding.renewal import is_due
+from strategy.config import BidConfig
+from strategy.intents import OwnOrder, Rules
+from strategy.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Cancel this order or leave it, and why."""
+
+    order: OwnOrder
+    is_cancelled: bool
+    hard: bool
+    reason: Reason
+
+
+def over_limits(orders: list[OwnOrder], holding: list[OwnOrder], budget: Budget) -> list[Verdict]:
+    """Hard cancels from the front of `orders` until what is held (`holding`, `orders` included) fits the limits."""
+    verdicts: list[Verdict] = []
+    held_sats, count = held(holding), len(holding)
+    for order in orders:
+        reason = budget.over_limit(held_sats, count)
+        if reason is None:
+            break
+        verdicts.append(Verdict(order, True, True, reason))
+        held_sats -= order.price_sats
+        count -= 1
+    return verdicts
+
+
+def over_count(orders: list[OwnOrder], others: list[OwnOrder], excess: int) -> list[Verdict]:
+    """Hard cancels of `excess` of these orders: duplicates of another own bid first, then the highest.
+
+    `orders` come highest and oldest first; of equal ones the youngest goes.
+    """
+    left = list(orders)
+    twins = Counter((order.price_sats, order.quantity) for order in (*orders, *others))
+    verdicts: list[Verdict] = []
+    while excess > len(verdicts) and left:
+        twin = next((order for order in reversed(left) if twins[order.price_sats, order.quantity] > 1), None)
+        order = twin or left[0]
+        verdicts.append(Verdict(order, True, True, Reason.DUPLICATE if twin else Reason.OVER_COUNT))
+        left.remove(order)
+        twins[order.price_sats, order.quantity] -= 1
+    return verdicts
+
+
+def settle(
+    order: OwnOrder,
+    config: BidConfig,
+    rules: Rules,
+    now_ms: int,
+    *,
+    is_low: bool,
+    slot_is_wanted: bool,
+    refused: Reason | None,
+) -> Verdict:
+    """What becomes of one surplus bid that breaks no hard rule.
+
+    `is_low`: it is below the range. `slot_is_wanted`: a missing rung waits for its slot. `refused`: why the rung it
+    stood for no longer gets a bid.
+    """
+    if not config.update_bid_enabled and not is_low:
+        return Verdict(order, False, False, Reason.UPDATE_OFF)
+    if is_due(order, config, now_ms):
+        if not slot_is_wanted:
+            return Verdict(order, False, False, Reason.EXPIRING)
+    elif now_ms - order.created_ms < rules.min_age_ms:
+        return Verdict(order, False, False, Reason.MIN_AGE)
+    if refused is None and is_low:
+        return Verdict(order, True, False, Reason.BELOW_RANGE)
+    return Verdict(order, True, False, refused or Reason.SURPLUS)

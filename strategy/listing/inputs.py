@@ -1,0 +1,72 @@
+"""What a decision about a listing is made from, and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from strategy.book import Ask
+from strategy.listing.config import ListingConfig
+from strategy.reasons import Reason
+
+Holding = Literal["held", "moved", "spent", "pending", "unknown"]
+Action = Literal["list", "reprice", "keep", "wait", "pause", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Our listing: its price in sats, and since when it has had that price."""
+
+    price: int
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListingInputs:
+    """What one cycle of an auto-list task found. Prices in sats; None is not known.
+
+    `asks` is the whole book with our own listings, () when nothing is listed; `trait_asks` are those known to have
+    `config.trait`. `own_wallets` are the addresses whose asks are ours. `fee_ppm` is what the venue keeps of a sale,
+    in millionths of the price. `median_60m` is of the asks that the price hangs on. `last_sales` are the prices of the
+    collection's sales of late, newest first.
+
+    `listed` is our listing, with `missing_reads` as it was when last seen; `own_read` False says that our listings
+    could not be read. `highest_last_hour` is the highest price at which the inscription was listed at any time within
+    the last hour, `delistings_last_hour` how often the venue dropped the listing by itself. `missing_reads` counts
+    the good reads in a row that do not show the listing that we made.
+
+    `holding`: the inscription lies where the listing was signed (or where one would be) `held`, on another output of
+    ours `moved`, is gone `spent`, about to be moved by an unconfirmed transaction `pending`, or `unknown`.
+    """
+
+    now_ms: int
+    config: ListingConfig
+    tick: int
+    fee_ppm: int
+    asks: tuple[Ask, ...] | None
+    trait_asks: tuple[Ask, ...] | None
+    own_wallets: frozenset[str]
+    median_60m: Decimal | None
+    last_sales: tuple[int, ...] | None
+    listed: Listed | None
+    own_read: bool
+    highest_last_hour: int | None
+    delistings_last_hour: int
+    missing_reads: int
+    holding: Holding
+
+
+@dataclass(frozen=True, slots=True)
+class ListingDecision:
+    """What is to be done, the price that results, one reason, and `note` with the same in words.
+
+    `list` signs a listing at `price` where none is, or where none that can be filled is; `reprice` replaces the live
+    one. `keep` leaves the listing at `price` (None where it is not known) as it is. `wait`, `pause` and `ended` sign
+    nothing: for now, until the venue stops dropping the listing, and for good.
+    """
+
+    action: Action
+    price: int | None
+    reason: Reason
+    note: str

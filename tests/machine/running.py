@@ -1,0 +1,37 @@
+"""How a machine is run: by each test the same way, with more or less of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TypeVar
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.machine.machine import Machine
+from tests.machine.processes import Processes
+
+SEED = int(os.environ.get("BIDKEEPER_MODEL_SEED", "1"))
+AnyMachine = TypeVar("AnyMachine", Machine, Processes)
+
+
+def run(machine: type[AnyMachine], examples: int, steps: int, *, shrinks: bool = True) -> type[AnyMachine]:
+    """Runs it with SEED and returns it with its counts. Raises AssertionError for what does not hold."""
+    machine.start_counting()
+    chosen = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate, Phase.shrink] if shrinks else [Phase.generate],
+        report_multiple_bugs=False,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    logging.disable(logging.WARNING)  # what is expected here, thousands of times
+    try:
+        run_state_machine_as_test(seed(SEED)(machine), settings=chosen)
+    finally:
+        logging.disable(logging.NOTSET)
+    return machine

@@ -1,0 +1,108 @@
+"""Every way in which the venue may fail at every operation of a bidding task: nothing that must hold is broken by one.
+
+Listings have cells of their own (tests/faults/test_listing_cells.py), since they need more than one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from models.ledger import orders
+from models.tasks import tasks
+from simulator.calls.operations import MODES
+from strategy.config import BidConfig
+from tests.machine.choices import SLUGS
+from tests.machine.house import House
+from tests.machine.machine import DRAINED_S
+from tests.machine.market import Market
+from tests.machine.owner import Owners
+from tests.machine.promises import Watch
+
+pytestmark = pytest.mark.slow
+OPERATIONS = ("challenge", "floors", "book", "own_bids", "balance", "place", "cancel")
+STRIKES = {"floors": 1, "balance": 2}  # read seldom, else three
+HANGS = ("timeout", "accept_then_timeout")
+CATS, DOGS = SLUGS
+DOUBT_S = 17 * 60  # a bid whose fate is unknown blocks its rung for as long as it may be live
+WELL_S = 240  # the longest back-off and two loops
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    found = Scene()
+    yield found
+    found.house.close()
+
+
+class Scene:
+    """Two users: one outbids and follows the floor, the other has a ladder. All is well, and both have their bids."""
+
+    def __init__(self) -> None:
+        self.house = House()
+        self.owners = Owners(self.house)
+        self.market = Market(self.house, self.owners.told, self.owners.wallets)
+        self.watch = Watch(self.house, self.owners)
+        self.floors(100_000, rivals=[50_000])
+        outbids = BidConfig(CATS, bid_count=2, hardcap_sats=99_000, outbid_enabled=True, loop_seconds=20)
+        ladder = BidConfig(DOGS, bid_count=3, hardcap_sats=99_000, max_bid_total=140_000, loop_seconds=30)
+        self.tasks = [self.owners.create(user, config) for user, config in enumerate((outbids, ladder))]
+        for task in self.started():
+            self.owners.start(task)
+        self.house.run(60)
+        assert len(self.market.ours()) >= 4
+
+    def started(self) -> list[int]:
+        return [task for task in self.tasks if task is not None]
+
+    def floors(self, floor: int | None, rivals: list[int]) -> None:
+        for slug in SLUGS:
+            self.market.collection(slug, floor, rivals)
+
+    def is_used_up(self) -> bool:
+        return all(row["count"] == 0 for row in self.house.world.faults.rows())
+
+    def faults_of_tasks(self) -> list[str | None]:
+        return [tasks.BiddingTask.get_by_id(task).last_error for task in self.started()]
+
+
+@pytest.mark.parametrize("mode", sorted(MODES))
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_what_must_hold_holds(scene: Scene, operation: str, mode: str) -> None:
+    scene.market.fault(operation, mode, STRIKES.get(operation, 3), 30 if mode in HANGS else 4)
+    # The floor rises, so that what a stale book shows is lower: it may keep us from bidding, never bid too much. Its
+    # asks are away for a while, as only then a task wants to know whether the market has heard of its collection.
+    for floor, rival in ((104_000, 55_000), (108_000, 60_000), (None, 60_000), (112_000, 65_000), (140_000, 88_000)):
+        scene.floors(floor, rivals=[rival])
+        scene.house.run(45)
+        assert scene.watch.broken() == []
+    first, *_ = scene.started()
+    scene.owners.stop(first)
+    scene.house.run(45)
+    scene.owners.start(first)
+    for rival in range(66_000, 90_000, 6_000):
+        scene.floors(140_000, rivals=[rival])
+        scene.house.run(45)
+    assert scene.watch.broken() == []
+    assert scene.is_used_up(), "the fault struck too seldom: this cell says nothing"
+
+    # All is well again, and a key that was not accepted has been mended: both trade, and nothing is forgotten.
+    scene.market.no_faults()
+    for task in scene.started():
+        scene.owners.start(task)
+    scene.house.run(DOUBT_S)
+    scene.floors(120_000, rivals=[50_000])
+    scene.house.run(WELL_S)
+    assert scene.watch.broken() == []
+    assert scene.faults_of_tasks() == [None, None]
+    assert {bid.slug for bid in scene.market.ours()} == set(SLUGS)
+    for task in scene.started():
+        scene.owners.stop(task)
+    scene.house.run(DRAINED_S)
+    assert scene.watch.broken_after_drain() == []
+    for _ in range(30):
+        scene.house.run(60)
+        if not orders.tasks_with_open_orders():
+            break
+    assert scene.watch.broken_in_the_end() == []

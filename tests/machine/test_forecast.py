@@ -1,0 +1,160 @@
+"""What a month of a task is said to cost in calls, against what the real parts send on a market that stands still."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from typing import NamedTuple
+
+import pytest
+
+from core.plans import Plan
+from markets.call_costs import call_costs
+from strategy import calm
+from strategy.config import BidConfig
+from strategy.monthly import MONTH_S, Bidding, monthly_calls, rune_calls
+from tests.machine.house import House
+from tests.machine.manager import VENUE
+from tests.machine.market import Market
+from tests.machine.owner import Owners
+
+pytestmark = pytest.mark.slow
+
+COSTS = call_costs(VENUE)
+PLAN = Plan("Beta", 20, 20, 50_000_000, 0, 365)
+CATS = BidConfig(slug="cats", hardcap_sats=10_000_000, bid_count=5)
+RUNE = BidConfig(slug="MODELRUNE", type="rune", hardcap_sats=10_000_000, bid_count=5, quantity=Decimal(1_000))
+LONG = 120
+RIVAL = 400_000
+READS, WRITES = ("floors", "book", "own_bids", "sales"), ("place", "challenge", "cancel")
+WITHIN = Decimal("0.03")
+DAY_S = 86_400
+
+
+class Sent(NamedTuple):
+    """Calls to the marketplace; `rune_asks` are those to the source of runes' asks."""
+
+    reads: int
+    writes: int
+    rune_asks: int = 0
+
+
+@pytest.fixture(autouse=True)
+def quiet_log() -> Iterator[None]:
+    logging.disable(logging.WARNING)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def soon_calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour and a half without a move are over with the second cycle."""
+    monkeypatch.setattr(calm, "_STEPS", ((20_000, calm.MOST_LOOPS),))
+
+
+def sent(configs: list[BidConfig], seconds: int, *, before_s: int) -> Sent:
+    """What tasks of one user with these configs send in `seconds`, once they have run for `before_s`."""
+    house = House(plan=PLAN, installation=100_000_000)
+    try:
+        owners = Owners(house)
+        market = Market(house, owners.told, owners.wallets)
+        house.world.limits.change(per_second=1_000, burst=1_000, monthly=10**9)
+        market.balance(0, 50_000_000)
+        house.clock.advance(20)  # into the pause after all turns, or a ladder that is begun in one is renewed in two
+        for config in configs:
+            if config.is_rune:
+                market.rune(config.slug, 100, [])
+            else:
+                market.collection(config.slug, 1_000_000, [RIVAL])
+            task = owners.create(0, config)
+            assert task is not None
+            owners.start(task)
+        house.run(before_s)
+        before = _counted(house)
+        house.run(seconds)
+        calls = _counted(house) - before
+        assert not house.complaints
+    finally:
+        house.close()
+    reads = sum(calls[name] for name in READS)
+    return Sent(reads, sum(calls[name] for name in WRITES), calls["rune_asks"])
+
+
+def _counted(house: House) -> Counter[str]:
+    """As `GET /sim/requests` tells them. The source of runes' asks is another provider than the marketplace."""
+    rows = house.world.counts.rows()
+    counted = Counter({operation: sum(keys.values()) for operation, keys in rows.items()})
+    counted["rune_asks"] = rows.get("book", {}).get(RUNE.slug, 0)
+    counted["book"] -= counted["rune_asks"]
+    return counted
+
+
+def agrees(configs: list[BidConfig], rounds: int, within: Decimal = WITHIN) -> None:
+    """A whole number of rounds of the first of them; a day or more of all is what a month is a multiple of."""
+    tasks = [Bidding(config, config.bid_count, "me") for config in configs]
+    round_s = tasks[0].round_s(COSTS)
+    seconds = rounds * round_s
+    found = sent(configs, seconds, before_s=round_s + 15)
+    month = monthly_calls(tasks, COSTS)
+    of_runes = rune_calls((task, COSTS) for task in tasks)
+    for what, real, told in (
+        ("reads", found.reads, month.reads),
+        ("writes", found.writes, month.writes),
+        ("calls", found.reads + found.writes, month.reads + month.writes),
+        ("asks of runes", found.rune_asks, of_runes.reads),
+    ):
+        share = Decimal(told) * seconds / MONTH_S
+        assert abs(real - share) <= within * real, f"{what}: {real} sent, {share:.1f} told ({found})"
+
+
+@pytest.mark.usefixtures("soon_calm")
+@pytest.mark.parametrize("bids", [1, 5, 12, 20])
+def test_a_ladder_of_the_default_life(bids: int) -> None:
+    agrees([replace(CATS, bid_count=bids)], 8)
+
+
+@pytest.mark.usefixtures("soon_calm")
+@pytest.mark.parametrize("bids", [1, 5, 12, 20])
+def test_a_ladder_of_two_hours(bids: int) -> None:
+    agrees([replace(CATS, bid_count=bids, bid_expiry_minutes=LONG)], 1)
+
+
+def test_a_ladder_that_outbids() -> None:
+    agrees([replace(CATS, outbid_enabled=True)], 2)
+
+
+def test_a_loop_of_thirty_seconds() -> None:
+    agrees([replace(CATS, loop_seconds=30)], 2)
+
+
+def test_a_loop_of_two_minutes() -> None:
+    agrees([replace(CATS, loop_seconds=120)], 4)
+
+
+@pytest.mark.usefixtures("soon_calm")
+def test_a_rune() -> None:
+    """With so few of them, whether a renewal is in a turn of every fourth loop is chance, by when the task began."""
+    agrees([RUNE], 8, Decimal("0.04"))
+
+
+def test_tasks_of_one_wallet_share_floors_and_own_bids() -> None:
+    """What two that renew in the same moment read for it may be the same answer, which is not reckoned with."""
+    agrees([replace(CATS, slug=slug, loop_seconds=30) for slug in ("cats", "dogs")], 3, Decimal("0.06"))
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("outbids", [False, True])
+@pytest.mark.parametrize("minutes", [16, LONG])
+@pytest.mark.parametrize("bids", [1, 5, 12, 20])
+def test_a_whole_day(bids: int, minutes: int, outbids: bool) -> None:
+    config = replace(CATS, bid_count=bids, bid_expiry_minutes=minutes, outbid_enabled=outbids)
+    rounds = DAY_S // Bidding(config, bids).round_s(COSTS)
+    agrees([config], rounds)
+
+
+@pytest.mark.faults
+def test_a_whole_day_of_a_rune() -> None:
+    agrees([RUNE], DAY_S // Bidding(RUNE, RUNE.bid_count).round_s(COSTS))

@@ -1,0 +1,35 @@
+"""Users, tasks, faults, deaths and time, at random on a simulated clock: every promise holds after every step."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.machine.machine import Machine
+from tests.machine.running import SEED, run
+from workers.crashpoints import NAMES
+
+pytestmark = pytest.mark.slow
+
+
+def report(machine: type[Machine]) -> str:
+    tally = machine.tally
+    told = ("examples", "steps", "simulated minutes", "requests", "bids accepted", "bids cancelled", "bids filled")
+    counts = ", ".join(f"{tally[name]} {name}" for name in told)
+    hits = ", ".join(f"{count} x {point}" for point, count in sorted(machine.hits.items()))
+    return f"seed {SEED}: {counts}; cycles interrupted at {hits}"
+
+
+def test_30_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    machine = run(Machine, 30, 50)
+    with capsys.disabled():
+        print(f"\n{report(machine)}")
+    assert machine.tally["bids accepted"] >= 100, "the run is void: next to nothing was placed"
+    assert len(machine.hits) >= len(NAMES) // 2, "the run is void: too few crash points were hit"
+
+
+@pytest.mark.faults
+def test_400_examples() -> None:
+    machine = run(Machine, 400, 100)
+    print(report(machine))
+    # One between a reservation and its signature, and one more in the next cycle: too rare to come by chance.
+    assert machine.hits.keys() >= set(NAMES) - {"after_free"}

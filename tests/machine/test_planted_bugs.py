@@ -1,0 +1,22 @@
+"""The machine itself: it finds every bug that is planted in the code that it runs, with less than it is given."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.machine.bugs import BUGS
+from tests.machine.machine import Machine
+from tests.machine.running import run
+
+pytestmark = pytest.mark.slow
+EXAMPLES, STEPS = 100, 50
+RARE = ("adoption skipped", "forgotten at a restart", "a stop that is only a flag")  # half a minute and more each
+
+
+@pytest.mark.parametrize("bug", [pytest.param(bug, marks=pytest.mark.faults) if bug in RARE else bug for bug in BUGS])
+def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant, names = BUGS[bug]
+    plant(monkeypatch)
+    with pytest.raises(AssertionError) as found:
+        run(Machine, EXAMPLES, STEPS, shrinks=False)
+    assert any(f"{name}: " in str(found.value) for name in names), found.value

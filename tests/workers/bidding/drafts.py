@@ -1,0 +1,145 @@
+"""A venue that drafts its bids: it keeps no expiry of ours, tells the id of what it accepts, and wants no challenge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from markets.base import BidOrder, OwnBid, OwnBids, Refused, Unknown
+from markets.coins import Utxo
+from markets.facts import OutpointFacts
+from markets.offers import BidAsk, BidDraft, DraftPsbt
+from models.ledger.orders import Order
+from strategy.book import Profile
+from tests.workers.bidding.fakes import FakeMarket, FakeSigner
+from tests.workers.bidding.world import World
+from wallet.client import OfferToSign, SignedOffer, SignerError, SignerUnavailable
+
+VENUE = "simulator-ordnet"
+BIDS = Profile(VENUE, 1000, 10_000, 21_600, equal_bids_allowed=True, balance_model="per_bid")
+HOUR_MS = 3_600_000
+
+
+def outpoint(number: int) -> str:
+    return f"{number:064x}:0"
+
+
+@dataclass
+class DraftMarket(FakeMarket):
+    """The gateway's client. `holds` says what lies on a coin: inscriptions and runes, None for not known."""
+
+    venue: str | None = VENUE
+    profile_: Profile = BIDS
+    coins_: list[Utxo] = field(default_factory=lambda: [Utxo(outpoint(n), 100_000, True) for n in range(1, 21)])
+    holds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    drafted: list[BidAsk] = field(default_factory=list)
+    asked_slugs: list[tuple[str, ...]] = field(default_factory=list)
+    unknown: dict[str, Refused] = field(default_factory=dict)
+    ends_ms: dict[str, int] = field(default_factory=dict)
+    spends: dict[str, set[str]] = field(default_factory=dict)
+    replaced: list[int] = field(default_factory=list)
+    _drafts: dict[str, BidAsk] = field(default_factory=dict)
+
+    def expire(self) -> None:
+        self.own_ = [bid for bid in self.own_ if self.ends_ms[bid.venue_id] > self.clock.now_ms]
+
+    def coins(self, address: str, max_age_s: float) -> tuple[Utxo, ...]:
+        self._turn("coins")
+        return tuple(self.coins_)
+
+    def outpoint(self, outpoint: str, max_age_s: float) -> OutpointFacts:
+        self._turn("outpoint")
+        inscriptions, runes = self.holds.get(outpoint, ((), ()))
+        return OutpointFacts(outpoint, 1, "", True, True, inscriptions, runes, 1, 1, None)
+
+    def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> OwnBids:
+        self.asked_slugs.append(tuple(slugs))
+        for slug in self.unknown.keys() & set(slugs):
+            raise self.unknown[slug]
+        found = super().own_bids(wallet, max_age_s, slugs)
+        return replace(found, bids=tuple(bid for bid in found.bids if bid.slug in slugs))
+
+    def challenge(self, wallet: str) -> str:
+        raise AssertionError("nothing is signed here for a cancel")
+
+    def draft_bid(self, ask: BidAsk) -> BidDraft:
+        """`empty` drafts nothing that could be signed."""
+        self._turn("draft")
+        self.drafted.append(ask)
+        reference = f"draft-{len(self.drafted)}"
+        self._drafts[reference] = ask
+        return BidDraft(reference, (DraftPsbt("funding", f"psbt of {reference}", (0,), None),))
+
+    def place(self, order: BidOrder, *, task: int, token: int, deadline_ms: int, rung: int = 0) -> str:
+        """`lost` accepts and loses the answer, `never` sends and loses all. As the venue does, a bid that stands on a
+        coin of another with its scope takes the other's place.
+        """
+        turn = self._turn("place")
+        self.done.append(("place", order.price))
+        if turn == "never":
+            raise Unknown("timed out")
+        ask = self._drafts.get(order.reference)
+        if ask is None or order.signature or order.signed_psbts != (f"signed psbt of {order.reference}",):
+            raise Refused("changed", "not what was drafted")
+        assert (order.price, order.slug, order.trait, order.receive) == (ask.price, ask.slug, ask.trait, ask.ordinals)
+        self.placed.append(order)
+        spent = {coin.outpoint for coin in ask.coins}
+        for former in [each for each in self.own_ if self.spends.get(each.venue_id, set()) & spent]:
+            if (former.slug, former.trait) == (order.slug, order.trait):
+                self.own_.remove(former)
+                self.replaced.append(former.price)
+        bid = self.show(order.price, order.slug, order.trait, hours=ask.valid_hours)
+        self.spends[bid.venue_id] = spent
+        if turn == "lost":
+            raise Unknown("timed out")
+        return bid.venue_id
+
+    def show(self, price: int, slug: str = "cats", trait: tuple[str, str] | None = None, hours: int = 6) -> OwnBid:
+        """A bid that is there from now on."""
+        bid = replace(self.add(price, None, slug), trait=trait)
+        self.own_[-1] = bid
+        self.ends_ms[bid.venue_id] = self.clock() + hours * HOUR_MS
+        return bid
+
+
+@dataclass
+class DraftSigner(FakeSigner):
+    offers: dict[str, OfferToSign] = field(default_factory=dict)
+
+    def sign_offer(self, task: int, token: int, secret: str, offer: OfferToSign) -> SignedOffer:
+        """As `sign_bid`."""
+        self._here()
+        self.witness()
+        turn = self.script.pop(0) if self.script else None
+        if isinstance(turn, SignerError):
+            raise turn
+        assert self.offers.setdefault(offer.intent, offer) == offer
+        if turn == "lost":
+            raise SignerUnavailable("no answer")
+        return SignedOffer(tuple(f"signed {psbt}" for psbt in offer.psbts))
+
+    def was_signed(self, intent: str) -> bool:
+        return intent in self.offers or super().was_signed(intent)
+
+
+class DraftWorld(World):
+    market: DraftMarket
+    signer: DraftSigner
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.market = DraftMarket(self.clock)
+        self.signer = DraftSigner()
+
+    def untracked(self) -> list[int]:
+        """Prices of bids at the venue beyond those that open orders stand for."""
+        left = [(order.venue_id, order.price_sats) for order in Order.select().where(Order.state != "closed")]
+        found = []
+        for bid in self.market.own_:
+            known = (bid.venue_id, bid.price) if (bid.venue_id, bid.price) in left else (None, bid.price)
+            if known in left:
+                left.remove(known)
+            else:
+                found.append(bid.price)
+        return found

@@ -1,0 +1,208 @@
+"""Cancels with each thing that can fail in them: none frees budget before a read agrees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable, Unknown
+from tests.workers.bidding.fakes import ask
+from tests.workers.bidding.world import CATS, World
+from workers.context import BadCredentials, Context
+
+ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
+
+
+def test_a_cancel_that_the_venue_reports_as_failed_is_tried_again(world: World) -> None:
+    task = world.task(ONE)
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.market.asks_ = [ask(40_000)]
+    world.clock.advance(30)
+    world.market.fail("cancel", "no")
+
+    bidder.cycle()
+    assert world.open(task) == {52_000: "cancelling"}, "one bid is wanted, and that one is still there"
+    assert "skipped 1 bid_count" in world.action(task)
+    assert "the venue reports a failure" in str(world.row(task).last_error)
+
+    bidder.cycle()
+    assert world.open(task) == {39_000: "live"}
+    assert (52_000, "cancelled") in world.closed()
+    assert world.row(task).last_error is None
+
+
+def test_a_cancel_that_was_a_lie_never_frees_budget(world: World) -> None:
+    task = world.task(replace(ONE, max_bid_total=60_000))
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.market.asks_ = [ask(40_000)]
+    world.market.fail("cancel", "lie")
+    bidder.cycle()
+    assert world.open(task) == {52_000: "cancelling"}
+    bidder.cycle()
+    assert world.market.prices == [39_000]
+
+
+def test_a_cancel_without_an_answer_needs_two_reads(world: World) -> None:
+    task = world.task(replace(ONE, max_bid_total=52_000))
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.market.asks_ = [ask(40_000)]
+    world.market.fail("cancel", "lost")
+    for _ in range(2):
+        bidder.cycle()
+        assert world.open(task) == {52_000: "cancelling"}
+        world.clock.advance(6)
+    bidder.cycle()
+    assert world.closed() == [(52_000, "cancelled")]
+    assert world.open(task) == {39_000: "live"}
+
+
+def test_cancels_that_keep_failing_never_let_bids_pile_up(world: World) -> None:
+    task = world.task(ONE)
+    bidder = world.bidder(task)
+    for price in (100_000, 90_000, 80_000, 70_000, 60_000):
+        world.market.asks_ = [ask(price)]
+        world.market.fail("cancel", "no", "no")
+        bidder.cycle()
+        assert len(world.market.prices) == 1
+        world.clock.advance(31)
+
+
+def test_a_cancel_that_never_arrived_is_sent_again(world: World) -> None:
+    task = world.task(ONE)
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.market.asks_, world.market.done = [ask(40_000)], []
+    world.market.fail("cancel", Unknown("timed out"))
+    bidder.cycle()
+    bidder.cycle()
+    assert [done for done in world.market.done if done[0] == "cancel"] == [("cancel", 52_000)] * 2
+    assert world.market.prices == [39_000]
+
+
+def test_a_bid_the_venue_does_not_know_is_cancelled_once_a_read_agrees(world: World) -> None:
+    task = world.task(ONE)
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.market.asks_ = [ask(40_000)]
+    world.market.fail("cancel", NotFound("no such bid"))
+    world.market.fail("own_bids", None, "empty")
+    bidder.cycle()
+    assert world.closed() == [(52_000, "cancelled")]
+
+
+@pytest.mark.parametrize("operation", ["challenge", "cancel"])
+def test_without_a_way_to_cancel_nothing_is_placed(world: World, operation: str) -> None:
+    task = world.task()
+    bidder = world.bidder(task)
+    bidder.cycle()
+    placed = len(world.market.placed)
+    world.market.asks_ = [ask(70_000)]
+    world.market.fail(operation, RateLimited(5))
+    bidder.cycle()
+    assert len(world.market.placed) == placed
+
+
+def test_nothing_is_placed_when_no_read_tells_what_became_of_the_cancels(world: World) -> None:
+    task = world.task()
+    bidder = world.bidder(task)
+    bidder.cycle()
+    placed = len(world.market.placed)
+    world.market.asks_ = [ask(70_000)]
+    world.market.fail("own_bids", None, Unavailable("timed out"))
+    bidder.cycle()
+    assert len(world.market.placed) == placed
+    assert {state for price, state in world.open(task).items() if price > 52_000} == {"cancelling"}
+
+
+def fallen(world: World) -> int:
+    """A task whose floor fell: 75,000 and 60,000 must go, 45,000 and 15,000 make way, before what takes their place."""
+    task = world.task(replace(CATS, replace_mode="breakFirst"))
+    bidder = world.bidder(task)
+    bidder.cycle()
+    world.clock.advance(61)
+    world.market.asks_, world.market.done = [ask(70_000)], []
+    return task
+
+
+def cancels(world: World) -> list[tuple[str | int, ...]]:
+    return [done[1:] for done in world.market.done if done[0] == "cancel"]
+
+
+@pytest.mark.parametrize("error", [Refused("refused", "no"), NotFound("no such bid")])
+def test_a_refusal_of_several_has_each_asked_for_by_itself(world: World, error: Refused) -> None:
+    task = fallen(world)
+    world.market.fail("cancel", error)
+
+    world.bidder(task).cycle()
+
+    assert cancels(world) == [(75_000, 60_000), (75_000,), (60_000,), (45_000, 15_000)]
+    assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
+    assert world.row(task).last_error is None, "nothing failed in the end"
+
+
+def test_who_is_not_let_in_does_not_knock_again_for_each(world: World) -> None:
+    task = fallen(world)
+    world.market.fail("cancel", AuthFailed("bad signature"), AuthFailed("bad signature"))
+
+    with pytest.raises(BadCredentials):
+        world.bidder(task).cycle()
+
+    assert cancels(world) == [(75_000, 60_000), (45_000, 15_000)]
+    assert "bad signature" in str(world.row(task).last_error)
+
+
+def test_of_several_the_one_that_was_not_cancelled_counts_on(world: World) -> None:
+    """The report of a failure does not say whose: each is asked for by itself, and reads tell what became of it."""
+    task = fallen(world)
+    world.market.fail("cancel", "no", "no")
+
+    bidder = world.bidder(task)
+    bidder.cycle()
+    assert cancels(world)[:3] == [(75_000, 60_000), (75_000,), (0,)]
+    assert 75_000 in world.market.prices
+    assert {price for price, state in world.open(task).items() if state == "cancelling"} == {75_000, 60_000}
+
+    for _ in range(3):
+        world.clock.advance(6)
+        bidder.cycle()
+    assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
+    assert world.untracked() == []
+
+
+def test_of_several_the_one_that_the_venue_lied_about_counts_on(world: World) -> None:
+    task = fallen(world)
+    world.market.fail("cancel", "lie")
+
+    world.bidder(task).cycle()
+
+    assert cancels(world) == [(75_000, 60_000), (45_000, 15_000)]
+    assert world.open(task)[75_000] == "cancelling"
+    assert 60_000 not in world.open(task)
+
+
+def test_a_pause_that_the_venue_asks_for_ends_the_asking_for_each(world: World) -> None:
+    task = fallen(world)
+    world.market.fail("cancel", Refused("refused", "no"), RateLimited(5))
+
+    world.bidder(task).cycle()
+
+    assert cancels(world) == [(75_000, 60_000), (75_000,)]
+    assert world.market.prices[:2] == [75_000, 60_000]
+
+
+def test_no_more_go_in_one_call_than_the_venue_takes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = world.task(replace(CATS, bid_count=5))
+    world.bidder(task).cycle()
+    world.clock.advance(61)
+    world.market.asks_, world.market.done = [ask(20_000)], []
+    of_venue = world.context(task).venue
+    monkeypatch.setattr(Context, "venue", replace(of_venue, cancels_at_once=2))
+
+    world.bidder(task).cycle()
+
+    assert cancels(world) == [(75_000, 60_000), (45_000, 30_000)]
+    assert world.market.done[0] == ("challenge", 0), "one for all"

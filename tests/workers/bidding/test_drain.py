@@ -1,0 +1,164 @@
+"""Ending the orders of a task that must not run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from markets.base import AuthFailed, Unavailable
+from models import controls
+from models.tasks import tasks
+from tests.workers.bidding.world import CATS, World, seconds
+from wallet.client import SignerUnavailable
+
+LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
+
+
+def stopped(world: World, **changes: object) -> int:
+    """A task with its ladder at the venue, stopped."""
+    task = world.task(replace(CATS, **changes))  # type: ignore[arg-type]
+    world.bidder(task).cycle()
+    tasks.set_desired(world.row(task), tasks.STOPPED)
+    return task
+
+
+def test_all_bids_are_cancelled_in_one_round(world: World) -> None:
+    task = stopped(world)
+    assert world.drain(task).cycle() is None
+    assert world.market.prices == []
+    assert world.market.done[5:] == [("challenge", 0), ("cancel", *LADDER)]
+    assert world.closed() == [(price, "cancelled") for price in LADDER]
+    assert world.row(task).last_error is None
+
+
+def test_without_open_orders_there_is_nothing_to_ask(world: World) -> None:
+    task = world.task()
+    assert world.drain(task).cycle() is None
+    assert world.market.max_ages == []
+
+
+def test_bids_that_are_to_stay_are_watched_until_they_expire(world: World) -> None:
+    task = stopped(world, cancel_on_stop=False)
+    drain = world.drain(task)
+    assert seconds(drain.cycle()) > 0
+    assert world.market.prices == LADDER
+    world.clock.advance(16 * 60)
+    assert drain.cycle() is None
+    assert world.closed() == [(price, "expired") for price in LADDER]
+    assert all(kind == "place" for kind, _ in world.market.done)
+
+
+def test_a_deleted_task_keeps_nothing(world: World) -> None:
+    task = stopped(world, cancel_on_stop=False)
+    tasks.mark_deleted(world.row(task), world.clock())
+    assert world.drain(task).cycle() is None
+    assert world.market.prices == []
+
+
+def test_a_halt_keeps_nothing(world: World) -> None:
+    task = stopped(world, cancel_on_stop=False)
+    drain = world.drain(task)
+    drain.cycle()
+    assert world.market.prices != []
+    controls.put(controls.USER, world.user.id, controls.HALT, None, world.clock())
+    assert drain.cycle() is None
+    assert world.market.prices == []
+
+
+def test_a_plan_that_is_over_keeps_nothing(world: World) -> None:
+    task = stopped(world, cancel_on_stop=False, bid_expiry_minutes=10_080)
+    world.clock.advance(365 * 86_400)
+    world.market.expire = lambda: None  # type: ignore[method-assign]
+    assert world.drain(task).cycle() is None
+    assert world.market.prices == []
+
+
+def test_what_keeps_it_from_cancelling_is_told_and_taken_back(world: World) -> None:
+    task = stopped(world)
+    drain = world.drain(task)
+    world.market.fail("own_bids", Unavailable("venue down"))
+    drain.cycle()
+    assert world.row(task).last_error == "failed to read our own bids: venue down"
+    drain.cycle()
+    assert world.row(task).last_error is None
+
+
+def test_an_error_of_the_last_worker_stays(world: World) -> None:
+    task = stopped(world)
+    tasks.set_error(world.row(task), "the worker died five times")
+    world.drain(task).cycle()
+    assert world.row(task).last_error == "the worker died five times"
+
+
+def test_rounds_go_further_apart_up_to_half_a_minute(world: World) -> None:
+    drain = world.drain(stopped(world))
+    world.market.fail("own_bids", *[Unavailable("down")] * 9)
+    pauses = [seconds(drain.cycle()) for _ in range(9)]
+    for pause, longest in zip(pauses, (0.5, 1, 2, 4, 8, 16, 30, 30, 30), strict=True):
+        assert 0.8 * longest <= pause <= longest
+
+
+@pytest.mark.parametrize(
+    ("turn", "left"),
+    [("lost", LADDER), ("no", LADDER[1:]), ("lie", [75_000]), (AuthFailed("bad signature"), LADDER)],
+)
+def test_a_cancel_that_fails_is_followed_up(world: World, turn: object, left: list[int]) -> None:
+    task = stopped(world)
+    world.market.fail("cancel", turn)
+    drain = world.drain(task)
+    assert drain.cycle() is not None
+    assert world.open(task) == dict.fromkeys(left, "cancelling")
+    for _ in range(4):
+        world.clock.advance(6)
+        pause = drain.cycle()
+    assert pause is None
+    assert world.market.prices == []
+
+
+def test_a_signer_that_is_away_is_waited_for(world: World) -> None:
+    task = stopped(world)
+    world.signer.away = SignerUnavailable("away")
+    drain = world.drain(task)
+    assert drain.cycle() is not None
+    assert world.market.prices == LADDER
+    assert "away" in str(world.row(task).last_error)
+    world.signer.away = None
+    assert drain.cycle() is None
+
+
+def test_a_bid_in_doubt_keeps_it_busy_until_it_cannot_be_live(world: World) -> None:
+    task = world.task(replace(CATS, bid_count=1))
+    world.market.fail("place", "never")
+    world.bidder(task).cycle()
+    drain = world.drain(task)
+    for _ in range(4):
+        assert drain.cycle() is not None
+        world.clock.advance(6)
+    world.clock.advance(16 * 60 + 31)
+    assert drain.cycle() is None
+    assert world.closed() == [(75_000, "lost")]
+
+
+def test_a_bid_in_doubt_that_arrived_is_cancelled(world: World) -> None:
+    task = world.task(replace(CATS, bid_count=1))
+    world.market.fail("place", "lost")
+    world.bidder(task).cycle()
+    assert world.drain(task).cycle() is None
+    assert world.market.prices == []
+
+
+def test_bids_of_other_tasks_stay(world: World) -> None:
+    other = world.task(replace(CATS, slug="dogs", bid_count=1))
+    world.bidder(other).cycle()
+    assert world.drain(stopped(world)).cycle() is None
+    assert world.market.prices == [75_000]
+    assert world.open(other) == {75_000: "live"}
+
+
+def test_an_overtaken_drain_ends(world: World) -> None:
+    task = stopped(world)
+    drain = world.drain(task)
+    tasks.raise_token(task)
+    assert drain.cycle() is None
+    assert world.market.prices == LADDER

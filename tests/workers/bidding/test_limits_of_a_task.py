@@ -1,0 +1,108 @@
+"""What a task may hold, from ledger, plan and config."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from models.ledger import orders
+from models.ledger.limits import ceilings_of, limits_of
+from models.ledger.orders import CLOSED, LIVE, Ceilings, NewOrder, Order
+from strategy.bidding.plan_bids import Limits, Reason
+from tests.workers.bidding.fakes import KEYS, START_MS
+from tests.workers.bidding.world import CATS, World
+from workers.bidding.fills import Explainer
+from workers.faults import Faults
+
+MINUTE_MS = 60_000
+
+
+def order(world: World, task: int, price: int, created_ms: int, dry_run: bool = False) -> Order:
+    new = NewOrder(
+        intent=next(world.intents),
+        kind="bid",
+        task_id=task,
+        user_id=world.user.id,
+        venue="simulator",
+        wallet=KEYS.payment,
+        slug="cats",
+        price_sats=price,
+        quantity="1",
+        expires_ms=START_MS + 10**9,
+        token=world.row(task).token,
+        dry_run=dry_run,
+    )
+    reserved = orders.reserve(new, Ceilings(0, 10**12, 0), created_ms)
+    orders.move(reserved, "unknown", created_ms)
+    orders.move(reserved, LIVE, created_ms)
+    return reserved
+
+
+def limits(world: World, task: int | None, now_ms: int = START_MS, **config: object) -> Limits:
+    return limits_of(
+        world.user.id,
+        task,
+        replace(CATS, **config),  # type: ignore[arg-type]
+        world.settings.plans["beta"],
+        now_ms,
+        balance_sats=1,
+        fee_reserve_sats=2,
+        untracked_sats=1_000,
+    )
+
+
+def test_what_other_tasks_and_untracked_bids_hold_is_not_left(world: World) -> None:
+    mine, other = world.task(), world.task(replace(CATS, slug="dogs"))
+    order(world, mine, 52_000, START_MS)
+    order(world, other, 60_000, START_MS)
+    order(world, other, 7_000, START_MS, dry_run=True)
+    assert limits(world, mine).user_headroom == 50_000_000 - 60_000 - 1_000
+    assert limits(world, mine, dry_run=True).user_headroom == 50_000_000 - 7_000
+    assert limits(world, None).user_headroom == 50_000_000 - 112_000 - 1_000
+
+
+def test_fills_pause_then_burst_then_neither(world: World) -> None:
+    task = world.task()
+    assert limits(world, task).hold is None
+    for minute in range(3):
+        filled = order(world, task, 52_000, START_MS)
+        orders.fill(filled, START_MS + minute * 2 * MINUTE_MS, f"sale-{minute}")
+    last_ms = START_MS + 4 * MINUTE_MS
+    assert limits(world, task, last_ms).hold is Reason.FILL_BURST
+    assert limits(world, task, START_MS + 10 * MINUTE_MS - 1).hold is Reason.FILL_BURST
+    assert limits(world, task, START_MS + 10 * MINUTE_MS).hold is None
+    Order.delete().where(Order.sale_id != "sale-2").execute()
+    assert limits(world, task, last_ms + MINUTE_MS - 1).hold is Reason.FILL_PAUSE
+    assert limits(world, task, last_ms + MINUTE_MS).hold is None
+    left = limits(world, task, max_fills=3, spend_cap_sats=60_000)
+    assert (left.fills_left, left.spend_left_sats) == (2, 8_000)
+    assert (limits(world, task).fills_left, limits(world, task).spend_left_sats) == (None, None)
+    spent = limits(world, task, max_fills=1, spend_cap_sats=52_000)
+    assert (spent.fills_left, spent.spend_left_sats) == (0, 0)
+
+
+def test_the_ledger_refuses_what_the_limits_leave_no_room_for() -> None:
+    base = Limits(0, 1_000, 20, 1, 1)
+
+    def ceilings(config: object = CATS, **left: object) -> Ceilings:
+        return ceilings_of(config, None, replace(base, **left), 5, 0)  # type: ignore[arg-type]
+
+    assert ceilings() == Ceilings(task=0, user=0, installation=5, count=5)
+    assert ceilings(replace(CATS, max_bid_total=900), spend_left_sats=700).task == 700
+    assert ceilings(replace(CATS, max_bid_total=600), spend_left_sats=700).task == 600
+    assert ceilings(spend_left_sats=0).task == 1, "0 would be no limit"
+    assert (ceilings(fills_left=2).count, ceilings(fills_left=2).fills) == (5, 2)
+    assert ceilings(fills_left=0).fills == 0
+    assert ceilings(plan_bids=0).task == 1, "a count of 0 would be no limit"
+
+
+def test_a_sale_from_before_an_order_explains_an_older_one_only(world: World) -> None:
+    task = world.task()
+    older = order(world, task, 52_000, START_MS)
+    world.market.add(52_000, None)
+    world.clock.advance(60)
+    world.market.sell(52_000)
+    younger = order(world, task, 52_000, world.clock.now_ms + 3_000)
+    explainer = Explainer(world.context(task).market, frozenset({KEYS.payment}), task, Faults())
+    assert not explainer.fill(younger, world.clock())
+    assert explainer.fill(older, world.clock())
+    assert (older.state, older.close_reason) == (CLOSED, "filled")

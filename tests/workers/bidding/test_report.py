@@ -1,0 +1,166 @@
+"""What a cycle leaves behind."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from markets.base import Unavailable
+from markets.look import fee_reserve
+from models.tasks import tasks
+from models.tasks.numbers import AUTOLIST_BASE
+from strategy.journal import Decoder
+from tests.workers.bidding.fakes import KEYS, ask
+from tests.workers.bidding.world import CATS, World
+from workers.bidding.bidder import Bidder
+from workers.bidding.drain import Drain
+from workers.bidding.journal import Journal, journal_path
+from workers.bidding.places import canonical
+from workers.faults import Faults
+from workers.listing.drain import ListingDrain
+from workers.listing.lister import Lister
+from workers.process.jobs import make_job
+
+ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
+
+
+def test_the_detail_says_what_was_seen_and_why(world: World) -> None:
+    world.market.asks_ = [ask(60_000, KEYS.vault), ask(100_000)]
+    world.market.balance_sats = 50_500
+    task = world.task()
+    world.bidder(task).cycle()
+    detail = world.detail(task)
+    assert detail["seen"]["reference"] == "100000"
+    assert (detail["seen"]["asks"], detail["seen"]["own_asks"]) == (1, 1)
+    assert (detail["seen"]["balance_sats"], detail["seen"]["fee_reserve_sats"]) == (50_500, 500)
+    assert [(rung["price_sats"], rung["reason"]) for rung in detail["rungs"]] == [
+        (75_000, "insufficient_balance"),
+        (60_000, "insufficient_balance"),
+        (45_000, "place"),
+        (30_000, "place"),
+        (15_000, "place"),
+    ]
+    assert detail["errors"] == []
+
+
+def test_one_line_a_cycle_and_one_a_bid_without_signatures(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    task = world.task(ONE)
+    bidder = world.bidder(task)
+    with caplog.at_level(logging.INFO):
+        bidder.cycle()
+        world.market.asks_ = [ask(40_000)]
+        bidder.cycle()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"task {task}: placed 1, kept 0, cancelled 0",
+        f"task {task}: placed 52000 of cats, order 1",
+        f"task {task}: placed 1, kept 0, cancelled 1 (at_ask)",
+        f"task {task}: cancelled 52000 of cats, order 1 (at_ask)",
+        f"task {task}: placed 39000 of cats, order 2",
+    ]
+    assert "c2lnbmF0dXJl" not in caplog.text
+
+
+def test_the_memory_goes_from_cycle_to_cycle_and_worker_to_worker(world: World) -> None:
+    task = world.task()
+    world.bidder(task).cycle()
+    world.market.asks_ = []
+    world.bidder(task).cycle()
+    assert len(world.market.own_) == 5, "the floor has only just gone"
+    world.clock.advance(301)
+    world.bidder(task).cycle()
+    assert world.market.own_ == []
+
+
+def test_unreadable_memory_is_no_memory(world: World) -> None:
+    task = world.task()
+    tasks.BiddingTask.update(memory="[").execute()
+    world.bidder(task).cycle()
+    assert len(world.market.own_) == 5
+
+
+def test_a_hostile_text_is_tamed(world: World) -> None:
+    task = world.task()
+    world.market.fail("own_bids", Unavailable("x\nfake line\x1b[2J Bearer abcdefghijklmnop " + "y" * 500))
+    world.bidder(task).cycle()
+    error = str(world.row(task).last_error)
+    assert "\n" not in error and "\x1b" not in error
+    assert "abcdefghijklmnop" not in error
+    assert len(error) <= 200
+
+
+def test_many_faults_make_one_line() -> None:
+    faults = Faults()
+    for number in range(8):
+        faults.add(f"place {number}", "no", backs_off=False)
+        faults.add(f"place {number}", "no", backs_off=False)
+    assert str(faults.text).count(";") == 5
+    assert str(faults.text).endswith("and 3 more")
+    assert Faults().text is None
+
+
+@pytest.mark.parametrize(("rate", "sats"), [("1", 250), ("2.5", 625), ("2.001", 501)])
+def test_the_fee_reserve_is_rounded_up(rate: str, sats: int) -> None:
+    assert fee_reserve(Decimal(rate)) == sats
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [("1", "1"), ("1000", "1000"), ("1E+3", "1000"), ("0.50", "0.5"), ("1.000", "1"), ("1E-8", "0.00000001")],
+)
+def test_numbers_are_signed_in_one_way_only(number: str, text: str) -> None:
+    assert canonical(Decimal(number)) == text
+
+
+def test_a_quantity_keeps_every_digit() -> None:
+    number = "34028236692093846346337460743176821145.5"
+    assert canonical(Decimal(number)) == number
+
+
+def test_each_decision_is_in_the_journal_as_it_was_made(world: World, tmp_path: Path) -> None:
+    task = world.task()
+    journal = Journal(journal_path(tmp_path, task))
+    bidder = Bidder(world.context(task), rng=world.rng, new_intent=lambda: next(world.intents), journal=journal)
+    bidder.cycle()
+    world.market.asks_ = [ask(70_000)]
+    bidder.cycle()
+    decoder = Decoder()
+    lines = journal_path(tmp_path, task).read_text().splitlines()
+    entries = [decoder.read(line) for line in lines]
+    assert len(entries) == 2
+    assert [entry.decide() for entry in entries] == [entry.plan for entry in entries]
+    assert next(len(entry.plan.to_place) for entry in entries if entry.plan) == 5
+
+
+def test_the_sales_that_were_read_are_in_the_journal(world: World, tmp_path: Path) -> None:
+    task = world.task(replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000))
+    path = journal_path(tmp_path, task)
+    bidder = Bidder(world.context(task), rng=world.rng, new_intent=lambda: next(world.intents), journal=Journal(path))
+    bidder.cycle()
+    bidder.cycle()
+    sale = world.market.sell(52_000, tells_bid=True)
+    world.clock.advance(30)
+    bidder.cycle()
+    decoder = Decoder()
+    entries = [decoder.read(line) for line in path.read_text().splitlines()]
+    assert [entry.sales for entry in entries[:2]] == [None, None]
+    (told,) = entries[-1].sales or ()
+    assert (told.sale_id, told.price, told.is_own) == (sale.sale_id, 52_000, True)
+
+
+def test_made_up_settings_leave_no_journal(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_job("bidder", world.context(world.task())).cycle()
+    assert list(tmp_path.rglob("*.jsonl")) == []
+
+
+def test_jobs_by_kind(world: World) -> None:
+    bids = world.context(world.task())
+    listing = replace(bids, task_id=AUTOLIST_BASE + 1)
+    assert [type(make_job(kind, bids)) for kind in ("bidder", "drain")] == [Bidder, Drain]
+    assert [type(make_job(kind, listing)) for kind in ("lister", "drain")] == [Lister, ListingDrain]
+    with pytest.raises(ValueError, match="no such kind"):
+        make_job("sweeper", bids)

@@ -1,0 +1,123 @@
+"""What a second look at the market in one cycle must not change: how raises are counted, and which bids are ours."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from models.tasks import tasks
+from strategy.book import Bid
+from strategy.config import BidConfig, dumps
+from tests.workers.bidding.fakes import bid
+from tests.workers.bidding.world import CATS, World
+from workers.bidding.bidder import Bidder
+
+OUTBID = replace(
+    CATS,
+    bid_mode="fixed",
+    bid_fixed_low=20_000,
+    bid_fixed_high=90_000,
+    outbid_enabled=True,
+    bid_count=1,
+    hardcap_sats=0,
+)
+
+
+def raises(world: World, task: int) -> list[int]:
+    found: list[int] = json.loads(world.row(task).memory)["raises_ms"]
+    return found
+
+
+def leading(world: World, config: BidConfig) -> tuple[int, Bidder]:
+    """A task that outbids a rival's 50,000, a cycle ago."""
+    task = world.task(config)
+    bidder = world.bidder(task)
+    world.market.shares = True
+    world.market.bids_ = [bid(50_000)]
+    bidder.cycle()
+    world.clock.advance(30)
+    bidder.cycle()
+    assert world.market.prices[0] == 51_000
+    world.clock.advance(30)
+    return task, bidder
+
+
+def outbid_on_an_old_book(world: World) -> None:
+    """A rival goes to 60,000, and the book that says so is too old to place on, though not to decide on."""
+    world.market.bids_ = [bid(60_000)]
+    world.market.asks("cats", 0)
+    world.market.bids("cats", "ordinals", 0)
+    world.clock.advance(13)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_raise_that_was_decided_twice_counts_once(world: World, count: int) -> None:
+    task, bidder = leading(world, replace(OUTBID, bid_count=count))
+    before = len(raises(world, task))
+    outbid_on_an_old_book(world)
+
+    bidder.cycle()
+
+    assert world.market.prices[0] == 61_000
+    assert len(raises(world, task)) == before + 1
+
+
+def test_the_last_raise_of_the_hour_is_not_cut_off_halfway(world: World) -> None:
+    """Or the bid that was outbid would be gone and nothing in its place."""
+    task, bidder = leading(world, replace(OUTBID, bid_count=2))
+    nineteen = [world.clock.now_ms - 60_000 * i for i in range(1, 20)]
+    memory = json.dumps({"no_reference_since_ms": None, "raises_ms": nineteen})
+    tasks.BiddingTask.update(memory=memory).where(tasks.BiddingTask.id == task).execute()
+    outbid_on_an_old_book(world)
+
+    bidder.cycle()
+
+    assert world.market.prices == [61_000, 20_000]
+    assert len(raises(world, task)) == 20
+
+
+def test_a_bid_of_ours_that_a_late_book_still_shows_is_no_rival(world: World) -> None:
+    """The book does not tell makers, so only its id says whose bid it was."""
+    task = world.task(OUTBID)
+    bidder = world.bidder(task)
+    world.market.tells_makers = False
+    world.market.bids_ = [bid(50_000)]
+    bidder.cycle()
+    world.clock.advance(61)
+    bidder.cycle()
+    mine = world.market.own_[0]
+    ghost = Bid(mine.venue_id, mine.price, Decimal(1), Decimal(mine.price), "", None)
+    world.market.bids_ = [bid(60_000)]
+    world.clock.advance(30)
+    bidder.cycle()
+    assert world.market.prices == [61_000]
+
+    world.market.bids_ = [ghost]
+    for _ in range(3):
+        world.clock.advance(30)
+        bidder.cycle()
+
+    assert world.market.prices == [20_000]
+
+
+def test_a_type_changed_to_rune_takes_the_collections_bids_along_to_their_end(world: World) -> None:
+    """Ticker CATS and collection cats are spelled alike, and yet a bid on one is none on the other."""
+    collection = replace(OUTBID, bid_fixed_low=50_000, bid_fixed_high=50_000, outbid_enabled=False)
+    task = world.task(collection)
+    world.bidder(task).cycle()
+    assert [each.kind for each in world.market.own_] == ["ordinals"]
+    rune = replace(collection, type="rune", slug="CATS")
+    world.market.known = {"CATS"}
+    tasks.BiddingTask.update(config=dumps(rune), slug=rune.slug, type="rune").where(
+        tasks.BiddingTask.id == task
+    ).execute()
+    bidder = world.bidder(task)
+
+    for _ in range(2):
+        world.clock.advance(30)
+        bidder.cycle()
+
+    assert [each.kind for each in world.market.own_] == ["runes"]

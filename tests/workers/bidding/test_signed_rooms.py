@@ -1,0 +1,82 @@
+"""A worker keeps to the signer's ceilings and says so: what does not fit waits, and no refusal is a fault."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from strategy.intents import SignedRoom
+from tests.workers.bidding.world import CATS, World
+from wallet.client import SignerRefused
+from workers.bidding.signing import CEILINGS
+
+MOST = 1_000_000
+
+
+def rooms(world: World, signed: int) -> tuple[SignedRoom, ...]:
+    return (SignedRoom("task", MOST, signed, world.clock.now_ms + 42_000),)
+
+
+def test_what_does_not_fit_waits_from_the_bottom_and_says_when_room_comes_back(world: World) -> None:
+    task = world.task()
+    world.signer.rooms_ = rooms(world, MOST - 280_000)
+    world.bidder(task).cycle()
+    row = world.row(task)
+    assert row.last_error is None
+    assert world.market.prices == [75_000, 60_000]
+    assert "placed 2" in world.action(task) and "signed_limit" in world.action(task)
+    assert "; patience x 2.65 (signatures 72 %)" in world.action(task)
+    waiting = [rung for rung in world.detail(task)["rungs"] if rung["reason"] == "signed_limit"]
+    assert [rung["rung"] for rung in waiting] == [2, 3, 4]
+    assert all(rung["detail"] == "task, frees in 42 s" for rung in waiting)
+    assert world.detail(task)["signed"] == [{"whose": "task", "most_sats": MOST, "signed_sats": MOST - 280_000}]
+
+
+def test_a_task_with_room_does_not_speak_of_it_and_asks_only_when_it_places(world: World) -> None:
+    task = world.task()
+    world.signer.rooms_ = rooms(world, 0)
+    bidder = world.bidder(task)
+    bidder.cycle()
+    asked = world.signer.asked_rooms
+    assert len(world.market.prices) == 5 and asked == 1
+    world.clock.advance(30)
+    bidder.cycle()
+    assert world.signer.asked_rooms == asked
+    assert "patience" not in world.action(task)
+
+
+def test_a_task_that_is_patient_asks_until_it_need_not_be(world: World) -> None:
+    task = world.task()
+    world.signer.rooms_ = rooms(world, MOST)
+    bidder = world.bidder(task)
+    bidder.cycle()
+    assert world.market.prices == []
+    world.signer.rooms_ = rooms(world, 0)
+    world.clock.advance(30)
+    bidder.cycle()
+    assert len(world.market.prices) == 5
+
+
+def test_a_dry_run_signs_nothing_and_asks_for_no_room(world: World) -> None:
+    task = world.task(replace(CATS, dry_run=True))
+    world.signer.rooms_ = rooms(world, MOST)
+    world.bidder(task).cycle()
+    assert world.signer.asked_rooms == 0
+    assert "placed 5" in world.action(task)
+
+
+@pytest.mark.parametrize("tag", sorted(CEILINGS))
+def test_another_task_that_was_faster_makes_it_wait_and_is_no_fault(world: World, tag: str) -> None:
+    task = world.task()
+    world.signer.script += [None, SignerRefused(tag, "5 sats signed and not expired")]
+    bidder = world.bidder(task)
+    delay = bidder.cycle()
+    assert world.row(task).last_error is None
+    assert world.market.prices == [75_000]
+    assert "signed_limit" in world.action(task)
+    assert delay is not None and delay <= 40, "no back-off"
+    world.clock.advance(30)
+    bidder.cycle()
+    assert len(world.market.prices) == 5
+    assert world.row(task).last_error is None

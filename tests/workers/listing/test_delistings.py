@@ -1,0 +1,91 @@
+"""The venue drops the listing by itself while the inscription is still ours."""
+
+from __future__ import annotations
+
+from tests.workers.listing.listing_world import ListingWorld
+from workers.listing.lister import IN_DOUBT_S, Lister
+
+
+def drop(shop: ListingWorld, lister: Lister) -> None:
+    """The venue forgets the listing, and two reads confirm it."""
+    shop.market.listed.clear()
+    shop.clock.advance(301)  # else a young listing's price would be kept
+    lister.cycle()
+    shop.clock.advance(6)
+    lister.cycle()
+
+
+def test_a_dropped_listing_is_put_up_again_after_two_reads(shop: ListingWorld) -> None:
+    task = shop.task()
+    lister = shop.lister(task)
+    lister.cycle()
+    shop.market.listed.clear()
+    shop.clock.advance(30)
+    assert lister.cycle() == IN_DOUBT_S
+    assert shop.rows() == [(105_000, "live", None)]
+    assert shop.action(task).startswith("waiting: the marketplace does not show the listing")
+    shop.clock.advance(6)
+    lister.cycle()
+    assert shop.rows() == [(105_000, "closed", "lost"), (105_000, "live", None)]
+    assert shop.market.submitted == [105_000, 105_000]
+
+
+def test_one_lagging_read_is_not_believed(shop: ListingWorld) -> None:
+    task = shop.task()
+    lister = shop.lister(task)
+    lister.cycle()
+    shop.market.fail("own_listings", "empty")
+    shop.clock.advance(30)
+    lister.cycle()
+    shop.clock.advance(6)
+    lister.cycle()
+    assert shop.market.submitted == [105_000]
+    assert shop.open_row(task).misses == 0
+
+
+def test_the_third_delisting_within_an_hour_is_a_pause_that_ends_by_itself(shop: ListingWorld) -> None:
+    task = shop.task()
+    lister = shop.lister(task)
+    lister.cycle()
+    for _ in range(3):
+        drop(shop, lister)
+    assert len(shop.market.submitted) == 3
+    assert shop.action(task).startswith("paused: the marketplace dropped the listing 3 times")
+    assert "3 times" in str(shop.row(task).last_error)
+    assert shop.row(task).desired == "running"
+    shop.clock.advance(1800)
+    shop.lister(task).cycle()
+    assert shop.prices == []
+    shop.clock.advance(1800)
+    lister = shop.lister(task)
+    lister.cycle()
+    assert shop.prices == [105_000]
+    assert shop.row(task).last_error is None
+
+
+def test_a_dropped_listing_that_is_shown_again_is_adopted(shop: ListingWorld) -> None:
+    task = shop.task()
+    lister = shop.lister(task)
+    lister.cycle()
+    for _ in range(3):
+        drop(shop, lister)
+    shop.market.show(105_000)
+    shop.clock.advance(30)
+    lister.cycle()
+    assert len(shop.market.submitted) == 3
+    assert shop.rows()[-1] == (105_000, "live", None)
+
+
+def test_what_was_sold_is_not_put_up_again(shop: ListingWorld) -> None:
+    """The venue shows no listing before the chain and the sales say why."""
+    task = shop.task()
+    lister = shop.lister(task)
+    lister.cycle()
+    shop.market.listed.clear()
+    shop.clock.advance(30)
+    lister.cycle()
+    shop.market.buy(105_000)
+    shop.clock.advance(6)
+    assert lister.cycle() is None
+    assert shop.market.submitted == [105_000]
+    assert shop.action(task) == "sold for 105,000"

@@ -1,0 +1,85 @@
+"""What one read of our own listings says of the open one, and what it does not."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from markets.listings import OwnListing
+from models.ledger import listings
+from models.ledger.listings import CANCELLING, LIVE, SIGNED, SUBMITTED, UNKNOWN, Listing, NewListing
+from tests.workers.bidding.world import no_crash
+from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
+from workers.listing.own_listings import APART_MS, settle
+
+VAULT = "bc1pvault"
+WAYS = {
+    LIVE: (SIGNED, SUBMITTED, LIVE),
+    UNKNOWN: (SIGNED, SUBMITTED, UNKNOWN),
+    CANCELLING: (SIGNED, SUBMITTED, LIVE, CANCELLING),
+}
+_numbers = count(1)
+
+
+def listing_in(shop: ListingWorld, state: str) -> Listing:
+    """In this state since 1,000."""
+    number = shop.task()
+    shop.context(number)
+    new = NewListing(
+        f"{next(_numbers):064x}", number, shop.user.id, "simulator", VAULT, ITEM, None, FIRST, 105_000, 1, 1
+    )
+    made = listings.reserve(new, None, 1_000)
+    for each in WAYS[state]:
+        listings.move(made, each, 1_000)
+    return made
+
+
+def shown(price: int = 105_000) -> OwnListing:
+    return OwnListing("venue-1", ITEM, None, price, VAULT)
+
+
+@pytest.mark.parametrize("state", WAYS)
+@pytest.mark.parametrize("price", [105_000, 90_000, None])
+def test_a_read_from_before_says_nothing(shop: ListingWorld, state: str, price: int | None) -> None:
+    made = listing_in(shop, state)
+    found = None if price is None else shown(price)
+    settle(made, found, 1_000, 9_000, no_crash, is_acknowledged=True)
+    assert (made.state, made.misses, made.updated_ms) == (state, 0, 1_000)
+
+
+@pytest.mark.parametrize(("state", "after"), [(LIVE, LIVE), (UNKNOWN, LIVE), (CANCELLING, LIVE)])
+def test_what_is_shown_is_there(shop: ListingWorld, state: str, after: str) -> None:
+    made = listing_in(shop, state)
+    settle(made, shown(), 1_001, 9_000, no_crash)
+    assert (made.state, made.venue_id) == (after, "venue-1")
+
+
+def test_what_the_venue_said_it_cancelled_is_looked_at_again_before_it_is_believed_to_be_there(
+    shop: ListingWorld,
+) -> None:
+    made = listing_in(shop, CANCELLING)
+    settle(made, shown(), 1_001, 9_000, no_crash, is_acknowledged=True)
+    assert made.state == CANCELLING
+    settle(made, None, 1_001, 9_000, no_crash, is_acknowledged=True)
+    assert (made.state, made.close_reason) == ("closed", "cancelled")
+
+
+def test_an_unacknowledged_cancel_is_believed_after_two_reads(shop: ListingWorld) -> None:
+    made = listing_in(shop, CANCELLING)
+    settle(made, None, 1_000 + APART_MS, 9_000, no_crash)
+    assert made.state == CANCELLING
+    settle(made, None, 1_000 + 2 * APART_MS, 15_000, no_crash)
+    assert (made.state, made.close_reason) == ("closed", "cancelled")
+
+
+@pytest.mark.parametrize("state", WAYS)
+@pytest.mark.parametrize("price", [105_000, 90_000, None])
+def test_a_second_pass_over_the_same_answer_changes_nothing(shop: ListingWorld, state: str, price: int | None) -> None:
+    made = listing_in(shop, state)
+    found = None if price is None else shown(price)
+    settle(made, found, 7_000, 9_000, no_crash)
+    once = dict(made.__data__)
+    if made.state != "closed":
+        settle(made, found, 7_000, 9_000, no_crash)
+    assert made.__data__ == once

@@ -1,0 +1,141 @@
+"""What a worker is granted."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.plans import Plan
+from core.settings import load
+from models.tasks.tasks import AUTOLIST_BASE, AutolistTask, BiddingTask
+from models.users import User
+from strategy.config import BidConfig
+from strategy.listing.config import ListingConfig
+from wallet.protocol import Grant, read_grant
+from workers.manager.rights import Right, bidder_grant, drain_grant, lister_grant
+from workers.spawning.popen import PopenSpawner
+
+PLAN = Plan("Beta", 20, 20, 50_000_000, 0, 365)
+USER = User(id=1, address="bc1qsign", ordinals_address="bc1preceive")
+ROW = BiddingTask(id=17, slug="Cats", user=USER)
+ITEM = "ab" * 32 + "i0"
+LISTING = AutolistTask(id=17, inscription_id=ITEM, collection_id="cats", user=USER)
+
+
+def test_the_secret_of_a_right_is_not_shown() -> None:
+    assert repr(Right("a" * 64, 5_000)) == "Right(ends_ms=5000)"
+
+
+def test_a_bidder_may_bid_and_cancel_within_its_config() -> None:
+    config = BidConfig(slug="Cats", hardcap_sats=70_000, bid_expiry_minutes=20)
+    grant = bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000, spent_sats=0)
+    assert (grant.task, grant.token, grant.user, grant.slug) == (17, 9, "bc1qsign", "Cats")
+    assert grant.operations == ("bid", "cancel")
+    assert grant.receive == "bc1preceive"
+    assert grant.hardcap_sats == 70_000
+    assert (grant.outstanding_sats, grant.outstanding_task_sats) == (200_000_000, 20 * 70_000)
+    assert grant.max_expiry_ms == 22 * 60_000
+    assert grant.expires_ms == 5_000
+
+
+@pytest.mark.parametrize(
+    ("limits", "spent_sats", "most"),
+    [
+        ({}, 0, 2_000_000),
+        ({"max_bid_total": 300_000}, 0, 1_200_000),
+        ({"max_bid_total": 10_000_000}, 0, 2_000_000),
+        ({"spend_cap_sats": 900_000}, 0, 2_000_000),
+        ({"spend_cap_sats": 900_000}, 500_000, 1_600_000),
+        ({"spend_cap_sats": 900_000}, 810_000, 12 * 90_000),
+        ({"spend_cap_sats": 900_000}, 900_001, 0),
+        ({"max_fills": 4}, 0, 1_600_000),
+        ({"max_fills": 1}, 0, 1_200_000),
+        ({"bid_count": 1}, 0, 1_200_000),
+        ({"bid_count": 1, "max_bid_total": 60_000}, 0, 720_000),
+        ({"bid_count": 20, "hardcap_sats": 10_000_000}, 0, 200_000_000),
+        ({"bid_count": 1, "hardcap_sats": 40_000_000}, 0, 200_000_000),
+        ({"bid_mode": "fixed", "bid_fixed_high": 33_000}, 0, 660_000),
+    ],
+)
+def test_a_task_may_have_signed_a_multiple_of_what_its_limits_let_be_live(
+    limits: dict[str, Any], spent_sats: int, most: int
+) -> None:
+    config = BidConfig(**{"slug": "Cats", "hardcap_sats": 100_000, "bid_count": 5} | limits)
+    grant = bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000, spent_sats=spent_sats)
+    assert grant.outstanding_task_sats == most
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        BidConfig(slug="Cats", bid_mode="fixed", bid_fixed_high=33_000),
+        BidConfig(slug="CATS", type="rune", bid_mode="fixed", bid_fixed_high=33_000, quantity=Decimal("2.5")),
+    ],
+)
+def test_without_a_hard_cap_the_high_end_is_the_cap_of_the_whole_order(config: BidConfig) -> None:
+    assert bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000, spent_sats=0).hardcap_sats == 33_000
+
+
+def test_a_drain_worker_may_only_cancel_and_the_signer_understands_its_grant() -> None:
+    grant = drain_grant(ROW, "simulator", 9, now_ms=1_000)
+    assert grant.operations == ("cancel",)
+    assert (grant.hardcap_sats, grant.outstanding_sats, grant.outstanding_task_sats) == (0, 0, 0)
+    assert read_grant(wired(grant)) == grant
+
+
+@pytest.mark.parametrize(
+    ("config", "least"),
+    [
+        (ListingConfig(), 0),
+        (ListingConfig(min_price_sats=70_000), 70_000),
+        (ListingConfig(min_price_sats=70_000, cost_sats=80_000, min_margin=Decimal("0.1")), 88_000),
+        (ListingConfig(price_mode="fixed", price_sats=500_000, cost_sats=80_001), 80_001),
+    ],
+)
+def test_a_lister_may_list_its_inscription_for_what_its_config_asks_at_least(config: ListingConfig, least: int) -> None:
+    grant = lister_grant(LISTING, config, "simulator", 9, ends_ms=5_000)
+    assert (grant.task, grant.token, grant.operations) == (AUTOLIST_BASE + 17, 9, ("list", "cancel"))
+    assert (grant.inscription_id, grant.min_price_sats) == (ITEM, least)
+    assert (grant.hardcap_sats, grant.outstanding_sats, grant.expires_ms) == (0, 0, 5_000)
+    assert read_grant(wired(grant)) == grant
+
+
+def test_a_deleted_listings_drain_worker_may_only_cancel_that_listing() -> None:
+    grant = drain_grant(LISTING, "simulator", 9, now_ms=1_000)
+    assert (grant.operations, grant.inscription_id, grant.min_price_sats) == (("cancel",), ITEM, 0)
+    assert read_grant(wired(grant)) == grant
+
+
+def wired(grant: Grant) -> dict[str, object]:
+    return {name: getattr(grant, name) for name in grant.__slots__} | {"operations": list(grant.operations)}
+
+
+def test_venue_keys_are_not_in_a_workers_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """... but settings that need one can still be read there."""
+    key = tmp_path / "key"
+    key.write_text("0123456789-key-of-the-venue")
+    environment = {
+        "BIDKEEPER_DATA_DIR": str(tmp_path),
+        "BIDKEEPER_CONFIG": "/dev/null",
+        "BIDKEEPER_MARKET": "satflow",
+        "BIDKEEPER_SATFLOW_URL": "https://api.example/v1",
+        "BIDKEEPER_SATFLOW_API_KEY_FILE": str(key),
+        "BIDKEEPER_UNISAT_API_KEY": "0123456789-another-key",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    settings = load()
+    assert settings.satflow_api_key == "0123456789-key-of-the-venue"
+    workers_own = PopenSpawner(settings)._environment
+    assert not any("0123456789" in value or value == str(key) for value in workers_own.values())
+    assert load(workers_own).market == "satflow"
+
+
+def test_a_bid_may_live_as_long_as_its_venue_has_it() -> None:
+    config = BidConfig(slug="Cats", hardcap_sats=70_000, bid_expiry_minutes=361)
+    grant = bidder_grant(ROW, config, PLAN, "simulator-ordnet", 9, ends_ms=5_000, spent_sats=0)
+    assert grant.venue == "simulator-ordnet"
+    assert grant.max_expiry_ms == 722 * 60_000

@@ -1,0 +1,189 @@
+"""A worker whose venue wants to be signed in to: who signs what, how often it is tried, and what a failure means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from core.plans import DEFAULT_PLANS
+from markets import codec
+from markets.base import (
+    AuthFailed,
+    OwnBids,
+    RateLimited,
+    Refused,
+    SignInNeeded,
+    Unavailable,
+    Unknown,
+    VenueError,
+    to_wire,
+)
+from markets.offers import Pair, SignInText, SignInTexts
+from models import users
+from models.tasks import tasks
+from tests.wallet.facts_server import facts_server
+from wallet.client import SignerClient, SignerLocked, SignerRefused, UserKeys
+from workers.process.sign_in import SignedIn, TaskSignIn
+
+KEYS = UserKeys("bc1qpayment", "02" * 33, "bc1pvault", "03" * 32)
+TEXTS = SignInTexts(
+    "request-1",
+    (SignInText("a:ordinals", "Sign in as vault", KEYS.vault), SignInText("b:payment", "Pay", KEYS.payment)),
+)
+NOTHING = OwnBids((), 5)
+
+
+class Gateway:
+    """`held` says whether a session is there; `fails` what a verb answers the next time."""
+
+    def __init__(self) -> None:
+        self.held = False
+        self.keeps = True
+        self.texts = TEXTS
+        self.came: list[str] = []
+        self.answers: list[Any] = []
+        self.fails: dict[str, VenueError] = {}
+
+    def tell(self, request: dict[str, Any]) -> bytes:
+        verb = request["verb"]
+        self.came.append(verb)
+        try:
+            return json.dumps({"ok": self._answer(verb, request)}).encode()
+        except VenueError as error:
+            return json.dumps({"error": to_wire(error)}).encode()
+
+    def _answer(self, verb: str, request: dict[str, Any]) -> Any:
+        failure = self.fails.pop(verb, None)
+        if failure is not None:
+            raise failure
+        if verb == "sign_in_texts":
+            assert request["venue"] == "simulator-ordnet"
+            assert request["args"]["pair"] == codec.pack(
+                Pair(KEYS.payment, KEYS.payment_pubkey, KEYS.vault, KEYS.vault_pubkey)
+            )
+            return codec.pack(self.texts)
+        if verb == "sign_in":
+            self.answers.append(codec.sign_in_answer(request["args"]["answer"]))
+            self.held = self.keeps
+            return None
+        if not self.held:
+            raise SignInNeeded("no session")
+        return codec.pack(NOTHING) if verb == "own_bids" else True
+
+
+class Signer:
+    def __init__(self) -> None:
+        self.signed: list[tuple[int, int, str, str, str]] = []
+        self.fails: Exception | None = None
+
+    def addresses(self, user: str) -> UserKeys:
+        assert user == "bc1quser"
+        return KEYS
+
+    def sign_sign_in(self, task: int, token: int, secret: str, text: str, key: str) -> str:
+        if self.fails:
+            raise self.fails
+        self.signed.append((task, token, secret, text, key))
+        return f"signature by {key}"
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    return Gateway()
+
+
+@pytest.fixture
+def signer() -> Signer:
+    return Signer()
+
+
+@pytest.fixture
+def market(database: str, tmp_path: Path, gateway: Gateway, signer: Signer) -> Iterator[SignedIn]:
+    user = users.find_or_create("bc1quser", dict(DEFAULT_PLANS), 1)
+    task = tasks.create_bidding_task(
+        user.id, type="ordinals", slug="cats", slug_key="cats", config="{}", max_tasks=1, now_ms=1
+    )
+    sign_in = TaskSignIn(cast(SignerClient, signer), task.id, tasks.raise_token(task.id), "secret")
+    socket = tmp_path / "gateway.sock"
+    with facts_server(socket, gateway.tell), SignedIn(socket, sign_in, venue="simulator-ordnet") as opened:
+        yield opened
+
+
+def cancel(market: SignedIn) -> bool:
+    return market.cancel(KEYS.payment, ["cats:1"], "", task=1, token=1, deadline_ms=9)
+
+
+def test_both_addresses_sign_and_the_question_is_asked_once_more(
+    market: SignedIn, gateway: Gateway, signer: Signer
+) -> None:
+    assert market.own_bids(KEYS.payment, 0) == NOTHING
+    assert gateway.came == ["own_bids", "sign_in_texts", "sign_in", "own_bids"]
+    assert signer.signed == [(1, 1, "secret", "Sign in as vault", "vault"), (1, 1, "secret", "Pay", "payment")]
+    [answer] = gateway.answers
+    assert (answer.reference, answer.pair.ordinals) == ("request-1", KEYS.vault)
+    assert answer.signatures == {"a:ordinals": "signature by vault", "b:payment": "signature by payment"}
+    market.own_bids(KEYS.payment, 0)
+    assert gateway.came[4:] == ["own_bids"]
+
+
+def test_a_write_is_sent_again_too_since_nothing_was(market: SignedIn, gateway: Gateway) -> None:
+    assert cancel(market) is True
+    assert gateway.came == ["cancel", "sign_in_texts", "sign_in", "cancel"]
+
+
+def test_a_session_that_does_not_hold_is_tried_once(market: SignedIn, gateway: Gateway) -> None:
+    gateway.keeps = False
+    with pytest.raises(SignInNeeded):
+        market.own_bids(KEYS.payment, 0)
+    assert gateway.came == ["own_bids", "sign_in_texts", "sign_in", "own_bids"]
+
+
+@pytest.mark.parametrize("verb", ["sign_in_texts", "sign_in"])
+@pytest.mark.parametrize("failure", [Unavailable("away"), Unknown("no answer"), AuthFailed("0.01 BTC"), Refused("x")])
+def test_whatever_fails_at_it_the_write_was_not_sent(
+    market: SignedIn, gateway: Gateway, verb: str, failure: VenueError
+) -> None:
+    gateway.fails[verb] = failure
+    with pytest.raises(Unavailable, match=f"failed to sign in: {failure.message}"):
+        cancel(market)
+    assert gateway.came[-1] == verb
+    assert cancel(market) is True, "the next time it is tried again"
+
+
+def test_a_venue_that_asks_for_a_pause_is_heard(market: SignedIn, gateway: Gateway) -> None:
+    gateway.fails["sign_in"] = RateLimited(7.0)
+    with pytest.raises(RateLimited) as limited:
+        market.own_bids(KEYS.payment, 0)
+    assert limited.value.retry_after_s == 7.0
+
+
+@pytest.mark.parametrize("failure", [SignerRefused("msg-template", "not its text"), SignerLocked("locked")])
+def test_a_signer_that_does_not_sign(market: SignedIn, gateway: Gateway, signer: Signer, failure: Exception) -> None:
+    signer.fails = failure
+    with pytest.raises(Unavailable, match="failed to sign in"):
+        market.own_bids(KEYS.payment, 0)
+    assert gateway.came == ["own_bids", "sign_in_texts"]
+
+
+def test_no_address_but_our_own_two_signs(market: SignedIn, gateway: Gateway, signer: Signer) -> None:
+    gateway.texts = SignInTexts("r", (SignInText("a", "Sign", "bc1qsomebody"),))
+    with pytest.raises(Unavailable, match="none of ours"):
+        market.own_bids(KEYS.payment, 0)
+    assert signer.signed == []
+
+
+def test_a_worker_that_was_superseded_signs_nobody_in(market: SignedIn, signer: Signer) -> None:
+    tasks.raise_token(1)
+    with pytest.raises(Unavailable, match="no longer"):
+        market.own_bids(KEYS.payment, 0)
+    assert signer.signed == []
+
+
+def test_where_no_session_is_wanted_nothing_is_signed(market: SignedIn, gateway: Gateway, signer: Signer) -> None:
+    gateway.held = True
+    assert market.own_bids(KEYS.payment, 0) == NOTHING
+    assert (gateway.came, signer.signed) == (["own_bids"], [])

@@ -1,0 +1,151 @@
+"""How each user's keys come from the installation's one seed, and the open keystore that hands them out.
+
+A user's number n is their place in the keystore's append-only list, never a database id: any wallet with the seed
+finds the keys at m/84'/0'/(2n)'/0/0 (payment, P2WPKH) and m/86'/0'/(2n+1)'/0/0 (vault, P2TR). Keys that were imported
+for a user (wallet/keystore/keys_import.py) stand in for the derived ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from embit.bip32 import HDKey
+from embit.ec import PrivateKey
+
+from wallet.address import p2tr, p2wpkh
+from wallet.hash160 import hash160
+from wallet.keystore import file as keystore_file
+from wallet.keystore.file import Contents, Imported, KeystoreError
+from wallet.protocol import UserKeys
+
+__all__ = ["Keystore", "KeystoreError", "UserSecrets", "derive_key", "derive_user", "secrets_in", "user_secrets"]
+
+_SEED_BYTES = 32
+_HARDENED = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class UserSecrets:
+    """A user's private keys (the vault's is the untweaked internal one), with what may be shown of them."""
+
+    payment: PrivateKey = field(repr=False)
+    vault: PrivateKey = field(repr=False)
+    public: UserKeys
+
+
+def derive_key(seed: bytes, purpose: int, account: int) -> PrivateKey:
+    """The private key at m/purpose'/0'/account'/0/0."""
+    path = [purpose + _HARDENED, _HARDENED, account + _HARDENED, 0, 0]
+    return HDKey.from_seed(seed).derive(path).key
+
+
+def derive_user(seed: bytes, n: int) -> UserSecrets:
+    """The keys of the user with number `n`, from 0."""
+    return user_secrets(derive_key(seed, 84, 2 * n), derive_key(seed, 86, 2 * n + 1))
+
+
+def user_secrets(payment: PrivateKey, vault: PrivateKey) -> UserSecrets:
+    """These two keys with their addresses."""
+    payment_public, vault_public = payment.get_public_key(), vault.get_public_key()
+    return UserSecrets(
+        payment,
+        vault,
+        UserKeys(
+            payment=p2wpkh(hash160(payment_public.sec())),
+            payment_pubkey=payment_public.sec().hex(),
+            vault=p2tr(vault_public.taproot_tweak(b"").xonly()),
+            vault_pubkey=vault_public.xonly().hex(),
+        ),
+    )
+
+
+def secrets_in(contents: Contents, user: str, n: int) -> UserSecrets:
+    """The keys of a user with number `n`: the imported ones where there are any, else the derived ones."""
+    derived = derive_user(contents.seed, n)
+    imported = contents.imported.get(user)
+    if imported is None:
+        return derived
+    return user_secrets(
+        PrivateKey(imported.payment) if imported.payment else derived.payment,
+        PrivateKey(imported.vault) if imported.vault else derived.vault,
+    )
+
+
+class Keystore:
+    """An open keystore. `write` puts contents on disk in one step; one process at a time has it open for writing.
+
+    `is_play`: the money of its keys is play money.
+    """
+
+    def __init__(self, contents: Contents, write: Callable[[Contents], None], *, is_play: bool) -> None:
+        self._contents = contents
+        self._write = write
+        self._numbers = {user: n for n, user in enumerate(contents.users)}
+        self._secrets: dict[str, UserSecrets] = {}
+        self.is_play = is_play
+
+    @classmethod
+    def open_or_create_play(cls, path: Path, rng_bytes: Callable[[int], bytes]) -> Keystore:
+        """The play keystore at `path`, made with a fresh seed when there is none. Raises KeystoreError."""
+        if not path.exists():
+            keystore_file.write(path, keystore_file.play(Contents(rng_bytes(_SEED_BYTES))))
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path) -> Keystore:
+        """The play keystore at `path`. Raises KeystoreError when it is missing, unreadable or not for play money."""
+        contents = keystore_file.play_contents(path, keystore_file.read(path))
+        return cls(contents, lambda fresh: keystore_file.write(path, keystore_file.play(fresh)), is_play=True)
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """Users in order of their numbers, from 0."""
+        return self._contents.users
+
+    def is_imported(self, user: str) -> bool:
+        """Whether some key of this user was imported."""
+        return user in self._contents.imported
+
+    def secrets_of(self, user: str) -> UserSecrets:
+        """The keys of a user (normalised sign-in address), who gets the next number when new.
+
+        Raises OSError when a new user cannot be written to disk; no key is shown then.
+        """
+        if user not in self._secrets:
+            n = self._numbers.get(user, len(self._numbers))
+            secrets = secrets_in(self._contents, user, n)
+            if user not in self._numbers:
+                self._store(replace(self._contents, users=(*self._contents.users, user)))
+                self._numbers[user] = n
+            self._secrets[user] = secrets
+        return self._secrets[user]
+
+    def put_imported(self, user: str, imported: Imported) -> UserSecrets:
+        """Gives a user these keys in place of what they had, and returns all their keys.
+
+        Raises KeystoreError when another user has one of the keys already or the keys are play money's, OSError as
+        `secrets_of` does.
+        """
+        if self.is_play:
+            raise KeystoreError("a play keystore takes no keys from elsewhere")
+        users = self.users if user in self._numbers else (*self.users, user)
+        wanted = replace(self._contents, users=users, imported={**self._contents.imported, user: imported})
+        mine = secrets_in(wanted, user, users.index(user))
+        for other in self.users:
+            if other != user:
+                theirs = self.secrets_of(other).public
+                if {mine.public.payment_pubkey[2:], mine.public.vault_pubkey} & {
+                    theirs.payment_pubkey[2:],
+                    theirs.vault_pubkey,
+                }:
+                    raise KeystoreError(f"{other} has one of these keys already: a key is one user's only")
+        self._store(wanted)
+        self._numbers = {known: n for n, known in enumerate(users)}
+        self._secrets[user] = mine
+        return mine
+
+    def _store(self, contents: Contents) -> None:
+        self._write(contents)
+        self._contents = contents

@@ -1,0 +1,157 @@
+"""PSBTs (BIP-174, and BIP-370's version 2) as bytes: read strictly, written back byte for byte.
+
+Strict: what is not in its one way of writing, what comes twice, what is left over and what its BIP forbids is an error.
+Unknown and proprietary fields are kept, so that an encoded PSBT equals what was decoded; `without_unknown` drops them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from wallet.psbt import fields
+from wallet.psbt.rules import Rule
+from wallet.psbt.transaction import Reader, Transaction, WireError, compact, decode_unsigned, sized
+from wallet.psbt.v2 import transaction_of_v2
+
+MAGIC = b"psbt\xff"
+
+# Whole keys to values, in the order in which they came.
+Map = Mapping[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Psbt:
+    """`transaction` is what is signed; its script_sigs are empty. One map of fields for each input and output."""
+
+    version: int
+    transaction: Transaction
+    fields: Map
+    inputs: tuple[Map, ...]
+    outputs: tuple[Map, ...]
+
+
+def decode(raw: bytes) -> Psbt:
+    """Reads a PSBT. Raises WireError for whatever is not one in every respect."""
+    reader = Reader(raw)
+    if reader.take(len(MAGIC)) != MAGIC:
+        raise WireError("it does not begin as a PSBT")
+    top = _map(reader, "global", fields.GLOBAL)
+    version = int.from_bytes(top.get(_key(fields.GLOBAL_VERSION), b""), "little")
+    if version == 0:
+        transaction = _transaction_of_v0(top)
+        counts = len(transaction.inputs), len(transaction.outputs)
+    elif version == 2:
+        _only(top, "global", fields.ONLY_V0_GLOBAL)
+        counts = _count(top, fields.GLOBAL_INPUT_COUNT), _count(top, fields.GLOBAL_OUTPUT_COUNT)
+    else:
+        raise WireError(f"PSBT version {version} is not known")
+    # A count that lies ends at the first map that is missing: nothing is made room for beforehand.
+    inputs = tuple(_map(reader, "input", fields.INPUT) for _ in range(counts[0]))
+    outputs = tuple(_map(reader, "output", fields.OUTPUT) for _ in range(counts[1]))
+    reader.end()
+    if version == 0:
+        for item in inputs:
+            _only(item, "input", fields.ONLY_V2_INPUT)
+        for item in outputs:
+            _only(item, "output", fields.ONLY_V2_OUTPUT)
+    else:
+        transaction = transaction_of_v2(top, inputs, outputs)
+    return Psbt(version, transaction, top, inputs, outputs)
+
+
+def decode_base64(text: str) -> Psbt:
+    """Reads a PSBT from strict base64. Raises WireError."""
+    return decode(from_base64(text))
+
+
+def from_base64(text: str) -> bytes:
+    """The bytes of base64 in its one way of writing, which Python does not insist on. Raises WireError."""
+    try:
+        raw = binascii.a2b_base64(text)
+    except ValueError:
+        raise WireError("not base64") from None
+    if base64.b64encode(raw).decode() != text:
+        raise WireError("not canonical base64")
+    return raw
+
+
+def encode(psbt: Psbt) -> bytes:
+    """Of a version 0 PSBT the transaction is written anew, so that one which reads otherwise cannot pass unseen."""
+    top = dict(psbt.fields)
+    if psbt.version == 0:
+        top[_key(fields.GLOBAL_UNSIGNED_TX)] = psbt.transaction.encode()
+    parts = [MAGIC]
+    for item in (top, *psbt.inputs, *psbt.outputs):
+        for key, value in item.items():
+            parts += (sized(key), sized(value))
+        parts.append(b"\x00")
+    return b"".join(parts)
+
+
+def without_unknown(psbt: Psbt) -> Psbt:
+    """The PSBT with its known fields only: no unknown one and no proprietary one."""
+    return replace(
+        psbt,
+        fields=_known(psbt.fields, fields.GLOBAL),
+        inputs=tuple(_known(item, fields.INPUT) for item in psbt.inputs),
+        outputs=tuple(_known(item, fields.OUTPUT) for item in psbt.outputs),
+    )
+
+
+def key_type(key: bytes) -> int:
+    return Reader(key).compact()
+
+
+def _known(item: Map, rules: Mapping[int, Rule]) -> Map:
+    return {
+        key: value for key, value in item.items() if (kind := key_type(key)) in rules and kind != fields.PROPRIETARY
+    }
+
+
+def _key(kind: int) -> bytes:
+    return compact(kind)
+
+
+def _map(reader: Reader, where: str, rules: Mapping[int, Rule]) -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = {}
+    while key := reader.sized():
+        value = reader.sized()
+        if key in found:
+            raise WireError(f"a field of type {key_type(key)} comes twice in the {where} map")
+        found[key] = value
+        split = Reader(key)
+        kind = split.compact()
+        if kind in rules:
+            try:
+                rules[kind](split.rest(), value)
+            except WireError as error:
+                raise WireError(f"the field of type {kind} in the {where} map: {error}") from None
+    return found
+
+
+def _transaction_of_v0(top: Map) -> Transaction:
+    _only(top, "global", fields.ONLY_V2_GLOBAL)
+    written = top.get(_key(fields.GLOBAL_UNSIGNED_TX))
+    if written is None:
+        raise WireError("the unsigned transaction is missing")
+    transaction = decode_unsigned(written)
+    if any(item.script_sig for item in transaction.inputs):
+        raise WireError("the unsigned transaction has a script_sig")
+    return transaction
+
+
+def _count(top: Map, kind: int) -> int:
+    written = top.get(_key(kind))
+    if written is None:
+        raise WireError("a version 2 PSBT must count its inputs and outputs")
+    return Reader(written).compact()
+
+
+def _only(item: Map, where: str, foreign: frozenset[int]) -> None:
+    """Raises WireError when the map has a field of the other version."""
+    for key in item:
+        if key_type(key) in foreign:
+            raise WireError(f"a field of type {key_type(key)} in the {where} map is of the other PSBT version")

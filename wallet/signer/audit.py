@@ -1,0 +1,117 @@
+"""The signer's audit log: one JSON line a signature, chained by hashes, on disk before the signature leaves.
+
+A line holds what was signed for whom, with the SHA-256 of the message; no keys, no signatures, no secrets. Each
+line has the SHA-256 of the line before it, so that changing or taking out one breaks every later one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from core.errors import BidkeeperError
+from core.files import sync_directory
+
+log = logging.getLogger(__name__)
+
+FIRST = "0" * 64
+_BLOCK = 1 << 16
+
+
+class AuditError(BidkeeperError):
+    """The audit log is broken, or in use by another signer; the message says where."""
+
+
+class AuditLog:
+    """The log opened for appending. Its lock keeps a second signer off the whole directory."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises AuditError when another process holds it or its last line cannot be read."""
+        existed = path.exists()
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise AuditError(f"another signer is running: {path} is locked") from None
+            self._drop_torn_line(path)
+            self._number, self._head = self._last()
+        except BaseException:
+            os.close(self._file)
+            raise
+        if not existed:
+            sync_directory(path.parent)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def append(self, time_ms: int, entry: dict[str, Any]) -> None:
+        """Writes one line and returns when it is on disk. Raises OSError; then nothing may be signed."""
+        line = _line({"number": self._number + 1, "time_ms": time_ms, **entry, "previous": self._head})
+        size = os.fstat(self._file).st_size
+        try:
+            if os.write(self._file, line) != len(line):
+                raise OSError("the audit line was written only in part")
+            os.fsync(self._file)
+        except OSError:
+            os.ftruncate(self._file, size)
+            raise
+        self._number += 1
+        self._head = hashlib.sha256(line).hexdigest()
+
+    def _drop_torn_line(self, path: Path) -> None:
+        """Cuts off a line that a crash left unfinished: its signature never left."""
+        size = os.fstat(self._file).st_size
+        end = size
+        while end > 0:
+            start = max(0, end - _BLOCK)
+            newline = os.pread(self._file, end - start, start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        if end < size:
+            log.warning("%s ended in an unfinished line of %d bytes: cut off", path.name, size - end)
+            os.ftruncate(self._file, end)
+            os.fsync(self._file)
+
+    def _last(self) -> tuple[int, str]:
+        size = os.fstat(self._file).st_size
+        if size == 0:
+            return 0, FIRST
+        start = max(0, size - _BLOCK)
+        line = os.pread(self._file, size - start, start).splitlines(keepends=True)[-1]
+        return _number(line, "last line"), hashlib.sha256(line).hexdigest()
+
+
+def verify_chain(path: Path) -> int:
+    """Reads the whole log and returns its number of lines. Raises AuditError at the first line that is not right.
+
+    A tail that was cut off whole cannot be seen from the log alone: compare the number with a copy kept elsewhere.
+    """
+    previous, count = FIRST, 0
+    with path.open("rb") as lines:
+        for count, line in enumerate(lines, 1):
+            if _number(line, f"line {count}") != count or json.loads(line).get("previous") != previous:
+                raise AuditError(f"line {count} of {path.name} does not follow the one before it")
+            previous = hashlib.sha256(line).hexdigest()
+    return count
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    return json.dumps(entry, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+
+def _number(line: bytes, where: str) -> int:
+    try:
+        entry = json.loads(line)
+        if line.endswith(b"\n") and type(entry["number"]) is int:
+            return int(entry["number"])
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise AuditError(f"the {where} of the audit log is unreadable")

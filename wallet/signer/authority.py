@@ -1,0 +1,106 @@
+"""What every signature hangs on: keys that are at hand, a live grant, and nothing that forbids it.
+
+With it the things that those who sign share: the signer's file, its audit log, its clock and its ceilings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from core.errors import PeerRefused
+from strategy.intents import SignedRoom
+from wallet import policy, protocol
+from wallet.ceilings import Ceilings
+from wallet.keystore.keys import Keystore, UserSecrets
+from wallet.policy import HeldGrant, Refused
+from wallet.protocol import Grant, Operation, Scope
+from wallet.signer.audit import AuditLog
+from wallet.signer.ledger import Ledger
+
+PEER = "signer"
+LOCKED = "locked"
+
+Answer = dict[str, Any]
+
+
+class Authority:
+    """`keystore` None means locked, for the reason given; `clock` gives Unix milliseconds."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        audit: AuditLog,
+        keystore: Keystore | None,
+        *,
+        ceilings: Ceilings,
+        clock: Callable[[], int],
+        locked_reason: str,
+        has_halt_file: Callable[[], bool],
+    ) -> None:
+        self.ledger = ledger
+        self.audit = audit
+        self.keystore = keystore
+        self.ceilings = ceilings
+        self.clock = clock
+        self.locked_reason = locked_reason
+        self.has_halt_file = has_halt_file
+
+    def unlocked(self) -> Keystore:
+        """The keys. Raises PeerRefused with the code `locked`."""
+        if self.keystore is None:
+            raise PeerRefused(PEER, LOCKED, self.locked_reason)
+        return self.keystore
+
+    def secrets_of(self, user: str) -> UserSecrets:
+        """The keys of a user (normalised sign-in address), made if there are none. Raises Refused or PeerRefused."""
+        keystore = self.unlocked()
+        policy.users_max(self.ceilings.users, len(keystore.users), is_new=user not in keystore.users)
+        return keystore.secrets_of(user)
+
+    def live(self, task: Any, token: Any, secret: Any, operation: Operation) -> HeldGrant:
+        """The grant that allows `operation`. Raises RequestError, Refused, or PeerRefused when there are no keys."""
+        task, token = protocol.task_and_token(task, token)
+        secret = protocol.text("secret", secret)
+        keystore = self.unlocked()
+        held = policy.grant_live(self.ledger.grant_of(task), token, secret, self.clock())
+        policy.op_allowed(held, operation)
+        if operation != "cancel":
+            self._may_place(held.grant)
+        policy.market(held.grant, play=keystore.is_play)
+        return held
+
+    def within_ceilings(self, grant: Grant, price: int, now_ms: int) -> None:
+        """Refuses a bid with which more would be signed and unexpired than the task, its user or all may have."""
+        found, most = self.ledger.signed.unexpired(grant.task, grant.user, now_ms), self.ceilings
+        policy.outstanding_task(grant.outstanding_task_sats, found["task"].sats, price)
+        policy.outstanding_user(policy.most_outstanding(grant.outstanding_sats, most), found["user"].sats, price)
+        policy.outstanding_host(most.outstanding_host, found["host"].sats, price)
+
+    def rooms(self, task: int, user: str, task_sats: int, user_sats: int) -> list[SignedRoom]:
+        """How far the ceilings are used that a bid would have to fit under, were these in its grant."""
+        found, most = self.ledger.signed.unexpired(task, user, self.clock()), self.ceilings
+        ceilings = [
+            ("task", task_sats, found["task"]),
+            ("user", policy.most_outstanding(user_sats, most), found["user"]),
+        ]
+        if most.outstanding_host:
+            ceilings.append(("installation", most.outstanding_host, found["host"]))
+        return [SignedRoom(whose, sats, signed.sats, signed.frees_ms) for whose, sats, signed in ceilings]
+
+    def rates(self, grant: Grant, now_ms: int, bid_sats: int = 0) -> None:
+        """Refuses a bid or listing (0 sats) that would make it too much in too little time."""
+        late, most = self.ledger.signed.of_late(grant.task, grant.user, now_ms), self.ceilings
+        policy.velocity_count("the task", most.task, late["task"])
+        policy.velocity_count("the user", most.user, late["user"])
+        policy.velocity_count("the installation", most.host, late["host"])
+        if bid_sats:
+            hourly = policy.hourly_user(policy.most_outstanding(grant.outstanding_sats, most))
+            policy.velocity_sats("the user", hourly, late["user"], bid_sats)
+            policy.velocity_sats("the installation", most.sats_hour_host, late["host"], bid_sats)
+
+    def _may_place(self, grant: Grant) -> None:
+        if self.has_halt_file():
+            raise Refused("control-state", "the halt file is there: no bid or listing is signed")
+        about: tuple[tuple[Scope, str], ...] = ("global", ""), ("user", grant.user), ("task", str(grant.task))
+        policy.control_state([(scope, self.ledger.control_of(scope, subject)) for scope, subject in about])

@@ -1,0 +1,63 @@
+"""Taking listings back where a venue wants a PSBT signed for it: by the vault, under the right to cancel alone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from wallet import policy, protocol
+from wallet.policy import Refused
+from wallet.psbt.decode import from_base64
+from wallet.psbt.delist import check_delist
+from wallet.psbt.listing import Owner
+from wallet.psbt.listing_template import DELIST_TEMPLATES
+from wallet.psbt.script import own_script
+from wallet.psbt.sign import sign_listing
+from wallet.psbt.transaction import Outpoint, WireError
+from wallet.signer.authority import Answer, Authority
+
+
+class DelistSigner:
+    """What it signs gives everything back to the vault, so it is bounded in number only, with the challenges."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def sign_delist(self, request: Answer) -> Answer:
+        names = "task", "token", "secret", "outpoint", "psbt"
+        task, token, secret, outpoint, psbt = protocol.take(request, *names)
+        outpoint, psbt = protocol.read_outpoint(outpoint), protocol.psbt_text("psbt", psbt)
+        authority, store = self._authority, self._authority.ledger.signed
+        with authority.ledger.transaction():
+            grant = authority.live(task, token, secret, "cancel").grant
+            policy.key_allowed(grant, "vault")
+            vault = authority.unlocked().secrets_of(grant.user).vault
+            public_key = vault.get_public_key().sec()
+            scripts = frozenset({own_script("p2tr", public_key)})
+            owner = Owner("p2tr", public_key, scripts, scripts)
+            approved = check_delist(_raw(psbt), Outpoint.parse(outpoint), DELIST_TEMPLATES.get(grant.venue), owner)
+            now = authority.clock()
+            policy.velocity_challenges(authority.ceilings.challenges_a_minute, store.challenges(grant.task, now))
+            signed = sign_listing(approved, vault)
+            store.put_challenge(grant.task, now)
+            authority.audit.append(
+                now,
+                {
+                    "operation": "delist",
+                    "task": grant.task,
+                    "token": grant.token,
+                    "user": grant.user,
+                    "inscription_id": grant.inscription_id,
+                    "outpoint": outpoint,
+                    "draft_sha256": hashlib.sha256(psbt.encode()).hexdigest(),
+                    "unsigned_txid": approved.psbt.transaction.txid()[::-1].hex(),
+                },
+            )
+        return {"psbt": base64.b64encode(signed).decode()}
+
+
+def _raw(psbt: str) -> bytes:
+    try:
+        return from_base64(psbt)
+    except WireError as error:
+        raise Refused("psbt-strict", str(error)) from None

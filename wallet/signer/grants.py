@@ -1,0 +1,87 @@
+"""Rights of tasks, given and taken back, and control states. All of it but giving works while the signer is locked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, replace
+
+from wallet import policy, protocol
+from wallet.address import sign_in_address
+from wallet.messages import MessageError, check_slug
+from wallet.protocol import Grant, RequestError
+from wallet.signer.authority import Answer, Authority
+
+log = logging.getLogger(__name__)
+
+_SECRET_BYTES = 32
+
+
+class Grants:
+    """Answers the requests of the manager. `rng_bytes` makes the secrets."""
+
+    def __init__(self, authority: Authority, rng_bytes: Callable[[int], bytes]) -> None:
+        self._authority = authority
+        self._ledger = authority.ledger
+        self._rng_bytes = rng_bytes
+
+    def grant(self, request: Answer) -> Answer:
+        (given,) = protocol.take(request, "grant")
+        grant = _checked(protocol.read_grant(given))
+        policy.market(grant, play=self._authority.unlocked().is_play)
+        self._authority.secrets_of(grant.user)
+        secret = self._rng_bytes(_SECRET_BYTES).hex()
+        with self._ledger.transaction():
+            policy.stale_token(self._ledger.highest_token(grant.task), grant.token)
+            self._ledger.put_grant(grant, policy.secret_hash(secret))
+        log.info("task %d: grant under token %d for %s", grant.task, grant.token, grant.slug or grant.inscription_id)
+        return {"secret": secret}
+
+    def revoke_place(self, request: Answer) -> Answer:
+        task, token = protocol.task_and_token(*protocol.take(request, "task", "token"))
+        with self._ledger.transaction():
+            self._ledger.see_token(task, token)
+            self._ledger.revoke_place(task, token)
+        log.info("task %d: no more places up to token %d", task, token)
+        return {}
+
+    def withdraw(self, request: Answer) -> Answer:
+        task, token = protocol.task_and_token(*protocol.take(request, "task", "token"))
+        with self._ledger.transaction():
+            self._ledger.see_token(task, token)
+            self._ledger.withdraw(task, token)
+        log.info("task %d: grants withdrawn up to token %d", task, token)
+        return {}
+
+    def control(self, request: Answer) -> Answer:
+        """Sets one state. What was set already is neither written nor logged again."""
+        control = protocol.read_control(*protocol.take(request, "scope", "subject", "state"))
+        if control.scope == "user":
+            control = replace(control, subject=sign_in_address(control.subject))
+        with self._ledger.transaction():
+            former = self._ledger.control_of(control.scope, control.subject)
+            if former != control.state:
+                self._ledger.put_control(control)
+                # Last before the commit, as for a bid: no state holds that the log does not have.
+                self._authority.audit.append(
+                    self._authority.clock(), {"operation": "control", "former": former, **asdict(control)}
+                )
+        log.info("%s %s: %s, was %s", control.scope, control.subject, control.state, former)
+        return {}
+
+    def controls(self, request: Answer) -> Answer:
+        protocol.take(request)
+        controls = [asdict(control) for control in self._ledger.controls()]
+        return {"controls": controls, "file": self._authority.has_halt_file()}
+
+
+def _checked(grant: Grant) -> Grant:
+    """The grant with its addresses in their normal form. Raises RequestError or AddressError."""
+    if "list" in grant.operations and not grant.inscription_id:
+        raise RequestError("a grant to list must name its inscription")
+    if grant.slug or not grant.inscription_id:
+        try:
+            check_slug(grant.slug)
+        except MessageError as error:
+            raise RequestError(str(error)) from None
+    return replace(grant, user=sign_in_address(grant.user), receive=sign_in_address(grant.receive))

@@ -1,0 +1,143 @@
+"""The signer's own file: grants, the highest token seen of each task, control states, and all that it has signed.
+
+Apart from the service's database on purpose: whoever holds that one can widen no limit here. SQLite in WAL with
+`synchronous=FULL`, so that what was answered survives a power cut.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from wallet.policy import HeldGrant
+from wallet.protocol import ControlState, Grant, Scope, State
+from wallet.signer import signed_withdrawals
+from wallet.signer.signed import SCHEMA, SignedStore
+from wallet.signer.signed_withdrawals import WithdrawalStore
+
+_BUSY_SECONDS = 5.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS tokens (
+    task INTEGER PRIMARY KEY,
+    highest INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS grants (
+    task INTEGER PRIMARY KEY,
+    token INTEGER NOT NULL,
+    secret_hash TEXT NOT NULL,
+    can_place INTEGER NOT NULL DEFAULT 1,
+    withdrawn INTEGER NOT NULL DEFAULT 0,
+    terms TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS controls (
+    scope TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (scope, subject)
+) STRICT, WITHOUT ROWID;
+"""
+
+
+class Ledger:
+    """The open file; `signed` and `withdrawals` are what was signed. Writes belong inside `transaction()`.
+
+    One process at a time (see the lock in wallet/signer/audit.py).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+        path.chmod(0o600)
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("PRAGMA synchronous=FULL")
+        self._database.executescript(_SCHEMA + SCHEMA + signed_withdrawals.SCHEMA)
+        self.signed = SignedStore(self._database)
+        self.withdrawals = WithdrawalStore(self._database)
+
+    def close(self) -> None:
+        self._database.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Holds the write lock from its begin; all or nothing."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise
+
+    def highest_token(self, task: int) -> int:
+        """The highest token seen for a task, 0 when none was."""
+        row = self._database.execute("SELECT highest FROM tokens WHERE task = ?", (task,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def see_token(self, task: int, token: int) -> None:
+        self._database.execute(
+            "INSERT INTO tokens VALUES (?, ?)"
+            " ON CONFLICT (task) DO UPDATE SET highest = max(highest, excluded.highest)",
+            (task, token),
+        )
+
+    def grant_of(self, task: int) -> HeldGrant | None:
+        row = self._database.execute(
+            "SELECT terms, secret_hash, can_place, withdrawn FROM grants WHERE task = ?", (task,)
+        ).fetchone()
+        if row is None:
+            return None
+        terms: dict[str, Any] = json.loads(row[0])
+        # Grants were once given without a ceiling for the task alone: there the user's is the only one.
+        terms.setdefault("outstanding_task_sats", terms["outstanding_sats"])
+        return HeldGrant(
+            grant=Grant(**(terms | {"operations": tuple(terms["operations"])})),
+            secret_hash=row[1],
+            can_place=bool(row[2]),
+            withdrawn=bool(row[3]),
+        )
+
+    def put_grant(self, grant: Grant, secret_hash: str) -> None:
+        """Stores a grant in place of the task's former one and remembers its token."""
+        terms = json.dumps({field.name: getattr(grant, field.name) for field in fields(Grant)})
+        self._database.execute(
+            "INSERT OR REPLACE INTO grants (task, token, secret_hash, terms) VALUES (?, ?, ?, ?)",
+            (grant.task, grant.token, secret_hash, terms),
+        )
+        self.see_token(grant.task, grant.token)
+
+    def revoke_place(self, task: int, token: int) -> None:
+        """Takes the right to place from the task's grant of this or a lower token."""
+        self._database.execute("UPDATE grants SET can_place = 0 WHERE task = ? AND token <= ?", (task, token))
+
+    def withdraw(self, task: int, token: int) -> None:
+        """Ends the task's grant of this or a lower token."""
+        self._database.execute(
+            "UPDATE grants SET can_place = 0, withdrawn = 1 WHERE task = ? AND token <= ?", (task, token)
+        )
+
+    def controls(self) -> list[ControlState]:
+        """What is not on run, in no order that means anything."""
+        return [ControlState(*row) for row in self._database.execute("SELECT scope, subject, state FROM controls")]
+
+    def control_of(self, scope: Scope, subject: str) -> State:
+        """What was set for this scope and subject; `run` when nothing was."""
+        row = self._database.execute(
+            "SELECT state FROM controls WHERE scope = ? AND subject = ?", (scope, subject)
+        ).fetchone()
+        return row[0] if row else "run"
+
+    def put_control(self, control: ControlState) -> None:
+        """Sets it; `run` is kept as no row, so that the table holds what restricts."""
+        if control.state == "run":
+            self._database.execute(
+                "DELETE FROM controls WHERE scope = ? AND subject = ?", (control.scope, control.subject)
+            )
+        else:
+            self._database.execute(
+                "INSERT OR REPLACE INTO controls VALUES (?, ?, ?)", (control.scope, control.subject, control.state)
+            )

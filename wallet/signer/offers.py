@@ -1,0 +1,145 @@
+"""Offers: bids that are paid for by a venue's PSBTs, signed by the payment address when each is what the grant, our own
+facts of the coins and the venue's template say it must be. They count like any other bid.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+
+from wallet import policy, protocol
+from wallet.keystore.keys import UserSecrets
+from wallet.policy import HeldGrant, Refused
+from wallet.protocol import OfferToSign
+from wallet.psbt.check_offer import check_offer, op_allowed
+from wallet.psbt.decode import from_base64
+from wallet.psbt.listing import OutpointFacts, Owner
+from wallet.psbt.offer import ApprovedOffer, OfferIntent
+from wallet.psbt.offer_template import OFFER_TEMPLATES
+from wallet.psbt.script import own_script
+from wallet.psbt.sign import sign_offer
+from wallet.psbt.transaction import Outpoint, WireError
+from wallet.signer.authority import Answer, Authority
+from wallet.signer.signed import Signature
+
+Facts = Mapping[str, OutpointFacts]
+
+
+class OfferSigner:
+    """`facts` are of the coins by `txid:vout`, by a source that the venue has no hand in; what is missing refuses."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
+        """The coins that `sign_offer` must know about, none when the offer was signed before.
+
+        Raises as `sign_offer` does: nothing is looked up for whoever may not bid.
+        """
+        held, offer = self._asked(request)
+        return () if self._known(held, offer) else offer.coins
+
+    def sign_offer(self, request: Answer, facts: Facts) -> Answer:
+        with self._authority.ledger.transaction():
+            held, offer = self._asked(request)
+            signed = self._known(held, offer) or self._signed(held, offer, facts)
+        return {"psbts": json.loads(signed.signature)}
+
+    def _asked(self, request: Answer) -> tuple[HeldGrant, OfferToSign]:
+        task, token, secret, given = protocol.take(request, "task", "token", "secret", "offer")
+        offer = protocol.read_offer(given)
+        held = self._authority.live(task, token, secret, "bid")
+        op_allowed(OFFER_TEMPLATES.get(held.grant.venue), held.grant.venue)
+        policy.offer_terms(held.grant, offer)
+        return held, offer
+
+    def _known(self, held: HeldGrant, offer: OfferToSign) -> Signature | None:
+        """What was signed under this intent; with other fields it is refused."""
+        known = self._authority.ledger.signed.bid(offer.intent)
+        if known is not None:
+            policy.intent_conflict(
+                (held.grant.task, held.grant.user, _message(held, offer)), (known.task, known.user, known.message)
+            )
+        return known
+
+    def _signed(self, held: HeldGrant, offer: OfferToSign, facts: Facts) -> Signature:
+        grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
+        secrets = authority.unlocked().secrets_of(grant.user)
+        template = op_allowed(OFFER_TEMPLATES.get(grant.venue), grant.venue)
+        price, now = template.most_escrowed(offer.price), authority.clock()
+        policy.max_bid(grant, price)
+        policy.expiry_max(grant, authority.ceilings, offer.expires_ms, now)
+        authority.within_ceilings(grant, price, now)
+        authority.rates(grant, now, price)
+        approved = _approved(grant.venue, offer, facts, secrets)
+        message = _message(held, offer)
+        signed = Signature(
+            intent=offer.intent,
+            task=grant.task,
+            token=grant.token,
+            user=grant.user,
+            price=price,
+            expires_ms=offer.expires_ms,
+            created_ms=now,
+            message=message,
+            message_hash=hashlib.sha256(message.encode()).hexdigest(),
+            signature=json.dumps([base64.b64encode(sign_offer(approved, secrets.payment)).decode()]),
+        )
+        store.put_bid(signed)
+        # Last before the commit: a crash here leaves a line too many and nothing signed that the log does not have.
+        authority.audit.append(now, _entry(signed, offer, approved))
+        return signed
+
+
+def _owner(secrets: UserSecrets) -> Owner:
+    """The payment address pays, and gets what is left."""
+    payment, vault = (key.get_public_key().sec() for key in (secrets.payment, secrets.vault))
+    script = own_script("p2wpkh", payment)
+    return Owner("p2wpkh", payment, frozenset({script, own_script("p2tr", vault)}), frozenset({script}))
+
+
+def _approved(venue: str, offer: OfferToSign, facts: Facts, secrets: UserSecrets) -> ApprovedOffer:
+    """The one PSBT that pays for an offer: each more would escrow the price once more."""
+    if len(offer.psbts) != 1:
+        raise Refused("op-allowed", f"{len(offer.psbts)} PSBTs to pay for one offer")
+    try:
+        raw = from_base64(offer.psbts[0])
+    except WireError as error:
+        raise Refused("psbt-strict", str(error)) from None
+    coins = frozenset(Outpoint.parse(coin) for coin in offer.coins)
+    intent = OfferIntent(venue, offer.price, coins, secrets.vault.get_public_key().sec())
+    known = {Outpoint.parse(coin): each for coin, each in facts.items()}
+    return check_offer(raw, intent, known, OFFER_TEMPLATES.get(venue), _owner(secrets))
+
+
+def _message(held: HeldGrant, offer: OfferToSign) -> str:
+    """All that an offer was signed with. JSON, so that it can be no bid's text."""
+    trait = list(offer.trait) if offer.trait else None
+    drafts = hashlib.sha256("\n".join(offer.psbts).encode()).hexdigest()
+    fields = [held.grant.venue, offer.slug, trait, offer.price, offer.quantity, offer.expires_ms, drafts]
+    return json.dumps(["offer", *fields, sorted(offer.coins)])
+
+
+def _entry(signed: Signature, offer: OfferToSign, approved: ApprovedOffer) -> Answer:
+    """`unsigned_txid` is of the funding transaction, which no signature changes; `inputs` are the coins it spends."""
+    transaction = approved.psbt.transaction
+    return {
+        "operation": "offer",
+        "intent": signed.intent,
+        "task": signed.task,
+        "token": signed.token,
+        "user": signed.user,
+        "slug": offer.slug,
+        "price": signed.price,
+        "quantity": offer.quantity,
+        "expires_ms": signed.expires_ms,
+        "message_sha256": signed.message_hash,
+        "inputs": [str(item.outpoint) for item in transaction.inputs],
+        "escrow_script": approved.escrow.script.hex(),
+        "escrow": approved.escrow.value,
+        "change": approved.change_sats,
+        "fee": approved.fee_sats,
+        "unsigned_txid": transaction.txid()[::-1].hex(),
+    }

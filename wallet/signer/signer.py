@@ -1,0 +1,193 @@
+"""The signer: the only process with keys. It signs what it composed or checked itself, under a live grant.
+
+Reached over a Unix socket by processes of chosen users; the manager brings grants, workers ask for signatures with
+their grant's secret. Everything not named in `Signer.handle` is refused.
+
+Who may ask at all (a user id) may also ask for grants and set control states, loosen them too: server, manager and
+workers are one user, and the kernel tells no more than that. A worker that was taken over whole could so undo a halt
+or widen its grant; the ceilings (wallet/ceilings.py) hold all the same. What it cannot undo is the halt file, `halt`
+in the signer's own directory: while that is there, whoever made it, no bid or listing is signed. It is a safeguard
+where the signer has a user of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import TypeVar
+
+from core.errors import PeerRefused
+from wallet import protocol
+from wallet.address import AddressError, sign_in_address
+from wallet.ceilings import Ceilings
+from wallet.facts import AskFacts, FactsError
+from wallet.keystore.keys import Keystore
+from wallet.policy import Refused
+from wallet.protocol import RequestError, SignerStatus
+from wallet.psbt.listing import OutpointFacts
+from wallet.signer.audit import AuditLog
+from wallet.signer.authority import LOCKED, PEER, Answer, Authority
+from wallet.signer.bids import BidSigner
+from wallet.signer.delists import DelistSigner
+from wallet.signer.grants import Grants
+from wallet.signer.ledger import Ledger
+from wallet.signer.listings import ListingSigner
+from wallet.signer.messages import ChallengeSigner
+from wallet.signer.offers import OfferSigner
+from wallet.signer.rooms import Rooms
+from wallet.signer.withdrawals import WithdrawalSigner
+from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS
+
+__all__ = ["LOCKED", "PEER", "Answer", "Signer"]
+
+log = logging.getLogger(__name__)
+
+_LOOKING_UP_AT_ONCE = 4
+
+T = TypeVar("T")
+Facts = Mapping[str, OutpointFacts]
+_OnFacts = tuple[Callable[[Answer], tuple[str, ...]], Callable[[Answer, Facts], Answer]]
+
+
+class Signer:
+    """Answers requests; holds no socket. `keystore` None means locked, for the reason given.
+
+    `clock` gives Unix milliseconds.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        audit: AuditLog,
+        keystore: Keystore | None,
+        *,
+        ceilings: Ceilings,
+        clock: Callable[[], int],
+        rng_bytes: Callable[[int], bytes] = os.urandom,
+        locked_reason: str = "",
+        has_halt_file: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._ledger = ledger
+        self._authority = authority = Authority(
+            ledger,
+            audit,
+            keystore,
+            ceilings=ceilings,
+            clock=clock,
+            locked_reason=locked_reason,
+            has_halt_file=has_halt_file,
+        )
+        grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), Rooms(authority)
+        listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)
+        # What is signed on facts of outputs: which those are, and the signing itself.
+        self._on_facts: dict[str, _OnFacts] = {
+            "sign_listing": (listings.outpoints_to_look_up, listings.sign_listing),
+            "sign_offer": (offers.outpoints_to_look_up, offers.sign_offer),
+            "sign_withdrawal": (withdrawals.outpoints_to_look_up, withdrawals.sign_withdrawal),
+        }
+        self._operations: dict[str, Callable[[Answer], Answer]] = {
+            "status": self._status,
+            "addresses": self._addresses,
+            "grant": grants.grant,
+            "revoke_place": grants.revoke_place,
+            "withdraw": grants.withdraw,
+            "control": grants.control,
+            "controls": grants.controls,
+            "rooms": rooms.rooms,
+            "rooms_under": rooms.rooms_under,
+            "sign_bid": BidSigner(authority).sign_bid,
+            "sign_challenge": challenges.sign_challenge,
+            "sign_sign_in": challenges.sign_sign_in,
+            "sign_delist": DelistSigner(authority).sign_delist,
+            "lowest_listing": listings.lowest_listing,
+            "was_signed": self._was_signed,
+        }
+
+    def handle(self, request: Answer, facts: Facts | None = None) -> Answer:
+        """Answers one request; `facts` are of the outputs (`txid:vout`) that `outpoints_to_look_up` named.
+
+        Raises PeerRefused with the rule's tag, `bad-request` or `locked` as its code.
+        """
+        on_facts = self._needing_facts(request)
+        if on_facts is not None:
+            return _answered(request, lambda arguments: on_facts[1](arguments, facts or {}))
+        return _answered(request, self._operation(request.get("op")))
+
+    def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
+        """The outputs that facts are needed of before the request is handled; none for all that needs none.
+
+        Raises as `handle` does, for requests that would be refused whatever the facts are.
+        """
+        on_facts = self._needing_facts(request)
+        return () if on_facts is None else _answered(request, on_facts[0])
+
+    def answering(self, ask_facts: AskFacts) -> Callable[[Answer], Awaitable[Answer]]:
+        """As `handle`, with facts asked in threads: however slow they are, bids and cancels do not wait for them."""
+        threads = ThreadPoolExecutor(_LOOKING_UP_AT_ONCE, thread_name_prefix="facts")
+
+        def look_up(outpoint: str) -> OutpointFacts | None:
+            try:
+                return ask_facts(outpoint)
+            except FactsError as error:
+                log.warning("%s", error)
+                return None
+
+        async def answer(request: Answer) -> Answer:
+            outpoints = self.outpoints_to_look_up(request)
+            loop = asyncio.get_running_loop()
+            found = await asyncio.gather(*(loop.run_in_executor(threads, look_up, each) for each in outpoints))
+            known = zip(outpoints, found, strict=True)
+            return self.handle(request, {outpoint: facts for outpoint, facts in known if facts is not None})
+
+        return answer
+
+    def _needing_facts(self, request: Answer) -> _OnFacts | None:
+        name = request.get("op")
+        return self._on_facts.get(name) if isinstance(name, str) else None
+
+    def _operation(self, name: object) -> Callable[[Answer], Answer]:
+        return self._operations.get(name, _denied) if isinstance(name, str) else _denied
+
+    def _status(self, request: Answer) -> Answer:
+        protocol.take(request)
+        keystore = self._authority.keystore
+        if keystore is None:
+            return asdict(SignerStatus("locked", play=False, reason=self._authority.locked_reason))
+        return asdict(SignerStatus("ready", play=keystore.is_play))
+
+    def _addresses(self, request: Answer) -> Answer:
+        (user,) = protocol.take(request, "user")
+        user = sign_in_address(protocol.text("user", user))
+        return asdict(self._authority.secrets_of(user).public)
+
+    def _was_signed(self, request: Answer) -> Answer:
+        (intent,) = protocol.take(request, "intent")
+        if isinstance(intent, str) and len(intent) == protocol.LISTING_INTENT_DIGITS:
+            listing = protocol.hex_text("intent", intent, protocol.LISTING_INTENT_DIGITS)
+            return {"signed": self._ledger.signed.listing(listing) is not None}
+        if isinstance(intent, str) and len(intent) == WITHDRAWAL_INTENT_DIGITS:
+            withdrawal = protocol.hex_text("intent", intent, WITHDRAWAL_INTENT_DIGITS)
+            return {"signed": self._ledger.withdrawals.find(withdrawal) is not None}
+        return {"signed": self._ledger.signed.bid(protocol.hex_text("intent", intent, 32)) is not None}
+
+
+def _answered(request: Answer, operation: Callable[[Answer], T]) -> T:
+    """Calls it with the request's arguments, and turns what it raises into what is said to the asker."""
+    arguments = dict(request)
+    name = arguments.pop("op", None)
+    try:
+        return operation(arguments)
+    except Refused as refused:
+        log.warning("refused %.20s of task %.20s: %.300s", name, arguments.get("task"), refused)
+        raise PeerRefused(PEER, refused.tag, refused.message) from None
+    except (RequestError, AddressError) as error:
+        log.warning("refused %.20s: %.300s", name, error)
+        raise PeerRefused(PEER, "bad-request", str(error)) from None
+
+
+def _denied(request: Answer) -> Answer:
+    raise Refused("default-deny", "there is no such operation")

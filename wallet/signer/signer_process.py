@@ -1,0 +1,233 @@
+"""The signer as a process: its files, its socket, and its states.
+
+locked → reconciling → ready. Locked and answering is better than dying and being restarted for ever: it starts
+locked, opens the play keystore or one whose passphrase it finds by itself, and else waits for `unlock` over its socket.
+While reconciling it checks its own memory and signs nothing. Nothing locks it again but its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from core import local_server
+from core.errors import PeerRefused
+from wallet import policy, protocol
+from wallet.bip322 import self_test
+from wallet.ceilings import Ceilings
+from wallet.facts import ask_facts
+from wallet.keystore import keystore
+from wallet.keystore import memory as keystore_memory
+from wallet.keystore import passphrase as keystore_passphrase
+from wallet.keystore.file import KeystoreError
+from wallet.keystore.keys import Keystore
+from wallet.keystore.seal import WrongPassphrase
+from wallet.protocol import ControlState
+from wallet.signer import reconcile
+from wallet.signer.audit import AuditLog
+from wallet.signer.ledger import Ledger
+from wallet.signer.signer import LOCKED, PEER, Answer, Signer
+from wallet.signer.signing import require_libsecp256k1
+
+log = logging.getLogger(__name__)
+
+HALT_FILE = "halt"
+KEYSTORE = "keystore.json"
+RECONCILING = "reconciling"
+WRONG = "wrong-passphrase"
+TOO_MANY = "too-many-tries"
+
+Answering = Callable[[Answer], Awaitable[Answer]]
+
+
+def now_ms() -> int:
+    """Wall clock in Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def run(
+    directory: Path,
+    socket_path: Path,
+    market: str,
+    ceilings: Ceilings,
+    facts_socket: Path,
+    clock: Callable[[], int] = now_ms,
+    allowed_uids: frozenset[int] | None = None,
+    passphrase_file: Path | None = None,
+) -> None:
+    """Serves until SIGTERM or SIGINT. Its files are in `directory`, which nobody else can enter.
+
+    Processes of `allowed_uids` and of our own user may ask it; it asks for facts at `facts_socket`. `passphrase_file`
+    opens a sealed keystore unattended. Raises RuntimeError when its libraries cannot be trusted, AuditError when
+    another signer runs or the log is broken.
+    """
+    keystore_memory.harden()
+    require_libsecp256k1()
+    self_test()
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with closing(AuditLog(directory / "audit.jsonl")) as audit, closing(Ledger(directory / "signer.db")) as ledger:
+
+        def signer_with(keys: Keystore | None, locked_reason: str) -> Signer:
+            return Signer(
+                ledger,
+                audit,
+                keys,
+                ceilings=ceilings,
+                clock=clock,
+                locked_reason=locked_reason,
+                has_halt_file=lambda: _is_there(directory / HALT_FILE),
+            )
+
+        def answering_with(keys: Keystore | None, locked_reason: str) -> Answering:
+            return signer_with(keys, locked_reason).answering(partial(ask_facts, facts_socket))
+
+        def set_control(control: ControlState) -> None:
+            signer_with(None, "").handle({"op": "control", **asdict(control)})
+
+        states = SignerStates(directory, market, answering_with, set_control, clock)
+        states.unlock_unattended(passphrase_file)
+        asyncio.run(_serve(states, socket_path, (allowed_uids or frozenset()) | {os.getuid()}))
+
+
+class SignerStates:
+    """The signer behind its socket, as it goes from locked to ready."""
+
+    def __init__(
+        self,
+        directory: Path,
+        market: str,
+        answering_with: Callable[[Keystore | None, str], Answering],
+        set_control: Callable[[ControlState], None],
+        clock: Callable[[], int],
+    ) -> None:
+        self._directory = directory
+        self._path = directory / KEYSTORE
+        self._market = market
+        self._answering_with = answering_with
+        self._set_control = set_control
+        self._clock = clock
+        self._tries = keystore_passphrase.Tries(directory / "unlock-tries.json")
+        self._one_at_a_time = asyncio.Lock()
+        self._is_reconciling = False
+        self._forgotten: tuple[ControlState, ...] = ()
+        self._is_ready = False
+        self._answer = answering_with(None, "it is starting")
+
+    def unlock_unattended(self, passphrase_file: Path | None) -> None:
+        """Opens what needs nobody: the play keystore on the simulator, a sealed one whose passphrase lies ready."""
+        try:
+            if self._market == policy.PLAY_VENUE:
+                self._ready(self._checked(Keystore.open_or_create_play(self._path, os.urandom)))
+                return
+            if not os.path.lexists(self._path):
+                raise KeystoreError(f"there are no keys for {self._market} yet: bidkeeper keys init makes them")
+            keystore.require_sealed(self._path)
+            passphrase = keystore_passphrase.unattended(passphrase_file, os.environ)
+            if passphrase is None:
+                self._lock(f"the keystore for {self._market} is closed: bidkeeper keys unlock opens it")
+            else:
+                self._ready(self._opened(passphrase))
+        except KeystoreError as error:
+            self._lock(str(error))
+
+    async def handle(self, request: Answer) -> Answer:
+        """Answers one request; `unlock` takes a while, and others are answered meanwhile."""
+        if request.get("op") == "unlock":
+            return await self._unlock(request)
+        answer = await self._answer(request)
+        if request.get("op") == "status" and self._is_reconciling:
+            return {**answer, "state": RECONCILING, "reason": "it compares what it has signed with its audit log"}
+        return answer
+
+    async def _unlock(self, request: Answer) -> Answer:
+        try:
+            _, passphrase = protocol.take(request, "op", "passphrase")
+            passphrase = protocol.text("passphrase", passphrase)
+        except protocol.RequestError as error:
+            raise PeerRefused(PEER, "bad-request", str(error)) from None
+        async with self._one_at_a_time:
+            if self._is_ready:
+                return {}
+            if self._market == policy.PLAY_VENUE:
+                raise PeerRefused(
+                    PEER, LOCKED, "the practice marketplace takes play keys only, which need no unlocking"
+                )
+            if not self._tries.take(self._clock()):
+                log.warning("unlock: too many tries")
+                raise PeerRefused(PEER, TOO_MANY, "three tries within a minute: wait one")
+            try:
+                opened = await asyncio.to_thread(self._opened, passphrase)
+            except WrongPassphrase as error:
+                log.warning("unlock: the passphrase was wrong")
+                raise PeerRefused(PEER, WRONG, str(error)) from None
+            except KeystoreError as error:
+                self._lock(str(error))
+                raise PeerRefused(PEER, LOCKED, str(error)) from None
+            self._tries.forget()
+            self._ready(opened)
+            return {}
+
+    def _opened(self, passphrase: str) -> Keystore:
+        """The sealed keystore, checked. Its lock is kept until the process ends. Raises KeystoreError."""
+        held = keystore.lock(self._path)
+        try:
+            return self._checked(keystore.unlock(self._path, passphrase))
+        except BaseException:
+            os.close(held)
+            raise
+
+    def _checked(self, opened: Keystore) -> Keystore:
+        self._is_reconciling = True
+        try:
+            reconcile.self_test()
+            self._forgotten = reconcile.require_agreement(
+                self._directory / "audit.jsonl", self._directory / "signer.db", self._clock()
+            )
+            return opened
+        finally:
+            self._is_reconciling = False
+
+    def _ready(self, keys: Keystore) -> None:
+        problem = keystore_memory.lock_memory()
+        if problem and not keys.is_play and keystore_memory.has_swap():
+            log.warning("memory cannot be locked (%s), and this machine swaps: keys may reach its disk", problem)
+        for control in self._forgotten:
+            log.warning("signer.db is older than the audit log: %s %s is set again", control.scope, control.state)
+            self._set_control(control)
+        self._answer = self._answering_with(keys, "")
+        self._is_ready = True
+        log.info("ready with %s keys", "play" if keys.is_play else "real")
+
+    def _lock(self, reason: str) -> None:
+        self._answer = self._answering_with(None, reason)
+        log.warning("locked: %s", reason)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is anything of this name. Raises OSError when that cannot be seen: then nothing is signed."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+async def _serve(states: SignerStates, socket_path: Path, allowed_uids: frozenset[int]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    server = await local_server.serve(socket_path, states.handle, allowed_uids=allowed_uids)
+    log.info("answering at %s", socket_path)
+    await stop.wait()
+    server.close()
+    socket_path.unlink(missing_ok=True)
+    log.info("ended")

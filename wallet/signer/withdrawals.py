@@ -1,0 +1,179 @@
+"""Withdrawals: a user's coins to the address that the user signs in with, which the signer knows from its own list.
+
+No grant is needed, and none could say where the coins go: that is what makes it safe to sign for whoever may ask. What
+was written down under an intent is signed once; asked again, the answer is the same.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+
+from wallet import protocol
+from wallet.address import sign_in_address
+from wallet.keystore.keys import UserSecrets
+from wallet.policy import Refused, intent_conflict
+from wallet.psbt.decode import from_base64
+from wallet.psbt.script import own_script
+from wallet.psbt.transaction import Outpoint, WireError
+from wallet.signer.authority import Answer, Authority
+from wallet.signer.signed_withdrawals import Withdrawal
+from wallet.withdrawal import rules
+from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
+from wallet.withdrawal.psbt import check_withdrawal
+from wallet.withdrawal.request import WithdrawalToSign, as_request, read_withdrawal
+from wallet.withdrawal.rules import Facts
+from wallet.withdrawal.sign import sign_composed, sign_withdrawal
+from wallet.withdrawal.template import WITHDRAWAL_TEMPLATES
+
+
+class WithdrawalSigner:
+    """`facts` of coins, by `txid:vout`, by a source that no marketplace has a hand in: what is missing refuses."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
+        """The coins that `sign_withdrawal` must know about, none when it was signed before. Raises as that does."""
+        asked = self._asked(request)
+        return () if self._known(asked) else (*asked.coins, *asked.fee_coins)
+
+    def sign_withdrawal(self, request: Answer, facts: Facts) -> Answer:
+        with self._authority.ledger.transaction():
+            asked = self._asked(request)
+            signed = self._known(asked) or self._signed(asked, facts)
+        return {
+            "txid": signed.txid,
+            "transaction": signed.signed_transaction,
+            "psbt": signed.signed_psbt,
+            "sent_sats": signed.sent_sats,
+            "fee_sats": signed.fee_sats,
+        }
+
+    def _asked(self, request: Answer) -> WithdrawalToSign:
+        (given,) = protocol.take(request, "withdrawal")
+        asked = read_withdrawal(given)
+        if sign_in_address(asked.user) != asked.user:
+            raise protocol.RequestError("user must be a sign-in address in its normal form")
+        keystore = self._authority.unlocked()
+        rules.halt_file(self._authority.has_halt_file())
+        if asked.source == "bidding":
+            rules.venue_allowed(asked.venue, play=keystore.is_play)
+        else:
+            rules.fee_rate(asked.fee_per_kvb)
+        self._destination(asked)
+        return asked
+
+    def _destination(self, asked: WithdrawalToSign) -> bytes:
+        """Where it goes. A user that the signer has never seen is refused before keys would be made for them."""
+        keystore = self._authority.unlocked()
+        if asked.user not in keystore.users:
+            return rules.destination(asked.user, keystore.users, frozenset())
+        scripts = _own_scripts(keystore.secrets_of(asked.user))
+        if asked.source == "bidding":
+            return scripts["p2wpkh"]
+        return rules.destination(asked.user, keystore.users, frozenset(scripts.values()))
+
+    def _known(self, asked: WithdrawalToSign) -> Withdrawal | None:
+        """What was signed under this intent; with other fields it is refused."""
+        known = self._authority.ledger.withdrawals.find(asked.intent)
+        if known is not None:
+            intent_conflict((asked.user, _request_hash(asked)), (known.user, known.request_hash))
+        return known
+
+    def _signed(self, asked: WithdrawalToSign, facts: Facts) -> Withdrawal:
+        authority = self._authority
+        secrets = authority.unlocked().secrets_of(asked.user)
+        if asked.source == "bidding":
+            signed = self._of_venue(asked, facts, secrets)
+        else:
+            signed = self._of_our_own(asked, facts, secrets)
+        now = signed.created_ms
+        store = authority.ledger.withdrawals
+        count, today = store.of_a_day(asked.user, from_bidding=asked.source == "bidding", now_ms=now)
+        rules.velocity(authority.ceilings, count, today, signed.sent_sats + signed.fee_sats)
+        store.put(signed)
+        # Last before the commit: a crash here leaves a line too many and nothing signed that the log does not have.
+        authority.audit.append(now, _entry(signed, asked))
+        return signed
+
+    def _of_our_own(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> Withdrawal:
+        kind: CoinKind = "p2tr" if asked.source == "vault" else "p2wpkh"
+        held = (asked.inscription_id,) if asked.inscription_id else ()
+        script = _own_scripts(secrets)
+        coins = [_coin(each, facts, kind, script[kind], held) for each in asked.coins]
+        paying = [_coin(each, facts, "p2wpkh", script["p2wpkh"]) for each in asked.fee_coins]
+        destination = self._destination(asked)
+        if asked.inscription_id:
+            composed = send_inscription(coins[0], paying, destination, asked.fee_per_kvb)
+        else:
+            composed = send_sats(coins, asked.amount_sats, destination, asked.fee_per_kvb)
+        raw = sign_composed(composed, {"p2wpkh": secrets.payment, "p2tr": secrets.vault})
+        return self._row(asked, composed, transaction=raw.hex())
+
+    def _of_venue(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> Withdrawal:
+        try:
+            raw = from_base64(asked.psbt)
+        except WireError as error:
+            raise Refused("psbt-strict", str(error)) from None
+        assert asked.amount_sats is not None
+        public_key = secrets.payment.get_public_key().sec()
+        approved = check_withdrawal(
+            raw,
+            asked.amount_sats,
+            asked.coins,
+            facts,
+            WITHDRAWAL_TEMPLATES.get(asked.venue),
+            public_key,
+            own_script("p2wpkh", public_key),
+        )
+        composed = Composed(approved.psbt.transaction, (), approved.sent_sats, approved.fee_sats)
+        psbt = base64.b64encode(sign_withdrawal(approved, secrets.payment)).decode()
+        return self._row(asked, composed, psbt=psbt)
+
+    def _row(self, asked: WithdrawalToSign, made: Composed, *, transaction: str = "", psbt: str = "") -> Withdrawal:
+        return Withdrawal(
+            intent=asked.intent,
+            user=asked.user,
+            source=asked.source,
+            sent_sats=made.sent_sats,
+            fee_sats=made.fee_sats,
+            txid=made.transaction.txid()[::-1].hex(),
+            created_ms=self._authority.clock(),
+            request_hash=_request_hash(asked),
+            signed_transaction=transaction,
+            signed_psbt=psbt,
+        )
+
+
+def _own_scripts(secrets: UserSecrets) -> dict[CoinKind, bytes]:
+    payment, vault = (key.get_public_key().sec() for key in (secrets.payment, secrets.vault))
+    return {"p2wpkh": own_script("p2wpkh", payment), "p2tr": own_script("p2tr", vault)}
+
+
+def _coin(outpoint: str, facts: Facts, kind: CoinKind, script: bytes, inscriptions: tuple[str, ...] = ()) -> Coin:
+    known = rules.inputs_confirmed(outpoint, facts.get(outpoint))
+    spent = rules.amount_proof(known, script)
+    rules.inputs_cardinal(known, inscriptions)
+    return Coin(Outpoint.parse(outpoint), spent, kind)
+
+
+def _request_hash(asked: WithdrawalToSign) -> str:
+    return hashlib.sha256(json.dumps(as_request(asked), sort_keys=True).encode()).hexdigest()
+
+
+def _entry(signed: Withdrawal, asked: WithdrawalToSign) -> Answer:
+    return {
+        "operation": "withdraw",
+        "intent": signed.intent,
+        "user": signed.user,
+        "source": signed.source,
+        "venue": asked.venue,
+        "inscription_id": asked.inscription_id,
+        "inputs": [*asked.coins, *asked.fee_coins],
+        "sent": signed.sent_sats,
+        "fee": signed.fee_sats,
+        "txid": signed.txid,
+        "request_sha256": signed.request_hash,
+    }

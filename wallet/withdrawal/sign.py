@@ -1,0 +1,61 @@
+"""Signatures on withdrawals, for the signer process only. That a transaction is right is not looked at here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from embit.ec import PrivateKey, Signature
+
+from wallet import multisig
+from wallet.psbt import fields
+from wallet.psbt.decode import encode, without_unknown
+from wallet.psbt.sighash import ALL, DEFAULT, script_digest
+from wallet.psbt.sign import SigningError, sign_input
+from wallet.psbt.transaction import Transaction, compact, encode_outpoint, sized
+from wallet.withdrawal.compose import CoinKind, Composed
+from wallet.withdrawal.psbt import ApprovedWithdrawal
+
+
+def sign_composed(composed: Composed, keys: Mapping[CoinKind, PrivateKey]) -> bytes:
+    """The transaction with all its witnesses, as the network relays it. Raises as `sign_input`."""
+    transaction, spent = composed.transaction, [coin.spent for coin in composed.coins]
+    stacks = []
+    for at, coin in enumerate(composed.coins):
+        key = keys[coin.kind]
+        sighash = DEFAULT if coin.kind == "p2tr" else ALL  # both cover every input and every output
+        signature = sign_input(transaction, at, spent, sighash, coin.kind, key)
+        stacks.append([signature] if coin.kind == "p2tr" else [signature, key.get_public_key().sec()])
+    return with_witnesses(transaction, stacks)
+
+
+def sign_withdrawal(approved: ApprovedWithdrawal, private_key: PrivateKey) -> bytes:
+    """The approved PSBT with our signature on every input, for the venue to complete.
+
+    Raises SigningError when the key is none of the script's, RuntimeError when a signature does not verify.
+    """
+    public_key = private_key.get_public_key()
+    if public_key.sec() not in multisig.decode(approved.witness_script).keys:
+        raise SigningError("the key is none of this script's")
+    kept = without_unknown(approved.psbt)
+    inputs = []
+    for at, item in enumerate(kept.inputs):
+        value = approved.spent[at].value
+        digest = script_digest(kept.transaction, at, approved.witness_script, value, ALL)
+        signature: bytes = private_key.sign(digest).serialize()
+        if not public_key.verify(Signature.parse(signature), digest):
+            raise RuntimeError("the signature just made does not verify: nothing is handed out")
+        inputs.append({**item, compact(fields.IN_PARTIAL_SIG) + public_key.sec(): signature + bytes([ALL])})
+    return encode(replace(kept, inputs=tuple(inputs)))
+
+
+def with_witnesses(transaction: Transaction, stacks: Sequence[Sequence[bytes]]) -> bytes:
+    """The bytes of BIP-144; one stack for each input."""
+    parts = [transaction.version.to_bytes(4, "little"), b"\x00\x01", compact(len(transaction.inputs))]
+    for item in transaction.inputs:
+        parts += (encode_outpoint(item.outpoint), sized(item.script_sig), item.sequence.to_bytes(4, "little"))
+    parts.append(compact(len(transaction.outputs)))
+    parts += [output.encode() for output in transaction.outputs]
+    for stack in stacks:
+        parts += [compact(len(stack)), *(sized(item) for item in stack)]
+    return b"".join(parts) + transaction.locktime.to_bytes(4, "little")

@@ -1,0 +1,151 @@
+"""One bidding task's cycles: who it is for, one after the other, and when the next one is due."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+import uuid
+from collections.abc import Callable
+
+from markets.base import VenueError
+from markets.look import Looker, kind_of
+from models.controls import Effective
+from models.ledger import orders
+from models.ledger.orders import CANCELLING
+from strategy.bidding.renewal import margin_ms
+from strategy.book import Profile
+from strategy.config import BidConfig
+from wallet.client import SignerError, UserKeys
+from workers.bidding import report
+from workers.bidding.assignment import Assignment, read_assignment
+from workers.bidding.cycle import Cycle, Lasting, memory_of
+from workers.bidding.executor import Executor
+from workers.bidding.journal import Journal
+from workers.bidding.own_bids import needs_fresh_read
+from workers.bidding.quota_words import MonthWords
+from workers.context import BadCredentials, Context
+from workers.crashpoints import crashpoint
+from workers.faults import Faults
+from workers.pace import Backoff, until_rare_turn
+
+FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
+SHORTEST_PAUSE_S = 1.0
+AT_ONCE_S = 0.05
+LONGEST_REST_S = 30.0  # between cycles; a longer loop wakes up meanwhile to hear of control
+
+
+class Bidder:
+    """Keeps the bids of one task right, one `cycle` after the other (see `Job`).
+
+    It survives being killed anywhere: the ledger and the venue's own-bid list are all that a successor needs.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        rng: random.Random | None = None,
+        new_intent: Callable[[], str] = lambda: uuid.uuid4().hex,
+        monotonic: Callable[[], float] = time.monotonic,
+        crash: Callable[[str], None] = crashpoint,
+        journal: Journal | None = None,
+        until_turn: Callable[[str, float, float], float] | None = None,
+    ) -> None:
+        """`until_turn`, see workers/pace.py, says when cycles are due; without it a loop after the last one began."""
+        self._context = context
+        self._monotonic = monotonic
+        self._until_turn = until_turn
+        self._lasting = Lasting(
+            Looker(context.market, context.clock_ms),
+            Executor(context, new_intent, crash),
+            journal or Journal(None),
+            crash,
+        )
+        self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
+        self._month = MonthWords(context)
+        self._keys: UserKeys | None = None
+        self._profiles: dict[str, Profile] = {}
+        self._due = 0.0  # on the monotonic clock
+        self._control: Effective | None = None  # in the last cycle
+        self._was_late = False
+
+    def cycle(self) -> float | None:
+        """One cycle; returns the seconds until the next one, or None when the task is no longer ours to act for.
+
+        Raises BadConfig, and BadCredentials when the venue does not accept a write of ours; both are recorded first.
+        When our own bids cannot be read, nothing is placed; bids that the ledger knows and that are forbidden by cap,
+        range or limits are cancelled all the same.
+        """
+        began = self._monotonic()
+        assignment = read_assignment(self._context)
+        if assignment is None:
+            return None
+        if began < self._due and assignment.control == self._control:
+            return min(self._due - began, LONGEST_REST_S)
+        self._control = assignment.control
+        faults, is_late = Faults(), False
+        keys = self._known_keys(assignment, faults)
+        profile = self._known_profile(assignment.config, faults)
+        if keys is None or profile is None:
+            report.record_nothing_done(self._context, memory_of(assignment.task), faults)
+        else:
+            outcome = Cycle(self._context, assignment, keys, profile, self._lasting, faults).run()
+            report.record(self._context, outcome, faults, self._month.words(assignment))
+            is_late = outcome.done.is_late
+        if faults.rejected:
+            raise BadCredentials(faults.rejected)
+        return self._pause(assignment, began, faults, is_late=is_late)
+
+    def _known_keys(self, assignment: Assignment, faults: Faults) -> UserKeys | None:
+        if self._keys is None:
+            try:
+                self._keys = self._context.signer.addresses(assignment.user.address)
+            except SignerError as error:
+                faults.add("get our addresses from the signer", error)
+        return self._keys
+
+    def _known_profile(self, config: BidConfig, faults: Faults) -> Profile | None:
+        if config.type not in self._profiles:
+            try:
+                self._profiles[config.type] = self._context.market.profile(kind_of(config))
+            except VenueError as error:
+                faults.add("learn what the market asks of bids", error)
+        return self._profiles.get(config.type)
+
+    def _pause(self, assignment: Assignment, began: float, faults: Faults, *, is_late: bool) -> float:
+        self._due = 0.0
+        if faults.backs_off:
+            return self._backoff.delay(faults.retry_after_s)
+        self._backoff.reset()
+        if is_late and not self._was_late:
+            self._was_late = True
+            return AT_ONCE_S
+        self._was_late = False
+        if is_late:
+            return SHORTEST_PAUSE_S
+        pause_s = max(self._until_next(assignment, began), SHORTEST_PAUSE_S)
+        if any(order.state == CANCELLING for order in orders.open_orders(self._context.task_id)):
+            pause_s = min(pause_s, LONGEST_REST_S)  # a cancel that did not work is not left alone for a long loop
+        if pause_s > LONGEST_REST_S:
+            self._due = self._monotonic() + pause_s
+        return min(pause_s, LONGEST_REST_S)
+
+    def _until_next(self, assignment: Assignment, began: float) -> float:
+        config, now_ms = assignment.config, self._context.clock_ms()
+        if self._until_turn is None:
+            first_s = config.loop_s - (self._monotonic() - began)
+        else:
+            first_s = self._until_turn(assignment.task.slug_key, config.loop_s, now_ms / 1000)
+        every = self._lasting.calm.loops(config, now_ms)
+        if every == 1:
+            return first_s
+        due_s = self._next_due_ms(config, now_ms) / 1000
+        return until_rare_turn(first_s, config.loop_s, now_ms / 1000, every=every, due_s=due_s)
+
+    def _next_due_ms(self, config: BidConfig, now_ms: int) -> float:
+        """When an order of ours next needs a cycle, whatever the market does."""
+        own = orders.open_orders(self._context.task_id)
+        if needs_fresh_read(own, now_ms):
+            return now_ms
+        return min((order.expires_ms - margin_ms(config) for order in own), default=math.inf)

@@ -1,0 +1,136 @@
+"""Cancelling bids: write down, ask the venue, and believe only what a later read shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from markets.base import AuthFailed, NotFound, Refused, VenueError
+from models.ledger import orders
+from models.ledger.orders import CANCELLING, Order
+from wallet.client import SignerError
+from workers.context import Context
+from workers.crashpoints import crashpoint
+from workers.faults import Faults
+from workers.undisturbed import undisturbed
+
+WRITE_MS = 10_000  # a write that has not reached the venue after this long is not to reach it any more
+
+
+class Answer(Enum):
+    """What the venue said to a cancel."""
+
+    DONE = "done"
+    NOT_FOUND = "not_found"  # it knows no such bid: cancelled before, expired, or sold
+    FAILED = "failed"  # it said no, or its answer was lost
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """One bid to cancel, with its order unless it is a stray."""
+
+    venue_id: str
+    order: Order | None = None
+
+    def __str__(self) -> str:
+        if self.order is None:
+            return f"a stray bid ({self.venue_id})"
+        return f"{self.order.price_sats} (order {self.order.id})"
+
+
+class Canceller:
+    """Cancels bids of one wallet during one cycle; a challenge that the venue wants signed is so once, when needed.
+
+    `asked` are the orders (by id) that a cancel was sent for, with the venue's answer.
+    """
+
+    def __init__(
+        self, context: Context, wallet: str, faults: Faults, crash: Callable[[str], None] = crashpoint
+    ) -> None:
+        self._context = context
+        self._wallet = wallet
+        self._faults = faults
+        self._crash = crash
+        self._signature = None if context.venue.cancel_needs_signature else ""
+        self.asked: dict[int, Answer] = {}
+        self.is_stuck = False
+
+    def cancel(self, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
+        """Sends cancels for these orders and for the bids of `strays` (venue ids), in this order.
+
+        As many go in one call as the venue takes. Where it says no to several, or reports that it failed for some,
+        nobody knows for which: each is asked for by itself then. An order that is `cancelling` already is asked for
+        again: what is gone cannot be cancelled twice. A cancel that fails or whose answer is lost leaves its order
+        `cancelling`; the others go on. When the venue asks for a pause or gives nothing to sign, the rest is left as it
+        is: `is_stuck`.
+        """
+        asks = [_Ask(str(order.venue_id), order) for order in doomed] + [_Ask(venue_id) for venue_id in strays]
+        most = self._context.venue.cancels_at_once
+        for start in range(0, len(asks), most):
+            if not self._is_ready():
+                return
+            together = asks[start : start + most]
+            if self._ask(together) is not None:
+                continue
+            for ask in together:
+                if not self._is_ready():
+                    return
+                self._ask([ask])
+
+    def _is_ready(self) -> bool:
+        if not self.is_stuck and self._signature is None:
+            self._signature = self._signed_challenge()
+        self.is_stuck = self._signature is None or self._faults.is_rate_limited
+        return not self.is_stuck
+
+    def _signed_challenge(self) -> str | None:
+        context = self._context
+        try:
+            challenge = context.market.challenge(self._wallet)
+            return context.signer.sign_challenge(context.task_id, context.token, context.secret, challenge)
+        except VenueError as error:
+            self._faults.add("get the challenge that a cancel needs", error)
+        except SignerError as error:
+            self._faults.add("sign the challenge that a cancel needs", error)
+        return None
+
+    def _ask(self, asks: list[_Ask]) -> Answer | None:
+        """Sends one call, with its orders `cancelling` before it; as `_sent`."""
+        doomed = [ask.order for ask in asks if ask.order is not None]
+        with undisturbed():
+            for order in doomed:
+                if order.state != CANCELLING:
+                    orders.move(order, CANCELLING, self._context.clock_ms())
+                self._crash("after_cancelling")
+            answer = self._sent(asks)
+            self.asked.update((order.id, answer or Answer.FAILED) for order in doomed)
+        self._crash("after_cancel")
+        return answer
+
+    def _sent(self, asks: list[_Ask]) -> Answer | None:
+        """What the venue said to these, None when it said no to several: it does not say to which."""
+        context, failed_to = self._context, f"cancel {', '.join(map(str, asks))}"
+        try:
+            is_done = context.market.cancel(
+                self._wallet,
+                [ask.venue_id for ask in asks],
+                self._signature or "",
+                task=context.task_id,
+                token=context.token,
+                deadline_ms=context.clock_ms() + WRITE_MS,
+            )
+        except VenueError as error:
+            is_refused = isinstance(error, Refused)
+            if is_refused and len(asks) > 1 and not isinstance(error, AuthFailed):
+                return None
+            if isinstance(error, NotFound):
+                return Answer.NOT_FOUND
+            self._faults.add_write(failed_to, error, backs_off=not is_refused)
+            return Answer.FAILED
+        if is_done:
+            return Answer.DONE
+        if len(asks) > 1:
+            return None
+        self._faults.add(failed_to, "the venue reports a failure", backs_off=False)
+        return Answer.FAILED

@@ -1,0 +1,86 @@
+"""What a cycle decided, and on what: one look at the market and the plan that was made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from markets.look import Seen
+from models.ledger.orders import CANCELLING, LIVE, Order
+from strategy.bidding.plan_bids import Plan
+from strategy.entry import Entry
+
+# A bid is signed within this time of the reading of the book that it hangs on, or looked at again. What a book says is
+# the market's word for that moment only: a floor that fell since makes of a bid below it one above it.
+SIGN_WITHIN_MS = 12_000
+CLOCK_SLACK_MS = 1_000  # a book from further in the future than this was read before the clock was set back
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`entry` are the inputs, `own` the ledger's open orders behind them and others that the plan does not judge.
+
+    `overruled` are orders that the strategy cannot judge, with the worker's own reason to cancel each. `is_blind`: our
+    own bids could not be read.
+    """
+
+    entry: Entry
+    plan: Plan
+    seen: Seen
+    own: tuple[Order, ...]
+    overruled: Mapping[int, str]
+    is_blind: bool = False
+    _live: frozenset[int] = field(init=False)  # which of `own` could be cancelled when this was decided
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_live", frozenset(o.id for o in self.own if o.state == LIVE and o.venue_id))
+
+    def is_fresh(self, now_ms: int) -> bool:
+        """Whether a bid that this decision asks for may be signed now."""
+        snapshot = self.seen.snapshot
+        # Without a book a fixed range hangs on nothing but the config; then the decision's own age counts.
+        taken_ms = self.entry.now_ms if snapshot is None else snapshot.taken_ms
+        return -CLOCK_SLACK_MS <= now_ms - taken_ms < SIGN_WITHIN_MS
+
+    @property
+    def doomed(self) -> list[Order]:
+        """The orders to cancel: hard cancels first, highest price first. One that no read has shown has no id yet."""
+        return [*self.hard, *self.soft, *self.waiting.values()]
+
+    @property
+    def hard(self) -> list[Order]:
+        """The orders that must go, highest price first."""
+        ids = {cancel.order_id for cancel in self.plan.to_cancel if cancel.hard} | self.overruled.keys()
+        # While nobody can tell whether a cancel has worked, it is sent again.
+        again = [o for o in self.own if o.state == CANCELLING and o.id not in self._live and o.venue_id]
+        return _highest_first([*self._of(ids), *(again if self.is_blind else ())])
+
+    @property
+    def soft(self) -> list[Order]:
+        """The orders that go before anything comes, highest price first."""
+        ids = {cancel.order_id for cancel in self.plan.to_cancel if not cancel.hard and cancel.after_rung is None}
+        return _highest_first(self._of(ids - self.overruled.keys()))
+
+    @property
+    def waiting(self) -> dict[int, Order]:
+        """The orders that go once what takes their place was accepted, by its rung."""
+        rungs = {cancel.order_id: cancel.after_rung for cancel in self.plan.to_cancel if cancel.after_rung is not None}
+        return {rungs[order.id]: order for order in self._of(rungs.keys() - self.overruled.keys())}
+
+    @property
+    def wants_anything(self) -> bool:
+        """Whether there is something to carry out."""
+        return bool(self.plan.to_place or self.doomed)
+
+    @property
+    def wants_cancels(self) -> bool:
+        """Whether something has to go before anything may come."""
+        at_once = any(cancel.after_rung is None for cancel in self.plan.to_cancel)
+        return at_once or any(order.id in self.overruled and order.state == LIVE for order in self.own)
+
+    def _of(self, ids: Collection[int]) -> list[Order]:
+        return [order for order in self.own if order.id in ids and order.id in self._live]
+
+
+def _highest_first(found: Iterable[Order]) -> list[Order]:
+    return sorted(found, key=lambda order: (-order.price_sats, order.id))

@@ -1,0 +1,40 @@
+"""Orders of dry runs: in the ledger as in earnest, and known to nobody else. They expire by the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from models.ledger import orders
+from models.ledger.orders import CANCELLING, CLOSED, LIVE, SIGNED, SUBMITTED, Order
+
+
+def place(order: Order, clock_ms: Callable[[], int]) -> None:
+    """Takes a reserved order to where a venue that accepts it would: `live`."""
+    orders.move(order, SIGNED, clock_ms())
+    orders.move(order, SUBMITTED, clock_ms())
+    orders.move(order, LIVE, clock_ms(), venue_id=f"dry-{order.id}")
+
+
+def cancel(doomed: Iterable[Order], clock_ms: Callable[[], int]) -> None:
+    """Cancels live orders; nothing can go wrong with that."""
+    for order in doomed:
+        orders.move(order, CANCELLING, clock_ms())
+        orders.move(order, CLOSED, clock_ms(), reason="cancelled")
+
+
+def settle(task_id: int, clock_ms: Callable[[], int], *, is_dry: bool) -> None:
+    """Ends what is over: expired by the clock, or left half-way by a worker that died.
+
+    `is_dry` False, the task has turned to earnest: all of them end.
+    """
+    for order in orders.open_orders(task_id):
+        if not order.dry_run:
+            continue
+        if order.state == CANCELLING:
+            orders.move(order, CLOSED, clock_ms(), reason="cancelled")
+        elif order.state != LIVE:
+            orders.move(order, CLOSED, clock_ms(), reason="refused")
+        elif order.expires_ms <= clock_ms():
+            orders.move(order, CLOSED, clock_ms(), reason="expired")
+        elif not is_dry:
+            cancel([order], clock_ms)

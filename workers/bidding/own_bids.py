@@ -1,0 +1,286 @@
+"""Brings the ledger and what the venue shows of a wallet together. The venue's word adds at once, and removes slowly.
+
+A read is evidence of absence only for an order that had reached its present state before the read began, and a failed
+read is none at all. A second pass over the same answer changes nothing. What is gone is first looked for among the
+sales: only where none explains it may it have been cancelled, have expired or be lost.
+
+Orders of dry runs are none of this: no venue knows them (`workers/bidding/dry_run.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from markets.base import OwnBid, OwnBids, Refused, VenueError
+from markets.capabilities import Capabilities
+from models.ledger import orders
+from models.ledger.orders import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
+from strategy.config import normal_slug
+from wallet.client import SignerClient, SignerError
+from workers.bidding.cancels import Answer
+from workers.bidding.fills import Explainer
+from workers.context import Context
+from workers.crashpoints import crashpoint
+from workers.faults import Faults
+
+VANISHED_READS = 2  # good reads in a row without a live bid until it counts as vanished
+CANCELLED_READS = 2  # ... without a bid whose cancel was not acknowledged until that counts as cancelled
+LOST_READS = 3  # ... without a bid that may never have arrived until, after its expiry, it counts as lost
+APART_MS = 5_000  # two reads that are closer together may have come from the same lagging copy: they are one
+LATE_MS = 30_000  # how long after its expiry a bid is still waited for ...
+DARK_MS = 600_000  # ... while the sales that may explain it cannot be read
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a pass found out; `strays` and `foreign` are bids of the wallet that no open order stands for.
+
+    `strays` carry this task's fingerprint (a bid accepted twice, or one whose order was closed): they are to be
+    cancelled. `foreign` are none of ours to touch. Both count as exposure while they are there. `filled` were sold
+    into, `partly` (quantity left, by order id) in part: such an order counts in full until nothing of it is left.
+    `repriced` are shown at another price (sats) than they were placed at; what is above that counts, too.
+    """
+
+    strays: tuple[OwnBid, ...] = ()
+    foreign: tuple[OwnBid, ...] = ()
+    filled: tuple[Order, ...] = ()
+    partly: Mapping[int, Decimal] = field(default_factory=dict)
+    repriced: tuple[tuple[Order, int], ...] = ()
+
+    @property
+    def sats(self) -> int:
+        """What is at the venue and not in the ledger."""
+        more = sum(max(0, shown - order.price_sats) for order, shown in self.repriced)
+        return sum(bid.price for bid in (*self.strays, *self.foreign)) + more
+
+
+def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, faults: Faults) -> OwnBids | None:
+    """What the venue shows of the wallet; None when that could not be read, which is not the same as nothing.
+
+    A venue that tells a wallet's bids by collection only is asked about `slug` and all that the task has orders on.
+    """
+    try:
+        return _read_of(context, wallet, slug, max_age_s)
+    except VenueError as error:
+        faults.add("read our own bids", error)
+        return None
+
+
+def _read_of(context: Context, wallet: str, slug: str, max_age_s: float) -> OwnBids:
+    if not context.venue.own_bids_by_collection:
+        return context.market.own_bids(wallet, max_age_s)
+    ours = sorted({order.slug for order in orders.open_orders(context.task_id) if not order.dry_run})
+    try:
+        return context.market.own_bids(wallet, max_age_s, sorted({slug, *ours}))
+    except Refused:
+        # A slug that the venue does not know, such as a misspelt one, must not hide the bids on another.
+        if not ours or slug in ours:
+            raise
+        return context.market.own_bids(wallet, max_age_s, ours)
+
+
+def settle_reserved(
+    task_id: int, signer: SignerClient, now_ms: int, faults: Faults, crash: Callable[[str], None] = crashpoint
+) -> None:
+    """Orders that were reserved and no more: free what the signer never signed, doubt what it did.
+
+    Without the signer's word they stay as they are. A signature that it makes only now would reach nobody: who asked
+    for it is dead, or waits no more.
+    """
+    for order in orders.open_orders(task_id):
+        if order.state != RESERVED or order.dry_run:
+            continue
+        try:
+            was_signed = signer.was_signed(order.intent)
+        except SignerError as error:
+            faults.add("ask the signer about a reserved order", error)
+            return
+        if was_signed:
+            orders.move(order, UNKNOWN, now_ms)
+        else:
+            orders.move(order, CLOSED, now_ms, reason="refused")
+            crash("after_free")
+
+
+def settle(
+    task_id: int,
+    venue: Capabilities,
+    wallet: str,
+    read: OwnBids,
+    now_ms: int,
+    just_cancelled: Mapping[int, Answer] | None = None,
+    explainer: Explainer | None = None,
+    crash: Callable[[str], None] = crashpoint,
+) -> Found:
+    """Moves the task's open orders of this wallet at this venue to where the read shows them to be.
+
+    `just_cancelled`: orders (by id) that a cancel was sent for a moment ago, with the venue's answer. Of these, what
+    the read no longer shows is closed if acknowledged; what it still shows is left to a later read, since this one may
+    have begun before the venue had done it. Without an `explainer` nothing is looked for among the sales.
+    """
+    cancels = just_cancelled or {}
+    shown, strays, foreign = _matched(task_id, venue, wallet, read)
+    filled: list[Order] = []
+    partly: dict[int, Decimal] = {}
+    repriced: list[tuple[Order, int]] = []
+    for order in orders.open_orders(task_id):
+        if order.wallet != wallet or order.venue != venue.name or order.dry_run:
+            continue
+        bid = shown.get(order.id)
+        if bid is None:
+            answer = cancels.get(order.id, Answer.FAILED)
+            if _absent(order, read.taken_ms, now_ms, answer, explainer):
+                filled.append(order)
+                crash("after_fill")
+            continue
+        if bid.quantity is not None and bid.quantity < Decimal(order.quantity):
+            partly[order.id] = bid.quantity
+        elif bid.price != order.price_sats:
+            repriced.append((order, bid.price))
+        if order.id not in cancels:
+            was = order.state
+            _shown(order, bid.venue_id, read.taken_ms, now_ms)
+            if order.state != was:
+                crash("after_adopt")
+    crash("after_settle")
+    return Found(_by_id(strays), _by_id(foreign), tuple(filled), partly, tuple(repriced))
+
+
+def _matched(
+    task_id: int, venue: Capabilities, wallet: str, read: OwnBids
+) -> tuple[dict[int, OwnBid], list[OwnBid], list[OwnBid]]:
+    """The bid that stands for each open order (of any task, by id), and the strays and foreign ones."""
+    by_order: dict[int, OwnBid] = {}
+    strays: list[OwnBid] = []
+    foreign: list[OwnBid] = []
+    for bid, order in _explained(venue, wallet, read.bids):
+        if order is None:
+            foreign.append(bid)
+        elif order.state != CLOSED and order.id not in by_order:
+            by_order[order.id] = bid
+        elif order.state == CLOSED and read.taken_ms <= order.updated_ms:
+            continue  # the read began before the order was closed
+        elif order.task_id == task_id:
+            strays.append(bid)
+        else:
+            foreign.append(bid)
+    return by_order, strays, foreign
+
+
+def _by_id(bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
+    return tuple(sorted(bids, key=lambda bid: bid.venue_id))
+
+
+def _explained(venue: Capabilities, wallet: str, bids: Sequence[OwnBid]) -> list[tuple[OwnBid, Order | None]]:
+    """Each bid with its order: by the signed expiry, else by the venue's id, else by what it is on and for how much.
+
+    The expiry is a bid's fingerprint where the venue keeps it to the millisecond. Elsewhere a bid whose id was never
+    told (the answer was lost) can only be known by what was asked for: the oldest open order without an id that asked
+    for just that, and no two bids are one order's. A bid that is known by its id comes first, so that of two with one
+    fingerprint always the same one is kept.
+    """
+    by_expiry = orders.orders_by_expiry(wallet, (bid.expires_ms for bid in bids if bid.expires_ms is not None))
+    by_venue_id = {str(order.venue_id): order for order in orders.wallet_orders(wallet) if order.venue_id}
+    gone = [bid.venue_id for bid in bids if bid.expires_ms is None and bid.venue_id not in by_venue_id]
+    by_venue_id |= orders.closed_by_venue_id(wallet, gone)
+    nameless = [] if venue.expiry == "ms" else _nameless(venue, wallet)
+    pairs: list[tuple[OwnBid, Order | None]] = []
+    for bid in sorted(bids, key=lambda bid: (bid.venue_id not in by_venue_id, bid.venue_id)):
+        if bid.expires_ms is not None:
+            order = by_expiry.get(bid.expires_ms)
+        else:
+            order = by_venue_id.get(bid.venue_id)
+            order = None if order and order.expires_ms in by_expiry else order
+            if bid.venue_id not in by_venue_id:
+                order = next((each for each in nameless if _asked_for(each, bid)), None)
+                if order is not None:
+                    nameless.remove(order)
+        pairs.append((bid, order if order is None or order.venue == venue.name else None))
+    return pairs
+
+
+def _nameless(venue: Capabilities, wallet: str) -> list[Order]:
+    """Open orders at the venue that may be there without our knowing their ids, oldest first."""
+    found = (order for order in orders.wallet_orders(wallet) if order.venue == venue.name and not order.venue_id)
+    return sorted((order for order in found if order.state != RESERVED), key=lambda order: order.id)
+
+
+def _asked_for(order: Order, bid: OwnBid) -> bool:
+    is_slug = normal_slug("ordinals", order.slug) == normal_slug("ordinals", bid.slug)
+    return is_slug and (order.price_sats, order.trait) == (bid.price, bid.trait)
+
+
+def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:
+    if order.state == LIVE:
+        orders.saw(order, venue_id, now_ms)
+        return
+    if order.state == CANCELLING and read_ms <= order.updated_ms:
+        return  # the read began before the cancel
+    if order.state in (RESERVED, SIGNED):
+        orders.move(order, UNKNOWN, now_ms)
+    orders.move(order, LIVE, now_ms, venue_id=venue_id)
+
+
+def _absent(order: Order, read_ms: int, now_ms: int, answer: Answer, explainer: Explainer | None) -> bool:
+    """Draws the conclusions from a read that does not show the order; True when a sale explains it."""
+    if read_ms <= order.updated_ms or order.state == RESERVED:
+        return False
+    if order.state in (SIGNED, SUBMITTED):
+        orders.move(order, UNKNOWN, now_ms)
+        return False
+    if explainer and (answer is not Answer.DONE or order.id in explainer.partly):
+        if explainer.fill(order, now_ms):
+            return True
+        if order.state != UNKNOWN and read_ms <= order.expires_ms + LATE_MS and explainer.is_in_the_dark(order):
+            # It may have been sold: neither cancelled nor expired before that is known. A live bid still vanishes.
+            if order.state == LIVE and read_ms < order.expires_ms:
+                _vanish(order, read_ms, now_ms)
+            return False
+    is_over = read_ms >= order.expires_ms
+    if order.state == UNKNOWN:
+        _doubt(order, read_ms, now_ms, explainer)
+    elif is_over:
+        orders.move(order, CLOSED, now_ms, reason="expired")
+    elif order.state == LIVE:
+        _vanish(order, read_ms, now_ms)
+    elif answer is not Answer.FAILED or _missed(order, read_ms) >= CANCELLED_READS:
+        orders.move(order, CLOSED, now_ms, reason="cancelled")
+    return False
+
+
+def _vanish(order: Order, read_ms: int, now_ms: int) -> None:
+    if _missed(order, read_ms) >= VANISHED_READS:
+        orders.move(order, UNKNOWN, now_ms)
+
+
+def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None) -> None:
+    """An order in doubt ends when it can no longer be live, or when the venue has had to cancel it.
+
+    A bid that the venue once showed, that no read shows and no sale explains, and that the balance no longer covers
+    was cancelled by the venue. There is no hurry: nothing can be placed on such a balance, and sales may lag. So was
+    one whose coin is spent; what spends it may be a sale into the bid itself, so that has to have had its time to show.
+    """
+    if _missed(order, read_ms) < LOST_READS:
+        return
+    if read_ms > order.expires_ms + LATE_MS:
+        # It may have been sold: for some minutes more it is not lost while nobody can tell.
+        if read_ms > order.expires_ms + DARK_MS or not (explainer and explainer.is_in_the_dark(order)):
+            orders.move(order, CLOSED, now_ms, reason="lost")
+    elif order.venue_id and explainer and not explainer.is_in_the_dark(order):
+        is_old_doubt = order.misses * APART_MS >= DARK_MS
+        if explainer.is_uncovered(order) or (is_old_doubt and explainer.has_lost_coins(order)):
+            orders.move(order, CLOSED, now_ms, reason="cancelled")
+
+
+def _missed(order: Order, read_ms: int) -> int:
+    """How many good reads in a row, well apart, have not shown the order, this one included."""
+    if read_ms < order.updated_ms + APART_MS:
+        return int(order.misses)
+    return orders.missed(order, read_ms)
+
+
+def needs_fresh_read(own: Iterable[Order], now_ms: int) -> bool:
+    """Whether some order's fate hangs on the next read."""
+    return any(order.state != LIVE or order.expires_ms <= now_ms or order.misses for order in own)

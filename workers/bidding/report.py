@@ -1,0 +1,272 @@
+"""What a cycle leaves behind: one line for its owner, the detail behind it, and one log line for each bid."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from markets.asking import stretch_s
+from models import controls
+from models.ledger.orders import Order
+from models.tasks import cycles
+from strategy.bidding.patience import patience_of, used_percent
+from strategy.bidding.plan_bids import Memory, Reason, RungNote
+from strategy.book import Snapshot
+from strategy.summary import left_alone, summary
+from workers.bidding.assignment import Assignment
+from workers.bidding.decision import Decision
+from workers.bidding.executor import Done
+from workers.bidding.own_bids import Found
+from workers.bidding.places import Try
+from workers.context import Context
+from workers.fate import Fate
+from workers.faults import Faults
+
+log = logging.getLogger(__name__)
+
+MOST_FOREIGN = 50  # bids of others' making that a cycle's detail lists
+# Marks that the owner reads in the line; that there is little history yet is for the detail.
+TOLD_MARKS = (
+    Reason.FLOOR_ALARM,
+    Reason.FLOOR_SPIKE,
+    Reason.THIN_BOOK,
+    Reason.TRAIT_FLOOR_MISSING,
+    Reason.NO_REFERENCE_FIXED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One finished cycle: what was decided at first, what else was at the venue, what was done, what to remember."""
+
+    assignment: Assignment
+    decision: Decision
+    found: Found
+    done: Done
+    memory: Memory
+
+    @property
+    def filled(self) -> tuple[Order, ...]:
+        """Orders that turned out to be sold."""
+        return (*self.found.filled, *self.done.filled)
+
+
+def record(context: Context, outcome: Outcome, faults: Faults, month: str = "") -> None:
+    """Writes the cycle down and logs it. `month` is what there is to say of its cost in calls."""
+    action = _action(outcome)
+    if every_s := stretch_s(context.market, is_rune=outcome.assignment.config.is_rune):
+        action += f"; the market is read every {every_s} s (quota)"
+    if patience := _patience(outcome):
+        action += f"; {patience}"
+    if month:
+        action += f"; {month}"
+    _write(context, action, _detail(outcome, faults), outcome.memory, faults)
+    task_id, reasons = context.task_id, _cancel_reasons(outcome)
+    for order in outcome.filled:
+        log.info("task %d: filled %d of %s, order %d", task_id, order.price_sats, order.slug, order.id)
+    for order in outcome.done.cancelled:
+        log.info(
+            "task %d: cancelled %d of %s, order %d (%s)",
+            task_id,
+            order.price_sats,
+            order.slug,
+            order.id,
+            reasons.get(order.id, ""),
+        )
+    for tried in outcome.done.tries:
+        if tried.order is not None:
+            order = tried.order
+            log.info("task %d: %s %d of %s, order %d", task_id, tried.fate, order.price_sats, order.slug, order.id)
+    if Reason.FLOOR_ALARM in outcome.done.last.plan.marks:
+        log.warning(
+            "task %d: the floor of %s is far above its median of the last hour", task_id, outcome.assignment.config.slug
+        )
+
+
+def record_nothing_done(context: Context, memory: Memory, faults: Faults) -> None:
+    """Writes down a cycle that got nowhere."""
+    _write(context, "nothing done", {"errors": faults.texts}, memory, faults)
+
+
+def _write(context: Context, action: str, detail: dict[str, Any], memory: Memory, faults: Faults) -> None:
+    log.info("task %d: %s", context.task_id, f"{action}; {faults.text}" if faults.texts else action)
+    cycles.record_cycle(
+        context.task_id,
+        context.token,
+        time_ms=context.clock_ms(),
+        action=action,
+        error=faults.text,
+        detail=json.dumps(detail, separators=(",", ":")),
+        memory=json.dumps(memory.as_dict()),
+    )
+
+
+def _action(outcome: Outcome) -> str:
+    """For example `control reduce (user): dry run: placed 0, kept 2, cancelled 1 (surplus); skipped 1 reduce`."""
+    tries = {tried.intent.rung: tried for tried in outcome.done.tries}
+    notes = _notes(outcome)
+    kept = sum(note.reason is Reason.KEPT for note in notes)
+    placed = sum(tried.fate == Fate.PLACED for tried in tries.values())
+    skipped = [reason for note in notes if (reason := _skipped(note, tries.get(note.rung)))]
+    reasons = _cancel_reasons(outcome)
+    cancelled = [reasons.get(order.id, "no_rung") for order in outcome.done.cancelled]
+    text = summary(placed, kept, cancelled, skipped, left_alone(outcome.done.last.plan))
+    if marks := [str(mark) for mark in TOLD_MARKS if mark in outcome.done.last.plan.marks]:
+        text += f"; {', '.join(marks)}"
+    if outcome.filled:
+        text = f"filled {len(outcome.filled)}, {text}"
+    if outcome.assignment.config.dry_run:
+        text = f"dry run: {text}"
+    control = outcome.assignment.control
+    if control.state != controls.RUN:
+        text = f"control {control.state} ({control.scope}): {text}"
+    return text
+
+
+def _patience(outcome: Outcome) -> str:
+    """For example `patience x 2.05 (signatures 64 %)`, empty while there is no need of any."""
+    rooms = outcome.done.last.entry.limits.signed
+    patience = patience_of(rooms)
+    return f"patience x {patience.normalize():f} (signatures {used_percent(rooms)} %)" if patience > 1 else ""
+
+
+def _notes(outcome: Outcome) -> list[RungNote]:
+    """One note for each rung: of the decision by which it was tried, else of the last one."""
+    first, last = outcome.decision.plan, outcome.done.last.plan
+    if last is first:
+        return list(first.rungs)
+    before = {note.rung: note for note in first.rungs}
+    notes = {note.rung: note for note in last.rungs}
+    for tried in outcome.done.tries:
+        intent = tried.intent
+        note = before.get(intent.rung)
+        if note is None or note.reason not in (Reason.PLACE, Reason.RENEW):
+            note = RungNote(intent.rung, intent.price_sats, Reason.PLACE)
+        notes[intent.rung] = replace(note, price_sats=intent.price_sats)
+    return [notes[rung] for rung in sorted(notes)]
+
+
+def _skipped(note: RungNote, tried: Try | None) -> str | None:
+    if tried is not None:
+        return None if tried.fate == Fate.PLACED else str(tried.fate)
+    return str(note.reason) if note.is_skipped else None
+
+
+def _cancel_reasons(outcome: Outcome) -> Mapping[int, str]:
+    decision = outcome.decision
+    return {note.order_id: str(note.reason) for note in decision.plan.bids} | dict(decision.overruled)
+
+
+def _detail(outcome: Outcome, faults: Faults) -> dict[str, Any]:
+    """The cycle as JSON values; money in sats, exact numbers as text."""
+    decision, done = outcome.decision, outcome.done
+    assignment, limits = outcome.assignment, done.last.entry.limits
+    return {
+        "seen": _seen(done.last),
+        "control": {"state": assignment.control.state, "scope": assignment.control.scope},
+        "dry_run": assignment.config.dry_run,
+        "marks": [str(mark) for mark in done.last.plan.marks],
+        "hold": limits.hold and str(limits.hold),
+        "fills_left": limits.fills_left,
+        "spend_left_sats": limits.spend_left_sats,
+        "signed": [
+            {"whose": room.whose, "most_sats": room.most_sats, "signed_sats": room.signed_sats}
+            for room in limits.signed
+        ],
+        "planned": {
+            "cancels": [_cancel(order, decision) for order in decision.doomed],
+            "places": [[intent.rung, intent.price_sats] for intent in decision.plan.to_place],
+        },
+        "looks": 1 if done.last is decision else 2,
+        "rungs": _rungs(outcome),
+        "bids": _bids(outcome),
+        "cancelled": [order.id for order in done.cancelled],
+        "filled": [{"order": order.id, "sale_id": order.sale_id} for order in outcome.filled],
+        "strays": [bid.venue_id for bid in outcome.found.strays],
+        "foreign": [
+            {"venue_id": bid.venue_id, "slug": bid.slug, "price_sats": bid.price, "expires_ms": bid.expires_ms}
+            for bid in outcome.found.foreign[:MOST_FOREIGN]
+        ],
+        "errors": faults.texts,
+    }
+
+
+def _seen(decision: Decision) -> dict[str, Any]:
+    plan, seen = decision.plan, decision.seen
+    found: dict[str, Any] = {
+        "reference": _text(plan.reference),
+        "raw_reference": _text(plan.raw_reference),
+        "balance_sats": seen.balance_sats,
+        "fee_reserve_sats": seen.fee_reserve_sats,
+        "asks": None,
+        "own_asks": None,
+        "taken_ms": None,
+    }
+    return found if seen.snapshot is None else found | _book(seen.snapshot, seen.asks_read)
+
+
+def _book(snapshot: Snapshot, asks_read: int) -> dict[str, Any]:
+    bids = snapshot.bids
+    best = max(bids, key=lambda bid: bid.unit_price, default=None) if bids is not None else None
+    return {
+        "taken_ms": snapshot.taken_ms,
+        "asks": len(snapshot.asks),
+        "own_asks": asks_read - len(snapshot.asks),
+        "lowest_ask": _text(min((ask.unit_price for ask in snapshot.asks), default=None)),
+        "trait_asks": None if snapshot.trait_asks is None else len(snapshot.trait_asks),
+        "bids": None if bids is None else len(bids),
+        "best_bid": None
+        if best is None
+        else {"price_sats": best.price, "unit_price": str(best.unit_price), "placed_ms": best.placed_ms},
+        "median": _text(snapshot.history.median),
+        "samples": snapshot.history.samples,
+    }
+
+
+def _text(number: Decimal | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _cancel(order: Order, decision: Decision) -> list[Any]:
+    hard = {cancel.order_id: cancel.hard for cancel in decision.plan.to_cancel}
+    return [order.id, order.price_sats, "hard" if hard.get(order.id, True) else "soft"]
+
+
+def _rungs(outcome: Outcome) -> list[dict[str, Any]]:
+    fates = {tried.intent.rung: tried for tried in outcome.done.tries}
+    rows = []
+    for note in _notes(outcome):
+        row: dict[str, Any] = {"rung": note.rung, "price_sats": note.price_sats, "reason": str(note.reason)}
+        if note.detail:
+            row["detail"] = note.detail
+        if note.order_id is not None:
+            row["order"] = note.order_id
+        if tried := fates.get(note.rung):
+            row["fate"] = str(tried.fate)
+            row["placed_order"] = tried.order.id if tried.order else None
+        rows.append(row)
+    return rows
+
+
+def _bids(outcome: Outcome) -> list[dict[str, Any]]:
+    reasons, partly = _cancel_reasons(outcome), outcome.found.partly
+    waiting = {order.id: rung for rung, order in outcome.decision.waiting.items()}
+    rows = []
+    for order in outcome.decision.own:
+        row: dict[str, Any] = {
+            "order": order.id,
+            "price_sats": order.price_sats,
+            "state": order.state,
+            "expires_ms": order.expires_ms,
+            "reason": reasons.get(order.id),
+        }
+        if order.id in waiting:
+            row["after_rung"] = waiting[order.id]  # goes only once the bid there was accepted
+        if order.id in partly:
+            row["quantity_left"] = str(partly[order.id])
+        rows.append(row)
+    return rows

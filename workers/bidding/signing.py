@@ -1,0 +1,212 @@
+"""How a reserved bid gets its signature: as a text that the signer composes, or as PSBTs that the venue drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import Protocol, TypeVar
+
+from markets.base import BidOrder, Refused, VenueError
+from markets.look import kind_of
+from markets.offers import BidAsk, BidDraft, Coin
+from models.ledger import orders
+from models.ledger.orders import CLOSED, UNKNOWN, Order
+from strategy.bidding.plan_bids import PlaceIntent
+from strategy.config import BidConfig, normal_slug
+from wallet.client import BidMessage, OfferToSign, SignerError, SignerLocked, SignerRefused
+from workers.bidding.coins import Purse
+from workers.bidding.terms import HOUR_MS, Terms
+from workers.context import Context
+from workers.crashpoints import crashpoint
+from workers.fate import OF_THE_GATEWAY, Fate
+from workers.faults import Faults
+
+# The signer's tags for its ceilings on what is signed and unexpired. The plan keeps to them; but between its look at
+# them and the signature another task of the user may have been faster.
+CEILINGS = frozenset({"outstanding-task", "outstanding-user", "outstanding-host"})
+
+T = TypeVar("T")
+
+
+class BidSigning(Protocol):
+    """Has the bids of one cycle signed."""
+
+    def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | Fate:
+        """What is to pay for a bid that is still to be reserved, nothing where texts are signed. Else what became of
+        it, with the fault noted.
+        """
+
+    def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | Fate:
+        """What is to be submitted for a reserved order. Else what became of it, and the order is closed (nothing was
+        signed), unknown (signed, but out of our hands) or still reserved: the signer could not even be asked, and the
+        next cycle asks it.
+        """
+
+
+class TextSigning:
+    """The signer composes the venue's text from our numbers."""
+
+    def __init__(self, context: Context, faults: Faults, crash: Callable[[str], None] = crashpoint) -> None:
+        self._context = context
+        self._faults = faults
+        self._crash = crash
+
+    def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | Fate:
+        return ()
+
+    def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | Fate:
+        context = self._context
+        message = BidMessage(
+            intent=order.intent,
+            price=order.price_sats,
+            quantity=order.quantity,
+            expires_ms=order.expires_ms,
+            slug=order.slug,
+            timestamp_ms=context.clock_ms(),
+        )
+        self._crash("after_build")
+        found = _asked(
+            context,
+            self._faults,
+            order,
+            lambda: context.signer.sign_bid(context.task_id, context.token, context.secret, message),
+        )
+        if isinstance(found, Fate):
+            return found
+        return replace(_bid(order, terms, message.timestamp_ms), signature=found.signature)
+
+
+class DraftSigning:
+    """The venue drafts what pays for the bid from coins that we choose, and the signer signs what is right in it."""
+
+    def __init__(
+        self, context: Context, faults: Faults, purse: Purse, crash: Callable[[str], None] = crashpoint
+    ) -> None:
+        self._context = context
+        self._faults = faults
+        self._purse = purse
+        self._crash = crash
+
+    def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | Fate:
+        """A venue takes a bid that stands on a coin of another one with the same scope as its replacement, so those
+        coins are left alone. Bids on other collections and traits may stand on the same: one of them can be filled.
+        """
+        return self._purse.pay(intent.price_sats, self._in_use(intent, terms))
+
+    def _in_use(self, intent: PlaceIntent, terms: Terms) -> set[str]:
+        slug = normal_slug(terms.config.type, terms.config.slug)
+        return {
+            coin
+            for order in orders.wallet_orders(terms.keys.payment)
+            if order.venue == terms.venue.name and order.trait == intent.trait
+            if normal_slug(terms.config.type, order.slug) == slug
+            for coin in order.coins.split()
+        }
+
+    def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | Fate:
+        context = self._context
+        draft = self._drafted(order, coins, terms)
+        if isinstance(draft, Fate):
+            orders.move(order, CLOSED, context.clock_ms(), reason="refused")
+            return draft
+        self._crash("after_build")
+        offer = OfferToSign(
+            intent=order.intent,
+            price=order.price_sats,
+            quantity=order.quantity,
+            expires_ms=order.expires_ms,
+            slug=order.slug,
+            psbts=tuple(each.psbt for each in draft.psbts),
+            coins=tuple(coin.outpoint for coin in coins),
+            trait=order.trait,
+        )
+        found = _asked(
+            context,
+            self._faults,
+            order,
+            lambda: context.signer.sign_offer(context.task_id, context.token, context.secret, offer),
+        )
+        if isinstance(found, Fate):
+            return found
+        bid = _bid(order, terms, context.clock_ms())
+        return replace(bid, reference=draft.reference, signed_psbts=found.psbts)
+
+    def _drafted(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidDraft | Fate:
+        ask = BidAsk(
+            price=order.price_sats,
+            quantity=Decimal(order.quantity),
+            slug=order.slug,
+            kind=kind_of(terms.config),
+            trait=order.trait,
+            payment=terms.keys.payment,
+            payment_pubkey=terms.keys.payment_pubkey,
+            ordinals=terms.keys.vault,
+            ordinals_pubkey=terms.keys.vault_pubkey,
+            valid_hours=terms.life_ms // HOUR_MS,
+            coins=coins,
+        )
+        try:
+            return self._context.market.draft_bid(ask)
+        except Refused as error:
+            self._faults.add(f"draft a bid of {order.price_sats}", error, backs_off=False)
+            return OF_THE_GATEWAY.get(error.code, Fate.REFUSED)
+        except VenueError as error:
+            self._faults.add(f"draft a bid of {order.price_sats}", error)
+            return Fate.NOT_SENT
+
+
+def _asked(context: Context, faults: Faults, order: Order, ask: Callable[[], T]) -> T | Fate:
+    """The signer's answer, or what became of the order without one."""
+    failed_to = f"sign a bid of {order.price_sats}"
+    try:
+        return ask()
+    except (SignerRefused, SignerLocked) as error:
+        if isinstance(error, SignerRefused) and error.tag in CEILINGS:
+            orders.move(order, CLOSED, context.clock_ms(), reason="refused")
+            return Fate.SIGNED_LIMIT
+        faults.add_unsigned(failed_to, error)
+        orders.move(order, CLOSED, context.clock_ms(), reason="refused")
+    except SignerError as error:
+        faults.add(failed_to, error)
+        _settle_unsigned(context, order)
+    return Fate.UNKNOWN if order.state == UNKNOWN else Fate.NOT_SIGNED
+
+
+def _settle_unsigned(context: Context, order: Order) -> None:
+    try:
+        was_signed = context.signer.was_signed(order.intent)
+    except SignerError:
+        return
+    if was_signed:
+        orders.move(order, UNKNOWN, context.clock_ms())
+    else:
+        orders.move(order, CLOSED, context.clock_ms(), reason="refused")
+
+
+def _bid(order: Order, terms: Terms, timestamp_ms: int) -> BidOrder:
+    """What is submitted, still without its signature."""
+    return BidOrder(
+        price=order.price_sats,
+        quantity=Decimal(order.quantity),
+        slug=order.slug,
+        kind=kind_of(terms.config),
+        payment=terms.keys.payment,
+        payment_pubkey=terms.keys.payment_pubkey,
+        receive=terms.receive,
+        expires_ms=order.expires_ms,
+        timestamp_ms=timestamp_ms,
+        signature="",
+        fee_rate=_fee_rate(terms.config),
+        trait=order.trait,
+    )
+
+
+def _fee_rate(config: BidConfig) -> str:
+    return config.fee_rate if isinstance(config.fee_rate, str) else canonical(config.fee_rate)
+
+
+def canonical(number: Decimal) -> str:
+    """The one way of writing a number in a signed text: 1, 1000, 0.5."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,43 @@
+"""On what terms the bids of one decision are placed, and how long each of them lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from markets.call_costs import life_s
+from markets.capabilities import Capabilities
+from models.ledger.orders import Ceilings
+from strategy.bidding.patience import shortened_ms
+from strategy.book import Profile
+from strategy.config import BidConfig
+from wallet.client import UserKeys
+from workers.bidding.cancels import WRITE_MS
+
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What all bids of one decision have in common. `life_ms` is from reservation to expiry."""
+
+    config: BidConfig
+    user_id: int
+    receive: str
+    keys: UserKeys
+    venue: Capabilities
+    ceilings: Ceilings
+    life_ms: int
+
+
+def life_ms(config: BidConfig, profile: Profile, venue: Capabilities, patience: Decimal = Decimal(1)) -> int:
+    """How long a bid lives: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
+
+    With `patience` it is signed for less (strategy/bidding/patience.py). 16 minutes are 6 hours where the shortest life
+    is that, and 7 hours are 12 where there is none between.
+    """
+    wanted_ms = shortened_ms(config.expiry_ms, config.loop_s, patience)
+    if venue.expiry == "hours":
+        return life_s(venue, max(wanted_ms // 1000, profile.min_duration_s)) * 1000
+    # A venue counts its shortest life from when the bid arrives, which may be as late as its deadline.
+    return max(wanted_ms, profile.min_duration_s * 1000 + WRITE_MS)

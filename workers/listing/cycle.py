@@ -1,0 +1,243 @@
+"""One cycle of an auto-list task: settle, find the inscription, look, decide, carry out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from markets.listings import OwnListing
+from models.ledger import listings
+from models.ledger.listings import CLOSED, GONE, LIVE, LOST, Listing, OpenElsewhere
+from strategy.listing.inputs import Listed, ListingInputs
+from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
+from wallet.client import UserKeys
+from workers.context import Context
+from workers.faults import Faults
+from workers.listing import ending as listing_end
+from workers.listing import look as listing_look
+from workers.listing import own_listings
+from workers.listing import whereabouts as holding
+from workers.listing.assignment import SELLER_FEE_PPM, ListingAssignment
+from workers.listing.ending import Spend
+from workers.listing.look import CollectionFinder, Market
+from workers.listing.outcome import ListingOutcome
+from workers.listing.own_listings import is_dropped, needs_fresh_read, read_own_listings, shown_of
+from workers.listing.whereabouts import Held
+from workers.listing.writes import Fate, Item, ListingWriter
+
+HOUR_MS = 3_600_000
+HELD_S = 5.0  # how old the chain's word may be when something is to be signed; the signer asks for itself
+# ... while the venue shows the listing as we know it: what was sold is not shown, and then the chain is asked at once.
+# Asking for each item at each cycle would be too much for a public explorer.
+HELD_WHILE_SHOWN_S = 600.0
+
+
+@dataclass(slots=True)
+class Lasting:
+    """What one worker keeps from cycle to cycle."""
+
+    finder: CollectionFinder
+    spend: Spend
+    new_intent: Callable[[], str]
+    crash: Callable[[str], None]
+    has_read: bool = False  # our own listings, since the worker began
+
+
+class ListingCycle:
+    """One cycle, for one `run`."""
+
+    def __init__(
+        self,
+        context: Context,
+        assignment: ListingAssignment,
+        keys: UserKeys,
+        lasting: Lasting,
+        faults: Faults,
+    ) -> None:
+        self._context = context
+        self._assignment = assignment
+        self._task = assignment.task
+        self._keys = keys
+        self._lasting = lasting
+        self._faults = faults
+        self._shown: OwnListing | None = None
+        self._is_read = False
+        self._slug: str | None = None
+
+    def run(self) -> ListingOutcome:
+        """Does all of it and says what came of it."""
+        self._settle()
+        self._lasting.crash("listing-settled")
+        open_ = listings.open_listing(self._context.task_id)
+        held = self._held(open_, HELD_WHILE_SHOWN_S if self._is_as_known(open_) else HELD_S)
+        outcome = ListingOutcome(self._assignment, held)
+        self._slug = self._lasting.finder.slug(self._task, self._shown.slug if self._shown else None, self._faults)
+        if held.holding == "spent" or held.is_untraced:
+            self._end(open_, outcome)
+        else:
+            self._keep(open_, outcome)
+        outcome.listing = listings.newest(self._context.task_id)
+        outcome.is_in_doubt = needs_fresh_read(listings.open_listing(self._context.task_id))
+        return outcome
+
+    def _settle(self) -> None:
+        """Ledger and venue brought together."""
+        context, faults = self._context, self._faults
+        listing = listings.open_listing(context.task_id)
+        if listing is not None:
+            own_listings.settle_unsent(listing, context.signer, context.clock_ms(), faults, self._lasting.crash)
+        is_urgent = not self._lasting.has_read or needs_fresh_read(listing)
+        self._read(0.0 if is_urgent else self._assignment.config.loop_s / 2)
+
+    def _read(self, max_age_s: float) -> None:
+        context = self._context
+        read = read_own_listings(context, self._keys.vault, max_age_s, self._faults)
+        self._is_read = read is not None
+        if read is None:
+            return
+        self._lasting.has_read = True
+        self._shown = shown_of(read, self._task.inscription_id, self._keys.vault)
+        listing = listings.open_listing(context.task_id)
+        if listing is not None:
+            own_listings.settle(listing, self._shown, read.taken_ms, context.clock_ms(), self._lasting.crash)
+
+    def _held(self, open_: Listing | None, max_age_s: float) -> Held:
+        return holding.look(
+            self._context.market,
+            self._task.inscription_id,
+            self._keys.vault,
+            None if open_ is None else open_.outpoint,
+            max_age_s,
+            self._faults,
+        )
+
+    def _is_as_known(self, open_: Listing | None) -> bool:
+        return open_ is not None and open_.state == LIVE and self._shown is not None and open_.misses == 0
+
+    def _end(self, open_: Listing | None, outcome: ListingOutcome) -> None:
+        """The inscription left the vault: sold, gone, or not known yet."""
+        newest = listings.newest_listed(self._context.task_id)
+        if open_ is not None and open_.signed_ms is not None:
+            newest = open_
+        if newest is None:
+            self._close(open_, None)
+            outcome.words, outcome.is_over = "ended: the inscription is not in the vault", True
+            outcome.error = f"the inscription is not at the vault {self._keys.vault}: send it there and start again"
+            return
+        ending = self._lasting.spend.ending(newest, self._slug, self._faults)
+        if ending.proceeds_sats is not None:
+            self._close(open_, ending.proceeds_sats)
+            outcome.words, outcome.is_over = f"sold for {ending.proceeds_sats:,}", True
+        elif ending.is_dark or outcome.held.is_untraced:
+            outcome.words = "waiting: the inscription has left its output; whether it was sold is looked for"
+        else:
+            self._close(open_, None)
+            outcome.words, outcome.is_over = "ended: the inscription has left the vault", True
+            outcome.error = "the inscription has left the vault, and no sale of it is known"
+
+    def _close(self, open_: Listing | None, proceeds_sats: int | None) -> None:
+        if open_ is not None:
+            listing_end.close(open_, proceeds_sats, self._context.clock_ms())
+        self._lasting.crash("listing-ended")
+
+    def _keep(self, open_: Listing | None, outcome: ListingOutcome) -> None:
+        held, now_ms = outcome.held, self._context.clock_ms()
+        if open_ is not None and held.holding == "moved":
+            listings.move(open_, CLOSED, now_ms, reason=GONE)
+            open_ = None
+        if open_ is not None and held.holding == "held" and is_dropped(open_):
+            listings.move(open_, CLOSED, now_ms, reason=LOST)
+            open_ = None
+        if open_ is None:
+            open_ = self._adopted(outcome)
+        if open_ is not None and open_.state != LIVE:
+            outcome.words = f"waiting: whether the listing at {open_.price_sats:,} reached the market is looked for"
+            return
+        outcome.market = listing_look.look(self._context, self._assignment.config, self._slug, self._faults)
+        listing_look.sample(outcome.market, self._own_wallets, self._context.clock_ms())
+        outcome.decision = plan_listing(self._inputs(open_, held, outcome.market))
+        self._lasting.crash("listing-planned")
+        if outcome.decision.action in ("list", "reprice") and self._assignment.may_sign:
+            self._carry_out(open_, outcome)
+
+    def _adopted(self, outcome: ListingOutcome) -> Listing | None:
+        """What the venue shows of us and the ledger does not know becomes a row of it.
+
+        Not when the inscription has moved since: what the venue still shows then cannot be bought.
+        """
+        outpoint, former = outcome.held.outpoint, listings.newest_listed(self._context.task_id)
+        if self._shown is None or outpoint is None or outcome.held.holding != "held":
+            return None
+        if former is not None and former.outpoint != outpoint:
+            return None
+        new = self._writer.new(self._item(outpoint), self._shown.price)
+        try:
+            adopted = listings.adopt(new, self._context.clock_ms())
+        except OpenElsewhere as error:
+            self._faults.add("adopt the listing that the marketplace shows", str(error), backs_off=False)
+            return None
+        outcome.adopted_sats = adopted.price_sats
+        self._lasting.crash("listing-adopted")
+        return adopted
+
+    def _carry_out(self, open_: Listing | None, outcome: ListingOutcome) -> None:
+        if self._is_as_known(open_):
+            outcome.held = self._held(open_, HELD_S)
+            if outcome.held.holding != "held":
+                outcome.decision = None
+                outcome.words = f"waiting: the inscription is {outcome.held.holding}, so nothing is signed"
+                return
+        outpoint, decision = outcome.held.outpoint, outcome.decision
+        assert outpoint is not None and decision is not None and decision.price is not None
+        outcome.former_sats = None if open_ is None else open_.price_sats
+        outcome.fate = self._writer.put_up(self._item(outpoint), decision.price, open_)
+        self._read(0.0)
+        left = listings.open_listing(self._context.task_id)
+        if outcome.fate is Fate.UNKNOWN and left is not None and left.state == LIVE:
+            outcome.fate = Fate.LISTED  # the answer was lost, and the listing is there
+
+    @property
+    def _writer(self) -> ListingWriter:
+        lasting = self._lasting
+        return ListingWriter(self._context, self._faults, lasting.new_intent, lasting.crash)
+
+    def _item(self, outpoint: str) -> Item:
+        task, venue = self._task, self._context.venue.name
+        return Item(task.inscription_id, outpoint, self._slug, task.user_id, self._keys, venue, task.revision)
+
+    @property
+    def _own_wallets(self) -> frozenset[str]:
+        user, keys = self._assignment.user, self._keys
+        return frozenset({user.address, user.ordinals_address, keys.payment, keys.vault})
+
+    def _inputs(self, open_: Listing | None, held: Held, market: Market) -> ListingInputs:
+        now_ms, context = self._context.clock_ms(), self._context
+        listed, misses = _listed(open_ or listings.newest_listed(context.task_id))
+        return ListingInputs(
+            now_ms=now_ms,
+            config=self._assignment.config,
+            tick=self._context.venue.listing_tick,
+            fee_ppm=SELLER_FEE_PPM,
+            asks=market.asks,
+            trait_asks=market.trait_asks,
+            own_wallets=self._own_wallets,
+            median_60m=market.history.median,
+            last_sales=market.last_sales,
+            listed=listed,
+            own_read=self._is_read,
+            highest_last_hour=listings.highest_since(self._task.inscription_id, self._keys.vault, now_ms - HOUR_MS),
+            delistings_last_hour=listings.delistings(context.task_id, now_ms - HOUR_MS),
+            missing_reads=misses,
+            holding=held.holding,
+        )
+
+
+def _listed(newest: Listing | None) -> tuple[Listed | None, int]:
+    """The listing that is there, or that was until the venue dropped it, and how many reads do not show it."""
+    if newest is None or newest.listed_ms is None:
+        return None, 0
+    if newest.state == LIVE:
+        return Listed(newest.price_sats, newest.listed_ms), newest.misses
+    if newest.close_reason == LOST:
+        return Listed(newest.price_sats, newest.listed_ms), max(newest.misses, CONFIRMING_READS)
+    return None, 0

@@ -1,0 +1,160 @@
+"""Ends the listing of a deleted auto-list task: no strategy, it only reads and cancels."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+
+from markets.base import NotFound, Refused, VenueError
+from models.ledger import listings
+from models.ledger.listings import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
+from models.tasks import tasks
+from models.tasks.tasks import AutolistTask
+from strategy.listing.inputs import Holding
+from wallet.client import SignerError
+from workers.bidding.cancels import WRITE_MS
+from workers.context import Context
+from workers.crashpoints import crashpoint
+from workers.faults import Faults
+from workers.listing import ending as listing_end
+from workers.listing import whereabouts as holding
+from workers.listing.ending import Spend
+from workers.listing.own_listings import is_dropped, read_own_listings, settle, settle_unsent, shown_of
+from workers.pace import Backoff
+from workers.undisturbed import undisturbed
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+_WORDS = {"challenge": "challenge", "psbt": "PSBT"}
+_HELD_S = 0.0  # how old the chain's word may be
+
+
+class ListingDrain:
+    """Reads and cancels until the task's listing is closed (see `Job`). A task that is not deleted keeps its listing.
+
+    It is cancelled as long as any read shows it, whatever the venue answers, and closed only by a read that does not.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        rng: random.Random | None = None,
+        crash: Callable[[str], None] = crashpoint,
+    ) -> None:
+        self._context = context
+        self._crash = crash
+        self._spend = Spend(context)
+        self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, rng or random.Random())
+
+    def cycle(self) -> float | None:
+        """One round; returns the seconds until the next, or None when nothing is open or another worker acts."""
+        context, faults = self._context, Faults()
+        task = tasks.under_token(context.task_id, context.token)
+        listing = listings.open_listing(context.task_id)
+        if task is None or task.deleted_ms is None or listing is None:
+            return None
+        assert isinstance(task, AutolistTask)
+        self._end(listing, task.collection_id, faults)
+        how = listing.close_reason if listing.state == CLOSED else listing.state
+        log.info("listing at %d: %s%s", listing.price_sats, how, f"; {faults.text}" if faults.texts else "")
+        is_left = listings.count_open(context.task_id)  # what a listing that never came to be was to replace
+        return self._backoff.delay(faults.retry_after_s) if is_left else None
+
+    def _end(self, listing: Listing, slug: str | None, faults: Faults) -> None:
+        context = self._context
+        read = read_own_listings(context, listing.wallet, 0, faults)
+        if read is None:
+            return
+        if shown_of(read, listing.inscription_id, listing.wallet) is not None:
+            self._cancel(listing, faults)
+            return
+        if listing.state == CANCELLING and self._has_left(listing, faults):
+            self._close_left(listing, slug, faults)  # it was no cancel of ours that took it from view
+            return
+        settle_unsent(listing, context.signer, context.clock_ms(), faults, self._crash)
+        if listing.state != CLOSED:
+            settle(listing, None, read.taken_ms, context.clock_ms(), self._crash)
+        if is_dropped(listing):
+            self._close_dropped(listing, slug, faults)
+
+    def _cancel(self, listing: Listing, faults: Faults) -> None:
+        context = self._context
+        signature = self._proof(listing, faults)
+        if signature is None:
+            return
+        with undisturbed():
+            if listing.state in (RESERVED, SIGNED, SUBMITTED):
+                listings.move(listing, UNKNOWN, context.clock_ms())
+            if listing.state in (LIVE, UNKNOWN):
+                listings.move(listing, CANCELLING, context.clock_ms())
+            self._crash("listing-cancelling")
+            is_acknowledged = self._sent(listing, signature, faults)
+        self._crash("listing-cancelled")
+        read = read_own_listings(context, listing.wallet, 0, faults)
+        if read is not None and listing.state == CANCELLING:
+            shown = shown_of(read, listing.inscription_id, listing.wallet)
+            settle(listing, shown, read.taken_ms, context.clock_ms(), self._crash, is_acknowledged=is_acknowledged)
+
+    def _proof(self, listing: Listing, faults: Faults) -> str | None:
+        """What the venue wants signed before it cancels the listing, signed; "" where it is a session."""
+        context, wanted = self._context, self._context.venue.delist_proof
+        right = context.task_id, context.token, context.secret
+        try:
+            if wanted == "psbt":
+                draft = context.market.draft_delist(listing.wallet, listing.inscription_id)
+                return context.signer.sign_delist(*right, listing.outpoint, draft.psbt)
+            if wanted == "challenge":
+                return context.signer.sign_challenge(*right, context.market.challenge(listing.wallet), "vault")
+            return ""
+        except VenueError as error:
+            faults.add(f"get the {_WORDS[wanted]} that a cancel needs", error)
+        except SignerError as error:
+            faults.add(f"sign the {_WORDS[wanted]} that a cancel needs", error)
+        return None
+
+    def _sent(self, listing: Listing, signature: str, faults: Faults) -> bool:
+        """Whether the venue says that the listing is cancelled, or that it knows none and none was sold meanwhile."""
+        context = self._context
+        try:
+            is_done = context.market.delist(
+                listing.wallet,
+                [listing.inscription_id],
+                signature,
+                task=context.task_id,
+                token=context.token,
+                deadline_ms=context.clock_ms() + WRITE_MS,
+            )
+        except NotFound:
+            return not self._has_left(listing, faults)
+        except VenueError as error:
+            faults.add_write("cancel the listing", error, backs_off=not isinstance(error, Refused))
+            return False
+        if not is_done:
+            faults.add("cancel the listing", "the venue reports a failure", backs_off=False)
+        return is_done
+
+    def _close_dropped(self, listing: Listing, slug: str | None, faults: Faults) -> None:
+        """No read shows it any more, and it was not we who cancelled it."""
+        if self._has_left(listing, faults):
+            self._close_left(listing, slug, faults)
+        else:
+            listings.move(listing, CLOSED, self._context.clock_ms(), reason=LOST)
+
+    def _close_left(self, listing: Listing, slug: str | None, faults: Faults) -> None:
+        """Once it is known whether it was sold."""
+        if self._held(listing, faults) != "spent":
+            return
+        ending = self._spend.ending(listing, slug or listing.slug, faults)
+        if not ending.is_dark:
+            listing_end.close(listing, ending.proceeds_sats, self._context.clock_ms())
+
+    def _has_left(self, listing: Listing, faults: Faults) -> bool:
+        """Whether a transaction spends the listing's output, be it in a block or not yet."""
+        return self._held(listing, faults) in ("spent", "pending")
+
+    def _held(self, listing: Listing, faults: Faults) -> Holding:
+        market = self._context.market
+        return holding.look(market, listing.inscription_id, listing.wallet, listing.outpoint, _HELD_S, faults).holding

@@ -1,0 +1,90 @@
+"""One auto-list task's cycles: who it is for, one after the other, and when the next one is due."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+
+from models.tasks import tasks
+from wallet.client import SignerError, UserKeys
+from workers.context import BadCredentials, Context
+from workers.crashpoints import crashpoint
+from workers.faults import Faults
+from workers.listing import report as listing_report
+from workers.listing.assignment import ListingAssignment, read_listing_assignment
+from workers.listing.cycle import Lasting, ListingCycle
+from workers.listing.ending import Spend
+from workers.listing.look import CollectionFinder
+from workers.listing.outcome import ListingOutcome
+from workers.pace import Backoff
+
+FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
+IN_DOUBT_S = 6.0  # until the next read may say something new about what is in doubt
+
+
+class Lister:
+    """Keeps one inscription listed at the configured price, one `cycle` after the other (see `Job`).
+
+    It survives being killed anywhere: the ledger and the venue's own-listings answer are all that a successor needs.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        rng: random.Random | None = None,
+        new_intent: Callable[[], str] = lambda: os.urandom(32).hex(),
+        crash: Callable[[str], None] = crashpoint,
+        until_turn: Callable[[str, float, float], float] | None = None,
+    ) -> None:
+        """`until_turn`, see workers/pace.py, says when cycles are due; without it a loop after the last one ended."""
+        self._context = context
+        self._until_turn = until_turn
+        self._lasting = Lasting(CollectionFinder(context), Spend(context), new_intent, crash)
+        self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
+        self._keys: UserKeys | None = None
+
+    def cycle(self) -> float | None:
+        """One cycle; returns the seconds until the next one.
+
+        None when the task is no longer ours to act for, or when nothing is left to do: sold, or gone. Raises
+        BadConfig, and BadCredentials when the venue does not accept a write of ours; both are recorded first.
+        """
+        context = self._context
+        assignment = read_listing_assignment(context)
+        if assignment is None:
+            return None
+        faults = Faults()
+        keys = self._known_keys(assignment, faults)
+        if keys is None:
+            listing_report.record_nothing_done(context, faults)
+            return self._backoff.delay(faults.retry_after_s)
+        outcome = ListingCycle(context, assignment, keys, self._lasting, faults).run()
+        listing_report.record(context, outcome, faults)
+        if outcome.is_over:
+            tasks.stop_wanting(context.task_id, outcome.error)
+            return None
+        if faults.rejected:
+            raise BadCredentials(faults.rejected)
+        return self._pause(assignment, outcome, faults)
+
+    def _known_keys(self, assignment: ListingAssignment, faults: Faults) -> UserKeys | None:
+        if self._keys is None:
+            try:
+                self._keys = self._context.signer.addresses(assignment.user.address)
+            except SignerError as error:
+                faults.add("get our addresses from the signer", error)
+        return self._keys
+
+    def _pause(self, assignment: ListingAssignment, outcome: ListingOutcome, faults: Faults) -> float:
+        if faults.backs_off:
+            return self._backoff.delay(faults.retry_after_s)
+        self._backoff.reset()
+        loop_s = float(assignment.config.loop_s)
+        if outcome.is_in_doubt:
+            return min(IN_DOUBT_S, loop_s)
+        if self._until_turn is None:
+            return loop_s
+        place = str(assignment.task.collection_id or assignment.task.inscription_id)
+        return self._until_turn(place, loop_s, self._context.clock_ms() / 1000)

@@ -1,0 +1,137 @@
+"""Brings the ledger's open listing and what the venue shows together. What is shown counts at once, absence slowly.
+
+A read is evidence of absence only when it began after the listing had reached its present state, and a failed read is
+none at all. A second pass over the same answer changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from markets.base import VenueError
+from markets.listings import OwnListing, OwnListings
+from models.ledger import listings
+from models.ledger.listings import (
+    CANCELLED,
+    CANCELLING,
+    CLOSED,
+    LIVE,
+    LOST,
+    REFUSED,
+    REPLACED,
+    RESERVED,
+    SIGNED,
+    SUBMITTED,
+    UNKNOWN,
+    Listing,
+)
+from wallet.client import SignerClient, SignerError
+from workers.bidding.cancels import WRITE_MS
+from workers.context import Context
+from workers.faults import Faults
+
+VANISHED_READS = 2  # good reads in a row without a listing until it counts as dropped, or its cancel as done
+LOST_READS = 3  # ... without one that may never have arrived until, well after its deadline, it counts as lost
+APART_MS = 5_000  # two reads that are closer together may have come from the same lagging copy: they are one
+LATE_MS = 30_000  # how long after its deadline a listing is still waited for
+
+Crash = Callable[[str], None]
+
+
+def read_own_listings(context: Context, wallet: str, max_age_s: float, faults: Faults) -> OwnListings | None:
+    """What the venue shows of the vault; None when that could not be read, which is not the same as nothing."""
+    try:
+        return context.market.own_listings(wallet, max_age_s)
+    except VenueError as error:
+        faults.add("read our own listings", error)
+        return None
+
+
+def shown_of(read: OwnListings | None, inscription_id: str, wallet: str) -> OwnListing | None:
+    """The listing of this inscription by this wallet, as the read shows it."""
+    for found in read.listings if read else ():
+        if found.inscription_id == inscription_id and found.owner == wallet:
+            return found
+    return None
+
+
+def settle_unsent(listing: Listing, signer: SignerClient, now_ms: int, faults: Faults, crash: Crash) -> None:
+    """What a worker that is gone had begun: free what the signer never signed, doubt what it did.
+
+    Without the signer's word a reserved listing stays as it is.
+    """
+    if listing.state in (SIGNED, SUBMITTED):
+        listings.move(listing, UNKNOWN, now_ms)
+    if listing.state != RESERVED:
+        return
+    try:
+        was_signed = signer.was_signed(listing.intent)
+    except SignerError as error:
+        faults.add("ask the signer about a reserved listing", error)
+        return
+    if was_signed:
+        listings.move(listing, UNKNOWN, now_ms)
+    else:
+        listings.give_up(listing, REFUSED, now_ms)
+        crash("listing-freed")
+
+
+def settle(
+    listing: Listing,
+    shown: OwnListing | None,
+    read_ms: int,
+    now_ms: int,
+    crash: Crash,
+    *,
+    is_acknowledged: bool = False,
+) -> None:
+    """Moves the open listing to where a read begun at `read_ms` shows it to be.
+
+    `is_acknowledged`: the venue has just said that it cancelled it. A live listing that is not shown stays live,
+    with its misses counted: whether it was dropped hangs on where the inscription is (`drop`).
+    """
+    if listing.state == RESERVED or read_ms <= listing.updated_ms:
+        return
+    if shown is not None and shown.price == listing.price_sats:
+        if listing.state == LIVE:
+            listings.saw(listing, shown.listing_id, now_ms)
+        elif not is_acknowledged:
+            listings.move(listing, LIVE, now_ms, venue_id=shown.listing_id)
+            crash("listing-adopted")
+    elif shown is not None:
+        _outdone(listing, read_ms, now_ms)
+    elif listing.state == CANCELLING:
+        if is_acknowledged or _missed(listing, read_ms) >= VANISHED_READS:
+            listings.move(listing, CLOSED, now_ms, reason=CANCELLED)
+    elif _missed(listing, read_ms) >= LOST_READS and listing.state == UNKNOWN and _is_late(listing, read_ms):
+        listings.move(listing, CLOSED, now_ms, reason=LOST)
+
+
+def is_dropped(listing: Listing) -> bool:
+    """Whether enough good reads do not show a listing that was live."""
+    return bool(listing.state == LIVE and listing.misses >= VANISHED_READS)
+
+
+def needs_fresh_read(listing: Listing | None) -> bool:
+    """Whether the listing's fate hangs on the next read."""
+    return listing is not None and (listing.state != LIVE or listing.misses > 0)
+
+
+def _outdone(listing: Listing, read_ms: int, now_ms: int) -> None:
+    """The venue shows the inscription at another price of ours: it never took this one, or it took another after it."""
+    misses = _missed(listing, read_ms)
+    if listing.state == UNKNOWN and misses >= LOST_READS and _is_late(listing, read_ms):
+        listings.give_up(listing, LOST, now_ms)
+    elif listing.state == LIVE and misses >= VANISHED_READS:
+        listings.move(listing, CLOSED, now_ms, reason=REPLACED)
+
+
+def _is_late(listing: Listing, read_ms: int) -> bool:
+    return read_ms > (listing.signed_ms or listing.created_ms) + WRITE_MS + LATE_MS
+
+
+def _missed(listing: Listing, read_ms: int) -> int:
+    """How many good reads in a row, well apart, have not shown the listing, this one included."""
+    if read_ms < listing.updated_ms + APART_MS:
+        return int(listing.misses)
+    return listings.missed(listing, read_ms)

@@ -1,0 +1,69 @@
+"""What becomes of a task whose worker ended unasked: the row says why, and the back-off when it starts again."""
+
+from __future__ import annotations
+
+import logging
+
+from models.ledger import owing
+from models.tasks import tasks
+from models.tasks.numbers import label
+from models.tasks.tasks import RUNNING, Task
+from workers.exits import STOPPED as EXIT_STOPPED
+from workers.exits import Sequel, judge
+from workers.manager.child import Child
+from workers.manager.restarts import MAX_DEATHS, Restarts
+
+log = logging.getLogger(__name__)
+
+SUPERSEDED_REST_S = 1.0
+
+
+def bury(child: Child, restarts: Restarts, task_id: int, now: float) -> None:
+    """Writes down the end of `child` and counts it in `restarts`; `now` is monotonic."""
+    row = tasks.with_owner(task_id)
+    if row is None or child.exit_status is None:
+        return
+    if row.cycles > child.cycles_before:
+        restarts.forgive()
+    if child.kind == "drain":
+        _bury_drain(child.exit_status, restarts, task_id, now)
+    elif row.desired != RUNNING or row.deleted_ms is not None:
+        # Not `stopped` yet: what it left on the wire is waited for first (Step.SETTLE).
+        tasks.observe(task_id, row.observed, pid=None, exit_status=judge(child.exit_status).text)
+    else:
+        _bury_worker(row, child, child.exit_status, restarts, now)
+
+
+def _bury_drain(status: int, restarts: Restarts, task_id: int, now: float) -> None:
+    """One that is through is over; any other is started again as long as orders are open, and never given up on."""
+    if status == EXIT_STOPPED and not owing.count_open(task_id):
+        restarts.forgive()
+        return
+    delay = restarts.rest(now)
+    log.warning("%s: drain worker %s; again in %.1f s", label(task_id), judge(status).text, delay)
+
+
+def _bury_worker(row: Task, child: Child, status: int, restarts: Restarts, now: float) -> None:
+    end = judge(status)
+    facts: dict[str, object] = {"pid": None, "exit_status": end.text, "restarts": row.restarts + 1}
+    if child.was_hung:
+        restarts.rest(now)
+        facts["last_error"] = "the worker hung and was ended; it is started again"
+    elif end.sequel is Sequel.GIVE_UP:
+        _give_up(row, facts | {"last_error": row.last_error or f"the worker {end.text}"})
+        return
+    elif end.sequel is Sequel.RESTART_SOON:
+        restarts.rest_for(now, SUPERSEDED_REST_S)
+    elif restarts.died(now):
+        text = f"the worker died {MAX_DEATHS} times in 10 minutes without finishing a cycle; at last it {end.text}"
+        _give_up(row, facts | {"last_error": text})
+        return
+    else:
+        facts["last_error"] = f"the worker {end.text}; it is started again"
+    tasks.observe(row.number, "backoff", **facts)
+    log.warning("%s: the worker %s; again in %.1f s", label(row.number), end.text, restarts.not_before - now)
+
+
+def _give_up(row: Task, facts: dict[str, object]) -> None:
+    tasks.observe(row.number, "crashed", **facts)
+    log.error("%s: crashed: %s", label(row.number), facts["last_error"])

@@ -1,0 +1,379 @@
+"""What the manager does for one task: it makes the kernel agree with the row, one operation at a time.
+
+`desired` is the API's to write. There is one exception: a task whose owner may no longer trade is set to stopped, with
+`last_error` saying why; otherwise it would start again at the next look.
+
+The file is long because the orders of a start and of a stop are read best beside each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+from peewee import OperationalError
+
+from core.errors import PeerRefused
+from models.ledger import owing
+from models.tasks import tasks
+from models.tasks.numbers import is_autolist, label
+from models.tasks.tasks import RUNNING, STOPPED, Task
+from workers import task_lock
+from workers.context import Kind
+from workers.exits import STOPPED as EXIT_STOPPED
+from workers.exits import judge
+from workers.manager.child import Child
+from workers.manager.deaths import bury
+from workers.manager.reconcile import Facts, Step, next_step
+from workers.manager.restarts import LONGEST_REST_S, PEERS_AWAY_REST_S, Restarts
+from workers.manager.rights import ME, PEERS_AWAY
+from workers.manager.row_facts import has_changed, leaves_orders, loop_s, place_key
+from workers.manager.surroundings import Means
+from workers.manager.turns import Turn
+from workers.pace import until_first_turn
+
+log = logging.getLogger(__name__)
+
+_MOST_STEPS = 20  # of one operation; a row that changes all the time is looked at again by the sweep
+_DRAIN_LOOK_S = 0.05
+_RENEW_MS = 3_600_000
+
+
+class Keeper:
+    """The worker, back-off and operations of the task with number `task_id`. All runs in the manager's loop."""
+
+    def __init__(self, task_id: int, means: Means) -> None:
+        self.task_id = task_id
+        self.child: Child | None = None
+        self._means = means
+        self._restarts = Restarts(means.rng, means.timing.first_rest_s)
+        self._turn = Turn()
+        self._look_due = False
+        self._closed = False
+        self._askers = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._stop_reason: str | None = None
+        self._error_told = False
+        self._granted: int | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an operation goes on, or is about to."""
+        return self._look_due or self._turn.is_taken or self._askers > 0
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether an automatic start has to wait for the end of a back-off."""
+        return time.monotonic() < self._restarts.not_before
+
+    async def settle(self, drain_s: float) -> dict[str, Any]:
+        """Makes the kernel agree with the row for somebody who waits: the manager's operation `settle`.
+
+        Raises PeerRefused. Being asked forgets every crash, back-off and earlier failure.
+        """
+        if tasks.with_owner(self.task_id) is None:
+            raise PeerRefused(ME, "unknown_task", f"there is no task {self.task_id}")
+        self._askers += 1
+        try:
+            agreed = False
+            while not agreed:
+                async with self._turn.asked():
+                    self._restarts.forgive()
+                    agreed = await self._agree(asked=True)
+        finally:
+            self._askers -= 1
+        if not self._runs_worker():
+            self.look()
+            row = tasks.with_owner(self.task_id)
+            if row is not None and not leaves_orders(row):
+                await self._drained(drain_s)
+        observed = RUNNING if self._runs_worker() else STOPPED
+        return {"observed": observed, "open_orders": owing.count_open(self.task_id)}
+
+    def look(self) -> None:
+        """Makes the kernel agree with the row, soon and in the background."""
+        if not self._look_due and not self._closed:
+            self._look_due = True
+            self._means.background.run(self._look())
+
+    def entitlement_over(self, reason: str) -> None:
+        """The task's owner may not trade any more: it is stopped and drained, and its row says why."""
+        self._stop_reason = reason
+        tasks.stop_wanting(self.task_id, reason)
+        self.look()
+
+    def check(self, row: Task | None) -> None:
+        """The slow sweep's look at the worker: a missed end, silence, rights that run out."""
+        child = self.child
+        if child is None:
+            return
+        child.look_for_end()
+        if child.is_silent(self._lock_path, time.monotonic()):
+            self._means.background.run(self._end_hung(child))
+        now_ms = self._means.clock_ms()
+        runs_out = child.kind != "drain" and child.rights_end_ms < now_ms + _RENEW_MS
+        if row and runs_out and self._means.rights.ends_ms(row, now_ms) > child.rights_end_ms + _RENEW_MS:
+            child.revision = 0
+            self.look()
+
+    def close(self) -> None:
+        """From now on no worker is started."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def _own_kind(self) -> Kind:
+        return "lister" if is_autolist(self.task_id) else "bidder"
+
+    @property
+    def _lock_path(self) -> Path:
+        return task_lock.lock_path(self._means.settings.run_dir, self.task_id)
+
+    def _runs_worker(self) -> bool:
+        return self.child is not None and self.child.kind != "drain"
+
+    async def _look(self) -> None:
+        async with self._turn.own():
+            self._look_due = False
+            try:
+                await self._agree(asked=False)
+            except PeerRefused as refusal:
+                log.error("%s: %s", label(self.task_id), refusal.message)
+            except Exception:
+                log.exception("%s: failed to make it agree with its row", label(self.task_id))
+                self._restarts.rest(time.monotonic())
+
+    async def _agree(self, *, asked: bool) -> bool:
+        """Takes one step after the other; False when another operation is to go on instead, with a newer row.
+
+        Somebody who waits (`asked`) is not kept waiting for the start of a drain worker.
+        """
+        for _ in range(_MOST_STEPS):
+            if self.child is not None and self.child.has_ended:
+                dead, self.child = self.child, None
+                bury(dead, self._restarts, self.task_id, time.monotonic())
+            row = tasks.with_owner(self.task_id)
+            if row is None:
+                await self._vanished()
+                return True
+            step = next_step(self._facts(row, asked))
+            if step is Step.REST:
+                self._look_at(self._restarts.not_before)
+                return True
+            if step is Step.NOTHING or (asked and step is Step.START_DRAIN):
+                if not asked and self.child is None:
+                    await self._withdraw()
+                return True
+            if not await self._take(step, row, asked):
+                return False
+        return True
+
+    def _facts(self, row: Task, asked: bool) -> Facts:
+        return Facts(
+            is_wanted=row.desired == RUNNING,
+            is_deleted=row.deleted_ms is not None,
+            observed=row.observed,
+            revision=row.revision,
+            open_orders=owing.to_be_ended(row),
+            worker=self.child.kind if self.child else None,
+            worker_revision=self.child.revision if self.child else 0,
+            resting=not asked and self.is_resting,
+            given_up=not asked and row.observed == "crashed",
+        )
+
+    async def _take(self, step: Step, row: Task, asked: bool) -> bool:
+        if step is Step.START_WORKER:
+            return await self._start(self._own_kind, row, asked)
+        if step is Step.START_DRAIN:
+            return await self._start("drain", row, asked)
+        if step is Step.STOP:
+            await self._stop(row)
+        elif step is Step.SETTLE:
+            if self._granted is not None:
+                # A worker that died may have left something on the wire.
+                await self._means.rights.take_back(row.number, row.token)
+            tasks.observe(row.number, STOPPED, pid=None)
+        elif step is Step.REMOVE:
+            await self._withdraw()
+            tasks.remove_tombstone(row.number)
+            # No worker is started for a row that is gone, so nobody can be about to lock this file.
+            self._lock_path.unlink(missing_ok=True)
+        return True
+
+    async def _start(self, kind: Kind, row: Task, asked: bool) -> bool:
+        """Starts a worker; False when another operation is to go on instead. Raises PeerRefused if `asked`."""
+
+        def gives_way() -> bool:
+            return self._turn.askers > 0 and (not asked or has_changed(row))
+
+        with self._means.slots.ask(urgent=asked, on_granted=self._turn.news) as slot:
+            if not await self._turn.until(lambda: slot.granted, gives_way):
+                return False
+            if has_changed(row):
+                return True
+            try:
+                if kind != "drain" and (
+                    reason := self._means.rights.refusal_to_trade(row.user, self._means.clock_ms())
+                ):
+                    raise PeerRefused(ME, "not_entitled", reason)
+                # After a whole restart, or the end of a zygote, all start at once, and nobody waits for this one.
+                is_awaited = asked or kind == "drain"
+                wait_s = 0.0 if is_awaited else until_first_turn(place_key(row), self._means.slots.waiting)
+                return await self._bring_up(kind, row, wait_s)
+            except PeerRefused as refusal:
+                if asked:
+                    self._start_refused(kind)
+                    raise
+                self._start_failed(kind, row, refusal)
+                return True
+
+    async def _bring_up(self, kind: Kind, row: Task, wait_s: float) -> bool:
+        """The order of a start: token, signer, gateway, process, lock."""
+        means = self._means
+        if kind != "drain":
+            tasks.observe(row.number, "starting")
+        token = tasks.raise_token(row.number)
+        right = await means.rights.hand_over(row, kind, token, means.clock_ms())
+        self._granted = token
+        if self._closed:
+            raise PeerRefused(ME, "stopping", "the manager is about to end")
+        if has_changed(row):
+            return True
+        try:
+            handle = await means.spawner.start(kind, row.number, token, right.secret, wait_s=wait_s)
+        except OSError as error:
+            raise PeerRefused(ME, "start_failed", f"failed to start a process: {error}") from error
+        self.child = Child(
+            handle,
+            kind=kind,
+            token=token,
+            revision=row.revision,
+            cycles_before=row.cycles,
+            silent_s=max(3.0 * loop_s(row), means.timing.silent_s),
+            rights_end_ms=right.ends_ms,
+            on_news=self._on_news,
+        )
+        return await self._see_up(self.child, row)
+
+    async def _see_up(self, child: Child, row: Task) -> bool:
+        def overtaken() -> bool:
+            return self._turn.askers > 0 and has_changed(row)
+
+        timeout_s = self._means.timing.locked_s
+        up = await self._turn.until(lambda: child.has_lock or child.has_ended, overtaken, timeout_s)
+        # One whose item is sold ends at once, and no longer wants to run.
+        is_done = child.has_lock and child.exit_status == EXIT_STOPPED and has_changed(row)
+        if child.exit_status is not None and not is_done:
+            raise PeerRefused(ME, "start_failed", f"the worker {judge(child.exit_status).text}")
+        if up:
+            self._is_up(child)
+            return True
+        changed = has_changed(row)
+        # It may have got its lock, and begun to act, without our having heard of it yet.
+        await self._means.rights.take_back(row.number, child.token)
+        await self._end(child, term_s=0)
+        if changed:
+            return False
+        raise PeerRefused(ME, "start_failed", f"the worker did not come up within {timeout_s:.0f} s")
+
+    def _is_up(self, child: Child) -> None:
+        log.info("%s: %s worker runs, token %d, pid %d", label(self.task_id), child.kind, child.token, child.pid)
+        facts: dict[str, object] = {"last_error": None} if self._error_told else {}
+        if child.kind != "drain":
+            self._stop_reason = None
+            facts |= {"pid": child.pid, "started_ms": self._means.clock_ms(), "exit_status": None}
+            tasks.observe(self.task_id, RUNNING, **facts)
+        elif self._error_told and (row := tasks.with_owner(self.task_id)):
+            tasks.set_error(row, None)
+        self._error_told = False
+
+    def _start_refused(self, kind: Kind) -> None:
+        """Somebody who waits is told; their row is theirs to take back before it is tried again."""
+        if self.child is not None and self.child.has_ended:
+            self.child = None
+        self._restarts.rest_for(time.monotonic(), self._means.timing.refused_rest_s)
+        if kind != "drain":
+            tasks.observe(self.task_id, STOPPED, pid=None)
+
+    def _start_failed(self, kind: Kind, row: Task, refusal: PeerRefused) -> None:
+        if refusal.code == "not_entitled":
+            tasks.stop_wanting(row.number, refusal.message)
+            return
+        if self.child is not None and self.child.has_ended:
+            return  # it is buried at the next step
+        log.warning("%s: failed to start its %s worker: %s", label(row.number), kind, refusal.message)
+        self._restarts.rest(time.monotonic(), PEERS_AWAY_REST_S if refusal.code in PEERS_AWAY else LONGEST_REST_S)
+        self._error_told = True
+        if kind != "drain":
+            tasks.observe(row.number, "backoff", pid=None, last_error=refusal.message)
+        else:
+            tasks.set_error(row, f"open orders cannot be cancelled: {refusal.message}")
+
+    async def _stop(self, row: Task) -> None:
+        """The order of a stop: the right to place, what is on the wire, the process. Peers away do not prevent it."""
+        child = self.child
+        assert child is not None
+        if child.kind == "drain":
+            await self._end(child, self._means.timing.term_s)
+            return
+        try:
+            if "stopping" in tasks.MOVES[row.observed]:
+                tasks.observe(row.number, "stopping")
+            await self._means.rights.take_back(row.number, child.token)
+            await self._end(child, self._means.timing.term_s)
+        except OperationalError as error:
+            # A worker that hangs in a transaction keeps everybody from writing, and its end is what helps.
+            log.error("%s: its worker is killed first: %s", label(row.number), error)
+            await self._end(child, term_s=0)
+            await self._means.rights.take_back(row.number, child.token)
+        facts: dict[str, object] = {"pid": None, "exit_status": None}
+        if self._stop_reason is not None:
+            # Again: the last cycle may have cleared it.
+            facts["last_error"] = self._stop_reason
+        tasks.observe(row.number, STOPPED, **facts)
+        log.info("%s: stopped", label(row.number))
+
+    async def _end(self, child: Child, term_s: float) -> None:
+        if not await child.end(term_s, self._means.timing.kill_s):
+            raise PeerRefused(ME, "stop_failed", f"{label(self.task_id)}: process {child.pid} does not end")
+        self.child = None
+
+    async def _end_hung(self, child: Child) -> None:
+        async with self._turn.own():
+            if self.child is child and not child.has_ended:
+                log.error("%s: its worker gives no sign of life and is ended", label(self.task_id))
+                child.was_hung = True
+                await child.end(self._means.timing.term_s, self._means.timing.kill_s)
+
+    async def _vanished(self) -> None:
+        """The row is gone, by no hand of ours: whatever acts for it has to go too."""
+        if self.child is not None:
+            await self._end(self.child, self._means.timing.term_s)
+
+    async def _withdraw(self) -> None:
+        if self._granted is not None:
+            token, self._granted = self._granted, None
+            await self._means.rights.withdraw(self.task_id, token)
+
+    async def _drained(self, drain_s: float) -> None:
+        """Waits until no order is open any more, or the task runs again, at most `drain_s`."""
+        deadline = time.monotonic() + drain_s
+        while time.monotonic() < deadline:
+            if self._runs_worker() or not owing.count_open(self.task_id):
+                return
+            await asyncio.sleep(_DRAIN_LOOK_S)
+
+    def _on_news(self) -> None:
+        self._turn.news()
+        if self.child is not None and self.child.has_ended:
+            self.look()
+
+    def _look_at(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        delay = max(0.0, when - time.monotonic())
+        self._timer = asyncio.get_running_loop().call_later(delay, self.look)

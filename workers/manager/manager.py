@@ -1,0 +1,275 @@
+"""The manager: parent of all workers. It makes the kernel agree with the database, and answers on a Unix socket.
+
+    {"op": "ping"}                               {"state": "ready"}, or what keeps it from starting workers
+    {"op": "settle", "task": 17, "drain_s": 10}  {"observed": "running" | "stopped", "open_orders": 0}
+    {"op": "status"}                             {"observed": {"running": 3, ...}, "workers": 3}
+    {"op": "entitlements"}                       {"stopped": 2}
+
+`entitlements` is for whoever has just changed a plan or the whitelist: it answers when the tasks that these allow no
+more have lost their right to place, and their workers. The manager finds out by itself, too, within some seconds.
+
+A task is named by its number (models/tasks/numbers.py), and `open_orders` counts a listing, too.
+
+`settle` answers when the task's worker holds its lock, or has exited and its open orders are closed (`drain_s` seconds
+after its end at the latest; a listing is waited for only when its task is deleted). It refuses with the codes
+signer_unavailable, signer_locked, gateway_unavailable, start_failed, stop_failed, not_entitled, unknown_task.
+
+One thread runs a loop: the database is asked in it, signer and gateway in threads of their own. It must be the main
+thread, since workers, or the zygote that forks them, die with the thread that started them.
+
+SIGTERM and SIGINT end it. SIGHUP has new workers started by a new zygote, with the code as it is then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import resource
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from core.errors import BidkeeperError, PeerRefused
+from core.local_server import serve
+from core.process import hold_lock
+from core.settings import Settings
+from models import base, sessions, users
+from models.ledger import owing
+from models.tasks import tasks
+from models.tasks.numbers import label
+from models.tasks.tasks import RUNNING
+from workers import task_lock
+from workers.manager.background import Background
+from workers.manager.keeper import Keeper
+from workers.manager.reconcile import Facts, Step, next_step
+from workers.manager.rights import ME, Rights
+from workers.manager.start_slots import StartSlots
+from workers.manager.surroundings import Means, Timing
+from workers.spawning.popen import PopenSpawner
+from workers.spawning.spawner import Spawner
+from workers.spawning.zygote_spawner import ZygoteSpawner
+
+log = logging.getLogger(__name__)
+
+_PREDECESSOR_S = 3.0
+_END_TERM_S = 5.0
+_END_KILL_S = 2.0  # with the above and what is left, well within 10 s
+_LONGEST_DRAIN_S = 60.0
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def run(settings: Settings, *, spawner: Spawner | None = None, timing: Timing | None = None) -> None:
+    """Runs until SIGTERM or SIGINT; ends all workers then, cancels no bids, and leaves what is wanted wanted.
+
+    Raises BidkeeperError when another manager runs in this data directory.
+    """
+    held = _instance_lock(settings)
+    try:
+        _raise_file_limit()
+        base.connect(settings.database_url)
+        asyncio.run(Manager(settings, spawner or _spawner(settings), timing or Timing()).run())
+    finally:
+        base.close()
+        os.close(held)
+
+
+class Manager:
+    """All keepers and the sweeps over them. Make it and use it in one loop, with the database open."""
+
+    def __init__(self, settings: Settings, spawner: Spawner, timing: Timing) -> None:
+        self._settings = settings
+        self._timing = timing
+        self._background = Background()
+        self._keepers: dict[int, Keeper] = {}
+        self._stopping = False
+        self._asked_before: dict[int, Step] | None = None
+        self._means = Means(
+            settings=settings,
+            spawner=spawner,
+            rights=Rights(settings, timing.signer_s, timing.fence_s),
+            slots=StartSlots(2 * (os.cpu_count() or 1)),
+            background=self._background,
+            timing=timing,
+            rng=random.Random(),
+            clock_ms=now_ms,
+        )
+
+    async def run(self) -> None:
+        """From taking over to the end of the last worker."""
+        asked_to_stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, asked_to_stop.set)
+        loop.add_signal_handler(signal.SIGHUP, self._means.spawner.renew)
+        await self.start()
+        log.info("ready")
+        try:
+            await asked_to_stop.wait()
+        finally:
+            await self.stop()
+
+    async def start(self) -> None:
+        """Ends what a dead manager left, starts what is wanted, and answers from now on."""
+        self._means.spawner.open()
+        _free_locks(self._settings)
+        tasks.forget_workers()
+        await self._full_sweep()
+        await self._sweep()
+        self._server = await serve(self._settings.manager_socket, self.answer)
+        self._background.run(self._every(self._timing.sweep_s, self._sweep))
+        self._background.run(self._every(self._timing.full_sweep_s, self._full_sweep))
+
+    async def stop(self) -> None:
+        """Ends every worker. Their bids stay, and so does what is wanted."""
+        self._stopping = True
+        self._server.close()
+        self._settings.manager_socket.unlink(missing_ok=True)
+        for keeper in self._keepers.values():
+            keeper.close()
+        await self._background.cancel()
+        children = [keeper.child for keeper in self._keepers.values() if keeper.child is not None]
+        ended = await asyncio.gather(*(child.end(_END_TERM_S, _END_KILL_S) for child in children))
+        tasks.forget_workers()
+        await self._means.spawner.close()
+        log.info("%d workers ended", sum(ended))
+        for child, has_ended in zip(children, ended, strict=True):
+            if not has_ended:
+                log.error("process %d does not end", child.pid)
+
+    async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One request of the socket. Raises PeerRefused."""
+        op = request.get("op")
+        if op == "ping":
+            return {"state": "ready" if self._means.spawner.is_ready else "without a zygote"}
+        if op == "status":
+            workers = sum(1 for keeper in self._keepers.values() if keeper.child is not None)
+            return {"observed": tasks.count_by_observed(), "workers": workers}
+        if op == "settle":
+            task_id, drain_s = request.get("task"), request.get("drain_s", 0)
+            if type(task_id) is not int or type(drain_s) not in (int, float) or not 0 <= drain_s <= _LONGEST_DRAIN_S:
+                raise PeerRefused(ME, "unreadable", f"settle takes a task and drain_s from 0 to {_LONGEST_DRAIN_S:.0f}")
+            return await self._keeper(task_id).settle(drain_s)
+        if op == "entitlements":
+            stopped = await self._full_sweep()
+            await asyncio.gather(*(self._keeper(task_id).settle(0) for task_id in stopped))
+            return {"stopped": len(stopped)}
+        raise PeerRefused(ME, "unknown_op", f"there is no operation {op!r}")
+
+    def _keeper(self, task_id: int) -> Keeper:
+        if self._stopping:
+            raise PeerRefused(ME, "stopping", "the manager is about to end")
+        if task_id not in self._keepers:
+            self._keepers[task_id] = Keeper(task_id, self._means)
+        return self._keepers[task_id]
+
+    async def _every(self, seconds: float, sweep: Callable[[], Awaitable[object]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await sweep()
+            except Exception:
+                log.exception("failed to sweep")
+
+    async def _sweep(self) -> None:
+        """Finds rows that nobody has told us of.
+
+        Only what was asked for at the last sweep too is done (at the first one, everything): a row that was written a
+        moment ago is about to be told of by somebody who waits for the outcome.
+        """
+        in_debt = frozenset(owing.tasks_owing())
+        glances = tasks.glances(in_debt)
+        before, self._asked_before = self._asked_before, {}
+        for glance in glances:
+            keeper = self._keeper(glance.number)
+            step = Step.NOTHING if keeper.is_busy else _step(glance, keeper, glance.number in in_debt)
+            if step in (Step.NOTHING, Step.REST):
+                continue
+            self._asked_before[glance.number] = step
+            if before is None or before.get(glance.number) is step:
+                keeper.look()
+        for task_id in self._keepers.keys() - {glance.number for glance in glances}:
+            keeper = self._keepers[task_id]
+            if keeper.child is not None:
+                keeper.look()
+            elif not keeper.is_busy:
+                keeper.close()
+                del self._keepers[task_id]
+
+    async def _full_sweep(self) -> list[int]:
+        """Looks at every worker, and ends what an owner's plan or the whitelist does not allow any more.
+
+        Returns the numbers of the tasks that it has begun to stop.
+        """
+        self._end_sessions()
+        stopped = []
+        rows = {row.number: row for row in tasks.rows_of_interest(owing.tasks_owing())}
+        reasons: dict[int, str | None] = {}
+        for row in rows.values():
+            owner = row.user.id
+            if row.desired == RUNNING and owner not in reasons:
+                reasons[owner] = self._means.rights.refusal_to_trade(row.user, now_ms())
+            reason = reasons.get(owner)
+            if row.desired == RUNNING and reason:
+                log.info("%s: is stopped: %s", label(row.number), reason)
+                self._keeper(row.number).entitlement_over(reason)
+                stopped.append(row.number)
+        for task_id, keeper in list(self._keepers.items()):
+            keeper.check(rows.get(task_id))
+        return stopped
+
+    def _end_sessions(self) -> None:
+        """Signs those out who may not sign in any more."""
+        for user in sessions.users_with_sessions():
+            if not users.may_sign_in(user.address, self._settings.whitelist, self._settings.admins):
+                sessions.end_sessions(user.id)
+
+
+def _spawner(settings: Settings) -> Spawner:
+    return ZygoteSpawner(settings) if settings.spawner == "zygote" else PopenSpawner(settings)
+
+
+def _step(glance: tasks.Glance, keeper: Keeper, owes: bool) -> Step:
+    child = keeper.child
+    facts = Facts(
+        is_wanted=glance.desired == RUNNING,
+        is_deleted=glance.deleted_ms is not None,
+        observed=glance.observed,
+        revision=glance.revision,
+        open_orders=int(owes),
+        worker=child.kind if child else None,
+        worker_revision=child.revision if child else 0,
+        resting=keeper.is_resting,
+        given_up=glance.observed == "crashed",
+    )
+    return next_step(facts)
+
+
+def _instance_lock(settings: Settings) -> int:
+    """Held until this process ends; a predecessor that is about to end is waited for."""
+    deadline = time.monotonic() + _PREDECESSOR_S
+    while (held := hold_lock(settings.run_dir / "manager.lock")) is None:
+        if time.monotonic() > deadline:
+            raise BidkeeperError(f"another manager runs in {settings.data_dir}")
+        time.sleep(0.1)
+    return held
+
+
+def _free_locks(settings: Settings) -> None:
+    """Workers die with their manager; one that did not is killed before its task gets another."""
+    for path in task_lock.lock_paths(settings.run_dir):
+        try:
+            task_lock.free(path)
+        except task_lock.LockHeld as held:
+            log.error("%s", held)
+
+
+def _raise_file_limit() -> None:
+    """Three descriptors for each worker, so the customary soft limit of 1024 would be 300 workers."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

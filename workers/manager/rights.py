@@ -1,0 +1,223 @@
+"""A worker's right to act, given and taken back where it is enforced: at the signer (grants) and the gateway (fences).
+
+Both are asked in threads, since they may be slow. Their failures become the refusals a start can have: PeerRefused
+with the code signer_unavailable, signer_locked, gateway_unavailable or start_failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from core.errors import PeerRefused
+from core.plans import Plan
+from core.settings import Settings
+from markets.base import NotSupported, Unavailable, VenueError
+from markets.client import MarketClient
+from markets.look import kind_of
+from markets.venues import capabilities, profile
+from models import users
+from models.ledger.limits import fills_of, most_sats, most_signed_task, most_signed_user
+from models.tasks import tasks
+from models.tasks.numbers import label
+from models.tasks.tasks import AutolistTask, BiddingTask, Task
+from models.users import DAY_MS, User, subscription_of
+from strategy.config import BidConfig, loads
+from strategy.listing.config import ListingConfig, loads_config
+from strategy.listing.price import guard
+from wallet.client import SignerClient, SignerError, SignerLocked, SignerUnavailable
+from wallet.protocol import Grant
+from workers.bidding.terms import life_ms
+from workers.context import Kind
+from workers.listing.assignment import SELLER_FEE_PPM
+from workers.manager.background import in_thread
+
+log = logging.getLogger(__name__)
+
+ME = "manager"
+GRANT_MS = 30 * DAY_MS
+# A bid is signed some time after its life was decided on.
+EXPIRY_ALLOWANCE_MS = 120_000
+PEERS_AWAY = ("signer_unavailable", "signer_locked", "gateway_unavailable")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """What a worker shows the signer, and until when that counts."""
+
+    secret: str = field(repr=False)
+    ends_ms: int
+
+
+class Rights:
+    """Gives and takes rights. `signer_s` bounds each step at the signer, `fence_s` the wait for writes on the wire."""
+
+    def __init__(self, settings: Settings, signer_s: float, fence_s: float) -> None:
+        self._settings = settings
+        self._signer = SignerClient(settings.signer_socket, signer_s)
+        self._fence_s = fence_s
+
+    def refusal_to_trade(self, user: User, now_ms: int) -> str | None:
+        """Why the user's tasks must not run now, or None."""
+        s = self._settings
+        return users.refusal_to_trade(user, dict(s.plans), s.whitelist, s.admins, now_ms)
+
+    async def hand_over(self, row: Task, kind: Kind, token: int, now_ms: int) -> Right:
+        """`give` and `fence` at once: neither waits for the other, and both are done when this returns.
+
+        Raises PeerRefused when either fails. A fence without a right stands, since the row's token is raised too; a
+        right without a fence is withdrawn.
+        """
+        right, fenced = await asyncio.gather(
+            self.give(row, kind, token, now_ms), self.fence(row.number, token), return_exceptions=True
+        )
+        if isinstance(right, BaseException):
+            raise right
+        if fenced is not None:
+            await self.withdraw(row.number, token)
+            raise fenced
+        return right
+
+    async def give(self, row: Task, kind: Kind, token: int, now_ms: int) -> Right:
+        """Grants the task's worker what its kind and its owner's plan allow."""
+        grant = self._grant(row, kind, token, now_ms)
+        return Right(await self._ask_signer(lambda: self._signer.grant(grant)), grant.expires_ms)
+
+    async def fence(self, task_id: int, token: int) -> None:
+        """Refuses the task's writes under lower tokens; returns when none of them is on the wire any more."""
+
+        def ask() -> None:
+            client = MarketClient(self._settings.gateway_socket, self._fence_s)
+            try:
+                client.fence(task_id, token)
+            finally:
+                client.close()
+
+        try:
+            await in_thread(ask)
+        except Unavailable as error:
+            raise PeerRefused(ME, "gateway_unavailable", str(error)) from error
+        except VenueError as error:
+            raise PeerRefused(ME, "start_failed", f"failed to fence: {error}") from error
+
+    async def take_back(self, task_id: int, token: int) -> None:
+        """The right to place: nothing is signed or sent under `token` any more, nor is anything on the wire.
+
+        Failures are noted only, since a stop must not wait for peers that are away: the row's new token refuses the
+        worker's reservations, and its end follows.
+        """
+        try:
+            await self._ask_signer(lambda: self._signer.revoke_place(task_id, token))
+        except PeerRefused as refusal:
+            log.warning("%s: failed to take back the right to place: %s", label(task_id), refusal.message)
+        next_token = tasks.raise_token(task_id)
+        try:
+            await self.fence(task_id, next_token)
+        except PeerRefused as refusal:
+            log.warning("%s: failed to wait for what is on the wire: %s", label(task_id), refusal.message)
+
+    async def withdraw(self, task_id: int, token: int) -> None:
+        """Ends every right under this and lower tokens. They end by themselves in time: a failure is noted only."""
+        try:
+            await self._ask_signer(lambda: self._signer.withdraw(task_id, token))
+        except PeerRefused as refusal:
+            log.info("%s: failed to withdraw its grant: %s", label(task_id), refusal.message)
+
+    def ends_ms(self, row: Task, now_ms: int) -> int:
+        """When the grant of a task's own worker would end, were it given now."""
+        subscription = subscription_of(row.user_id)
+        return min(subscription.expires_ms if subscription else 0, now_ms + GRANT_MS)
+
+    def _grant(self, row: Task, kind: Kind, token: int, now_ms: int) -> Grant:
+        if kind == "drain":
+            return drain_grant(row, row.venue_or(self._settings.market), token, now_ms)
+        subscription = subscription_of(row.user_id)
+        plan = self._settings.plans.get(subscription.plan) if subscription else None
+        if plan is None:
+            raise PeerRefused(ME, "not_entitled", "the task's owner has no plan")
+        venue, ends_ms = row.venue_or(self._settings.market), self.ends_ms(row, now_ms)
+        try:
+            if isinstance(row, AutolistTask):
+                return lister_grant(row, loads_config(row.config), venue, token, ends_ms)
+            assert isinstance(row, BiddingTask)
+            config = loads(row.config)
+            spent_sats = fills_of(row.number, config).sats
+            return bidder_grant(row, config, plan, venue, token, ends_ms, spent_sats=spent_sats)
+        except ValueError as error:
+            raise PeerRefused(ME, "start_failed", f"the task's config cannot be read: {error}") from error
+        except NotSupported as error:
+            raise PeerRefused(ME, "start_failed", str(error)) from error
+
+    async def _ask_signer(self, call: Callable[[], T]) -> T:
+        try:
+            return await in_thread(call)
+        except SignerLocked as error:
+            raise PeerRefused(ME, "signer_locked", str(error)) from error
+        except SignerUnavailable as error:
+            raise PeerRefused(ME, "signer_unavailable", str(error)) from error
+        except SignerError as error:
+            raise PeerRefused(ME, "start_failed", str(error)) from error
+
+
+def bidder_grant(
+    row: BiddingTask, config: BidConfig, plan: Plan, venue: str, token: int, ends_ms: int, *, spent_sats: int
+) -> Grant:
+    """To bid and cancel within the config, of which `spent_sats` are spent; prices are whole orders' sats."""
+    return Grant(
+        task=row.number,
+        user=row.user.address,
+        token=token,
+        venue=venue,
+        operations=("bid", "cancel"),
+        slug=config.slug,
+        hardcap_sats=most_sats(config),
+        outstanding_sats=most_signed_user(plan),
+        outstanding_task_sats=most_signed_task(config, plan, spent_sats),
+        receive=row.user.ordinals_address,
+        max_expiry_ms=life_ms(config, profile(venue, kind_of(config)), capabilities(venue)) + EXPIRY_ALLOWANCE_MS,
+        expires_ms=ends_ms,
+    )
+
+
+def lister_grant(row: AutolistTask, config: ListingConfig, venue: str, token: int, ends_ms: int) -> Grant:
+    """To list the one inscription for the config's least price or more, and to cancel that."""
+    return Grant(
+        task=row.number,
+        user=row.user.address,
+        token=token,
+        venue=venue,
+        operations=("list", "cancel"),
+        slug="",
+        hardcap_sats=0,
+        outstanding_sats=0,
+        outstanding_task_sats=0,
+        receive=row.user.ordinals_address,
+        max_expiry_ms=0,
+        expires_ms=ends_ms,
+        inscription_id=row.inscription_id,
+        min_price_sats=guard(config, SELLER_FEE_PPM, tick=1),
+    )
+
+
+def drain_grant(row: Task, venue: str, token: int, now_ms: int) -> Grant:
+    """To cancel and nothing else, whatever has become of the owner's plan or the config."""
+    return Grant(
+        task=row.number,
+        user=row.user.address,
+        token=token,
+        venue=venue,
+        operations=("cancel",),
+        slug=row.slug if isinstance(row, BiddingTask) else "",
+        hardcap_sats=0,
+        outstanding_sats=0,
+        outstanding_task_sats=0,
+        receive=row.user.ordinals_address,
+        max_expiry_ms=0,
+        expires_ms=now_ms + GRANT_MS,
+        inscription_id=row.inscription_id if isinstance(row, AutolistTask) else "",
+    )

@@ -1,0 +1,43 @@
+"""What the keepers of all tasks share: whom they ask, what they start workers with, how long they wait."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from core.settings import Settings
+from workers.manager.background import Background
+from workers.manager.rights import Rights
+from workers.manager.start_slots import StartSlots
+from workers.spawning.spawner import Spawner
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds. Together they bound a start (signer, fence, locked) and a stop (signer, fence, term, kill)."""
+
+    signer_s: float = 5.0
+    fence_s: float = 15.0  # longer than a write may be on the wire
+    locked_s: float = 10.0  # from the start of a process until it holds its lock
+    term_s: float = 5.0  # from SIGTERM to SIGKILL
+    kill_s: float = 10.0  # from SIGKILL to an error
+    silent_s: float = 120.0  # a worker that gives no sign of life for this and for three cycles is hung
+    first_rest_s: float = 1.0  # after a death or a failed start; it doubles with each
+    refused_rest_s: float = 5.0  # after a refused start, for the asker to take it back
+    sweep_s: float = 1.0
+    full_sweep_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """`clock_ms` is the wall clock; intervals are measured by the monotonic one."""
+
+    settings: Settings
+    spawner: Spawner
+    rights: Rights
+    slots: StartSlots
+    background: Background
+    timing: Timing
+    rng: random.Random
+    clock_ms: Callable[[], int]

@@ -1,0 +1,37 @@
+"""The kinds of work that a worker process can be given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from models.tasks.numbers import is_autolist
+from workers.bidding.bidder import Bidder
+from workers.bidding.drain import Drain
+from workers.bidding.journal import Journal, journal_path
+from workers.context import Context, Job
+from workers.crashpoints import crashpoint
+from workers.listing.drain import ListingDrain
+from workers.listing.lister import Lister
+from workers.pace import until_turn
+
+
+def make_job(
+    kind: str,
+    context: Context,
+    crash: Callable[[str], None] = crashpoint,
+    until_turn: Callable[[str, float, float], float] = until_turn,
+) -> Job:
+    """The job of this kind: bidder, lister or drain. Raises ValueError for another."""
+    if kind == "bidder":
+        return Bidder(context, journal=_journal(context), crash=crash, until_turn=until_turn)
+    if kind == "lister":
+        return Lister(context, crash=crash, until_turn=until_turn)
+    if kind == "drain":
+        return ListingDrain(context, crash=crash) if is_autolist(context.task_id) else Drain(context, crash=crash)
+    raise ValueError(f"no such kind of worker: {kind}")
+
+
+def _journal(context: Context) -> Journal:
+    data_dir = context.settings.data_dir
+    # Settings that were read have an absolute directory; made-up ones, as a zygote warms up with, are to leave nothing.
+    return Journal(journal_path(data_dir, context.task_id) if data_dir.is_absolute() else None)

@@ -1,0 +1,62 @@
+"""The entry of a worker process: `python -m workers.process.main KIND TASK_ID TOKEN PARENT_PID STATUS_FD`.
+
+TASK_ID is the task's number (models/tasks/numbers.py).
+
+Its environment is the manager's and names BIDKEEPER_DATA_DIR. Its stdin gives `{"secret": ..., "wait_s": 0}` as its
+first line and then stays open as long as the manager lives. On STATUS_FD it writes "locked" once it holds its task's
+lock; then it waits `wait_s` before its first cycle.
+Exit codes are in `workers/exits.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from models.tasks.numbers import file_stem
+from workers import exits
+from workers.process.log_file import OwnLog
+
+if TYPE_CHECKING:
+    from core.settings import Settings
+    from workers.context import Context, Job
+
+MakeJob = Callable[[str, "Context"], "Job"]
+
+
+def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings | None = None) -> int:
+    """Works until asked to stop, and returns the exit code. `make_job` stands in for that of `workers/process/jobs.py`.
+
+    `settings` are those of the process that it was forked from; without them it reads its own.
+    """
+    kind, task_id, token, parent, status_fd = argv[0], *map(int, argv[1:])
+    own_log = OwnLog(Path(os.environ["BIDKEEPER_DATA_DIR"]) / "logs" / f"{file_stem(task_id)}.log")
+
+    # Only now: an import that fails says so in the task's log. A signal before this ends the process by itself.
+    from workers.process.life_line import LifeLine, StopAsked
+    from workers.process.worker import Worker
+
+    try:
+        life_line = LifeLine(parent)
+        worker = Worker(kind, task_id, token, life_line, own_log, settings)
+        return worker.run(make_job or _make_job, status_fd)
+    except StopAsked:
+        return exits.STOPPED
+
+
+def run_forked(argv: Sequence[str], settings: Settings | None) -> int:
+    """`run` with the job of `workers/process/jobs.py`, as a zygote calls it."""
+    return run(argv, settings=settings)
+
+
+def _make_job(kind: str, context: Context) -> Job:
+    from workers.process.jobs import make_job
+
+    return make_job(kind, context)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

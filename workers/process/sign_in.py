@@ -1,0 +1,83 @@
+"""Signing in at a venue that wants a session: the gateway says when, the signer signs, and the gateway keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from markets.asking import Value
+from markets.base import RateLimited, SignInNeeded, Unavailable, VenueError
+from markets.client import MarketClient
+from markets.offers import Pair, SignInAnswer
+from models.tasks import tasks
+from wallet.client import SignerClient, SignerError, UserKeys
+
+SignIn = Callable[[MarketClient], None]
+
+
+class SignedIn(MarketClient):
+    """The gateway's client, which signs in when a venue asks for it, and then asks once more.
+
+    Nothing was sent when a venue asks to be signed in to, so a write is repeated as safely as a read.
+    """
+
+    def __init__(self, socket_path: Path, sign_in: SignIn, timeout_s: float = 30.0, venue: str | None = None) -> None:
+        super().__init__(socket_path, timeout_s, venue)
+        self._sign_in = sign_in
+        self._is_signing_in = False
+
+    def _ask(self, request: dict[str, Any], unpack: Callable[[Any], Value], *, write: bool) -> Value:
+        try:
+            return super()._ask(request, unpack, write=write)
+        except SignInNeeded:
+            if self._is_signing_in:
+                raise
+        self._is_signing_in = True
+        try:
+            self._sign_in(self)
+        except RateLimited:
+            raise
+        except VenueError as error:
+            # Whatever came of it, what was to be asked was not sent.
+            raise Unavailable(f"failed to sign in: {error}") from error
+        finally:
+            self._is_signing_in = False
+        return super()._ask(request, unpack, write=write)
+
+
+class TaskSignIn:
+    """Signs a task's user in, with the payment address and the vault, under the worker's grant."""
+
+    def __init__(self, signer: SignerClient, task_id: int, token: int, secret: str) -> None:
+        self._signer = signer
+        self._task_id = task_id
+        self._token = token
+        self._secret = secret
+        self._keys: UserKeys | None = None
+
+    def __call__(self, market: MarketClient) -> None:
+        """Raises VenueError leaves; Unavailable when nobody signs."""
+        try:
+            keys = self._known_keys()
+            pair = Pair(keys.payment, keys.payment_pubkey, keys.vault, keys.vault_pubkey)
+            wanted = market.sign_in_texts(pair)
+            signatures = {text.id: self._signed(text.message, text.address, keys) for text in wanted.texts}
+        except SignerError as error:
+            raise Unavailable(str(error)) from error
+        market.sign_in(SignInAnswer(pair, wanted.reference, signatures))
+
+    def _known_keys(self) -> UserKeys:
+        if self._keys is None:
+            row = tasks.under_token(self._task_id, self._token)
+            if row is None:
+                raise Unavailable("the task is no longer this worker's")
+            self._keys = self._signer.addresses(row.user.address)
+        return self._keys
+
+    def _signed(self, message: str, address: str, keys: UserKeys) -> str:
+        if address not in (keys.payment, keys.vault):
+            raise Unavailable("the venue wants an address to sign that is none of ours")
+        return self._signer.sign_sign_in(
+            self._task_id, self._token, self._secret, message, "vault" if address == keys.vault else "payment"
+        )

@@ -1,0 +1,171 @@
+"""A worker's life: lock, token, then cycle after cycle until it is asked to stop."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from core import log as log_setup
+from core.log import mask
+from core.settings import SECRETS, Settings, load
+from models import base
+from models.tasks import tasks
+from models.tasks.numbers import file_stem, row_id
+from wallet.client import SignerClient
+from workers import exits, task_lock
+from workers.context import BadConfig, BadCredentials, Context, Job
+from workers.process.life_line import LifeLine
+from workers.process.log_file import OwnLog
+from workers.process.sign_in import SignedIn, TaskSignIn
+from workers.process.title import set_title
+from workers.task_lock import TaskLock
+
+log = logging.getLogger(__name__)
+
+_SECRET_S = 10.0  # for the first line of stdin; it is there before we are
+_LONGEST_DELAY_S = 60.0
+# How long a worker lives at least before it ends for want of a grant, so that none is made and lost all the time.
+_LEAST_LIFE_S = 60.0
+_OPEN_FILES = 64
+_OOM_SCORE = 500  # a worker goes before the programs that all of them need
+
+
+class Worker:
+    """One worker process. `run` is its whole life and raises StopAsked when it is asked to end."""
+
+    def __init__(
+        self,
+        kind: str,
+        task_id: int,
+        token: int,
+        life_line: LifeLine,
+        own_log: OwnLog,
+        settings: Settings | None = None,
+    ) -> None:
+        self._kind = kind
+        self._task_id = task_id
+        self._token = token
+        self._life_line = life_line
+        self._own_log = own_log
+        self._settings = settings
+
+    def run(self, make_job: Callable[[str, Context], Job], status_fd: int) -> int:
+        """Returns the exit code."""
+        _confine()
+        settings = self._settings or without_secrets(load())
+        log_setup.set_up(file_stem(self._task_id), settings.log_level)
+        given = json.loads(self._life_line.read_line(_SECRET_S))
+        try:
+            lock = task_lock.take(task_lock.lock_path(settings.run_dir, self._task_id))
+        except task_lock.LockHeld as held:
+            log.error("%s", held)
+            return exits.SUPERSEDED
+        base.connect(settings.database_url)
+        try:
+            if tasks.least_token(self._task_id) != self._token:
+                log.error("token %d is not the task's any more", self._token)
+                return exits.SUPERSEDED
+            self._name()
+            os.write(status_fd, b"locked\n")
+            os.close(status_fd)
+            log.info("%s worker begins, token %d, pid %d", self._kind, self._token, os.getpid())
+            self._life_line.pause(given["wait_s"])
+            return self._work(make_job, self._context(settings, given["secret"], lock), lock)
+        finally:
+            base.close()
+
+    def _work(self, make_job: Callable[[str, Context], Job], context: Context, lock: TaskLock) -> int:
+        try:
+            return self._cycles(make_job(self._kind, context), context, lock)
+        except BadConfig as error:
+            return self._give_up(exits.BAD_CONFIG, error)
+        except BadCredentials as error:
+            return self._give_up(exits.BAD_CREDENTIALS, error)
+
+    def _cycles(self, job: Job, context: Context, lock: TaskLock) -> int:
+        """Returns the exit code."""
+        began, failures = time.monotonic(), 0
+        while True:
+            lock.touch()
+            delay: float | None
+            try:
+                delay = job.cycle()
+                failures = 0
+            except (BadConfig, BadCredentials):
+                raise
+            except Exception as error:
+                # One bad cycle never ends the process.
+                log.exception("failed to finish a cycle")
+                self._report(error)
+                delay = min(_LONGEST_DELAY_S, 2.0 ** min(failures, 10))
+                failures += 1
+            if delay is None:
+                log.info("nothing left to do")
+                return exits.STOPPED
+            if context.signer.has_lost_grant and time.monotonic() - began >= _LEAST_LIFE_S:
+                log.warning("the signer does not know our grant any more: a successor gets one")
+                return exits.WITHOUT_GRANT
+            lock.touch()
+            self._own_log.rotate()
+            self._life_line.pause(delay)
+
+    def _context(self, settings: Settings, secret: str, lock: TaskLock) -> Context:
+        def clock_ms() -> int:
+            # Every step of a job asks for the time, so asking is its sign of life, also in a cycle of many steps.
+            lock.touch()
+            return time.time_ns() // 1_000_000
+
+        signer = SignerClient(settings.signer_socket)
+        sign_in = TaskSignIn(signer, self._task_id, self._token, secret)
+        return Context(
+            settings=settings,
+            task_id=self._task_id,
+            token=self._token,
+            secret=secret,
+            market=SignedIn(settings.gateway_socket, sign_in, venue=tasks.venue_of(self._task_id)),
+            signer=signer,
+            clock_ms=clock_ms,
+        )
+
+    def _give_up(self, code: int, error: Exception) -> int:
+        log.error("gives up: %s", error)
+        self._report(error)
+        return code
+
+    def _report(self, error: Exception) -> None:
+        text = str(error) if isinstance(error, BadConfig | BadCredentials) else f"{type(error).__name__}: {error}"
+        try:
+            tasks.report_error(self._task_id, self._token, mask(text))
+        except Exception:
+            log.exception("failed to report the error")
+
+    def _name(self) -> None:
+        set_title(f"bidkeeper: {self._kind} task {row_id(self._task_id)} {tasks.subject_of(self._task_id)}")
+
+
+def _confine() -> None:
+    """Bounds what a worker gone wrong can take from its host, and keeps its memory out of core files."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    try:
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        try:
+            os.write(fd, str(_OOM_SCORE).encode())
+        finally:
+            os.close(fd)
+    except OSError as error:
+        log.debug("failed to set the out-of-memory score: %s", error)
+
+
+def without_secrets(settings: Settings) -> Settings:
+    """Venue keys are the gateway's alone; none stays in a worker's memory."""
+    without: dict[str, Any] = dict.fromkeys(SECRETS)
+    return replace(settings, **without)

@@ -1,0 +1,223 @@
+"""What a zygote does before it forks: it lives through a worker's day on a made-up market, in memory.
+
+Every module is then imported, every query compiled, every piece of code has run once; workers share that memory, and
+none of them has to do it again. Nothing is open afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from core import log as log_setup
+from core.settings import Settings, load
+from markets import codec
+from markets.base import AskBook, Balance, BidOrder, Fees, OwnBid, OwnBids
+from markets.client import MarketClient
+from markets.facts import OutpointFacts, Whereabouts
+from markets.listings import ListingDraft, OwnListing, OwnListings
+from models import base, schema, users
+from models.ledger import owing
+from models.tasks import tasks
+from strategy.book import Ask, Profile
+from strategy.config import BidConfig, dumps
+from strategy.listing.config import ListingConfig, dumps_config
+from wallet.client import SignerClient
+from workers.context import Context
+from workers.process import life_line, worker
+from workers.process.jobs import make_job
+from workers.process.title import set_title
+
+log = logging.getLogger(__name__)
+
+__all__ = ["dry_run", "life_line", "warm_up", "worker"]
+
+_NOBODY = "bc1qnobody"
+_VAULT = "bc1pnobody"
+_INSCRIPTION = "0" * 64 + "i0"
+_OUTPOINT = "0" * 64 + ":0"
+_NOWHERE = Path("/nonexistent")
+_CYCLES = 3
+
+
+class MadeUpMarket(MarketClient):
+    """Answers as a gateway would, without one: a book of two hundred asks, and what was placed and listed."""
+
+    def __init__(self, clock_ms: Callable[[], int]) -> None:
+        super().__init__(_NOWHERE)
+        self._clock_ms = clock_ms
+        self._bids: list[OwnBid] = []
+        self._listings: list[OwnListing] = []
+
+    def _ask(self, request: dict[str, Any], unpack: Callable[[Any], Any], *, write: bool) -> Any:
+        asked = json.loads(json.dumps(request))
+        answer = self.answer(asked["verb"], asked["args"])
+        return unpack(json.loads(json.dumps(codec.pack(answer))))
+
+    def answer(self, verb: str, args: dict[str, Any]) -> Any:
+        """What the market says to one question of the gateway's socket."""
+        return getattr(self, f"_{verb}")(args)
+
+    def _profile(self, args: dict[str, Any]) -> Profile:
+        return Profile("simulator", 1000, 10_000, 900, equal_bids_allowed=True, balance_model="per_bid")
+
+    def _asks(self, args: dict[str, Any]) -> AskBook:
+        prices = range(1_000_000, 3_000_000, 10_000)
+        asks = (Ask(f"{price:064x}", price, Decimal(1), Decimal(price), "bc1qsomebody") for price in prices)
+        return AskBook(tuple(asks), self._clock_ms())
+
+    def _own_bids(self, args: dict[str, Any]) -> OwnBids:
+        # A moment later than now: a read of the very millisecond of a cancel would prove nothing about it.
+        return OwnBids(tuple(self._bids), self._clock_ms() + 1)
+
+    def _balance(self, args: dict[str, Any]) -> Balance:
+        return Balance(_NOBODY, 100_000_000, self._clock_ms())
+
+    def _fees(self, args: dict[str, Any]) -> Fees:
+        rate = Decimal("2.5")
+        return Fees(rate, rate, rate, rate, rate, self._clock_ms())
+
+    def _challenge(self, args: dict[str, Any]) -> str:
+        return "a text to sign"
+
+    def _place(self, args: dict[str, Any]) -> None:
+        order: BidOrder = codec.order(args["order"])
+        number = f"bid-{len(self._bids)}"
+        self._bids.append(OwnBid(number, order.slug, order.kind, order.price, order.quantity, order.expires_ms, None))
+
+    def _cancel(self, args: dict[str, Any]) -> bool:
+        self._bids = [bid for bid in self._bids if bid.venue_id not in args["venue_ids"]]
+        return True
+
+    def _own_listings(self, args: dict[str, Any]) -> OwnListings:
+        return OwnListings(tuple(self._listings), self._clock_ms() + 1)
+
+    def _whereabouts(self, args: dict[str, Any]) -> dict[str, Any]:
+        return codec.named(Whereabouts(_INSCRIPTION, _OUTPOINT, _VAULT, 546, self._clock_ms()))
+
+    def _outpoint(self, args: dict[str, Any]) -> dict[str, Any]:
+        return codec.named(OutpointFacts(_OUTPOINT, 546, "", True, True, (_INSCRIPTION,), (), 1, 1, None))
+
+    def _draft_listing(self, args: dict[str, Any]) -> ListingDraft:
+        return ListingDraft("what is to be signed", ())
+
+    def _list_item(self, args: dict[str, Any]) -> None:
+        ask = codec.listing_order(args["order"]).ask
+        self._listings = [OwnListing(ask.inscription_id, ask.inscription_id, ask.slug, ask.price, ask.owner)]
+
+    def _delist(self, args: dict[str, Any]) -> bool:
+        self._listings = []
+        return True
+
+
+class MadeUpSigner(SignerClient):
+    """Answers as a signer would, without keys."""
+
+    def __init__(self) -> None:
+        super().__init__(_NOWHERE)
+
+    def _ask(
+        self, read: Callable[[dict[str, Any]], Any], op: str, timeout_s: float | None = None, **fields: Any
+    ) -> Any:
+        answers: dict[str, dict[str, Any]] = {
+            "addresses": {
+                "payment": _NOBODY,
+                "payment_pubkey": "02" + "11" * 32,
+                "vault": _VAULT,
+                "vault_pubkey": "22" * 32,
+            },
+            "rooms": {"rooms": [{"whose": "task", "most_sats": 1 << 40, "signed_sats": 0, "frees_ms": None}]},
+            "sign_bid": {"message": "what was signed", "signature": "a signature"},
+            "sign_challenge": {"signature": "a signature"},
+            "sign_listing": {"psbt": "what was signed", "secure": []},
+            "was_signed": {"signed": False},
+        }
+        return read(json.loads(json.dumps(answers[op])))
+
+
+def warm_up() -> Settings | None:
+    """A dry run, whose failure costs speed and memory, not the zygote; the settings that all its workers will have.
+
+    None when these cannot be read: each worker will find out by itself, and say so in its log.
+    """
+    settings = None
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            log_setup.set_up("zygote")
+            set_title("bidkeeper: zygote warms up")
+            settings = worker.without_secrets(load())
+            dry_run()
+    except Exception:
+        log_setup.set_up("zygote")
+        log.exception("failed to warm up")
+    return settings
+
+
+def dry_run() -> list[str]:
+    """Cycles of every kind of worker, on a database in memory; what each left, oldest first."""
+    base.connect("sqlite:///:memory:")
+    try:
+        schema.migrate()
+        return _days_work()
+    finally:
+        base.close()
+
+
+def _days_work() -> list[str]:
+    settings = Settings(whitelist=frozenset({_NOBODY}))
+    user = users.find_or_create(_NOBODY, dict(settings.plans), _clock_ms())
+    bids = tasks.create_bidding_task(
+        user.id,
+        type="ordinals",
+        slug="cats",
+        slug_key="cats",
+        config=dumps(BidConfig(slug="cats", hardcap_sats=900_000)),
+        max_tasks=1,
+        now_ms=_clock_ms(),
+    )
+    listing = tasks.create_autolist_task(
+        user.id,
+        inscription_id=_INSCRIPTION,
+        collection_id="cats",
+        config=dumps_config(ListingConfig()),
+        now_ms=_clock_ms(),
+    )
+    market = MadeUpMarket(_clock_ms)
+    reports = []
+    for task, kind in ((bids, "bidder"), (bids, "drain"), (listing, "lister"), (listing, "drain")):
+        tasks.set_desired(task, tasks.STOPPED if kind == "drain" else tasks.RUNNING)
+        if kind == "drain" and task is listing:
+            tasks.mark_deleted(listing, _clock_ms())
+        reports += _work(settings, task, kind, market)
+    return reports
+
+
+def _work(settings: Settings, task: tasks.Task, kind: str, market: MadeUpMarket) -> list[str]:
+    token = tasks.raise_token(task.number)
+    tasks.least_token(task.number)
+    tasks.subject_of(task.number)
+    context = Context(settings, task.number, token, "", market, MadeUpSigner(), _clock_ms)
+    # A zygote has no crash points, and every cycle is due at once.
+    job = make_job(kind, context, crash=lambda point: None, until_turn=lambda slug, loop_s, now_s: 0.0)
+    reports = []
+    for _ in range(_CYCLES):
+        job.cycle()
+        reports.append(_report(task.number))
+    return reports
+
+
+def _report(number: int) -> str:
+    row = tasks.with_owner(number)
+    assert row is not None
+    return f"{row.last_error or row.last_cycle_action}; {owing.count_open(number)} open"
+
+
+def _clock_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,191 @@
+"""The process that workers are forked from: `python -m workers.spawning.zygote LINK_FD MANAGER_PID`.
+
+It has everything loaded that a worker needs, holds nothing open that a worker must not have, runs one thread, and does
+nothing but fork, reap and tell. It ends with the manager (PDEATHSIG, and the end of its link) and its workers end with
+it (PDEATHSIG), so it needs no handler of its own for SIGTERM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from core import log as log_setup
+from core.process import end_with_parent
+from core.settings import Settings
+from workers.process import main as worker_main
+from workers.process import title
+from workers.spawning import link as zygote_link
+from workers.spawning import memory as zygote_memory
+from workers.spawning.warm_up import warm_up
+
+log = logging.getLogger(__name__)
+
+Run = Callable[[Sequence[str], Settings | None], int]
+_STDIN = 0
+_KEPT = (0, 1, 2)
+
+
+class Unfit(Exception):
+    """This process must not fork, now or ever."""
+
+
+class Zygote:
+    """Serves one manager over `link`; `run` is what each worker does, as `process.main.run`, with our settings."""
+
+    def __init__(self, link: socket.socket, run: Run, settings: Settings | None) -> None:
+        self._link = link
+        self._run = run
+        self._settings = settings
+        self._workers: dict[int, int] = {}
+        # Written to by the C handler at each SIGCHLD, so that poll() below wakes up.
+        self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+
+    def serve(self) -> None:
+        """Returns when the manager is gone or lets go of its end."""
+        zygote_link.send(self._link, {"ready": True})
+        poll = select.poll()
+        poll.register(self._link, select.POLLIN)
+        poll.register(self._woken, select.POLLIN)
+        while True:
+            ready = [fd for fd, _ in poll.poll()]
+            if self._woken in ready:
+                os.read(self._woken, 4096)
+                self._reap()
+            if self._link.fileno() in ready:
+                received = zygote_link.receive(self._link)
+                if received is None:
+                    return
+                self._answer(*received)
+
+    def _reap(self) -> None:
+        while self._workers:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            number = self._workers.pop(pid)
+            zygote_link.send(self._link, {"ended": number, "status": os.waitstatus_to_exitcode(status)})
+
+    def _answer(self, request: dict[str, Any], descriptors: list[int]) -> None:
+        number = request["start"]
+        try:
+            status_fd, life_line = descriptors
+            # Whoever gave up on this start has let go of the other end.
+            if _hung_up(life_line):
+                return
+            pid = self._fork(request, status_fd, life_line)
+        except (OSError, Unfit) as error:
+            answer = {"failed": number, "text": str(error), "unfit": isinstance(error, Unfit)}
+            zygote_link.send(self._link, answer)
+            return
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        self._workers[pid] = number
+        # It is not reaped before this is sent: its pid is its own until then.
+        pidfd = os.pidfd_open(pid)
+        zygote_link.send(self._link, {"started": number, "pid": pid}, [pidfd])
+        os.close(pidfd)
+
+    def _fork(self, request: dict[str, Any], status_fd: int, life_line: int) -> int:
+        require_one_thread()
+        parent = os.getpid()
+        # No handler of the zygote's may run in the child, and no signal may get lost on the way to its own.
+        unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                _become_worker(status_fd, life_line)
+                arguments = [request["kind"], *map(str, (request["task"], request["token"], parent, status_fd))]
+                code = _exit_code(lambda: self._run(arguments, self._settings))
+            finally:
+                # Nothing of the zygote's is to be unwound or flushed in a worker.
+                os._exit(code)
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
+        return pid
+
+
+def require_one_thread() -> None:
+    """Raises Unfit when there is another thread: a lock that it holds would stay locked in the child for ever."""
+    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - a start is waiting for this
+    if threads != 1:
+        raise Unfit(f"the zygote has {threads} threads")
+
+
+def _hung_up(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, 0)
+    return any(event & select.POLLHUP for _, event in poll.poll(0))
+
+
+def _become_worker(status_fd: int, life_line: int) -> None:
+    """In the child: as if it had been started anew, with every signal's default action and nothing inherited open."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    os.dup2(life_line, _STDIN)
+    for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - what runs here is paid for by every worker
+        if fd not in _KEPT and fd != status_fd:
+            _close(fd)
+    os.setsid()
+    gc.enable()
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _close(fd: int) -> None:
+    try:
+        os.close(fd)
+    except OSError:
+        return  # it was the listing's own
+
+
+def _exit_code(run: Callable[[], int]) -> int:
+    """What the interpreter would exit with if `run` were its program."""
+    try:
+        try:
+            return run()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            return end.code
+        if end.code is None:
+            return 0
+        print(end.code, file=sys.stderr, flush=True)
+    except BaseException:
+        traceback.print_exc()
+    return 1
+
+
+def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
+    """The whole life of a zygote; `run` stands in for that of `workers/process/main.py`."""
+    link_fd, manager = map(int, argv[:2])
+    end_with_parent(manager)
+    # Ctrl-C is for the manager to hear: it ends its workers in order.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
+    link = socket.socket(fileno=link_fd)
+    link.set_inheritable(False)
+    settings = warm_up()
+    log_setup.set_up("zygote", os.environ.get("BIDKEEPER_LOG_LEVEL", "INFO"))
+    title.set_title("bidkeeper: zygote")
+    zygote_memory.settle()
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the manager is gone
+        Zygote(link, run, settings).serve()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
