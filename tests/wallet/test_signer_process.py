@@ -117,7 +117,7 @@ def test_it_keeps_its_files_to_itself(start: Start, tmp_path: Path) -> None:
 
 def test_it_can_neither_be_dumped_nor_traced() -> None:
     code = (
-        "import ctypes, resource\nfrom wallet.keystore_memory import harden\nharden()\n"
+        "import ctypes, resource\nfrom wallet.keystore.memory import harden\nharden()\n"
         f"print(ctypes.CDLL(None).prctl({PR_GET_DUMPABLE}, 0, 0, 0, 0), *resource.getrlimit(resource.RLIMIT_CORE))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
