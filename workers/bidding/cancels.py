@@ -8,7 +8,7 @@ from enum import Enum
 
 from markets.base import AuthFailed, NotFound, Refused, VenueError
 from models.ledger import orders
-from models.ledger.orders import CANCELLING, Order
+from models.ledger.orders import CANCELLING, CLOSED, Order
 from wallet.client import SignerError
 from workers.context import Context
 from workers.crashpoints import crashpoint
@@ -55,6 +55,7 @@ class Canceller:
         self._signature = None if context.venue.cancel_needs_signature else ""
         self.asked: dict[int, Answer] = {}
         self.is_stuck = False
+        self._denied: list[_Ask] = []
 
     def cancel(self, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
         """Sends cancels for these orders and for the bids of `strays` (venue ids), in this order.
@@ -77,6 +78,13 @@ class Canceller:
                 if not self._is_ready():
                     return
                 self._ask([ask])
+
+    def note_denied(self) -> None:
+        """Notes the cancels that the venue reported as failed, after a read: what is gone by then needed none."""
+        for ask in self._denied:
+            if ask.order is None or orders.Order.get_by_id(ask.order.id).state != CLOSED:
+                self._faults.add(f"cancel {ask}", "the venue reports a failure", backs_off=False)
+        self._denied.clear()
 
     def _is_ready(self) -> bool:
         if not self.is_stuck and self._signature is None:
@@ -132,5 +140,5 @@ class Canceller:
             return Answer.DONE
         if len(asks) > 1:
             return None
-        self._faults.add(failed_to, "the venue reports a failure", backs_off=False)
+        self._denied += asks
         return Answer.FAILED

@@ -76,6 +76,7 @@ class Drain:
         canceller.cancel(doomed, [bid.venue_id for bid in strays])
         if canceller.asked:
             self._look_again(task, wallet, canceller, faults)
+        canceller.note_denied()
         for order in doomed:
             if order.id in canceller.asked and orders.Order.get_by_id(order.id).close_reason == "cancelled":
                 log.info("task %d: cancelled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)

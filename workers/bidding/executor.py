@@ -74,6 +74,7 @@ class Executor:
         left: Found | None = found
         if _real(doomed) or found.strays:
             left = None if canceller.is_stuck else steps.read_again(canceller.asked)
+            canceller.note_denied()
         cancelled, to_place = _closed(doomed), decision.plan.to_place
         if left is None or left.strays:
             return Done(cancelled, put_off(to_place), decision)
@@ -94,6 +95,7 @@ class Executor:
             self._cancel(canceller, placed.replaced)
             if _real(placed.replaced) and (looked := steps.read_again(canceller.asked)) is not None:
                 filled = (*filled, *looked.filled)
+            canceller.note_denied()
             cancelled = (*cancelled, *_closed(placed.replaced))
         if cancelled:
             self._crash("after_replace")

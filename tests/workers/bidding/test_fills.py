@@ -188,6 +188,24 @@ def test_a_bid_that_was_sold_before_its_cancel_came_is_filled_and_nothing_takes_
     assert world.action(task).startswith("filled 1, placed 0, kept 1, left 2, cancelled 1")
 
 
+def test_that_a_sold_bid_could_not_be_cancelled_is_no_fault(world: World) -> None:
+    task = world.task(ONE)
+    bidder = world.bidder(task)
+    bidder.cycle()
+    bidder.cycle()
+    world.clock.advance(61)
+    world.market.asks_ = [ask(40_000)]
+
+    def sell_first(*args: object, **fields: object) -> bool:
+        world.market.sell(52_000)
+        return False
+
+    world.market.cancel = sell_first  # type: ignore[method-assign,assignment]
+    bidder.cycle()
+    assert state(52_000) == "closed filled"
+    assert world.row(task).last_error is None
+
+
 def test_a_bid_that_expired_may_have_been_sold_in_its_last_moment(world: World) -> None:
     task = world.task(ONE)
     bidder = world.bidder(task)
