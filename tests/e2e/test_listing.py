@@ -50,7 +50,8 @@ class Seller:
         return found
 
     def is_listed_at(self, price: int) -> bool:
-        return (self.listing.get("state"), self.listing.get("price")) == ("live", price)
+        listing = self.listing  # asked for once: state and price are of one moment
+        return (listing.get("state"), listing.get("price")) == ("live", price)
 
     def events(self) -> list[tuple[str, int]]:
         """What the market made of listings of this inscription, oldest first."""
