@@ -20,7 +20,7 @@ from models.ledger import orders
 from models.ledger.orders import CLOSED, Ceilings, LimitReached, NewOrder, Order
 from models.tasks import tasks
 
-TASK, USER, INSTALLATION, COUNT = 20_000, 35_000, 120_000, 7
+TASK, USER, INSTALLATION, COUNT = 14_000, 33_000, 115_000, 5
 USERS, TASKS_EACH = 4, 3
 MOST_PRICE = 5_000
 CLOSED_AGAIN = 0.6  # of the reservations: room comes back, so that the limits stay contested to the end
