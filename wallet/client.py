@@ -33,28 +33,6 @@ from wallet.protocol import (
 )
 from wallet.withdrawal.request import SignedWithdrawal, WithdrawalToSign, as_request
 
-__all__ = [
-    "BidMessage",
-    "ControlState",
-    "Controls",
-    "Grant",
-    "ListingToSign",
-    "OfferToSign",
-    "SignedBid",
-    "SignedListing",
-    "SignedOffer",
-    "SignedRoom",
-    "SignedWithdrawal",
-    "SignerClient",
-    "SignerError",
-    "SignerLocked",
-    "SignerRefused",
-    "SignerStatus",
-    "SignerUnavailable",
-    "UserKeys",
-    "WithdrawalToSign",
-]
-
 _PEER = "signer"
 # Codes that say nothing about what was signed: the request failed half-way or was not understood at all.
 _NO_ANSWER = ("internal", "unreadable")

@@ -111,7 +111,7 @@ def _merged(given: dict[str, Any], stored: BidConfig | None) -> BidConfig:
 def _changes(recorded: BidConfig, config: BidConfig) -> dict[str, Any]:
     if recorded == config:
         return {}
-    from server.http.bodies import to_camel
+    from pydantic.alias_generators import to_camel
 
     return changes_between(recorded, config, to_camel)
 

@@ -14,20 +14,13 @@ from peewee import IntegrityError
 from models.base import transaction
 from models.ledger import listing_statements as statements
 from models.ledger.listing_table import (
-    CANCELLED,
-    CANCELLING,
     CLOSE_REASONS,
     CLOSED,
-    GONE,
     LIVE,
-    LOST,
     MOVES,
-    REFUSED,
     REPLACED,
     RESERVED,
     SIGNED,
-    SOLD,
-    SUBMITTED,
     UNKNOWN,
     Listing,
 )
@@ -35,45 +28,6 @@ from models.prepared import instance
 from models.tasks.numbers import row_id
 from models.tasks.statements import AUTOLIST
 from models.tasks.tables import RUNNING
-
-__all__ = [
-    "CANCELLED",
-    "CANCELLING",
-    "CLOSED",
-    "CLOSE_REASONS",
-    "GONE",
-    "LIVE",
-    "LOST",
-    "MOVES",
-    "REFUSED",
-    "REPLACED",
-    "RESERVED",
-    "SIGNED",
-    "SOLD",
-    "SUBMITTED",
-    "UNKNOWN",
-    "IllegalMove",
-    "Listing",
-    "NewListing",
-    "NotAllowedToList",
-    "OpenElsewhere",
-    "adopt",
-    "count_open",
-    "delistings",
-    "first_ms",
-    "give_up",
-    "highest_since",
-    "lowest_outstanding",
-    "missed",
-    "move",
-    "newest",
-    "newest_listed",
-    "open_listing",
-    "reserve",
-    "saw",
-    "suspect",
-    "tasks_to_delist",
-]
 
 _KEPT = 200  # newest rows of each task; of the others those that were signed, for their outputs' sake
 

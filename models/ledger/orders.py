@@ -18,7 +18,6 @@ from peewee import IntegrityError
 from models.base import transaction
 from models.ledger import order_statements as statements
 from models.ledger.order_table import (
-    CANCELLING,
     CLOSE_REASONS,
     CLOSED,
     FILLED,
@@ -27,49 +26,10 @@ from models.ledger.order_table import (
     LIVE,
     MOVES,
     RESERVED,
-    SIGNED,
-    SUBMITTED,
-    UNKNOWN,
     Order,
 )
 from models.prepared import each, instance
 from models.tasks.tasks import RUNNING
-
-__all__ = [
-    "CANCELLING",
-    "CLOSED",
-    "CLOSE_REASONS",
-    "FILLED",
-    "LIVE",
-    "MOVES",
-    "RESERVED",
-    "SIGNED",
-    "SUBMITTED",
-    "UNKNOWN",
-    "Ceilings",
-    "Fills",
-    "IllegalMove",
-    "LimitReached",
-    "NewOrder",
-    "NotAllowedToPlace",
-    "Order",
-    "closed_by_venue_id",
-    "count_open",
-    "exposure",
-    "exposure_of_all",
-    "fill",
-    "fills",
-    "has_open_orders",
-    "missed",
-    "move",
-    "open_orders",
-    "orders_by_expiry",
-    "reserve",
-    "saw",
-    "task_exposure",
-    "tasks_with_open_orders",
-    "wallet_orders",
-]
 
 FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 

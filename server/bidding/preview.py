@@ -17,7 +17,7 @@ from markets.look import KNOWN_SLUG_S, Looker, Seen, Wallet, history_key, kind_o
 from models import controls, references, users
 from models.ledger import orders
 from models.ledger.limits import limits_of
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.tasks import BiddingTask
@@ -29,10 +29,10 @@ from server.bidding.tasks import BiddingTaskHandler
 from server.bidding.traits import refuse_unknown_trait
 from server.http.errors import invalid, not_found
 from server.schemas import bid_config
-from strategy.bidding.plan_bids import Memory, OwnOrder, Rules
 from strategy.book import NO_HISTORY, History, Profile
 from strategy.config import BidConfig, loads, normal_slug
 from strategy.entry import Entry
+from strategy.intents import Memory, OwnOrder, Rules
 from strategy.monthly import Month
 from wallet.client import SignerError
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
-from server.http.bodies import SATS, to_camel
+from server.http.bodies import SATS
 from server.schemas.task_bodies import AutolistConfig, BiddingConfig
 
 Kind = Literal["ordinals", "rune"]

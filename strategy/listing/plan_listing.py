@@ -9,22 +9,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from strategy.config import MAX_SATS
-from strategy.listing.config import ListingConfig
-from strategy.listing.inputs import Action, Holding, Listed, ListingDecision, ListingInputs
+from strategy.listing.inputs import Action, Listed, ListingDecision, ListingInputs
 from strategy.listing.price import Wanted, wanted
 from strategy.pricing import ceil_to_tick, times
 from strategy.reasons import Reason
-
-__all__ = [
-    "Action",
-    "Holding",
-    "Listed",
-    "ListingConfig",
-    "ListingDecision",
-    "ListingInputs",
-    "Reason",
-    "plan_listing",
-]
 
 CONFIRMING_READS = 2
 MOST_DELISTINGS = 3  # within an hour

@@ -20,8 +20,6 @@ from wallet.keystore import file as keystore_file
 from wallet.keystore.file import Contents, Imported, KeystoreError
 from wallet.protocol import UserKeys
 
-__all__ = ["Keystore", "KeystoreError", "UserSecrets", "derive_key", "derive_user", "secrets_in", "user_secrets"]
-
 _SEED_BYTES = 32
 _HARDENED = 1 << 31
 

@@ -30,7 +30,7 @@ from wallet.policy import Refused
 from wallet.protocol import RequestError, SignerStatus
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
-from wallet.signer.authority import LOCKED, PEER, Answer, Authority
+from wallet.signer.authority import PEER, Answer, Authority
 from wallet.signer.bids import BidSigner
 from wallet.signer.delists import DelistSigner
 from wallet.signer.grants import Grants
@@ -41,8 +41,6 @@ from wallet.signer.offers import OfferSigner
 from wallet.signer.rooms import Rooms
 from wallet.signer.withdrawals import WithdrawalSigner
 from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS
-
-__all__ = ["LOCKED", "PEER", "Answer", "Signer"]
 
 log = logging.getLogger(__name__)
 

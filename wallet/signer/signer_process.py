@@ -33,8 +33,9 @@ from wallet.keystore.seal import WrongPassphrase
 from wallet.protocol import ControlState
 from wallet.signer import reconcile
 from wallet.signer.audit import AuditLog
+from wallet.signer.authority import LOCKED, PEER, Answer
 from wallet.signer.ledger import Ledger
-from wallet.signer.signer import LOCKED, PEER, Answer, Signer
+from wallet.signer.signer import Signer
 from wallet.signer.signing import require_libsecp256k1
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from models.tasks import tasks
 from models.tasks.tasks import RUNNING, BiddingTask
 from models.users import User, refusal_to_trade, subscription_of
 from strategy import config as configs
-from strategy.bidding.plan_bids import Reason
 from strategy.config import BidConfig, Problem
+from strategy.reasons import Reason
 from workers.context import BadConfig, Context
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from markets.base import OwnBids
 from models import controls
 from models.ledger import orders
-from models.ledger.orders import CANCELLING, LIVE, Order
+from models.ledger.order_table import CANCELLING, LIVE, Order
 from models.tasks import tasks
 from models.tasks.tasks import BiddingTask
 from models.users import refusal_to_trade
@@ -78,7 +78,7 @@ class Drain:
             self._look_again(task, wallet, canceller, faults)
         canceller.note_denied()
         for order in doomed:
-            if order.id in canceller.asked and orders.Order.get_by_id(order.id).close_reason == "cancelled":
+            if order.id in canceller.asked and Order.get_by_id(order.id).close_reason == "cancelled":
                 log.info("task %d: cancelled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
 
     def _look_again(self, task: BiddingTask, wallet: str, canceller: Canceller, faults: Faults) -> None:

@@ -16,7 +16,7 @@ from decimal import Decimal
 from markets.base import OwnBid, OwnBids, Refused, VenueError
 from markets.capabilities import Capabilities
 from models.ledger import orders
-from models.ledger.orders import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
+from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from strategy.config import normal_slug
 from wallet.client import SignerClient, SignerError
 from workers.bidding.cancels import Answer

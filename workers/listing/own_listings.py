@@ -11,7 +11,7 @@ from collections.abc import Callable
 from markets.base import VenueError
 from markets.listings import OwnListing, OwnListings
 from models.ledger import listings
-from models.ledger.listings import (
+from models.ledger.listing_table import (
     CANCELLED,
     CANCELLING,
     CLOSED,
