@@ -181,24 +181,6 @@ def _move(
     listing.venue_id = venue_id or listing.venue_id
 
 
-def saw(listing: Listing, venue_id: str, now_ms: int) -> None:
-    """The venue shows the listing: its id is known from now on, and the misses start anew."""
-    if listing.venue_id == venue_id and listing.misses == 0:
-        return
-    statements.SAW.run(id=listing.id, venue_id=venue_id, updated_ms=now_ms)
-    listing.venue_id, listing.misses = venue_id, 0
-
-
-def missed(listing: Listing, read_ms: int) -> int:
-    """One more good read, begun at `read_ms`, that does not show the listing; returns how many in a row.
-
-    `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
-    """
-    statements.MISSED.run(id=listing.id, updated_ms=read_ms)
-    listing.misses, listing.updated_ms = listing.misses + 1, read_ms
-    return int(listing.misses)
-
-
 def open_listing(task_id: int) -> Listing | None:
     """The task's open listing."""
     found = statements.OPEN.row(task_id=task_id)

@@ -216,24 +216,6 @@ def _move(order: Order, state: str, now_ms: int, reason: str | None, venue_id: s
         order.venue_id = venue_id
 
 
-def saw(order: Order, venue_id: str, now_ms: int) -> None:
-    """The venue shows the order: its id is known from now on, and the misses start anew."""
-    if order.venue_id == venue_id and order.misses == 0:
-        return
-    statements.SAW.run(id=order.id, venue_id=venue_id, updated_ms=now_ms)
-    order.venue_id, order.misses = venue_id, 0
-
-
-def missed(order: Order, read_ms: int) -> int:
-    """One more good read, begun at `read_ms`, that does not show the order; returns how many in a row.
-
-    `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
-    """
-    statements.MISSED.run(id=order.id, updated_ms=read_ms)
-    order.misses, order.updated_ms = order.misses + 1, read_ms
-    return int(order.misses)
-
-
 def open_orders(task_id: int) -> list[Order]:
     """The task's open orders, real and of dry runs (`dry_run` tells), oldest first."""
     return [instance(Order, found) for found in statements.ROWS_OF_TASK.rows(task_id=task_id)]

@@ -28,6 +28,7 @@ from models.ledger.listing_table import (
     Listing,
 )
 from models.ledger.listings import IllegalMove, NewListing, NotAllowedToList, OpenElsewhere
+from models.ledger.sightings import missed, saw
 from models.tasks import tasks
 from models.tasks.tasks import AUTOLIST_BASE, AutolistTask
 
@@ -239,8 +240,8 @@ def test_delistings_are_what_was_there_and_was_dropped(database: str) -> None:
 
 def test_misses_count_in_a_row(database: str) -> None:
     made = live(task())
-    assert [listings.missed(made, 20), listings.missed(made, 30)] == [1, 2]
-    listings.saw(made, "venue-1", 40)
+    assert [missed(made, 20), missed(made, 30)] == [1, 2]
+    saw(made, "venue-1", 40)
     assert (stored(made).misses, stored(made).venue_id) == (0, "venue-1")
 
 

@@ -33,10 +33,11 @@ from workers.bidding.decision import Decision
 from workers.bidding.executor import Done, Executor, Steps
 from workers.bidding.fills import Explainer
 from workers.bidding.journal import Journal
-from workers.bidding.own_bids import LATE_MS, Found, needs_fresh_read, read_own_bids, settle, settle_reserved
+from workers.bidding.own_bids import Found, needs_fresh_read, read_own_bids, settle, settle_reserved
 from workers.bidding.report import Outcome
 from workers.bidding.terms import Terms, life_ms
 from workers.context import Context
+from workers.evidence import LATE_MS
 from workers.fate import Fate
 from workers.faults import Faults
 

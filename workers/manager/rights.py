@@ -19,12 +19,12 @@ from markets.base import NotSupported, Unavailable, VenueError
 from markets.client import MarketClient
 from markets.look import kind_of
 from markets.venues import capabilities, profile
-from models import users
+from models.entitlements import Entitlements
 from models.ledger.limits import fills_of, most_sats, most_signed_task, most_signed_user
 from models.tasks import tasks
 from models.tasks.numbers import label
 from models.tasks.tasks import AutolistTask, BiddingTask, Task
-from models.users import DAY_MS, User, subscription_of
+from models.users import DAY_MS, subscription_of
 from strategy.config import BidConfig, loads
 from strategy.listing.config import ListingConfig, loads_config
 from strategy.listing.price import guard
@@ -59,13 +59,9 @@ class Rights:
 
     def __init__(self, settings: Settings, signer_s: float, fence_s: float) -> None:
         self._settings = settings
+        self.entitlements = Entitlements(settings)
         self._signer = SignerClient(settings.signer_socket, signer_s)
         self._fence_s = fence_s
-
-    def refusal_to_trade(self, user: User, now_ms: int) -> str | None:
-        """Why the user's tasks must not run now, or None."""
-        s = self._settings
-        return users.refusal_to_trade(user, dict(s.plans), s.whitelist, s.admins, now_ms)
 
     async def hand_over(self, row: Task, kind: Kind, token: int, now_ms: int) -> Right:
         """`give` and `fence` at once: neither waits for the other, and both are done when this returns.
@@ -136,8 +132,7 @@ class Rights:
     def _grant(self, row: Task, kind: Kind, token: int, now_ms: int) -> Grant:
         if kind == "drain":
             return drain_grant(row, row.venue_or(self._settings.market), token, now_ms)
-        subscription = subscription_of(row.user_id)
-        plan = self._settings.plans.get(subscription.plan) if subscription else None
+        plan = self.entitlements.plan(row.user_id)
         if plan is None:
             raise PeerRefused(ME, "not_entitled", "the task's owner has no plan")
         venue, ends_ms = row.venue_or(self._settings.market), self.ends_ms(row, now_ms)
