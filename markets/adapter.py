@@ -24,6 +24,15 @@ Cursor = int | str | None  # which page of a longer answer: None = the first, th
 Trait = tuple[str, str]  # type and value
 
 
+def number_of(cursor: Cursor, first: int) -> int:
+    """Where a page begins at a venue that numbers its pages or entries from `first`."""
+    if cursor is None:
+        return first
+    if not isinstance(cursor, int):
+        raise TypeError("its pages have numbers")
+    return cursor
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """An ask and the traits that its item is known to have; None = the venue does not tell its traits."""

@@ -11,7 +11,7 @@ from markets.wire import Unreadable
 Value = TypeVar("Value")
 
 
-def of_read(understand: Callable[[], Value], venue: str) -> Value:
+def of_read(understand: Callable[[], Value], venue: str = "the venue") -> Value:
     """What `understand` makes of the answer to a read. Raises Unavailable for what is unreadable."""
     try:
         return understand()

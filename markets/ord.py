@@ -6,11 +6,11 @@ knows confirmed blocks only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from markets.base import Unavailable
+from markets.answers import of_read
 from markets.facts import Indexed, Whereabouts
 from markets.http import Http, segment
 from markets.wire import (
@@ -29,7 +29,6 @@ from markets.wire import (
 )
 
 _NOWHERE = "0" * 64  # the txid that stands for no output
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Ord:
     def status(self) -> IndexState:
         """What the index holds."""
         answer = self._http.read("/status")
-        return _read(lambda: _state(table(answer, "status")))
+        return of_read(lambda: _state(table(answer, "status")), "ord")
 
     def output(self, wanted: str, state: IndexState) -> Indexed:
         """What lies on an output (txid:vout). Ask for `state` first: the answer takes at least its block into account.
@@ -61,13 +60,13 @@ class Ord:
         An empty list says nothing when the index does not hold such things, or not this output.
         """
         answer = self._http.read(f"/output/{wanted}", missing=f"output {wanted} not found")
-        return _read(lambda: _output(table(answer, "output"), wanted, state))
+        return of_read(lambda: _output(table(answer, "output"), wanted, state), "ord")
 
     def inscription(self, inscription_id: str, taken_ms: int) -> Whereabouts:
         """Where an inscription is. NotFound for one that the index does not know (yet)."""
         missing = f"inscription {inscription_id} not found"
         answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=missing)
-        return _read(lambda: _inscription(table(answer, "inscription"), inscription_id, taken_ms))
+        return of_read(lambda: _inscription(table(answer, "inscription"), inscription_id, taken_ms), "ord")
 
 
 def _state(status: Mapping[str, Any]) -> IndexState:
@@ -129,10 +128,3 @@ def _inscription(found: Mapping[str, Any], wanted: str, taken_ms: int) -> Wherea
         value=None if value is None else sats(value, "value"),
         taken_ms=taken_ms,
     )
-
-
-def _read(understand: Callable[[], Value]) -> Value:
-    try:
-        return understand()
-    except Unreadable as error:
-        raise Unavailable(f"failed to understand ord: {error}") from error

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from markets.adapter import Adapter, Cursor, Listing
+from markets.adapter import Adapter, Cursor, Listing, number_of
 from markets.answers import of_read, of_write
 from markets.base import (
     AuthFailed,
@@ -79,7 +79,7 @@ class OrdinalsWallet(Adapter):
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         """One page of the sales through the venue; those of other venues are not in it."""
-        start = _start(cursor)
+        start = number_of(cursor, 0)
         params = {"limit": str(books.SALES_PAGE), "offset": str(start)}
         answer = self._http.read(f"/collection/{segment(books.slug_of(slug, kind))}/sold-escrows", params)
         return of_read(lambda: books.sales(answer, slug, start), self.name)
@@ -157,11 +157,3 @@ class OrdinalsWallet(Adapter):
                 return held.token
             self._sessions.pop(owner, None)
         raise SignInNeeded(f"{self.name} wants the owner to sign in")
-
-
-def _start(cursor: Cursor) -> int:
-    if cursor is None:
-        return 0
-    if not isinstance(cursor, int):
-        raise TypeError("its pages begin at a number")
-    return cursor

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from core.settings import PLAY_MARKET
-from markets.adapter import Adapter, Cursor, Listing, Offer
+from markets.adapter import Adapter, Cursor, Listing, Offer, number_of
+from markets.answers import of_read, of_write
 from markets.base import BidOrder as Order
-from markets.base import Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unavailable, Unknown, WalletItem
+from markets.base import Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unknown, WalletItem
 from markets.http import Http, Permit
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft
@@ -22,9 +23,7 @@ from markets.satflow import traits as satflow_traits
 from markets.satflow import wire as satflow_wire
 from markets.satflow import withdrawals as satflow_withdrawals
 from markets.satflow.units import PRACTICE, ReadBack, Units
-from markets.wire import Page, Unreadable
-
-Value = TypeVar("Value")
+from markets.wire import Page
 
 
 class Satflow(Adapter):
@@ -55,28 +54,28 @@ class Satflow(Adapter):
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
         """Floors of many slugs at once; unknown slugs are left out."""
         answer = self._http.read("/collection-stats/floors", {"type": kind, "slugs": ",".join(slugs)})
-        return _read(lambda: satflow_wire.floors(answer, slugs, kind))
+        return of_read(lambda: satflow_wire.floors(answer, slugs, kind))
 
     def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
-        page = _number(cursor, 1)
+        page = number_of(cursor, 1)
         answer = self._http.read("/activity/listings", _book(slug, page, "asc"))
-        return _read(lambda: satflow_books.asks(answer, slug, page))
+        return of_read(lambda: satflow_books.asks(answer, slug, page))
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Offer]:
-        page = _number(cursor, 1)
+        page = number_of(cursor, 1)
         answer = self._http.read("/activity/bids", _book(slug, page, "desc"))
-        return _read(lambda: satflow_books.bids(answer, slug, kind, page, self._units))
+        return of_read(lambda: satflow_books.bids(answer, slug, kind, page, self._units))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
         """The traits of a collection: type to value to the count of items. NotFound, NotSupported as they are told."""
         answer = self._http.read("/collection", {"collection_id": slug, "categoryAttributes": "true"})
-        return _read(lambda: satflow_traits.catalogue(answer, slug))
+        return of_read(lambda: satflow_traits.catalogue(answer, slug))
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
-        page = _number(cursor, 1)
+        page = number_of(cursor, 1)
         params = {"collectionSlug": slug, "sortBy": "fillCompletedAt", "sortDirection": "desc"}
         answer = self._http.read("/activity/sales", params | _page(page))
-        return _read(lambda: satflow_sales.sales(answer, slug, kind, page))
+        return of_read(lambda: satflow_sales.sales(answer, slug, kind, page))
 
     def own_bids(self, wallet: str, cursor: Cursor = None, slugs: Collection[str] = ()) -> Page[OwnBid]:
         """All of them in one page. The venue answers 404 for a wallet without bids."""
@@ -84,43 +83,43 @@ class Satflow(Adapter):
             answer = self._http.read("/address/bids", {"address": wallet})
         except NotFound:
             return Page((), None)
-        found = _read(lambda: satflow_wire.own_bids(answer, self._units))
+        found = of_read(lambda: satflow_wire.own_bids(answer, self._units))
         return Page(self._read_back.checked(wallet, found), None)
 
     def challenge(self, address: str) -> str:
         """A text to be signed by `address` before it may cancel."""
         answer = self._http.read("/challenge", {"address": address})
-        return _read(lambda: satflow_wire.challenge(answer))
+        return of_read(lambda: satflow_wire.challenge(answer))
 
     def bidding_wallet(self, payment: str, receive: str, pubkey: str) -> str:
         """The address that funds the bids of this pair of addresses. Raises NotFound when there is none yet."""
         params = {"ordinalsAddress": receive, "paymentAddress": payment, "paymentPubkey": pubkey}
         answer = self._http.read("/address/bidding-wallet", params)
-        found = _read(lambda: satflow_wire.bidding_wallet(answer))
+        found = of_read(lambda: satflow_wire.bidding_wallet(answer))
         if found is None:
             raise NotFound("this address has no bidding wallet yet")
         return found
 
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
-        params = {"address": address, "itemType": "inscription", "cursor": str(_number(cursor, 0)), "limit": "100"}
+        params = {"address": address, "itemType": "inscription", "cursor": str(number_of(cursor, 0)), "limit": "100"}
         answer = self._http.read("/address/wallet-contents", params)
-        return _read(lambda: satflow_wire.wallet_items(answer))
+        return of_read(lambda: satflow_wire.wallet_items(answer))
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         params = {"address": owner, "itemType": "inscription", "listedOnly": "true"}
-        params |= {"cursor": str(_number(cursor, 0)), "limit": "100"}
+        params |= {"cursor": str(number_of(cursor, 0)), "limit": "100"}
         answer = self._http.read("/address/wallet-contents", params)
-        return _read(lambda: satflow_listings.own_listings(answer, owner))
+        return of_read(lambda: satflow_listings.own_listings(answer, owner))
 
     def draft_listing(self, ask: ListingAsk) -> ListingDraft:
         """The PSBTs that the venue wants signed for a listing. Changes nothing there."""
         answer = self._http.read("/intent/sell", post=satflow_listings.ask_body(ask))
-        return _read(lambda: satflow_listings.draft(answer))
+        return of_read(lambda: satflow_listings.draft(answer))
 
     def item(self, inscription_id: str) -> Item:
         params = {"inscriptionId": inscription_id, "metadata": "true", "bid": "true", "listing": "true"}
         answer = self._http.read("/item", params)
-        return _read(lambda: satflow_details.item(answer, inscription_id))
+        return of_read(lambda: satflow_details.item(answer, inscription_id))
 
     def place(self, order: Order, permit: Permit | None = None) -> None:
         """Submits a signed bid. The venue tells no id: it shows among the own bids, known by its expiry.
@@ -143,7 +142,7 @@ class Satflow(Adapter):
         if not satflow_items.is_item(order.slug):
             raise NotSupported(f"{self.name} drafts offers on single inscriptions only: its other bids are messages")
         answer = self._http.read("/intent/bid", post=satflow_items.ask_body(order))
-        return _read(lambda: satflow_items.draft(answer, order))
+        return of_read(lambda: satflow_items.draft(answer, order))
 
     def _check_runes(self) -> None:
         if self._rune_price is None:
@@ -157,30 +156,30 @@ class Satflow(Adapter):
         """Cancels bids by their ids; False when the venue reports that it failed for any of them."""
         answer = self._http.write("/cancel", satflow_wire.cancel_body(wallet, venue_ids, signature), permit)
         _accepted(answer)
-        return _sent(lambda: satflow_wire.cancelled(answer, len(venue_ids)))
+        return of_write(lambda: satflow_wire.cancelled(answer, len(venue_ids)))
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
         """Submits a signed listing; a former one of the same inscription is replaced."""
         answer = self._http.write("/list", satflow_listings.order_body(order), permit)
         _accepted(answer)
-        _sent(lambda: satflow_listings.check_listed(answer, order.ask))
+        of_write(lambda: satflow_listings.check_listed(answer, order.ask))
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Cancels the listing of one inscription; False when the venue reports that it failed."""
         answer = self._http.write("/cancel", satflow_listings.delist_body(owner, inscription_id, signature), permit)
         _accepted(answer)
-        return _sent(lambda: satflow_wire.cancelled(answer, 1))
+        return of_write(lambda: satflow_wire.cancelled(answer, 1))
 
     def draft_withdrawal(self, payment: str, amount: int) -> str:
         self._submit_path()  # a draft that could not be handed in is of no use
         answer = self._http.read("/intent/withdraw", post={"userAddress": payment, "amount": amount})
-        return _read(lambda: satflow_withdrawals.draft(answer))
+        return of_read(lambda: satflow_withdrawals.draft(answer))
 
     def submit_withdrawal(self, payment: str, psbt: str, permit: Permit | None = None) -> str:
         body = satflow_withdrawals.signed_body(payment, psbt)
         answer = self._http.write(self._submit_path(), body, permit)
         _accepted(answer)
-        return _sent(lambda: satflow_withdrawals.sent(answer))
+        return of_write(lambda: satflow_withdrawals.sent(answer))
 
     def _submit_path(self) -> str:
         if self._withdraw_path is None:
@@ -200,14 +199,6 @@ def _book(slug: str, page: int, direction: str) -> dict[str, str]:
     }
 
 
-def _number(cursor: Cursor, first: int) -> int:
-    if cursor is None:
-        return first
-    if not isinstance(cursor, int):
-        raise TypeError("Satflow's pages have numbers")
-    return cursor
-
-
 def _page(page: int) -> dict[str, str]:
     return {"page": str(page), "pageSize": str(satflow_books.PAGE_SIZE)}
 
@@ -221,17 +212,3 @@ def _accepted(answer: Any) -> None:
     if answer.get("success") is not True and (said := error_text({"error": answer.get("error")})):
         raise refusal(said)
     raise Unknown("sent, but the answer does not say whether it was taken")
-
-
-def _read(understand: Callable[[], Value]) -> Value:
-    try:
-        return understand()
-    except Unreadable as error:
-        raise Unavailable(f"failed to understand the venue: {error}") from error
-
-
-def _sent(understand: Callable[[], Value]) -> Value:
-    try:
-        return understand()
-    except Unreadable as error:
-        raise Unknown(f"sent, but the answer is not understood: {error}") from error

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from markets.adapter import Adapter, Cursor, Listing
+from markets.adapter import Adapter, Cursor, Listing, number_of
 from markets.answers import of_read, of_write
 from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, Refused, Sale, Unavailable
 from markets.http import Http, Permit
@@ -55,7 +55,7 @@ class UnisatMarket(Adapter):
         return {} if found is None else {slug: found}
 
     def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
-        start = _start(cursor)
+        start = number_of(cursor, 0)
         body = _list({"collectionId": slug}, {"unitPrice": 1}, start)
         answer = self._ask("list", body)
         return of_read(lambda: wire.asks(answer, slug, start), self.name)
@@ -63,7 +63,7 @@ class UnisatMarket(Adapter):
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         if kind != "ordinals":
             self._no("sales of runes")
-        start = _start(cursor)
+        start = number_of(cursor, 0)
         wanted = {"nftType": "collection", "collectionId": slug, "event": "Sold"}
         answer = self._ask("actions", {"filter": wanted, "start": start, "limit": wire.PAGE_SIZE})
         return of_read(lambda: wire.sales(answer, slug, start), self.name)
@@ -73,7 +73,7 @@ class UnisatMarket(Adapter):
         return of_read(lambda: wire.item(answer, inscription_id), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
-        start = _start(cursor)
+        start = number_of(cursor, 0)
         answer = self._ask("list", _list({"address": owner}, {"onSaleTime": -1}, start))
         found = of_read(lambda: wire.own_listings(answer, owner, start), self.name)
         for listing in found.entries:
@@ -180,11 +180,3 @@ def _bounded(remembered: dict[Any, Any]) -> dict[Any, Any]:
     while len(remembered) >= _MOST_REMEMBERED:
         del remembered[next(iter(remembered))]
     return remembered
-
-
-def _start(cursor: Cursor) -> int:
-    if cursor is None:
-        return 0
-    if not isinstance(cursor, int):
-        raise TypeError("its pages begin at a number")
-    return cursor

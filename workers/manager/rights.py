@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from core.errors import PeerRefused
@@ -163,44 +163,29 @@ def bidder_grant(
     row: BiddingTask, config: BidConfig, plan: Plan, venue: str, token: int, ends_ms: int, *, spent_sats: int
 ) -> Grant:
     """To bid and cancel within the config, of which `spent_sats` are spent; prices are whole orders' sats."""
-    return Grant(
-        task=row.number,
-        user=row.user.address,
-        token=token,
-        venue=venue,
+    return replace(
+        _cancelling(row, venue, token, ends_ms),
         operations=("bid", "cancel"),
         slug=config.slug,
         hardcap_sats=most_sats(config),
         outstanding_sats=most_signed_user(plan),
         outstanding_task_sats=most_signed_task(config, plan, spent_sats),
-        receive=row.user.ordinals_address,
         max_expiry_ms=life_ms(config, profile(venue, kind_of(config)), capabilities(venue)) + EXPIRY_ALLOWANCE_MS,
-        expires_ms=ends_ms,
     )
 
 
 def lister_grant(row: AutolistTask, config: ListingConfig, venue: str, token: int, ends_ms: int) -> Grant:
     """To list the one inscription for the config's least price or more, and to cancel that."""
-    return Grant(
-        task=row.number,
-        user=row.user.address,
-        token=token,
-        venue=venue,
-        operations=("list", "cancel"),
-        slug="",
-        hardcap_sats=0,
-        outstanding_sats=0,
-        outstanding_task_sats=0,
-        receive=row.user.ordinals_address,
-        max_expiry_ms=0,
-        expires_ms=ends_ms,
-        inscription_id=row.inscription_id,
-        min_price_sats=guard(config, SELLER_FEE_PPM, tick=1),
-    )
+    least_sats = guard(config, SELLER_FEE_PPM, tick=1)
+    return replace(_cancelling(row, venue, token, ends_ms), operations=("list", "cancel"), min_price_sats=least_sats)
 
 
 def drain_grant(row: Task, venue: str, token: int, now_ms: int) -> Grant:
     """To cancel and nothing else, whatever has become of the owner's plan or the config."""
+    return _cancelling(row, venue, token, now_ms + GRANT_MS)
+
+
+def _cancelling(row: Task, venue: str, token: int, ends_ms: int) -> Grant:
     return Grant(
         task=row.number,
         user=row.user.address,
@@ -213,6 +198,6 @@ def drain_grant(row: Task, venue: str, token: int, now_ms: int) -> Grant:
         outstanding_task_sats=0,
         receive=row.user.ordinals_address,
         max_expiry_ms=0,
-        expires_ms=now_ms + GRANT_MS,
+        expires_ms=ends_ms,
         inscription_id=row.inscription_id if isinstance(row, AutolistTask) else "",
     )
