@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from pathlib import Path
 
 import pytest
@@ -11,16 +9,6 @@ import pytest
 from tests.workers.bidding.world import World
 from tests.workers.installation import Installation
 from tests.workers.listing.listing_world import ListingWorld
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs a test that is a coroutine in a loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    arguments = inspect.signature(pyfuncitem.obj).parameters
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in arguments}))
-    return True
 
 
 @pytest.fixture(params=["zygote", "popen"])
