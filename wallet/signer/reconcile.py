@@ -40,7 +40,7 @@ _EVERYTHING = ControlState("global", "", "halt")
 _HALTED = {"operation": "control", **asdict(_EVERYTHING)}
 # The table of each operation's signatures.
 _TABLES = {"bid": "signatures", "offer": "signatures", "list": "listings", "withdraw": "withdrawals"}
-# The test vectors of BIP-84 and BIP-86; the latter's second account is the vault of the first user here.
+# The words of BIP-84's test vectors, and their first address.
 _PUBLISHED = "abandon " * 11 + "about"
 _PUBLISHED_PAYMENT = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
 
