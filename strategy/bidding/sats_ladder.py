@@ -180,8 +180,7 @@ class SatsLadder:
         return self._spread(theirs, max(self._config.outbid_amount, 1))
 
     def _spread(self, theirs: Fraction, amount: int) -> Fraction | None:
-        """Returns `theirs` plus `amount` sats spread over an order of quantity q: (theirs + amount / q) x q must fit.
-        """
+        """Returns `theirs` and `amount` sats spread over an order of quantity q; (theirs + amount / q) x q must fit."""
         lots = self._lots(max(self._config.sats_per_order - amount, 0), theirs)
         return theirs + Fraction(amount * 10 ** (self._divisibility or 0), lots) if lots else None
 
