@@ -1,4 +1,6 @@
-"""How many examples a property test tries: all in `make test`, an eighth in `make test-fast`, always the same ones."""
+"""The share of examples that a property test tries: all in `make test`, an eighth in `make test-fast`, always the
+same.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ T = TypeVar("T")
 
 
 def part_of(examples: int) -> int:
-    """How many of `examples` this run tries."""
+    """Returns how many of `examples` this run tries."""
     return max(1, examples // _PART)
 
 

@@ -578,7 +578,7 @@ def test_a_request_without_a_field_or_with_none(signer: Desk) -> None:
 
 
 def nothing(*arguments: Any, **named: Any) -> Any:
-    """A rule that refuses nothing."""
+    """Returns a rule that refuses nothing."""
     return arguments[1] if len(arguments) > 1 else None
 
 
