@@ -186,6 +186,12 @@ class ListingWorld(World):
             self.context(number), rng=random.Random(1), new_intent=lambda: next(self.wide_intents), crash=crash
         )
 
+    def begun(self, config: ListingConfig = ListingConfig(), **more: Any) -> tuple[int, Lister]:  # type: ignore[override]  # noqa: B008
+        number = self.task(config, **more)
+        lister = self.lister(number)
+        lister.cycle()
+        return number, lister
+
     def listing_drain(self, number: int, crash: Callable[[str], None] = no_crash) -> ListingDrain:
         return ListingDrain(self.context(number), rng=random.Random(1), crash=crash)
 

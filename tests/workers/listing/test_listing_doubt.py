@@ -12,8 +12,7 @@ from workers.listing.lister import IN_DOUBT_S, Lister
 
 def pass_time(shop: ListingWorld, lister: Lister, cycles: int, seconds: float = 6) -> None:
     for _ in range(cycles):
-        shop.clock.advance(seconds)
-        lister.cycle()
+        shop.later(seconds, lister)
 
 
 def test_a_lost_answer_is_found_again_by_the_read_that_follows(shop: ListingWorld) -> None:
@@ -54,9 +53,7 @@ def test_reads_that_fail_or_come_too_close_prove_nothing(shop: ListingWorld) -> 
 
 
 def test_a_new_price_that_never_arrived_leaves_the_former(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    _, lister = shop.begun()
     shop.floor(200_000)
     shop.market.fail("list", "never")
     shop.clock.advance(30)
@@ -118,9 +115,7 @@ def test_a_signer_that_does_not_answer_is_asked_what_it_did(
 
 def test_another_price_at_the_venue_is_believed_after_two_reads(shop: ListingWorld) -> None:
     """Somebody with the same keys, or a signature that came through late."""
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    _, lister = shop.begun()
     shop.market.show(103_000)
     pass_time(shop, lister, 1)
     assert shop.rows() == [(105_000, "live", None)]
