@@ -150,8 +150,7 @@ def test_of_several_the_one_that_was_not_cancelled_counts_on(world: World) -> No
     assert 75_000 in world.market.prices
     assert {price for price, state in world.open(task).items() if state == "cancelling"} == {75_000, 60_000}
 
-    for _ in range(3):
-        world.later(6, bidder)
+    world.later(6, bidder, times=3)
     assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
     assert world.untracked() == []
 

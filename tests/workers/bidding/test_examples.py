@@ -315,8 +315,7 @@ def test_example_9_a_bid_that_never_shows_blocks_its_slot_until_it_is_lost(world
     world.market.fail("place", "never")
     world.bidder(task).cycle()
     bidder = world.bidder(task)
-    for _ in range(5):
-        world.later(30, bidder)
+    world.later(30, bidder, times=5)
     assert world.open(task) == {52_000: "unknown"}
 
     world.later(16 * 60 + 29 - 150, bidder)
@@ -392,8 +391,7 @@ def test_runes_are_bid_for_by_the_whole_order(world: World) -> None:
 def test_another_cycle_has_nothing_left_to_do(world: World) -> None:
     task, bidder = world.begun()
     done = list(world.market.done)
-    for _ in range(3):
-        world.later(30, bidder)
+    world.later(30, bidder, times=3)
     assert world.market.done == done
     assert world.row(task).last_cycle_action == "placed 0, kept 5, cancelled 0"
 

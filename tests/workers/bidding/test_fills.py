@@ -65,8 +65,7 @@ def test_a_sale_of_something_else_explains_nothing(world: World, change: dict[st
     bidder.cycle()
     world.market.sell(52_000)
     world.market.sales_ = [replace(sale, **change) for sale in world.market.sales_]  # type: ignore[arg-type]
-    for _ in range(8):
-        world.later(6, bidder)
+    world.later(6, bidder, times=8)
     assert world.open(task) == {52_000: "unknown"}
     assert orders.fills(task).count == 0
     world.later(17 * 60, bidder)
@@ -79,8 +78,7 @@ def test_one_sale_explains_one_order(world: World) -> None:
     assert world.market.prices == [52_000, 52_000]
     world.market.sell(52_000)
     world.market.own_.clear()
-    for _ in range(3):
-        world.later(6, bidder)
+    world.later(6, bidder, times=3)
     assert orders.fills(task).count == 1
     assert list(world.open(task).values()) == ["unknown"]
     world.market.sales_.append(replace(world.market.sales_[0], sale_id="another"))
@@ -93,8 +91,7 @@ def test_a_bid_the_wallet_no_longer_covers_was_cancelled_by_the_venue(world: Wor
     bidder.cycle()
     world.market.own_.clear()
     world.market.balance_sats = 52_400
-    for _ in range(6):
-        world.later(6, bidder)
+    world.later(6, bidder, times=6)
     assert world.closed() == [(52_000, "cancelled")]
     assert orders.fills(task).count == 0
 
@@ -106,8 +103,7 @@ def test_a_sale_that_is_told_late_still_counts(world: World) -> None:
     sale = world.market.sell(52_000)
     world.market.sales_.clear()
     world.market.balance_sats = 10_000
-    for _ in range(3):
-        world.later(6, bidder)
+    world.later(6, bidder, times=3)
     world.market.sales_.append(sale)
     bidder.cycle()
     assert world.closed() == [(52_000, "filled")]
@@ -119,8 +115,7 @@ def test_sales_that_cannot_be_read_leave_the_bid_in_doubt(world: World) -> None:
     world.market.sell(52_000)
     world.market.balance_sats = 10_000
     world.market.fail("sales", *[Unavailable("down")] * 8)
-    for _ in range(4):
-        world.later(6, bidder)
+    world.later(6, bidder, times=4)
     assert state(52_000) == "unknown"
     assert "down" in str(world.row(task).last_error)
     world.market.script["sales"].clear()
@@ -134,8 +129,7 @@ def test_a_venue_without_sales_is_judged_without_them(world: World) -> None:
     world.market.own_.clear()
     world.market.balance_sats = 10_000
     world.market.fail("sales", *[NotSupported("no sales")] * 20)
-    for _ in range(6):
-        world.later(6, bidder)
+    world.later(6, bidder, times=6)
     assert world.closed() == [(52_000, "cancelled")]
     assert world.row(task).last_error is None
 
@@ -227,8 +221,7 @@ def test_max_fills_counts_over_the_life_of_a_task_and_says_so(world: World) -> N
     assert len(world.market.prices) == 1, "one more fill is allowed"
     world.market.sell(world.market.prices[0])
     world.later(6, bidder)
-    for _ in range(3):
-        world.later(61, bidder)
+    world.later(61, bidder, times=3)
     assert world.market.prices == []
     assert "maxFills (2)" in str(world.row(task).last_error)
     assert "skipped 5 max_fills" in world.action(task)
@@ -261,8 +254,7 @@ def test_a_part_that_was_sold_is_shown_and_makes_no_second_bid(world: World) -> 
     world.market.own_ = [replace(whole, quantity=Decimal(400))]
     part = Sale("part", whole.slug, 45_000, Decimal(600), KEYS.payment, None, None, world.clock())
     world.market.sales_ = [part]
-    for _ in range(3):
-        world.later(30, bidder)
+    world.later(30, bidder, times=3)
     assert len(world.market.placed) == 1
     assert world.detail(task)["bids"][0]["quantity_left"] == "400"
     assert orders.fills(task).count == 0
@@ -289,11 +281,9 @@ def test_a_doubtful_bid_is_not_lost_for_minutes_while_sales_cannot_be_read(
     world.market.sell(52_000)
     world.market.fail("sales", *[Unavailable("down")] * 1_000)
     world.clock.advance(12 * 60)
-    for _ in range(4):
-        world.later(60, bidder)
+    world.later(60, bidder, times=4)
     assert state(52_000) == "unknown"
-    for _ in range(blind_s // 60):
-        world.later(60, bidder)
+    world.later(60, bidder, times=blind_s // 60)
     world.market.script["sales"].clear()
     world.later(60, bidder)
     assert world.closed()[0] == (52_000, end)
@@ -307,6 +297,5 @@ def test_a_sale_of_the_other_bid_of_one_price_is_not_that_of_the_bid_without_an_
     world.market.sell(52_000)
     del world.market.own_[:]
     world.market.sales_[0] = replace(world.market.sales_[0], bid_id=second.venue_id)
-    for _ in range(2):
-        world.later(6, bidder)
+    world.later(6, bidder, times=2)
     assert (Order.get_by_id(first.id).state, Order.get_by_id(second.id).close_reason) == ("unknown", "filled")

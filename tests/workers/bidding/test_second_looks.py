@@ -93,8 +93,7 @@ def test_a_bid_of_ours_that_a_late_book_still_shows_is_no_rival(world: World) ->
     assert world.market.prices == [61_000]
 
     world.market.bids_ = [ghost]
-    for _ in range(3):
-        world.later(30, bidder)
+    world.later(30, bidder, times=3)
 
     assert world.market.prices == [20_000]
 
@@ -111,7 +110,6 @@ def test_a_type_changed_to_rune_takes_the_collections_bids_along_to_their_end(wo
     ).execute()
     bidder = world.bidder(task)
 
-    for _ in range(2):
-        world.later(30, bidder)
+    world.later(30, bidder, times=2)
 
     assert [each.kind for each in world.market.own_] == ["runes"]

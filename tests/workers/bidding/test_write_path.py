@@ -166,8 +166,7 @@ def test_unreadable_own_bids_place_nothing_but_forbidden_bids_go(world: World) -
     assert world.market.done == [("challenge", 0), ("cancel", 75_000, 60_000)]
     assert world.row(task).last_error == "failed to read our own bids: timed out"
     assert seconds(pause) <= 1
-    for _ in range(3):
-        world.later(6, bidder)
+    world.later(6, bidder, times=3)
     assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
     assert world.row(task).last_error is None
 

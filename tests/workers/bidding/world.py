@@ -107,10 +107,12 @@ class World:
         bidder.cycle()
         return task, bidder
 
-    def later(self, seconds: float, worker: Job) -> float | None:
-        """The worker's next cycle, when so much time has passed."""
-        self.clock.advance(seconds)
-        return worker.cycle()
+    def later(self, seconds: float, worker: Job, *, times: int = 1) -> float | None:
+        """The worker's next cycle, when so much time has passed; so many times."""
+        for _ in range(times):
+            self.clock.advance(seconds)
+            pause = worker.cycle()
+        return pause
 
     def drain(self, task_id: int) -> Drain:
         return Drain(self.context(task_id), rng=self.rng)

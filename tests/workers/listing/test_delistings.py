@@ -17,8 +17,7 @@ def drop(shop: ListingWorld, lister: Lister) -> None:
 def test_a_dropped_listing_is_put_up_again_after_two_reads(shop: ListingWorld) -> None:
     task, lister = shop.begun()
     shop.market.listed.clear()
-    shop.clock.advance(30)
-    assert lister.cycle() == IN_DOUBT_S
+    assert shop.later(30, lister) == IN_DOUBT_S
     assert shop.rows() == [(105_000, "live", None)]
     assert shop.action(task).startswith("waiting: the marketplace does not show the listing")
     shop.later(6, lister)
@@ -69,7 +68,6 @@ def test_what_was_sold_is_not_put_up_again(shop: ListingWorld) -> None:
     shop.market.listed.clear()
     shop.later(30, lister)
     shop.market.buy(105_000)
-    shop.clock.advance(6)
-    assert lister.cycle() is None
+    assert shop.later(6, lister) is None
     assert shop.market.submitted == [105_000]
     assert shop.action(task) == "sold for 105,000"

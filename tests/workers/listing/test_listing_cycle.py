@@ -329,8 +329,7 @@ def test_the_venues_refusal_is_told_and_tried_again_later(shop: ListingWorld) ->
 def test_books_and_facts_are_read_no_more_than_needed(shop: ListingWorld) -> None:
     _, lister = shop.begun()
     shop.market.asked.clear()
-    shop.clock.advance(30)
-    assert lister.cycle() == DEFAULT_LOOP_SECONDS
+    assert shop.later(30, lister) == DEFAULT_LOOP_SECONDS
     assert shop.market.asked == [("own_listings", 15.0), ("whereabouts", 600.0)]
     assert IN_DOUBT_S < DEFAULT_LOOP_SECONDS
 

@@ -17,8 +17,7 @@ from wallet.client import SignerUnavailable
 def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:
     task, lister = shop.begun()
     shop.market.buy(105_000)
-    shop.clock.advance(30)
-    assert lister.cycle() is None
+    assert shop.later(30, lister) is None
     row = shop.row(task)
     assert (row.desired, row.last_error, row.last_cycle_action) == ("stopped", None, "sold for 105,000")
     assert shop.rows() == [(105_000, "closed", "sold")]
@@ -40,13 +39,11 @@ def test_a_sale_by_an_older_cheaper_signature_is_told_at_its_price(shop: Listing
 def test_a_sale_that_is_told_late_is_waited_for(shop: ListingWorld) -> None:
     task, lister = shop.begun()
     shop.market.buy(105_000, is_told=False)
-    shop.clock.advance(30)
-    assert lister.cycle() is not None
+    assert shop.later(30, lister) is not None
     assert "whether it was sold is looked for" in shop.action(task)
     assert shop.rows() == [(105_000, "live", None)]
     shop.market.tell_sale(105_000)
-    shop.clock.advance(30)
-    assert lister.cycle() is None
+    assert shop.later(30, lister) is None
     assert shop.action(task) == "sold for 105,000"
 
 
@@ -55,8 +52,7 @@ def test_what_was_gone_from_another_output_before_is_waited_for_anew(shop: Listi
     task, lister = shop.begun()
     shop.market.move()
     shop.market.script["whereabouts"] = [NotSupported("no index")]
-    shop.clock.advance(30)
-    assert lister.cycle() is not None
+    assert shop.later(30, lister) is not None
     assert "whether it was sold is looked for" in shop.action(task)
     shop.later(30, lister)
     assert shop.rows() == [(105_000, "closed", "gone"), (105_000, "live", None)]
@@ -66,12 +62,10 @@ def test_what_was_gone_from_another_output_before_is_waited_for_anew(shop: Listi
     shop.market.chain(SECOND, is_unspent=False)
     shop.market.chain(third := "44" * 32 + ":0")
     shop.market.where, shop.market.owner = third, "bc1pbuyer"
-    shop.clock.advance(30)
-    assert lister.cycle() is not None
+    assert shop.later(30, lister) is not None
     assert "whether it was sold is looked for" in shop.action(task)
     shop.market.tell_sale(105_000)
-    shop.clock.advance(30)
-    assert lister.cycle() is None
+    assert shop.later(30, lister) is None
     assert shop.action(task) == "sold for 105,000"
 
 
@@ -80,8 +74,7 @@ def test_sales_that_cannot_be_read_decide_nothing(shop: ListingWorld) -> None:
     shop.market.buy(105_000)
     shop.market.script["sales"] = [Unavailable("down")] * 10
     for _ in range(10):
-        shop.clock.advance(30)
-        assert lister.cycle() is not None
+        assert shop.later(30, lister) is not None
     assert shop.row(task).desired == "running"
     lister.cycle()
     assert shop.action(task) == "sold for 105,000"
@@ -92,8 +85,7 @@ def test_the_sale_by_which_we_came_by_it_is_not_ours(shop: ListingWorld) -> None
     shop.clock.advance(60)
     task, lister = shop.begun()
     shop.market.move("bc1pelsewhere")
-    for _ in range(6):
-        shop.later(30, lister)
+    shop.later(30, lister, times=6)
     assert shop.action(task) == "ended: the inscription has left the vault"
     assert shop.rows() == [(105_000, "closed", "gone")]
 
@@ -115,8 +107,7 @@ def test_a_venue_that_tells_no_sales_does_not_hold_the_end_up_for_ever(shop: Lis
     _, lister = shop.begun()
     shop.market.buy(105_000)
     shop.market.script["sales"] = [NotSupported("no sales")] * 10
-    for _ in range(6):
-        shop.later(30, lister)
+    shop.later(30, lister, times=6)
     assert shop.rows() == [(105_000, "closed", "gone")]
 
 
@@ -150,8 +141,7 @@ def test_a_pending_spend_is_waited_for(shop: ListingWorld, is_listed: bool) -> N
     before = shop.rows()
     shop.market.chain(FIRST, is_unspent=False)  # the index has not seen it: no block has
     shop.market.listed.clear()
-    for _ in range(5):
-        shop.later(30, lister)
+    shop.later(30, lister, times=5)
     assert shop.action(task) == "waiting: an unconfirmed transaction moves the inscription"
     assert shop.rows() == before
 
@@ -177,8 +167,7 @@ def test_doubt_about_where_it_is_lists_nothing_and_keeps_what_is_listed(shop: Li
     shop.market.script["whereabouts"] = [Unavailable("down")] * 3
     shop.market.script["outpoint"] = [Unavailable("down")] * 3
     shop.floor(200_000)
-    for _ in range(3):
-        shop.later(30, lister)
+    shop.later(30, lister, times=3)
     assert (shop.prices, shop.market.submitted) == ([105_000], [105_000])
     assert shop.action(task).startswith("kept at 105,000")
 
@@ -187,8 +176,7 @@ def test_an_index_and_a_chain_that_contradict_each_other_are_doubt(shop: Listing
     task, lister = shop.begun()
     shop.market.where, shop.market.owner = SECOND, "bc1pthief"
     shop.market.chain(SECOND)
-    for _ in range(8):
-        shop.later(30, lister)
+    shop.later(30, lister, times=8)
     assert shop.rows() == [(105_000, "live", None)]
     assert shop.row(task).desired == "running"
 
@@ -200,8 +188,7 @@ def test_without_an_index_the_chain_alone_keeps_a_listing_and_the_sales_end_it(s
     assert shop.action(task).startswith("kept at 105,000")
     shop.market.chain(FIRST, is_unspent=False)
     for _ in range(6):
-        shop.clock.advance(30)
-        assert lister.cycle() is not None
+        assert shop.later(30, lister) is not None
     assert shop.rows() == [(105_000, "live", None)]
     shop.market.tell_sale(105_000)
     assert lister.cycle() is None
@@ -224,8 +211,7 @@ def test_a_sale_of_a_listing_whose_answer_was_lost(shop: ListingWorld) -> None:
     lister.cycle()
     assert shop.rows() == [(105_000, "unknown", None)]
     shop.market.buy(105_000)
-    shop.clock.advance(30)
-    assert lister.cycle() is None
+    assert shop.later(30, lister) is None
     assert shop.rows() == [(105_000, "closed", "sold")]
 
 
@@ -267,11 +253,9 @@ def test_a_sale_after_the_venue_had_dropped_the_listing(shop: ListingWorld) -> N
     task, lister = shop.begun()
     shop.market.listed.clear()
     controls.put("task", task, "halt", None, shop.clock())
-    for _ in range(3):
-        shop.later(30, lister)
+    shop.later(30, lister, times=3)
     assert shop.rows() == [(105_000, "closed", "lost")]
     shop.market.buy(105_000)
-    shop.clock.advance(30)
-    assert lister.cycle() is None
+    assert shop.later(30, lister) is None
     assert shop.action(task) == "control halt (task): sold for 105,000"
     assert shop.row(task).desired == "stopped"
