@@ -1,6 +1,6 @@
-"""An `ord` server's JSON API: what lies on which output, by its index. Each method is exactly one HTTP request.
+"""An `ord` server's JSON API: the assets of outputs, by its index. Each method is exactly one HTTP request.
 
-Shapes are those of ord 0.21 to 0.27 (`src/api.rs`); what older ones answer is unreadable or not trusted. The index
+Shapes are those of ord 0.21 to 0.27 (`src/api.rs`); answers of older ones are unreadable or not trusted. The index
 knows confirmed blocks only.
 """
 
@@ -33,7 +33,7 @@ _NOWHERE = "0" * 64  # the txid that stands for no output
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """What the index holds, and the last block it has taken in; None = it has none yet, or cannot be trusted."""
+    """The index's contents and its last block; None = it has none yet, or cannot be trusted."""
 
     height: int | None
     has_inscriptions: bool
@@ -41,21 +41,21 @@ class IndexState:
 
 
 class Ord:
-    """The server's operations; `base` is the origin before `/output/...`. Reads only.
+    """A client of the server; `base` is the origin before `/output/...`. Reads only.
 
-    Raise Unavailable, RateLimited and Refused leaves.
+    Each raises Unavailable, RateLimited and Refused leaves.
     """
 
     def __init__(self, base: str) -> None:
         self._http = Http(base, {})
 
     def status(self) -> IndexState:
-        """What the index holds."""
+        """Returns the state of the index."""
         answer = self._http.read("/status")
         return of_read(lambda: _state(table(answer, "status")), "ord")
 
     def output(self, wanted: str, state: IndexState) -> Indexed:
-        """What lies on an output (txid:vout). Ask for `state` first: the answer takes at least its block into account.
+        """Returns the assets on an output (txid:vout). Ask for `state` first: the answer includes at least its block.
 
         An empty list says nothing when the index does not hold such things, or not this output.
         """
@@ -63,7 +63,7 @@ class Ord:
         return of_read(lambda: _output(table(answer, "output"), wanted, state), "ord")
 
     def inscription(self, inscription_id: str, taken_ms: int) -> Whereabouts:
-        """Where an inscription is. NotFound for one that the index does not know (yet)."""
+        """Returns the place of an inscription. NotFound for one that the index does not know (yet)."""
         missing = f"inscription {inscription_id} not found"
         answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=missing)
         return of_read(lambda: _inscription(table(answer, "inscription"), inscription_id, taken_ms), "ord")
@@ -96,7 +96,7 @@ def _output(found: Mapping[str, Any], wanted: str, state: IndexState) -> Indexed
 
 
 def _script(value: Any) -> str | None:
-    # Its docs show opcodes in words, its source writes hex; words are no second opinion on the bytes.
+    # Its docs show opcodes in words, its source writes hex; words are no second source of the bytes.
     told = text(value, "script_pubkey", longest=20_000)
     return None if told.startswith("OP_") else script(told, "script_pubkey")
 

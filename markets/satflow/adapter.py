@@ -27,7 +27,7 @@ from markets.wire import Page
 
 
 class Satflow(Adapter):
-    """The venue's operations; books and sales are numbered from page 1, wallets from cursor 0.
+    """The venue's adapter; books and sales are numbered from page 1, wallets from cursor 0.
 
     `base` ends before the documented routes (`https://api.satflow.com/v1`).
     """
@@ -40,8 +40,9 @@ class Satflow(Adapter):
         withdraw_path: str | None = None,
         rune_price: str | None = None,
     ) -> None:
-        """What the venue's documentation does not say, or its own client does otherwise: `withdraw_path` is where
-        signed withdrawals go, `rune_price` what the price of a rune bid is of.
+        """Sets the venue up, with two settings that its documentation leaves open.
+
+        `withdraw_path` is the path for signed withdrawals, `rune_price` the unit that the price of a rune bid is for.
         """
         self.name = name
         self._withdraw_path = withdraw_path
@@ -52,7 +53,7 @@ class Satflow(Adapter):
         self._http = Http(base, {"x-api-key": api_key})
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
-        """Floors of many slugs at once; unknown slugs are left out."""
+        """Returns floors of many slugs at once; unknown slugs are left out."""
         answer = self._http.read("/collection-stats/floors", {"type": kind, "slugs": ",".join(slugs)})
         return of_read(lambda: satflow_wire.floors(answer, slugs, kind))
 
@@ -67,7 +68,7 @@ class Satflow(Adapter):
         return of_read(lambda: satflow_books.bids(answer, slug, kind, page, self._units))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
-        """The traits of a collection: type to value to the count of items. NotFound, NotSupported as they are told."""
+        """Returns a collection's traits: type to value to the count of items. Raises as `catalogue`."""
         answer = self._http.read("/collection", {"collection_id": slug, "categoryAttributes": "true"})
         return of_read(lambda: satflow_traits.catalogue(answer, slug))
 
@@ -78,7 +79,7 @@ class Satflow(Adapter):
         return of_read(lambda: satflow_sales.sales(answer, slug, kind, page))
 
     def own_bids(self, wallet: str, cursor: Cursor = None, slugs: Collection[str] = ()) -> Page[OwnBid]:
-        """All of them in one page. The venue answers 404 for a wallet without bids."""
+        """Returns all live bids in one page. The venue answers 404 for a wallet without bids."""
         try:
             answer = self._http.read("/address/bids", {"address": wallet})
         except NotFound:
@@ -87,12 +88,12 @@ class Satflow(Adapter):
         return Page(self._read_back.checked(wallet, found), None)
 
     def challenge(self, address: str) -> str:
-        """A text to be signed by `address` before it may cancel."""
+        """Returns a text that `address` must sign before it may cancel."""
         answer = self._http.read("/challenge", {"address": address})
         return of_read(lambda: satflow_wire.challenge(answer))
 
     def bidding_wallet(self, payment: str, receive: str, pubkey: str) -> str:
-        """The address that funds the bids of this pair of addresses. Raises NotFound when there is none yet."""
+        """Returns the address that funds the bids of this pair of addresses. Raises NotFound when there is none yet."""
         params = {"ordinalsAddress": receive, "paymentAddress": payment, "paymentPubkey": pubkey}
         answer = self._http.read("/address/bidding-wallet", params)
         found = of_read(lambda: satflow_wire.bidding_wallet(answer))
@@ -112,7 +113,7 @@ class Satflow(Adapter):
         return of_read(lambda: satflow_listings.own_listings(answer, owner))
 
     def draft_listing(self, ask: ListingAsk) -> ListingDraft:
-        """The PSBTs that the venue wants signed for a listing. Changes nothing there."""
+        """Returns the PSBTs that the venue wants signed for a listing. Changes nothing there."""
         answer = self._http.read("/intent/sell", post=satflow_listings.ask_body(ask))
         return of_read(lambda: satflow_listings.draft(answer))
 
@@ -122,11 +123,10 @@ class Satflow(Adapter):
         return of_read(lambda: satflow_details.item(answer, inscription_id))
 
     def place(self, order: Order, permit: Permit | None = None) -> None:
-        """Submits a signed bid. The venue tells no id: it shows among the own bids, known by its expiry.
+        """Submits a signed bid. The venue gives no id: the bid shows among the own bids, known by its expiry.
 
-        Rune orders are sent only where it is set that their price is the whole order's: Satflow's docs say one thing
-        and its own sample bot does another, and a mistake would overpay a thousandfold. One that reads back at
-        another price is the last.
+        Rune orders are sent only if a setting says that their price is the whole order's: Satflow's docs and its own
+        sample bot differ, and a mistake would overpay a thousandfold. One that reads back at another price is the last.
         """
         if satflow_items.is_item(order.slug):
             body = satflow_items.order_body(order)
@@ -138,7 +138,7 @@ class Satflow(Adapter):
         _accepted(self._http.write("/bid/place", body, permit))
 
     def draft_bid(self, order: BidAsk) -> BidDraft:
-        """The PSBT of an offer on one inscription, whose id is its slug; other bids are messages. Changes nothing."""
+        """Drafts an offer on one inscription, whose id is its slug; other bids are messages. Changes nothing."""
         if not satflow_items.is_item(order.slug):
             raise NotSupported(f"{self.name} drafts offers on single inscriptions only: its other bids are messages")
         answer = self._http.read("/intent/bid", post=satflow_items.ask_body(order))
@@ -171,7 +171,7 @@ class Satflow(Adapter):
         return of_write(lambda: satflow_wire.cancelled(answer, 1))
 
     def draft_withdrawal(self, payment: str, amount: int) -> str:
-        self._submit_path()  # a draft that could not be handed in is of no use
+        self._submit_path()  # a draft is useless if it cannot be handed in
         answer = self._http.read("/intent/withdraw", post={"userAddress": payment, "amount": amount})
         return of_read(lambda: satflow_withdrawals.draft(answer))
 
@@ -204,7 +204,7 @@ def _page(page: int) -> dict[str, str]:
 
 
 def _accepted(answer: Any) -> None:
-    """Raises for an answer with status 200 that says no (Refused) or nothing clear (Unknown)."""
+    """Raises Refused for an answer with status 200 that says no, Unknown for one that says nothing clear."""
     if not isinstance(answer, dict):
         raise Unknown("sent, but the answer is not understood: not an object")
     if answer.get("success") is True and "error" not in answer:
