@@ -105,15 +105,8 @@ def test_nothing_is_placed_when_no_read_tells_what_became_of_the_cancels(world: 
 
 
 def fallen(world: World) -> int:
-<<<<<<< HEAD
     """Makes a task whose floor fell: 75,000 and 60,000 must go, 45,000 and 15,000 make way for others."""
-    task = world.task(replace(CATS, replace_mode="breakFirst"))
-    bidder = world.bidder(task)
-    bidder.cycle()
-=======
-    """A task whose floor fell: 75,000 and 60,000 must go, 45,000 and 15,000 make way, before what takes their place."""
     task, _ = world.begun(replace(CATS, replace_mode="breakFirst"))
->>>>>>> main
     world.clock.advance(61)
     world.market.asks_, world.market.done = [ask(70_000)], []
     return task
