@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from strategy.bidding.plan_bids import halted, plan_bids, without_places
 from strategy.book import Profile, Snapshot
 from strategy.config import BidConfig
 from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
@@ -31,7 +30,7 @@ class Sale:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One cycle: what `plan_bids` was given, and the plan that was carried out.
+    """One cycle: what `plan_bids` is given, and the plan that was carried out.
 
     `restraint` is why the worker did less than planned: `halt` cancels everything, `own_bids_unknown` leaves the hard
     cancels, anything else (`reduce`) all cancels. `sales` are those heard of in this cycle, None when nobody asked; one
@@ -49,14 +48,3 @@ class Entry:
     restraint: Reason | None = None
     sales: tuple[Sale, ...] | None = None
     plan: Plan | None = None
-
-    def decide(self) -> Plan:
-        """What this version makes of the same inputs."""
-        if self.restraint is Reason.HALT:
-            return halted(self.config, self.own, self.memory)
-        plan = plan_bids(
-            self.config, self.profile, self.snapshot, self.own, self.limits, self.rules, self.memory, self.now_ms
-        )
-        if self.restraint is None:
-            return plan
-        return without_places(plan, self.restraint, soft_cancels=self.restraint is not Reason.OWN_BIDS_UNKNOWN)

@@ -15,6 +15,7 @@ from strategy.bidding.rationing import Ration
 from strategy.bidding.renewal import is_due
 from strategy.book import Ask, Profile, Snapshot
 from strategy.config import BidConfig
+from strategy.entry import Entry
 from strategy.intents import SignedRoom
 
 PROFILE = Profile("sim", 1000, 1000, 900, equal_bids_allowed=True, balance_model="per_bid")
@@ -60,9 +61,8 @@ class Day:
         self.own = [order for order in self.own if order.expires_ms > self.now_ms]
         ask = Ask("a", floor, Decimal(1), Decimal(floor), "seller")
         limits = Limits(0, 10**9, 20, 10**9, 0, signed=(self.room(),))
-        plan = plan_bids(
-            self.config, PROFILE, Snapshot(self.now_ms, (ask,)), self.own, limits, Rules(), Memory(), self.now_ms
-        )
+        snapshot, own = Snapshot(self.now_ms, (ask,)), tuple(self.own)
+        plan = plan_bids(Entry(self.now_ms, self.config, PROFILE, snapshot, own, limits, Rules(), Memory()))
         self._carry_out(plan)
         return plan
 

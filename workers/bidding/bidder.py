@@ -16,10 +16,11 @@ from models.ledger.orders import CANCELLING
 from strategy.bidding.renewal import margin_ms
 from strategy.book import Profile
 from strategy.config import BidConfig
+from strategy.intents import Memory
 from wallet.client import SignerError, UserKeys
 from workers.bidding import report
 from workers.bidding.assignment import Assignment, read_assignment
-from workers.bidding.cycle import Cycle, Lasting, memory_of
+from workers.bidding.cycle import Cycle, Lasting
 from workers.bidding.executor import Executor
 from workers.bidding.journal import Journal
 from workers.bidding.own_bids import needs_fresh_read
@@ -88,7 +89,7 @@ class Bidder:
         keys = self._known_keys(assignment, faults)
         profile = self._known_profile(assignment.config, faults)
         if keys is None or profile is None:
-            report.record_nothing_done(self._context, memory_of(assignment.task), faults)
+            report.record_nothing_done(self._context, Memory.loads(assignment.task.memory), faults)
         else:
             outcome = Cycle(self._context, assignment, keys, profile, self._lasting, faults).run()
             report.record(self._context, outcome, faults, self._month.words(assignment))

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 
 from markets.asking import skew_words, stretch_s
 from markets.base import VenueError
-from markets.look import Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
+from markets.look import Looker, Seen, Wallet, history_key
 from models import references
 from models.ledger import listings, orders
-from models.ledger.limits import ceilings_of, limits_of, with_others
+from models.ledger.limits import Holder, Readings, ceilings_of, limits_of, own_orders, with_others
 from models.ledger.orders import LIVE, RESERVED, Order
-from models.tasks.tasks import BiddingTask
 from strategy.bidding.patience import patience_of
-from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, Plan, Reason, Rules, memory_without_raise, raise_rung
+from strategy.bidding.plan_bids import memory_without_raise, plan_bids, raise_rung
 from strategy.book import NO_HISTORY, Profile
 from strategy.calm import Calm
-from strategy.config import BidConfig, canonical_slug, normal_slug
+from strategy.config import BidConfig, canonical_slug, is_on
 from strategy.entry import Entry, Sale
+from strategy.intents import Limits, Memory, Plan, Rules
+from strategy.reasons import Reason
 from wallet.client import SignedRoom, SignerError, UserKeys
 from workers.bidding import dry_run
 from workers.bidding.assignment import Assignment, read_assignment
@@ -115,7 +114,7 @@ class Cycle:
         return outcome
 
     def _looked(self, found: Found | None) -> Decision:
-        return self._decided(found, self._config.loop_s / 2, memory_of(self._assignment.task), by_floor=True)
+        return self._decided(found, self._config.loop_s / 2, Memory.loads(self._assignment.task.memory), by_floor=True)
 
     def _note_calm(self, outcome: Outcome, *, is_known: bool) -> None:
         decision, lasting = outcome.decision, self._lasting
@@ -218,25 +217,21 @@ class Cycle:
             config=config,
             profile=self._profile,
             snapshot=seen.snapshot,
-            own=tuple(
-                _own_order(order, is_only_counted=order.id in replaced or overruled.get(order.id) == WRONG_SLUG)
-                for order in own
-                if order.dry_run == config.dry_run
-            ),
+            own=own_orders(own, config, replaced),
             limits=self._limits(seen, found or Found()),
             rules=self._rules(),
             memory=memory,
             restraint=restraint,
             sales=self._sales,
         )
-        plan = entry.decide()
+        plan = plan_bids(entry)
         if self._wants_rooms(plan):
             before = self._lasting.rooms
             self._ask_rooms()
             if self._lasting.rooms != before:
                 rooms = with_others(self._lasting.rooms, self._assignment.user.id, self._context.task_id)
                 entry = replace(entry, limits=replace(entry.limits, signed=rooms))
-                plan = entry.decide()
+                plan = plan_bids(entry)
         self._lasting.journal.write(replace(entry, plan=plan))
         self._plan = plan
         self._sample(plan, now_ms)
@@ -310,28 +305,21 @@ class Cycle:
 
     def _rules(self) -> Rules:
         settings = self._context.settings
-        return replace(
-            Rules.for_loop(self._config.loop_s, stretch_s(self._context.market, is_rune=self._config.is_rune)),
-            tolerance=settings.tolerance,
-            min_age_ms=settings.min_age_seconds * 1000,
-        )
+        stretched_s = stretch_s(self._context.market, is_rune=self._config.is_rune)
+        return Rules.of(self._config.loop_s, stretched_s, settings.tolerance, settings.min_age_seconds)
 
     def _limits(self, seen: Seen, found: Found) -> Limits:
-        assignment = self._assignment
-        return limits_of(
-            assignment.user.id,
-            self._context.task_id,
-            self._config,
-            assignment.plan,
-            self._context.clock_ms(),
+        context, assignment = self._context, self._assignment
+        read = Readings(
             balance_sats=seen.balance_sats,
             fee_reserve_sats=seen.fee_reserve_sats,
             untracked_sats=found.sats,
-            installation_sats=self._context.settings.max_exposure_sats,
-            rungs=self._context.market.scarcity.rungs,
-            skew_s=self._context.market.skew_s,
+            rungs=context.market.scarcity.rungs,
+            skew_s=context.market.skew_s,
             signed=() if self._config.dry_run else self._lasting.rooms,
         )
+        holder = Holder(assignment.user.id, context.task_id, self._config, assignment.plan)
+        return limits_of(holder, read, context.settings.max_exposure_sats, context.clock_ms())
 
     def _terms(self, decision: Decision, left: Found) -> Terms:
         config, assignment = self._config, self._assignment
@@ -373,19 +361,6 @@ class Cycle:
             faults.add("place", f"the month's quota of calls runs short: {which}", backs_off=False)
 
 
-def _own_order(order: Order, *, is_only_counted: bool) -> OwnOrder:
-    return OwnOrder(
-        id=order.id,
-        # A bid on another slug, or one that was replaced, holds none of the rungs, but counts as long as it is there.
-        state="cancelling" if is_only_counted else order.state,
-        price_sats=order.price_sats,
-        quantity=Decimal(order.quantity),
-        created_ms=order.created_ms,
-        expires_ms=order.expires_ms,
-        trait=order.trait,
-    )
-
-
 def _remembered(done: Done) -> Memory:
     """What the next cycle is to know: a raise counts once it was tried, or the next cycle could not make it."""
     plan = done.last.plan
@@ -396,22 +371,12 @@ def _remembered(done: Done) -> Memory:
 
 def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[int, str]:
     """Orders that the strategy cannot judge, with the reason to cancel them."""
-    slug = normal_slug(config.type, config.slug)
     reasons = {}
     for order in own:
         if order.dry_run != config.dry_run:
             reasons[order.id] = DRY_RUN
-        elif kind_of_slug(order.slug) != kind_of(config) or normal_slug(config.type, order.slug) != slug:
+        elif not is_on(config, order.slug):
             reasons[order.id] = WRONG_SLUG
         elif order.state == LIVE and now_ms > order.expires_ms + LATE_MS:
             reasons[order.id] = OVERDUE
     return reasons
-
-
-def memory_of(task: BiddingTask) -> Memory:
-    """What the task's last cycle left for this one; what cannot be read is forgotten."""
-    try:
-        values = json.loads(task.memory)
-    except ValueError:
-        return Memory()
-    return Memory.from_dict(values) if isinstance(values, dict) else Memory()

@@ -9,15 +9,14 @@ Orders of dry runs are none of this: no venue knows them (`workers/bidding/dry_r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 from markets.base import OwnBid, OwnBids, Refused, VenueError
 from markets.capabilities import Capabilities
-from models.ledger import orders
+from models.ledger import orders, shown_bids
 from models.ledger.orders import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
-from strategy.config import normal_slug
 from wallet.client import SignerClient, SignerError
 from workers.bidding.cancels import Answer
 from workers.bidding.fills import Explainer
@@ -52,8 +51,7 @@ class Found:
     @property
     def sats(self) -> int:
         """What is at the venue and not in the ledger."""
-        more = sum(max(0, shown - order.price_sats) for order, shown in self.repriced)
-        return sum(bid.price for bid in (*self.strays, *self.foreign)) + more
+        return shown_bids.untracked_sats((*self.strays, *self.foreign), self.repriced)
 
 
 def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, faults: Faults) -> OwnBids | None:
@@ -121,95 +119,23 @@ def settle(
     have begun before the venue had done it. Without an `explainer` nothing is looked for among the sales.
     """
     cancels = just_cancelled or {}
-    shown, strays, foreign = _matched(task_id, venue, wallet, read)
+    shown = shown_bids.match(task_id, venue, wallet, read.bids, read.taken_ms)
     filled: list[Order] = []
-    partly: dict[int, Decimal] = {}
-    repriced: list[tuple[Order, int]] = []
-    for order in orders.open_orders(task_id):
-        if order.wallet != wallet or order.venue != venue.name or order.dry_run:
-            continue
-        bid = shown.get(order.id)
+    for order in shown.own:
+        bid = shown.by_order.get(order.id)
         if bid is None:
             answer = cancels.get(order.id, Answer.FAILED)
             if _absent(order, read.taken_ms, now_ms, answer, explainer):
                 filled.append(order)
                 crash("after_fill")
             continue
-        if bid.quantity is not None and bid.quantity < Decimal(order.quantity):
-            partly[order.id] = bid.quantity
-        elif bid.price != order.price_sats:
-            repriced.append((order, bid.price))
         if order.id not in cancels:
             was = order.state
             _shown(order, bid.venue_id, read.taken_ms, now_ms)
             if order.state != was:
                 crash("after_adopt")
     crash("after_settle")
-    return Found(_by_id(strays), _by_id(foreign), tuple(filled), partly, tuple(repriced))
-
-
-def _matched(
-    task_id: int, venue: Capabilities, wallet: str, read: OwnBids
-) -> tuple[dict[int, OwnBid], list[OwnBid], list[OwnBid]]:
-    """The bid that stands for each open order (of any task, by id), and the strays and foreign ones."""
-    by_order: dict[int, OwnBid] = {}
-    strays: list[OwnBid] = []
-    foreign: list[OwnBid] = []
-    for bid, order in _explained(venue, wallet, read.bids):
-        if order is None:
-            foreign.append(bid)
-        elif order.state != CLOSED and order.id not in by_order:
-            by_order[order.id] = bid
-        elif order.state == CLOSED and read.taken_ms <= order.updated_ms:
-            continue  # the read began before the order was closed
-        elif order.task_id == task_id:
-            strays.append(bid)
-        else:
-            foreign.append(bid)
-    return by_order, strays, foreign
-
-
-def _by_id(bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
-    return tuple(sorted(bids, key=lambda bid: bid.venue_id))
-
-
-def _explained(venue: Capabilities, wallet: str, bids: Sequence[OwnBid]) -> list[tuple[OwnBid, Order | None]]:
-    """Each bid with its order: by the signed expiry, else by the venue's id, else by what it is on and for how much.
-
-    The expiry is a bid's fingerprint where the venue keeps it to the millisecond. Elsewhere a bid whose id was never
-    told (the answer was lost) can only be known by what was asked for: the oldest open order without an id that asked
-    for just that, and no two bids are one order's. A bid that is known by its id comes first, so that of two with one
-    fingerprint always the same one is kept.
-    """
-    by_expiry = orders.orders_by_expiry(wallet, (bid.expires_ms for bid in bids if bid.expires_ms is not None))
-    by_venue_id = {str(order.venue_id): order for order in orders.wallet_orders(wallet) if order.venue_id}
-    gone = [bid.venue_id for bid in bids if bid.expires_ms is None and bid.venue_id not in by_venue_id]
-    by_venue_id |= orders.closed_by_venue_id(wallet, gone)
-    nameless = [] if venue.expiry == "ms" else _nameless(venue, wallet)
-    pairs: list[tuple[OwnBid, Order | None]] = []
-    for bid in sorted(bids, key=lambda bid: (bid.venue_id not in by_venue_id, bid.venue_id)):
-        if bid.expires_ms is not None:
-            order = by_expiry.get(bid.expires_ms)
-        else:
-            order = by_venue_id.get(bid.venue_id)
-            order = None if order and order.expires_ms in by_expiry else order
-            if bid.venue_id not in by_venue_id:
-                order = next((each for each in nameless if _asked_for(each, bid)), None)
-                if order is not None:
-                    nameless.remove(order)
-        pairs.append((bid, order if order is None or order.venue == venue.name else None))
-    return pairs
-
-
-def _nameless(venue: Capabilities, wallet: str) -> list[Order]:
-    """Open orders at the venue that may be there without our knowing their ids, oldest first."""
-    found = (order for order in orders.wallet_orders(wallet) if order.venue == venue.name and not order.venue_id)
-    return sorted((order for order in found if order.state != RESERVED), key=lambda order: order.id)
-
-
-def _asked_for(order: Order, bid: OwnBid) -> bool:
-    is_slug = normal_slug("ordinals", order.slug) == normal_slug("ordinals", bid.slug)
-    return is_slug and (order.price_sats, order.trait) == (bid.price, bid.trait)
+    return Found(shown.strays, shown.foreign, tuple(filled), shown.partly, shown.repriced)
 
 
 def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:

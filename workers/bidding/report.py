@@ -101,7 +101,7 @@ def _write(context: Context, action: str, detail: dict[str, Any], memory: Memory
         action=action,
         error=faults.text,
         detail=json.dumps(detail, separators=(",", ":")),
-        memory=json.dumps(memory.as_dict()),
+        memory=memory.dumps(),
     )
 
 
