@@ -9,19 +9,17 @@ Orders of dry runs are none of this: no venue knows them (`workers/bidding/dry_r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 from markets.base import OwnBid, OwnBids, Refused, VenueError
-from markets.capabilities import Capabilities
 from models.ledger import orders, shown_bids
 from models.ledger.orders import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
-from wallet.client import SignerClient, SignerError
+from wallet.client import SignerError
 from workers.bidding.cancels import Answer
 from workers.bidding.fills import Explainer
 from workers.context import Context
-from workers.crashpoints import crashpoint
 from workers.faults import Faults
 
 VANISHED_READS = 2  # good reads in a row without a live bid until it counts as vanished
@@ -79,19 +77,18 @@ def _read_of(context: Context, wallet: str, slug: str, max_age_s: float) -> OwnB
         return context.market.own_bids(wallet, max_age_s, ours)
 
 
-def settle_reserved(
-    task_id: int, signer: SignerClient, now_ms: int, faults: Faults, crash: Callable[[str], None] = crashpoint
-) -> None:
+def settle_reserved(context: Context, faults: Faults) -> None:
     """Orders that were reserved and no more: free what the signer never signed, doubt what it did.
 
     Without the signer's word they stay as they are. A signature that it makes only now would reach nobody: who asked
     for it is dead, or waits no more.
     """
-    for order in orders.open_orders(task_id):
+    now_ms = context.clock_ms()
+    for order in orders.open_orders(context.task_id):
         if order.state != RESERVED or order.dry_run:
             continue
         try:
-            was_signed = signer.was_signed(order.intent)
+            was_signed = context.signer.was_signed(order.intent)
         except SignerError as error:
             faults.add("ask the signer about a reserved order", error)
             return
@@ -99,18 +96,15 @@ def settle_reserved(
             orders.move(order, UNKNOWN, now_ms)
         else:
             orders.move(order, CLOSED, now_ms, reason="refused")
-            crash("after_free")
+            context.crash("after_free")
 
 
 def settle(
-    task_id: int,
-    venue: Capabilities,
+    context: Context,
     wallet: str,
     read: OwnBids,
-    now_ms: int,
     just_cancelled: Mapping[int, Answer] | None = None,
     explainer: Explainer | None = None,
-    crash: Callable[[str], None] = crashpoint,
 ) -> Found:
     """Moves the task's open orders of this wallet at this venue to where the read shows them to be.
 
@@ -118,8 +112,8 @@ def settle(
     the read no longer shows is closed if acknowledged; what it still shows is left to a later read, since this one may
     have begun before the venue had done it. Without an `explainer` nothing is looked for among the sales.
     """
-    cancels = just_cancelled or {}
-    shown = shown_bids.match(task_id, venue, wallet, read.bids, read.taken_ms)
+    cancels, now_ms = just_cancelled or {}, context.clock_ms()
+    shown = shown_bids.match(context.task_id, context.venue, wallet, read.bids, read.taken_ms)
     filled: list[Order] = []
     for order in shown.own:
         bid = shown.by_order.get(order.id)
@@ -127,14 +121,14 @@ def settle(
             answer = cancels.get(order.id, Answer.FAILED)
             if _absent(order, read.taken_ms, now_ms, answer, explainer):
                 filled.append(order)
-                crash("after_fill")
+                context.crash("after_fill")
             continue
         if order.id not in cancels:
             was = order.state
             _shown(order, bid.venue_id, read.taken_ms, now_ms)
             if order.state != was:
-                crash("after_adopt")
-    crash("after_settle")
+                context.crash("after_adopt")
+    context.crash("after_settle")
     return Found(shown.strays, shown.foreign, tuple(filled), shown.partly, shown.repriced)
 
 

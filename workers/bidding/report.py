@@ -19,7 +19,7 @@ from strategy.book import Snapshot
 from strategy.summary import left_alone, summary
 from workers.bidding.assignment import Assignment
 from workers.bidding.decision import Decision
-from workers.bidding.executor import Done
+from workers.bidding.done import Done
 from workers.bidding.own_bids import Found
 from workers.bidding.places import Try
 from workers.context import Context

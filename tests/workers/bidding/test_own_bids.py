@@ -12,15 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from markets.base import OwnBid, OwnBids
-from markets.venues import capabilities
 from models.ledger import orders
 from models.ledger.orders import Ceilings, NewOrder, Order
 from tests.workers.bidding.fakes import KEYS, START_MS
-from tests.workers.bidding.world import CATS, World
+from tests.workers.bidding.world import CATS, World, context_at
 from workers.bidding.cancels import Answer
 from workers.bidding.own_bids import Found, settle
 
-SIMULATOR = capabilities("simulator")
 EXPIRES_MS = START_MS + 960_000
 LATE_MS = EXPIRES_MS + 30_000
 
@@ -51,7 +49,7 @@ def shown(expires_ms: int | None = EXPIRES_MS, venue_id: str = "venue-1") -> Own
 
 
 def look(task_id: int, *bids: OwnBid, at: int, cancels: dict[int, Answer] | None = None) -> Found:
-    return settle(task_id, SIMULATOR, KEYS.payment, OwnBids(bids, at), at + 5, cancels)
+    return settle(context_at(at + 5, task_id), KEYS.payment, OwnBids(bids, at), cancels)
 
 
 def state_of(order_id: int) -> str:

@@ -7,10 +7,9 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 from markets.base import Item, Sale, Sales, Unknown
-from markets.client import MarketClient
 from markets.facts import OutpointFacts, Whereabouts
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, OwnListings, SecureDraft
 from models.ledger import listings
@@ -20,9 +19,9 @@ from models.tasks.cycles import cycles_of
 from strategy.book import Ask
 from strategy.listing.config import ListingConfig, dumps_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
-from tests.workers.bidding.world import World, no_crash
-from wallet.client import ListingToSign, SignedListing, SignerClient, SignerError, SignerUnavailable
-from workers.context import Context
+from tests.workers.bidding.world import World
+from wallet.client import ListingToSign, SignedListing, SignerError, SignerUnavailable
+from workers.crashpoints import crashpoint
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
 
@@ -182,24 +181,11 @@ class ListingWorld(World):
         tasks.set_desired(task, tasks.RUNNING)
         return task.number
 
-    def context(self, task_id: int) -> Context:
-        return Context(
-            settings=self.settings,
-            task_id=task_id,
-            token=tasks.raise_token(task_id),
-            secret="s" * 64,
-            market=cast(MarketClient, self.market),
-            signer=cast(SignerClient, self.signer),
-            clock_ms=self.clock,
-        )
+    def lister(self, number: int, crash: Callable[[str], None] = crashpoint) -> Lister:
+        return Lister(self.context(number, crash), rng=random.Random(1), new_intent=lambda: next(self.wide_intents))
 
-    def lister(self, number: int, crash: Callable[[str], None] = no_crash) -> Lister:
-        return Lister(
-            self.context(number), rng=random.Random(1), new_intent=lambda: next(self.wide_intents), crash=crash
-        )
-
-    def listing_drain(self, number: int, crash: Callable[[str], None] = no_crash) -> ListingDrain:
-        return ListingDrain(self.context(number), rng=random.Random(1), crash=crash)
+    def listing_drain(self, number: int, crash: Callable[[str], None] = crashpoint) -> ListingDrain:
+        return ListingDrain(self.context(number, crash), rng=random.Random(1))
 
     def row(self, task_id: int) -> Any:
         found = tasks.with_owner(task_id)
