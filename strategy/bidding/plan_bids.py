@@ -69,8 +69,7 @@ def _unrestrained(entry: Entry) -> Plan:
     rules = paced(rules_of(config, entry.rules), limits.signed, life_ms(config, entry.profile))
     market = read_market(config, snapshot, rules, now_ms)
     is_blind = market.reference is None and config.bid_mode == "percent"
-    since = entry.memory.no_reference_since_ms
-    memory = replace(entry.memory, no_reference_since_ms=(now_ms if since is None else since) if is_blind else None)
+    memory = _noted(entry.memory, is_blind=is_blind, now_ms=now_ms)
     ladder = ladder_for(config, entry.profile, rules, market, snapshot.divisibility if snapshot else None)
     decision = Decision(config, entry.profile, limits, rules, memory, now_ms, market, ladder)
     decision.sort(entry.own)
@@ -90,6 +89,13 @@ def _unrestrained(entry: Entry) -> Plan:
     if limits.rungs is not None:
         return without_places(plan, Reason.QUOTA, soft_cancels=True, from_rung=limits.rungs)
     return plan
+
+
+def _noted(memory: Memory, *, is_blind: bool, now_ms: int) -> Memory:
+    """The memory with since when there is no reference, or that there is one."""
+    if is_blind == (memory.no_reference_since_ms is not None):
+        return memory
+    return replace(memory, no_reference_since_ms=now_ms if is_blind else None)
 
 
 def life_ms(config: BidConfig, profile: Profile) -> int:

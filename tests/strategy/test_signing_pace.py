@@ -12,7 +12,7 @@ import pytest
 from strategy.bidding.patience import patience_of, shortened_ms
 from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, Plan, Reason, Rules, plan_bids
 from strategy.bidding.rationing import Ration
-from strategy.bidding.renewal import is_due
+from strategy.bidding.renewal import margin_ms
 from strategy.book import Ask, Profile, Snapshot
 from strategy.config import BidConfig
 from strategy.entry import Entry
@@ -149,7 +149,7 @@ def test_the_checker_sees_a_renewal_that_waits() -> None:
     day.step(100_000)
     assert len(day.own) == 5
     day.now_ms = day.own[0].expires_ms - 60_000
-    assert is_due(day.own[0], CONFIG, day.now_ms)
+    assert day.own[0].expires_ms - day.now_ms <= margin_ms(CONFIG)
     day.signed.append((day.now_ms + 10**9, 770_000))
     day.step(100_000)
     assert day.waited == 5 and not starved(day)
