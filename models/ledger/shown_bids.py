@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Generic, Protocol, TypeVar
 
@@ -22,7 +22,7 @@ class Venue(Protocol):
 
 
 class ShownBid(Protocol):
-    """A bid of the wallet; `price` in sats, `quantity` as far as it is left, each None where the venue tells none."""
+    """A bid of the wallet: `price` in sats, `quantity` is what is left of it. What the venue does not tell is None."""
 
     @property
     def venue_id(self) -> str: ...
@@ -44,17 +44,20 @@ Bid = TypeVar("Bid", bound=ShownBid)
 @dataclass(frozen=True, slots=True)
 class Matched(Generic[Bid]):
     """A task's open orders of the wallet at the venue (`own`), the bid for each open order (of any task, by id), and
-    the bids that no open order stands behind: `strays` carry the task's fingerprint, `foreign` do not.
+    the bids that no open order stands behind.
+
+    `strays` carry the task's fingerprint (a bid accepted twice, or one whose order was closed): they are to be
+    cancelled. `foreign` are none of ours to touch. Both count as exposure while they are there.
     """
 
-    own: tuple[Order, ...]
-    by_order: dict[int, Bid]
-    strays: tuple[Bid, ...]
-    foreign: tuple[Bid, ...]
+    own: tuple[Order, ...] = ()
+    by_order: Mapping[int, Bid] = field(default_factory=dict)
+    strays: tuple[Bid, ...] = ()
+    foreign: tuple[Bid, ...] = ()
 
     @property
     def partly(self) -> dict[int, Decimal]:
-        """The quantity left of each own order (by id) that was sold in part."""
+        """The quantity left of each own order (by id) that was sold in part. It counts in full until all is."""
         left = ((order, self.by_order[order.id].quantity) for order in self._shown)
         return {order.id: many for order, many in left if many is not None and many < Decimal(order.quantity)}
 
@@ -67,17 +70,13 @@ class Matched(Generic[Bid]):
 
     @property
     def untracked_sats(self) -> int:
-        """Sats at the venue that are not in the ledger."""
-        return untracked_sats((*self.strays, *self.foreign), self.repriced)
+        """Sats at the venue that are not in the ledger: other bids, and all above the price that was asked for."""
+        more = sum(max(0, shown - order.price_sats) for order, shown in self.repriced)
+        return sum(bid.price for bid in (*self.strays, *self.foreign)) + more
 
     @property
     def _shown(self) -> list[Order]:
         return [order for order in self.own if order.id in self.by_order]
-
-
-def untracked_sats(bids: Iterable[ShownBid], repriced: Iterable[tuple[Order, int]]) -> int:
-    """Sats of bids that no order stands behind, and of what others are shown above the price they were placed at."""
-    return sum(bid.price for bid in bids) + sum(max(0, shown - order.price_sats) for order, shown in repriced)
 
 
 def match(task_id: int | None, venue: Venue, wallet: str, bids: Sequence[Bid], read_ms: int) -> Matched[Bid]:

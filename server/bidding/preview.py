@@ -13,9 +13,10 @@ from markets.client import MarketClient
 from markets.look import KNOWN_SLUG_S, Looker, Seen, Wallet, history_key, kind_of
 from markets.venues import capabilities
 from models import controls, references, users
-from models.ledger import orders, shown_bids
+from models.ledger import orders
 from models.ledger.limits import Holder, Readings, limits_of, own_orders
 from models.ledger.orders import Order
+from models.ledger.shown_bids import match
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.tasks import BiddingTask
@@ -155,7 +156,7 @@ class PreviewHandler(BiddingTaskHandler):
         subscription = users.subscription_of(self.user.id)
         plan = settings.plans.get(subscription.plan) if subscription else None
         bids = market.own_bids
-        shown = shown_bids.match(task_id, capabilities(venue), market.payment, bids.bids, bids.taken_ms)
+        shown = match(task_id, capabilities(venue), market.payment, bids.bids, bids.taken_ms)
         read = Readings(
             balance_sats=market.seen.balance_sats,
             fee_reserve_sats=market.seen.fee_reserve_sats,

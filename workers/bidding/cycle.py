@@ -114,8 +114,8 @@ class Cycle:
                     break
                 is_current = True
                 continue
-            intent = done.untried[0]
-            attempt = placer.place_one(intent, terms_of(inputs, done.last, left.sats), done.replaced_with(intent.rung))
+            intent, terms = done.untried[0], terms_of(inputs, done.last, left.untracked_sats)
+            attempt = placer.place_one(intent, terms, done.replaced_with(intent.rung))
             done.add(attempt)
             if attempt.fate in ENDS_PLACING or inputs.faults.rejected is not None:
                 break

@@ -140,7 +140,7 @@ class Decider:
         read = Readings(
             balance_sats=seen.balance_sats,
             fee_reserve_sats=seen.fee_reserve_sats,
-            untracked_sats=found.sats,
+            untracked_sats=found.untracked_sats,
             rungs=context.market.scarcity.rungs,
             skew_s=context.market.skew_s,
             signed=() if self._config.dry_run else self._lasting.rooms,

@@ -10,12 +10,12 @@ Orders of dry runs are none of this: no venue knows them (`workers/bidding/dry_r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass
 
 from markets.base import OwnBid, OwnBids, Refused, VenueError
-from models.ledger import orders, shown_bids
+from models.ledger import orders
 from models.ledger.orders import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
+from models.ledger.shown_bids import Matched, match
 from wallet.client import SignerError
 from workers.bidding.cancels import Answer
 from workers.bidding.fills import Explainer
@@ -31,25 +31,10 @@ DARK_MS = 600_000  # ... while the sales that may explain it cannot be read
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a pass found out; `strays` and `foreign` are bids of the wallet that no open order stands for.
+class Found(Matched[OwnBid]):
+    """What a pass found out: how bids and orders match, and the orders that were sold (`filled`)."""
 
-    `strays` carry this task's fingerprint (a bid accepted twice, or one whose order was closed): they are to be
-    cancelled. `foreign` are none of ours to touch. Both count as exposure while they are there. `filled` were sold
-    into, `partly` (quantity left, by order id) in part: such an order counts in full until nothing of it is left.
-    `repriced` are shown at another price (sats) than they were placed at; what is above that counts, too.
-    """
-
-    strays: tuple[OwnBid, ...] = ()
-    foreign: tuple[OwnBid, ...] = ()
     filled: tuple[Order, ...] = ()
-    partly: Mapping[int, Decimal] = field(default_factory=dict)
-    repriced: tuple[tuple[Order, int], ...] = ()
-
-    @property
-    def sats(self) -> int:
-        """What is at the venue and not in the ledger."""
-        return shown_bids.untracked_sats((*self.strays, *self.foreign), self.repriced)
 
 
 def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, faults: Faults) -> OwnBids | None:
@@ -113,7 +98,7 @@ def settle(
     have begun before the venue had done it. Without an `explainer` nothing is looked for among the sales.
     """
     cancels, now_ms = just_cancelled or {}, context.clock_ms()
-    shown = shown_bids.match(context.task_id, context.venue, wallet, read.bids, read.taken_ms)
+    shown = match(context.task_id, context.venue, wallet, read.bids, read.taken_ms)
     filled: list[Order] = []
     for order in shown.own:
         bid = shown.by_order.get(order.id)
@@ -129,7 +114,7 @@ def settle(
             if order.state != was:
                 context.crash("after_adopt")
     context.crash("after_settle")
-    return Found(shown.strays, shown.foreign, tuple(filled), shown.partly, shown.repriced)
+    return Found(shown.own, shown.by_order, shown.strays, shown.foreign, tuple(filled))
 
 
 def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:
