@@ -11,7 +11,8 @@ from decimal import Decimal
 
 from core.plans import Plan
 from models.ledger import orders
-from models.ledger.orders import Ceilings, Fills, Order
+from models.ledger.order_table import Order
+from models.ledger.orders import Ceilings, Fills
 from strategy.config import MAX_SATS, BidConfig, is_on
 from strategy.intents import Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason

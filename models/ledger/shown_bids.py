@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Generic, Protocol, TypeVar
 
 from models.ledger import orders
-from models.ledger.orders import CLOSED, RESERVED, Order
+from models.ledger.order_table import CLOSED, RESERVED, Order
 from strategy.config import normal_slug
 
 

@@ -12,10 +12,10 @@ from markets.call_costs import call_costs
 from markets.client import MarketClient
 from markets.look import KNOWN_SLUG_S, Looker, Seen, Wallet, history_key, kind_of
 from markets.venues import capabilities
-from models import controls, references, users
+from models import controls, references
 from models.ledger import orders
 from models.ledger.limits import Holder, Readings, limits_of, own_orders
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.ledger.shown_bids import match
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
@@ -80,17 +80,14 @@ class PreviewHandler(BiddingTaskHandler):
             "exposure": orders.exposure(self.user.id, dry_run=config.dry_run),
             # The plan is what the task does once neither holds it back.
             "control": {"state": control.state, "scope": control.scope},
-            "refusal": users.refusal_to_trade(
-                self.user, self.services.settings.plans, self.services.whitelist, self.services.admins, self.now_ms
-            ),
+            "refusal": self.services.entitlements.refusal(self.user, self.now_ms),
             "errors": [*market.faults, *trouble],
         }
         self.answer(around | plan_as_json(entry, plan_bids(entry), market.seen, self._month(task, venue), self.user.id))
 
     async def _signing(self, task: BiddingTask | None, entry: Entry) -> tuple[Entry, list[str]]:
         """The cycle with what the signer says of its ceilings, or without it and why."""
-        subscription = users.subscription_of(self.user.id)
-        plan = self.services.settings.plans.get(subscription.plan) if subscription else None
+        plan = self.services.entitlements.plan(self.user.id)
         try:
             signed = await task_rooms(self.services, self.user, task.id if task else None, entry.config, plan)
         except SignerError as error:
@@ -153,9 +150,7 @@ class PreviewHandler(BiddingTaskHandler):
     def _entry(self, task: BiddingTask | None, config: BidConfig, venue: str, market: _Market) -> Entry:
         """A cycle of the task, or the first one of a task that is yet to be created."""
         now_ms, settings, task_id = self.now_ms, self.services.settings, task.id if task else None
-        subscription = users.subscription_of(self.user.id)
-        plan = settings.plans.get(subscription.plan) if subscription else None
-        bids = market.own_bids
+        plan, bids = self.services.entitlements.plan(self.user.id), market.own_bids
         shown = match(task_id, capabilities(venue), market.payment, bids.bids, bids.taken_ms)
         read = Readings(
             balance_sats=market.seen.balance_sats,

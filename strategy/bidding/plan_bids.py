@@ -21,29 +21,9 @@ from strategy.bidding.rules import rules_of
 from strategy.book import Profile
 from strategy.config import BidConfig, unsupported
 from strategy.entry import Entry
-from strategy.intents import BidNote, CancelIntent, Limits, Memory, OwnOrder, PlaceIntent, Plan, Rules, RungNote
+from strategy.intents import BidNote, CancelIntent, Memory, OwnOrder, Plan, RungNote
 from strategy.reasons import Reason
 from strategy.reference import read_market
-
-__all__ = [
-    "BidNote",
-    "CancelIntent",
-    "Limits",
-    "Memory",
-    "OwnOrder",
-    "PlaceIntent",
-    "Plan",
-    "Reason",
-    "Rules",
-    "RungNote",
-    "halted",
-    "life_ms",
-    "measure",
-    "memory_without_raise",
-    "plan_bids",
-    "raise_rung",
-    "without_places",
-]
 
 
 def plan_bids(entry: Entry) -> Plan:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from models.ledger import orders
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from strategy.bidding.plan_bids import memory_without_raise, raise_rung
 from strategy.calm import Calm
 from strategy.intents import Memory
@@ -183,7 +183,5 @@ def _closed(doomed: Sequence[Order]) -> tuple[Order, ...]:
         return ()
     open_ids = {order.id for order in orders.open_orders(doomed[0].task_id)}
     return tuple(
-        order
-        for order in doomed
-        if order.id not in open_ids and orders.Order.get_by_id(order.id).close_reason == "cancelled"
+        order for order in doomed if order.id not in open_ids and Order.get_by_id(order.id).close_reason == "cancelled"
     )

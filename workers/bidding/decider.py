@@ -11,7 +11,7 @@ from markets.look import Seen, Wallet, history_key
 from models import references
 from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, own_orders, with_others
-from models.ledger.orders import LIVE, Order
+from models.ledger.order_table import LIVE, Order
 from strategy.bidding.patience import patience_of
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY
@@ -22,7 +22,8 @@ from strategy.reasons import Reason
 from wallet.client import SignerError
 from workers.bidding.decision import Decision
 from workers.bidding.inputs import Inputs
-from workers.bidding.own_bids import LATE_MS, Found
+from workers.bidding.own_bids import Found
+from workers.evidence import LATE_MS
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from strategy.intents import PlaceIntent
 from strategy.reasons import Reason
 from workers.bidding.decision import Decision

@@ -9,7 +9,8 @@ from markets.look import Looker
 from strategy.book import Profile
 from strategy.calm import Calm
 from strategy.config import BidConfig
-from wallet.client import SignedRoom, UserKeys
+from strategy.intents import SignedRoom
+from wallet.protocol import UserKeys
 from workers.bidding.assignment import Assignment
 from workers.bidding.journal import Journal
 from workers.context import Context

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from markets.base import VenueError
 from models.ledger import orders
-from models.ledger.orders import RESERVED
+from models.ledger.order_table import RESERVED
 from strategy.config import canonical_slug
 from strategy.entry import Sale
 from workers.bidding import dry_run

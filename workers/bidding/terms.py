@@ -12,7 +12,7 @@ from models.ledger.orders import Ceilings
 from strategy.bidding.patience import patience_of, shortened_ms
 from strategy.book import Profile
 from strategy.config import BidConfig
-from wallet.client import UserKeys
+from wallet.protocol import UserKeys
 from workers.bidding.cancels import WRITE_MS
 from workers.bidding.decision import Decision
 from workers.bidding.inputs import Inputs

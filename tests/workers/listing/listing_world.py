@@ -13,14 +13,15 @@ from markets.base import Item, Sale, Sales, Unknown
 from markets.facts import OutpointFacts, Whereabouts
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, OwnListings, SecureDraft
 from models.ledger import listings
-from models.ledger.listings import Listing
+from models.ledger.listing_table import Listing
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from strategy.book import Ask
 from strategy.listing.config import ListingConfig, dumps_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
 from tests.workers.bidding.world import World
-from wallet.client import ListingToSign, SignedListing, SignerError, SignerUnavailable
+from wallet.client import SignerError, SignerUnavailable
+from wallet.protocol import ListingToSign, SignedListing
 from workers.crashpoints import crashpoint
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister

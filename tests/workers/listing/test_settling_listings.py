@@ -8,11 +8,12 @@ import pytest
 
 from markets.listings import OwnListing
 from models.ledger import listings
-from models.ledger.listings import CANCELLING, LIVE, SIGNED, SUBMITTED, UNKNOWN, Listing, NewListing
+from models.ledger.listing_table import CANCELLING, LIVE, SIGNED, SUBMITTED, UNKNOWN, Listing
+from models.ledger.listings import NewListing
 from tests.workers.bidding.world import context_at
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
+from workers.evidence import APART_MS
 from workers.listing import own_listings
-from workers.listing.own_listings import APART_MS
 
 VAULT = "bc1pvault"
 WAYS = {
