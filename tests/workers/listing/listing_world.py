@@ -19,8 +19,9 @@ from models.tasks.cycles import cycles_of
 from strategy.book import Ask
 from strategy.listing.config import ListingConfig, dumps_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
-from tests.workers.bidding.world import World, no_crash
+from tests.workers.bidding.world import World
 from wallet.protocol import ListingToSign, SignedListing
+from workers.crashpoints import crashpoint
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
 
@@ -174,10 +175,8 @@ class ListingWorld(World):
         tasks.set_desired(task, tasks.RUNNING)
         return task.number
 
-    def lister(self, number: int, crash: Callable[[str], None] = no_crash) -> Lister:
-        return Lister(
-            self.context(number), rng=random.Random(1), new_intent=lambda: next(self.wide_intents), crash=crash
-        )
+    def lister(self, number: int, crash: Callable[[str], None] = crashpoint) -> Lister:
+        return Lister(self.context(number, crash), rng=random.Random(1), new_intent=lambda: next(self.wide_intents))
 
     def begun(self, config: ListingConfig = ListingConfig(), **more: Any) -> tuple[int, Lister]:  # type: ignore[override]  # noqa: B008
         number = self.task(config, **more)
@@ -185,8 +184,8 @@ class ListingWorld(World):
         lister.cycle()
         return number, lister
 
-    def listing_drain(self, number: int, crash: Callable[[str], None] = no_crash) -> ListingDrain:
-        return ListingDrain(self.context(number), rng=random.Random(1), crash=crash)
+    def listing_drain(self, number: int, crash: Callable[[str], None] = crashpoint) -> ListingDrain:
+        return ListingDrain(self.context(number, crash), rng=random.Random(1))
 
     def row(self, task_id: int) -> Any:
         found = tasks.with_owner(task_id)
