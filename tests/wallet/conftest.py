@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
 from wallet.ceilings import Ceilings
@@ -17,6 +18,10 @@ from wallet.protocol import BidMessage, Grant
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
+
+# On a busy machine an example may take long.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
