@@ -13,10 +13,11 @@ TEST = [
     "coverage>=7.6",  # make coverage
     "hypothesis>=6.100",
     "pytest>=8,<10",
+    "pytest-tornado==0.8.1",
     "pytest-xdist>=3.5",
     "responses>=0.26",
     "schemathesis>=4.32,<5",
-    "setuptools>=70.1,<82",  # builds this package where it lies
+    "setuptools>=70.1,<82",  # pytest-tornado imports pkg_resources, which 82 dropped
     "mypy>=1.15",
     "ruff>=0.15",
     "types-requests",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import logging
 import os
@@ -41,15 +40,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs a test that is a coroutine: in the loop of its fixtures if they have one, else in one of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+    """Runs a test that is a coroutine in a loop of its own, unless Tornado's plugin is to do it."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj) or pyfuncitem.get_closest_marker("gen_test"):
         return None
     given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
-    test = functools.partial(pyfuncitem.obj, **given)
-    if "io_loop" in pyfuncitem.funcargs:
-        pyfuncitem.funcargs["io_loop"].run_sync(test, timeout=_PATIENCE_S)
-    else:
-        asyncio.run(asyncio.wait_for(test(), _PATIENCE_S))
+    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**given), _PATIENCE_S))
     return True
 
 
@@ -65,7 +60,7 @@ def own_logging() -> Iterator[None]:
 
 @pytest.fixture
 def io_loop() -> Iterator[IOLoop]:
-    """The loop of a test whose fixtures are servers."""
+    """pytest-tornado's own fixture makes loops current in a way that asyncio has deprecated."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     current = IOLoop.current()

@@ -77,6 +77,7 @@ def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert len(MATRIX) == 24 + 15
 
 
+@pytest.mark.gen_test(timeout=20)
 @with_settings(admins=frozenset({ADMIN}))
 @pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
 async def test_each_caller_gets_the_status_of_the_matrix(service: Service, operation: tuple[str, str]) -> None:
@@ -107,6 +108,7 @@ async def test_each_caller_gets_the_status_of_the_matrix(service: Service, opera
             assert answer.json == {"error": "Not found"}
 
 
+@pytest.mark.gen_test
 async def test_only_a_well_formed_header_carries_a_token(service: Service) -> None:
     token = service.token
     refused = [
@@ -131,6 +133,7 @@ async def test_only_a_well_formed_header_carries_a_token(service: Service) -> No
         assert answer.status == 200, scheme
 
 
+@pytest.mark.gen_test
 async def test_the_order_of_checks_is_401_404_400_409_403(service: Service) -> None:
     foreign = await service.new_task()
     bad = {"bidCount": 0}

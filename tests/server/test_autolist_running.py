@@ -91,6 +91,7 @@ def cancels_listings(service: Service) -> None:
     service.manager.before_settling = cancel
 
 
+@pytest.mark.gen_test
 async def test_start_answers_the_running_task_once_the_manager_settled_it(service: Service) -> None:
     task_id = await new_task(service)
     lies_at(service, VAULT)
@@ -102,6 +103,7 @@ async def test_start_answers_the_running_task_once_the_manager_settled_it(servic
     assert (row(task_id).desired, row(task_id).observed) == ("running", "running")
 
 
+@pytest.mark.gen_test
 async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Service) -> None:
     task_id = await started(service)
 
@@ -113,6 +115,7 @@ async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Ser
     assert service.manager.settled == [AUTOLIST_BASE + task_id] * 2
 
 
+@pytest.mark.gen_test
 async def test_parallel_starts_ask_the_manager_once(service: Service) -> None:
     task_id = await new_task(service)
 
@@ -122,6 +125,7 @@ async def test_parallel_starts_ask_the_manager_once(service: Service) -> None:
     assert service.manager.settled == [AUTOLIST_BASE + task_id]
 
 
+@pytest.mark.gen_test
 async def test_a_bidding_task_of_the_same_id_is_another_task(service: Service) -> None:
     bidding_id = await service.new_task()
     task_id = await started(service)
@@ -134,6 +138,7 @@ async def test_a_bidding_task_of_the_same_id_is_another_task(service: Service) -
     assert (await call(service, "GET", task_id)).json["isRunning"] is True
 
 
+@pytest.mark.gen_test
 async def test_an_inscription_elsewhere_is_409_and_says_where_to_send_it(service: Service) -> None:
     task_id = await new_task(service)
     lies_at(service, OWNER)
@@ -150,6 +155,7 @@ async def test_an_inscription_elsewhere_is_409_and_says_where_to_send_it(service
     assert service.manager.settled == [AUTOLIST_BASE + task_id]
 
 
+@pytest.mark.gen_test
 async def test_what_left_the_vault_while_listed_is_its_workers_to_find_out(service: Service) -> None:
     task_id = await new_task(service)
     lies_at(service, "bc1qbuyer")
@@ -158,6 +164,7 @@ async def test_what_left_the_vault_while_listed_is_its_workers_to_find_out(servi
     assert (await call(service, "POST", task_id, "/start")).status == 200
 
 
+@pytest.mark.gen_test
 async def test_a_user_has_no_more_tasks_than_a_wallet_shows_inscriptions(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +177,7 @@ async def test_a_user_has_no_more_tasks_than_a_wallet_shows_inscriptions(
     assert (await service.ask("POST", "/api/autolist", body)).status == 201
 
 
+@pytest.mark.gen_test
 async def test_an_inscription_that_is_nowhere_is_400(service: Service) -> None:
     task_id = await new_task(service)
     service.gateway.answers["whereabouts"] = NotFound()
@@ -180,6 +188,7 @@ async def test_an_inscription_that_is_nowhere_is_400(service: Service) -> None:
     assert (await call(service, "GET", task_id)).json["lastError"] == answer.details[0]
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize("said", [Unavailable("away"), Whereabouts(INSCRIPTION, OUTPOINT, None, None, START_MS)])
 async def test_who_cannot_say_where_it_is_says_nothing_against_a_start(service: Service, said: Any) -> None:
     task_id = await new_task(service)
@@ -188,6 +197,7 @@ async def test_who_cannot_say_where_it_is_says_nothing_against_a_start(service: 
     assert (await call(service, "POST", task_id, "/start")).status == 200
 
 
+@pytest.mark.gen_test
 async def test_a_start_with_the_market_away_needs_manager_and_signer_only(service: Service) -> None:
     task_id = await new_task(service, collectionId=None)
     service.gateway.down = True
@@ -195,6 +205,7 @@ async def test_a_start_with_the_market_away_needs_manager_and_signer_only(servic
     assert (await call(service, "POST", task_id, "/start")).status == 200
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
@@ -220,6 +231,7 @@ async def test_what_a_config_leaves_open_is_400_at_start_and_at_a_running_tasks_
     assert row(running).revision == 1
 
 
+@pytest.mark.gen_test
 async def test_the_collection_is_looked_up_where_the_price_hangs_on_it(service: Service) -> None:
     priced = await new_task(service, collectionId=None)
     fixed = await new_task(
@@ -246,6 +258,7 @@ async def test_the_collection_is_looked_up_where_the_price_hangs_on_it(service: 
     assert (nowhere.status, nowhere.names()) == (by_sales.status, by_sales.names()) == (400, {"collectionId"})
 
 
+@pytest.mark.gen_test
 async def test_a_locked_signer_an_ended_plan_and_a_manager_that_is_away(service: Service) -> None:
     task_id = await new_task(service)
     service.signer.state = "locked"
@@ -266,6 +279,7 @@ async def test_a_locked_signer_an_ended_plan_and_a_manager_that_is_away(service:
     assert (row(task_id).desired, row(task_id).last_error) == ("stopped", None)
 
 
+@pytest.mark.gen_test
 async def test_the_checks_come_in_their_order(service: Service) -> None:
     """404, 400, 409, 403: each is only told where those before it have nothing to say."""
     task_id = await new_task(service, reference="purchase")
@@ -282,6 +296,7 @@ async def test_the_checks_come_in_their_order(service: Service) -> None:
     assert [each.status for each in (foreign, open_config, elsewhere, over)] == [404, 400, 409, 403]
 
 
+@pytest.mark.gen_test
 async def test_stop_leaves_the_listing_and_says_so(service: Service) -> None:
     task_id = await started(service)
     listed(service, task_id)
@@ -293,6 +308,7 @@ async def test_stop_leaves_the_listing_and_says_so(service: Service) -> None:
     assert answer.json["listing"]["state"] == "live"
 
 
+@pytest.mark.gen_test
 async def test_stop_without_a_manager_is_503_and_holds(service: Service) -> None:
     task_id = await started(service)
     await service.manager.stop()
@@ -304,6 +320,7 @@ async def test_stop_without_a_manager_is_503_and_holds(service: Service) -> None
     assert row(task_id).desired == "stopped"
 
 
+@pytest.mark.gen_test
 async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Service) -> None:
     task_id = await started(service)
 
@@ -317,6 +334,7 @@ async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Se
     assert row(task_id).revision == 2
 
 
+@pytest.mark.gen_test
 async def test_a_put_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
     task_id = await started(service)
     before = (await call(service, "GET", task_id)).json
@@ -329,6 +347,7 @@ async def test_a_put_that_cannot_be_carried_out_is_taken_back(service: Service) 
     assert row(task_id).revision == 3
 
 
+@pytest.mark.gen_test
 async def test_delete_cancels_the_listing(service: Service) -> None:
     task_id = await started(service)
     listed(service, task_id)
@@ -341,6 +360,7 @@ async def test_delete_cancels_the_listing(service: Service) -> None:
     assert (await call(service, "GET", task_id)).status == 404
 
 
+@pytest.mark.gen_test
 async def test_a_stopped_task_with_a_listing_is_deleted_through_the_manager_too(service: Service) -> None:
     task_id = await new_task(service)
     listed(service, task_id)
@@ -352,6 +372,7 @@ async def test_a_stopped_task_with_a_listing_is_deleted_through_the_manager_too(
     assert service.manager.settled == [AUTOLIST_BASE + task_id]
 
 
+@pytest.mark.gen_test
 async def test_a_new_price_that_was_refused_does_not_hide_that_the_listing_is_cancelled(service: Service) -> None:
     task_id = await started(service)
     listed(service, task_id)
@@ -362,6 +383,7 @@ async def test_a_new_price_that_was_refused_does_not_hide_that_the_listing_is_ca
     assert (await call(service, "DELETE", task_id)).json == {"success": True, "listingCancelled": True}
 
 
+@pytest.mark.gen_test
 async def test_a_listing_that_the_market_does_not_cancel_hides_the_task_and_is_told(service: Service) -> None:
     task_id = await started(service)
     listed(service, task_id)
@@ -376,6 +398,7 @@ async def test_a_listing_that_the_market_does_not_cancel_hides_the_task_and_is_t
     assert again.status == 201
 
 
+@pytest.mark.gen_test
 async def test_a_listing_that_was_cancelled_before_is_not_cancelled_by_the_delete(service: Service) -> None:
     task_id = await started(service)
     listed(service, task_id, state=CLOSED)
@@ -391,6 +414,7 @@ def shows(service: Service, price: int, owner: str = VAULT, inscription_id: str 
     service.gateway.answers["own_listings"] = OwnListings((shown,), START_MS)
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize("is_running", [False, True])
 async def test_what_only_the_marketplace_knows_is_cancelled_too(service: Service, is_running: bool) -> None:
     task_id = await (started if is_running else new_task)(service)
@@ -406,6 +430,7 @@ async def test_what_only_the_marketplace_knows_is_cancelled_too(service: Service
     assert AutolistTask.select().count() == 0
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize("reason", [CANCELLED, LOST, REPLACED])
 async def test_a_listing_that_the_ledger_closed_too_early_is_cancelled(service: Service, reason: str) -> None:
     task_id = await new_task(service)
@@ -420,6 +445,7 @@ async def test_a_listing_that_the_ledger_closed_too_early_is_cancelled(service: 
     assert [row_of_it.price_sats for row_of_it in Listing.select()] == [100_000, 90_000]
 
 
+@pytest.mark.gen_test
 async def test_what_the_marketplace_shows_of_others_and_of_other_items_is_theirs(service: Service) -> None:
     for owner, inscription_id in ((OWNER, INSCRIPTION), (VAULT, "e" * 64 + "i0")):
         task_id = await new_task(service)
@@ -430,6 +456,7 @@ async def test_what_the_marketplace_shows_of_others_and_of_other_items_is_theirs
     assert [each["args"]["wallet"] for each in service.gateway.asked if each["verb"] == "own_listings"] == [VAULT] * 2
 
 
+@pytest.mark.gen_test
 async def test_what_may_still_be_listed_is_looked_for_until_that_is_known(service: Service) -> None:
     task_id = await new_task(service)
     listed(service, task_id, state=CLOSED)
@@ -444,6 +471,7 @@ async def test_what_may_still_be_listed_is_looked_for_until_that_is_known(servic
     assert service.manager.settled == [AUTOLIST_BASE + task_id]
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize("reason", [SOLD, GONE])
 async def test_of_an_output_that_is_spent_nothing_is_left(service: Service, reason: str) -> None:
     """What the marketplace still shows then nobody can buy."""
@@ -461,6 +489,7 @@ async def test_of_an_output_that_is_spent_nothing_is_left(service: Service, reas
         assert not Listing.select().where(Listing.state != CLOSED).exists()
 
 
+@pytest.mark.gen_test
 async def test_whoever_cannot_be_asked_at_a_delete_is_named(service: Service) -> None:
     service.gateway.down = True
     unread = await call(service, "DELETE", await new_task(service))
@@ -480,6 +509,7 @@ async def test_whoever_cannot_be_asked_at_a_delete_is_named(service: Service) ->
     assert AutolistTask.select().count() == 0
 
 
+@pytest.mark.gen_test
 async def test_a_listing_that_a_deleted_task_is_about_to_cancel_is_left_to_it(service: Service) -> None:
     first = await started(service)
     listed(service, first)
@@ -492,6 +522,7 @@ async def test_a_listing_that_a_deleted_task_is_about_to_cancel_is_left_to_it(se
     assert [each.id for each in AutolistTask.select()] == [first]
 
 
+@pytest.mark.gen_test
 async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
     task_id = await started(service)
     service.manager.refuse = ("internal", "failed; the log has the reason")
@@ -502,6 +533,7 @@ async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Servic
     assert (await call(service, "GET", task_id)).json["isRunning"] is True
 
 
+@pytest.mark.gen_test
 async def test_a_task_shows_its_listing(service: Service) -> None:
     task_id = await new_task(service)
     assert (await call(service, "GET", task_id)).json["listing"] is None
@@ -528,6 +560,7 @@ async def test_a_task_shows_its_listing(service: Service) -> None:
     assert (await service.ask("GET", "/api/autolist")).json[0]["listing"] == sold
 
 
+@pytest.mark.gen_test
 async def test_the_lowest_price_outstanding_is_the_lower_of_ours_and_the_signers(service: Service) -> None:
     task_id = await new_task(service)
     row_of_it = listed(service, task_id, 100_000)
@@ -552,6 +585,7 @@ async def test_the_lowest_price_outstanding_is_the_lower_of_ours_and_the_signers
     assert await lowest() == [None, None], "its output is spent"
 
 
+@pytest.mark.gen_test
 async def test_log_and_cycles_are_the_listings_own(service: Service) -> None:
     bidding_id = await service.new_task()
     task_id = await new_task(service)

@@ -77,6 +77,7 @@ def body(base: dict[str, object], field: str, text: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.gen_test(timeout=60)
 async def test_bad_values_of_bidding_tasks_are_named_by_create_and_put(service: Service) -> None:
     assert sum(map(len, BAD.values())) >= 200
     task_id = await service.new_task(slug="there")
@@ -94,6 +95,7 @@ async def test_bad_values_of_bidding_tasks_are_named_by_create_and_put(service: 
 
 
 @pytest.mark.slow
+@pytest.mark.gen_test(timeout=60)
 async def test_bad_values_of_auto_list_tasks_are_named_by_create_and_put(service: Service) -> None:
     there = await service.ask("POST", "/api/autolist", {"inscriptionId": "b" * 64 + "i1"})
     for field, texts in LISTING_BAD.items():
@@ -107,6 +109,7 @@ async def test_bad_values_of_auto_list_tasks_are_named_by_create_and_put(service
     assert AutolistTask.select().count() == 1
 
 
+@pytest.mark.gen_test
 async def test_all_problems_are_told_at_once(service: Service) -> None:
     fields = {
         "slug": "a b",
@@ -132,6 +135,7 @@ async def test_all_problems_are_told_at_once(service: Service) -> None:
     ]
 
 
+@pytest.mark.gen_test
 async def test_an_empty_object_names_what_is_required(service: Service) -> None:
     answer = await service.ask("POST", "/api/tasks", {})
 
@@ -170,6 +174,7 @@ BAD_BODIES = [
 ]
 
 
+@pytest.mark.gen_test(timeout=20)
 async def test_bodies_that_are_no_object_of_ours_are_400_everywhere(service: Service) -> None:
     task_id = await service.new_task()
     writes = [
@@ -188,6 +193,7 @@ async def test_bodies_that_are_no_object_of_ours_are_400_everywhere(service: Ser
             assert len(answer.text) < 1000
 
 
+@pytest.mark.gen_test
 async def test_a_body_where_none_is_needed_is_not_read(service: Service) -> None:
     task_id = await service.new_task()
     for method, path in (

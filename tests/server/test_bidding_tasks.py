@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from core.plans import Plan
 from models.tasks.tasks import BiddingTask
 from tests.server.conftest import Service, with_settings
@@ -47,6 +49,7 @@ DEFAULTS = {
 }
 
 
+@pytest.mark.gen_test
 async def test_create_answers_the_stopped_task_with_every_field(service: Service) -> None:
     answer = await service.ask("POST", "/api/tasks", {"slug": "goosinals", "hardcapSats": 100000})
 
@@ -64,6 +67,7 @@ async def test_create_answers_the_stopped_task_with_every_field(service: Service
     assert '"bidPercentLow": 0.15,' in answer.text
 
 
+@pytest.mark.gen_test
 async def test_what_was_created_is_read_and_listed(service: Service) -> None:
     first, second = await service.new_task(), await service.new_task(slug="other-slug")
 
@@ -74,6 +78,7 @@ async def test_what_was_created_is_read_and_listed(service: Service) -> None:
     assert one.json == listed.json[0]
 
 
+@pytest.mark.gen_test
 async def test_last_cycle_and_error_are_shown(service: Service) -> None:
     task_id = await service.new_task()
     BiddingTask.update(
@@ -130,6 +135,7 @@ ROUND_TRIPS = [
 ]
 
 
+@pytest.mark.gen_test(timeout=30)
 async def test_each_field_comes_back_as_given_by_create_and_by_put(service: Service) -> None:
     task_id = await service.new_task()
     for place, (field, given, shown) in enumerate(ROUND_TRIPS):
@@ -147,6 +153,7 @@ async def test_each_field_comes_back_as_given_by_create_and_by_put(service: Serv
             assert (found is None) == (shown is None)
 
 
+@pytest.mark.gen_test
 async def test_a_rune_task_takes_fractions_of_a_token(service: Service) -> None:
     rune = {"slug": "DOG•GO•TO•THE•MOON", "type": "rune", "hardcapSats": 100000, "quantity": "@"}
     body = json.dumps(rune).replace('"@"', "0.00000000000000000000000000000000000001")
@@ -158,6 +165,7 @@ async def test_a_rune_task_takes_fractions_of_a_token(service: Service) -> None:
     assert answer.json["slug"] == "DOG•GO•TO•THE•MOON"
 
 
+@pytest.mark.gen_test
 async def test_put_changes_only_what_is_given(service: Service) -> None:
     task_id = await service.new_task(bidCount=3, maxBidTotal=7)
 
@@ -167,6 +175,7 @@ async def test_put_changes_only_what_is_given(service: Service) -> None:
     assert (answer.json["config"]["bidCount"], answer.json["config"]["maxBidTotal"]) == (4, 7)
 
 
+@pytest.mark.gen_test
 async def test_an_empty_put_changes_nothing(service: Service) -> None:
     task_id = await service.new_task()
     before = await service.ask("GET", f"/api/tasks/{task_id}")
@@ -177,6 +186,7 @@ async def test_an_empty_put_changes_nothing(service: Service) -> None:
     assert BiddingTask.get_by_id(task_id).revision == 1
 
 
+@pytest.mark.gen_test
 async def test_put_checks_the_merged_config(service: Service) -> None:
     task_id = await service.new_task(bidPercentHigh=0.5)
 
@@ -186,6 +196,7 @@ async def test_put_checks_the_merged_config(service: Service) -> None:
     assert answer.names() == {"bidPercentLow"}
 
 
+@pytest.mark.gen_test
 async def test_a_slug_is_unique_for_its_user_after_normalising(service: Service) -> None:
     await service.new_task(slug="goosinals")
     rune = await service.new_task(slug="DOG•GO", type="rune")
@@ -204,6 +215,7 @@ async def test_a_slug_is_unique_for_its_user_after_normalising(service: Service)
     assert (itself.status, others.status) == (200, 201)
 
 
+@pytest.mark.gen_test
 @with_settings(plans={"beta": Plan("Beta", 1, 20, 50_000_000, 0, 365)})
 async def test_the_plan_limits_tasks_and_a_duplicate_is_told_first(service: Service) -> None:
     first = await service.new_task()
@@ -221,6 +233,7 @@ async def test_the_plan_limits_tasks_and_a_duplicate_is_told_first(service: Serv
     assert again.json["id"] > first
 
 
+@pytest.mark.gen_test
 async def test_deleting_a_stopped_task_needs_no_manager(service: Service) -> None:
     task_id = await service.new_task()
     await service.manager.stop()

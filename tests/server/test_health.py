@@ -37,6 +37,7 @@ def simulator(service: Service) -> None:
     server.listen(PORT, "127.0.0.1")
 
 
+@pytest.mark.gen_test
 async def test_health_needs_nobody(service: Service) -> None:
     await service.manager.stop()
 
@@ -45,6 +46,7 @@ async def test_health_needs_nobody(service: Service) -> None:
     assert (answer.status, answer.json) == (200, {"status": "ok"})
 
 
+@pytest.mark.gen_test
 @with_settings(simulator_port=PORT)
 async def test_ready_when_everybody_answers(service: Service, simulator: None) -> None:
     answer = await service.api("GET", "/readyz")
@@ -52,11 +54,13 @@ async def test_ready_when_everybody_answers(service: Service, simulator: None) -
     assert (answer.status, answer.json) == (200, {"status": "ready"})
 
 
+@pytest.mark.gen_test
 @with_settings(market="satflow")
 async def test_a_real_market_needs_no_simulator(service: Service) -> None:
     assert (await service.api("GET", "/readyz")).status == 200
 
 
+@pytest.mark.gen_test
 @with_settings(simulator_port=PORT)
 async def test_not_ready_names_who_is_missing(service: Service, simulator: None, facts: socket.socket) -> None:
     service.signer.state = "locked"
@@ -74,6 +78,7 @@ async def test_not_ready_names_who_is_missing(service: Service, simulator: None,
     assert away.headers["X-Content-Type-Options"] == "nosniff"
 
 
+@pytest.mark.gen_test
 @with_settings(market="satflow")
 async def test_who_does_not_answer_in_time_is_missing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     async def never() -> str:

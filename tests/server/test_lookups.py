@@ -25,6 +25,7 @@ def ask(tokens: int, unit: str) -> Ask:
     return Ask("x", 1, Decimal(tokens), Decimal(unit), "seller")
 
 
+@pytest.mark.gen_test
 async def test_floor_answers_price_and_count(service: Service) -> None:
     there = await service.ask("GET", "/api/tasks/floor?slug=goosinals")
     empty = await service.ask("GET", "/api/tasks/floor?slug=empty&type=ordinals")
@@ -35,12 +36,14 @@ async def test_floor_answers_price_and_count(service: Service) -> None:
     assert unknown.status == 404
 
 
+@pytest.mark.gen_test
 async def test_floor_of_a_rune_asks_for_runes(service: Service) -> None:
     await service.ask("GET", "/api/tasks/floor?slug=DOG%E2%80%A2GO&type=rune")
 
     assert service.gateway.asked[-1]["args"] == {"slugs": ["DOG•GO"], "kind": "runes"}
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("query", "field"),
     [
@@ -65,6 +68,7 @@ async def test_floor_refuses_bad_queries(service: Service, query: str, field: st
     assert service.gateway.asked == []
 
 
+@pytest.mark.gen_test
 async def test_the_market_of_a_rune(service: Service) -> None:
     asks = (ask(400_000, "1.00"), ask(300_000, "1.10"), ask(800_000, "1.20"))
     service.gateway.answers["rune_asks"] = AskBook(asks, 1)
@@ -82,6 +86,7 @@ async def test_the_market_of_a_rune(service: Service) -> None:
     assert thin.json["vwap"] == Decimal("1.1266666666666666667")
 
 
+@pytest.mark.gen_test
 async def test_a_rune_without_asks_has_no_price_and_an_unknown_one_is_404(service: Service) -> None:
     empty = await service.ask("GET", "/api/tasks/rune-market?ticker=DOG")
     without_asks = await service.ask("GET", "/api/tasks/rune-market?ticker=NONE")
@@ -92,6 +97,7 @@ async def test_a_rune_without_asks_has_no_price_and_an_unknown_one_is_404(servic
     assert (without_asks.status, unknown.status) == (404, 404)
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("query", "field"),
     [
@@ -106,6 +112,7 @@ async def test_rune_market_refuses_bad_queries(service: Service, query: str, fie
     assert (answer.status, answer.names()) == (400, {field})
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "path",
     [
@@ -125,6 +132,7 @@ async def test_a_market_that_cannot_be_read_is_502(service: Service, path: str) 
     assert (answer.status, answer.json) == (502, {"error": UNREADABLE, "message": "the venue does not answer"})
 
 
+@pytest.mark.gen_test
 async def test_a_gateway_that_is_away_or_paused_is_502(service: Service) -> None:
     service.gateway.answers["floors"] = lambda **_: RateLimited(30)
     paused = await service.ask("GET", "/api/tasks/floor?slug=goosinals")
@@ -139,6 +147,7 @@ def bid_book(*rows: tuple[str, int, int | None]) -> BidBook:
     return BidBook(tuple(Bid(i, price, Decimal(1), Decimal(price), "m", at) for i, price, at in rows), 1)
 
 
+@pytest.mark.gen_test
 async def test_bids_are_those_of_this_task_with_their_rank(service: Service) -> None:
     task_id = await service.new_task()
     order = open_order(service, task_id, 3)
@@ -176,6 +185,7 @@ async def test_bids_are_those_of_this_task_with_their_rank(service: Service) -> 
     assert reads["own_bids"]["max_age_s"] <= 2 and reads["bids"]["max_age_s"] <= 2
 
 
+@pytest.mark.gen_test
 async def test_a_trait_bid_competes_with_those_on_its_trait_and_shows_what_is_left(service: Service) -> None:
     task_id = await service.new_task()
     plain, hat = open_order(service, task_id, 3), open_order(service, task_id, 4)
@@ -199,6 +209,7 @@ async def test_a_trait_bid_competes_with_those_on_its_trait_and_shows_what_is_le
     assert (shown["hat"]["quantity"], shown["hat"]["quantityLeft"]) == (4, 1)
 
 
+@pytest.mark.gen_test
 async def test_bids_left_on_a_former_slug_rank_there_and_dry_ones_are_nowhere(service: Service) -> None:
     task_id = await service.new_task()
     order, dry = open_order(service, task_id, 3), open_order(service, task_id, 4)
@@ -215,6 +226,7 @@ async def test_bids_left_on_a_former_slug_rank_there_and_dry_ones_are_nowhere(se
     assert [args["slug"] for verb, args in asked if verb == "bids"] == ["goosinals"]
 
 
+@pytest.mark.gen_test
 async def test_a_task_without_orders_asks_for_the_bids_of_its_payment_address(service: Service) -> None:
     task_id = await service.new_task()
 
@@ -256,6 +268,7 @@ def item(**fields: Any) -> WalletItem:
     return WalletItem(**(values | fields))
 
 
+@pytest.mark.gen_test
 async def test_wallet_ordinals_shows_both_addresses_and_is_kept_five_minutes(service: Service) -> None:
     service.gateway.answers["wallet_contents"] = lambda address: (item(),) if address == OWNER else (item(id="b"),)
 
@@ -280,6 +293,7 @@ async def test_wallet_ordinals_shows_both_addresses_and_is_kept_five_minutes(ser
     assert fresh.json == []
 
 
+@pytest.mark.gen_test
 async def test_wallet_ordinals_shows_at_most_500_and_tames_what_venues_write(service: Service) -> None:
     strange = item(name='\u202e<b>\n\x00"', image_url="javascript:alert(1)", collection_name="x" * 600)
     service.gateway.answers["wallet_contents"] = (strange,) * 500
@@ -292,12 +306,14 @@ async def test_wallet_ordinals_shows_at_most_500_and_tames_what_venues_write(ser
     assert len(answer.json[0]["collectionName"]) == 500
 
 
+@pytest.mark.gen_test
 async def test_wallet_ordinals_without_signer_is_503(service: Service) -> None:
     await service.signer.stop()
 
     assert (await service.ask("GET", "/api/autolist/wallet/ordinals")).status == 503
 
 
+@pytest.mark.gen_test
 async def test_an_inscription_is_told_in_our_words_and_kept(service: Service) -> None:
     service.gateway.answers["item"] = Item(
         INSCRIPTION,
@@ -330,12 +346,14 @@ async def test_an_inscription_is_told_in_our_words_and_kept(service: Service) ->
     assert task.json["collectionId"] == "goosinals"
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize("text", ["x", "%00", "%FF", "..%2f..", "A" * 64 + "i0", "7" * 64 + "i", "7" * 5000])
 async def test_what_is_no_inscription_id_is_404(service: Service, text: str) -> None:
     assert (await service.ask("GET", f"/api/autolist/item/{text}")).status == 404
     assert service.gateway.asked == []
 
 
+@pytest.mark.gen_test
 async def test_the_wallet_shows_addresses_balance_and_exposure(service: Service) -> None:
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 123_456, START_MS)
     keys = keys_of(OWNER)
@@ -358,6 +376,7 @@ async def test_the_wallet_shows_addresses_balance_and_exposure(service: Service)
     }
 
 
+@pytest.mark.gen_test
 async def test_the_wallet_shows_what_is_signed_and_when_room_comes_back(service: Service) -> None:
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 123_456, START_MS)
     service.signer.signed_sats, service.signer.frees_ms = 70_000, 1_800_000_061_000
@@ -368,6 +387,7 @@ async def test_the_wallet_shows_what_is_signed_and_when_room_comes_back(service:
     assert answer.json["signedFreeAt"] == "2027-01-15T08:01:01.000Z"
 
 
+@pytest.mark.gen_test
 async def test_a_wallet_that_is_not_there_can_lose_nothing(service: Service) -> None:
     service.gateway.answers["balance"] = NotFound()
 
@@ -377,6 +397,7 @@ async def test_a_wallet_that_is_not_there_can_lose_nothing(service: Service) -> 
     assert answer.json["balanceError"]
 
 
+@pytest.mark.gen_test
 async def test_the_wallet_is_shown_without_the_venue_but_not_without_the_signer(service: Service) -> None:
     service.gateway.down = True
     no_venue = await service.ask("GET", "/api/wallet")

@@ -25,6 +25,7 @@ async def proof(service: Service, address: str = NEW, token: str = "") -> dict[s
     return {"ordinalsAddress": address, "challengeId": challenge.json["challengeId"], "signature": signature}
 
 
+@pytest.mark.gen_test
 async def test_me_has_every_field(service: Service) -> None:
     answer = await service.ask("GET", "/api/auth/me")
 
@@ -48,6 +49,7 @@ async def test_me_has_every_field(service: Service) -> None:
     }
 
 
+@pytest.mark.gen_test
 async def test_a_display_name_is_set_and_taken_away(service: Service) -> None:
     named = await service.ask("PATCH", "/api/auth/me", {"displayName": " Zoë ★ "})
     untouched = await service.ask("PATCH", "/api/auth/me", {})
@@ -56,6 +58,7 @@ async def test_a_display_name_is_set_and_taken_away(service: Service) -> None:
     assert [answer.json["displayName"] for answer in (named, untouched, unnamed)] == ["Zoë ★", "Zoë ★", None]
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -81,6 +84,7 @@ async def test_patch_refuses_what_it_does_not_take(service: Service, body: dict[
     assert User.get_by_id(service.user_id).ordinals_address == OWNER
 
 
+@pytest.mark.gen_test
 async def test_a_proved_address_becomes_the_ordinals_address(service: Service) -> None:
     moved = await service.ask("PATCH", "/api/auth/me", await proof(service))
     back = await service.ask("PATCH", "/api/auth/me", {"ordinalsAddress": OWNER})
@@ -89,6 +93,7 @@ async def test_a_proved_address_becomes_the_ordinals_address(service: Service) -
     assert (back.status, back.json["ordinalsAddress"]) == (200, OWNER)
 
 
+@pytest.mark.gen_test
 async def test_a_proof_works_once_for_its_user_and_its_address(service: Service) -> None:
     mine = await proof(service)
     others = await proof(service, token=service.other_token)
@@ -111,6 +116,7 @@ async def test_a_proof_works_once_for_its_user_and_its_address(service: Service)
     assert again.status == 400
 
 
+@pytest.mark.gen_test
 async def test_the_address_stays_while_money_or_bids_depend_on_it(service: Service) -> None:
     body = await proof(service)
     task_id = await service.new_task()

@@ -59,6 +59,7 @@ def says_the_manager_is_away(answer: Answer) -> bool:
     return (answer.status, answer.json["error"]) == (503, "The manager is away")
 
 
+@pytest.mark.gen_test
 async def test_start_answers_the_running_task_once_the_manager_settled_it(service: Service) -> None:
     task_id = await service.new_task()
 
@@ -69,6 +70,7 @@ async def test_start_answers_the_running_task_once_the_manager_settled_it(servic
     assert (row(task_id).desired, row(task_id).observed) == ("running", "running")
 
 
+@pytest.mark.gen_test
 async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Service) -> None:
     task_id = await started(service)
 
@@ -80,6 +82,7 @@ async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Ser
     assert service.manager.settled == [task_id, task_id]
 
 
+@pytest.mark.gen_test
 async def test_parallel_starts_ask_the_manager_once(service: Service) -> None:
     task_id = await service.new_task()
 
@@ -89,6 +92,7 @@ async def test_parallel_starts_ask_the_manager_once(service: Service) -> None:
     assert service.manager.settled == [task_id]
 
 
+@pytest.mark.gen_test
 async def test_stop_answers_how_many_bids_are_still_open(service: Service) -> None:
     task_id = await started(service)
     open_order(service, task_id)
@@ -99,6 +103,7 @@ async def test_stop_answers_how_many_bids_are_still_open(service: Service) -> No
     assert "openBids" not in (await service.ask("GET", f"/api/tasks/{task_id}")).json
 
 
+@pytest.mark.gen_test
 async def test_start_without_a_manager_is_503_and_changes_nothing(service: Service) -> None:
     task_id = await service.new_task()
     tasks.set_error(row(task_id), "left by an earlier cycle")
@@ -110,6 +115,7 @@ async def test_start_without_a_manager_is_503_and_changes_nothing(service: Servi
     assert (row(task_id).desired, row(task_id).last_error) == ("stopped", "left by an earlier cycle")
 
 
+@pytest.mark.gen_test
 @with_settings(manager_wait_s=5.0)
 async def test_a_manager_that_comes_back_in_time_is_waited_for(service: Service) -> None:
     task_id = await service.new_task()
@@ -123,6 +129,7 @@ async def test_a_manager_that_comes_back_in_time_is_waited_for(service: Service)
     assert (await start).status == 200
 
 
+@pytest.mark.gen_test
 async def test_stop_without_a_manager_is_503_and_holds(service: Service) -> None:
     task_id = await started(service)
     await service.manager.stop()
@@ -138,6 +145,7 @@ async def test_stop_without_a_manager_is_503_and_holds(service: Service) -> None
     assert (await service.ask("POST", f"/api/tasks/{task_id}/stop")).status == 200
 
 
+@pytest.mark.gen_test
 async def test_put_and_delete_of_a_running_task_without_a_manager_change_nothing(service: Service) -> None:
     task_id = await started(service)
     before = await service.ask("GET", f"/api/tasks/{task_id}")
@@ -151,6 +159,7 @@ async def test_put_and_delete_of_a_running_task_without_a_manager_change_nothing
     assert row(task_id).revision == 1
 
 
+@pytest.mark.gen_test
 async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Service) -> None:
     task_id = await started(service)
 
@@ -161,6 +170,7 @@ async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Se
     assert row(task_id).revision == 2
 
 
+@pytest.mark.gen_test
 async def test_put_on_a_stopped_task_needs_no_manager(service: Service) -> None:
     task_id = await service.new_task()
     await service.manager.stop()
@@ -170,6 +180,7 @@ async def test_put_on_a_stopped_task_needs_no_manager(service: Service) -> None:
     assert (answer.status, answer.json["config"]["bidCount"]) == (200, 2)
 
 
+@pytest.mark.gen_test
 async def test_a_put_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
     task_id = await started(service)
     before = (await service.ask("GET", f"/api/tasks/{task_id}")).json
@@ -182,6 +193,7 @@ async def test_a_put_that_cannot_be_carried_out_is_taken_back(service: Service) 
     assert row(task_id).revision == 3
 
 
+@pytest.mark.gen_test
 async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
     task_id = await started(service)
     service.manager.refuse = ("internal", "failed; the log has the reason")
@@ -192,6 +204,7 @@ async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Servic
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).json["isRunning"] is True
 
 
+@pytest.mark.gen_test
 async def test_while_a_delete_may_still_fail_its_slug_is_taken(service: Service) -> None:
     task_id = await started(service)
     body = {"slug": "goosinals", "hardcapSats": 1}
@@ -210,6 +223,7 @@ async def test_while_a_delete_may_still_fail_its_slug_is_taken(service: Service)
     assert (row(task_id).desired, row(task_id).deleted_ms) == ("running", None)
 
 
+@pytest.mark.gen_test
 async def test_a_delete_that_is_refused_keeps_what_the_task_said(service: Service) -> None:
     task_id = await started(service)
     tasks.set_error(row(task_id), "the venue is away")
@@ -221,6 +235,7 @@ async def test_a_delete_that_is_refused_keeps_what_the_task_said(service: Servic
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).json == before.json
 
 
+@pytest.mark.gen_test
 async def test_a_hidden_task_stays_hidden_when_its_bids_cannot_be_waited_for(service: Service) -> None:
     task_id = await started(service)
     open_order(service, task_id)
@@ -238,6 +253,7 @@ async def test_a_hidden_task_stays_hidden_when_its_bids_cannot_be_waited_for(ser
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).status == 404
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("refusal", "status"),
     [
@@ -259,6 +275,7 @@ async def test_a_refused_start_leaves_the_task_stopped(service: Service, refusal
     assert row(task_id).desired == "stopped"
 
 
+@pytest.mark.gen_test
 async def test_deleting_a_running_task_stops_it_first(service: Service) -> None:
     task_id = await started(service)
     open_order(service, task_id)
@@ -273,6 +290,7 @@ async def test_deleting_a_running_task_stops_it_first(service: Service) -> None:
     assert (await service.ask("POST", "/api/tasks", {"slug": "goosinals", "hardcapSats": 1})).status == 201
 
 
+@pytest.mark.gen_test
 async def test_deleting_a_stopped_task_with_open_bids_needs_the_manager(service: Service) -> None:
     task_id = await service.new_task()
     open_order(service, task_id, state="unknown")
@@ -282,6 +300,7 @@ async def test_deleting_a_stopped_task_with_open_bids_needs_the_manager(service:
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).status == 200
 
 
+@pytest.mark.gen_test
 async def test_a_crashed_task_can_be_started_and_stopped(service: Service) -> None:
     task_id = await started(service)
     BiddingTask.update(observed="crashed").execute()
@@ -297,6 +316,7 @@ async def test_a_crashed_task_can_be_started_and_stopped(service: Service) -> No
     assert service.manager.settled == [task_id] * 3
 
 
+@pytest.mark.gen_test
 async def test_a_stop_is_wanted_before_a_start_that_waits_for_the_manager(service: Service) -> None:
     task_id = await service.new_task()
     await service.manager.stop()
@@ -309,6 +329,7 @@ async def test_a_stop_is_wanted_before_a_start_that_waits_for_the_manager(servic
     assert row(task_id).desired == "stopped"
 
 
+@pytest.mark.gen_test
 async def test_a_task_deleted_while_its_start_waits_is_404(service: Service) -> None:
     task_id = await service.new_task()
 
@@ -321,6 +342,7 @@ async def test_a_task_deleted_while_its_start_waits_is_404(service: Service) -> 
     assert answer.status == 404
 
 
+@pytest.mark.gen_test
 async def test_a_manager_that_starts_up_is_not_ready(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     async def starting(self: Manager, timeout_s: float = 2.0) -> str:
         return "starting"
@@ -331,6 +353,7 @@ async def test_a_manager_that_starts_up_is_not_ready(service: Service, monkeypat
     assert says_the_manager_is_away(await service.ask("POST", f"/api/tasks/{task_id}/start"))
 
 
+@pytest.mark.gen_test
 async def test_exposure_counts_every_open_order(service: Service) -> None:
     task_id = await started(service)
     for number, state in enumerate(("reserved", "signed", "submitted", "live", "cancelling", "unknown", "closed"), 1):

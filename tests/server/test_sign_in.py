@@ -33,6 +33,7 @@ def proof_of(challenge: Answer, address: str = OWNER) -> dict[str, str]:
     return {"challengeId": challenge.json["challengeId"], "address": address, "signature": signature}
 
 
+@pytest.mark.gen_test
 async def test_a_challenge_names_service_address_expiry_and_nonce(service: Service) -> None:
     answer = await challenge_for(service)
 
@@ -45,6 +46,7 @@ async def test_a_challenge_names_service_address_expiry_and_nonce(service: Servi
     assert re.fullmatch(r"Nonce: [0-9a-f]{32}", lines[3])
 
 
+@pytest.mark.gen_test
 async def test_a_signed_challenge_gives_a_session(service: Service) -> None:
     challenge = await challenge_for(service, OWNER.upper())
 
@@ -63,6 +65,7 @@ async def test_a_signed_challenge_gives_a_session(service: Service) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.gen_test
 async def test_the_database_holds_no_usable_token(service: Service) -> None:
     answer = await service.api("POST", "/api/auth/verify", proof_of(await challenge_for(service)))
     token = answer.json["token"]
@@ -73,6 +76,7 @@ async def test_the_database_holds_no_usable_token(service: Service) -> None:
     assert hashlib.sha256(token.encode()).hexdigest() in dump
 
 
+@pytest.mark.gen_test
 async def test_a_challenge_is_used_once(service: Service) -> None:
     proof = proof_of(await challenge_for(service))
 
@@ -82,6 +86,7 @@ async def test_a_challenge_is_used_once(service: Service) -> None:
     assert (first.status, second.status, second.json) == (200, 401, REFUSED)
 
 
+@pytest.mark.gen_test(timeout=30)
 async def test_a_hundred_verifies_at_once_give_one_token(service: Service) -> None:
     proof = proof_of(await challenge_for(service))
     before = Session.select().count()
@@ -92,6 +97,7 @@ async def test_a_hundred_verifies_at_once_give_one_token(service: Service) -> No
     assert Session.select().count() == before + 1
 
 
+@pytest.mark.gen_test
 async def test_an_expired_challenge_is_refused(service: Service) -> None:
     proof = proof_of(await challenge_for(service))
     service.clock.now_ms += 300_000
@@ -101,6 +107,7 @@ async def test_an_expired_challenge_is_refused(service: Service) -> None:
     assert (answer.status, answer.json) == (401, REFUSED)
 
 
+@pytest.mark.gen_test
 async def test_five_bad_tries_end_a_challenge_whether_well_formed_or_not(service: Service) -> None:
     challenge = await challenge_for(service)
     good = proof_of(challenge)
@@ -113,6 +120,7 @@ async def test_five_bad_tries_end_a_challenge_whether_well_formed_or_not(service
     assert (await service.api("POST", "/api/auth/verify", good)).status == 401
 
 
+@pytest.mark.gen_test
 async def test_four_bad_tries_leave_the_challenge_to_its_owner(service: Service) -> None:
     good = proof_of(await challenge_for(service))
     for _ in range(4):
@@ -121,6 +129,7 @@ async def test_four_bad_tries_leave_the_challenge_to_its_owner(service: Service)
     assert (await service.api("POST", "/api/auth/verify", good)).status == 200
 
 
+@pytest.mark.gen_test
 async def test_a_challenge_of_another_address_signs_nobody_in(service: Service) -> None:
     of_other = await challenge_for(service, OTHER)
     signature = sign_message(proofs.OWNER, "p2wpkh", of_other.json["message"])
@@ -131,6 +140,7 @@ async def test_a_challenge_of_another_address_signs_nobody_in(service: Service) 
         assert (answer.status, answer.json) == (401, REFUSED)
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "address",
     [
@@ -158,6 +168,7 @@ async def test_what_is_no_address_gets_the_documented_400(service: Service, addr
     assert (answer.status, answer.json["error"]) == (400, "Invalid Bitcoin address format")
 
 
+@pytest.mark.gen_test
 async def test_a_challenge_without_address_gets_the_documented_400(service: Service) -> None:
     answer = await service.api("POST", "/api/auth/challenge", {})
 
@@ -165,6 +176,7 @@ async def test_a_challenge_without_address_gets_the_documented_400(service: Serv
     assert answer.details == ["address: is required"]
 
 
+@pytest.mark.gen_test
 @with_settings(whitelist=frozenset({OTHER.upper()}), admins=frozenset({ADMIN.upper()}))
 async def test_only_listed_addresses_and_admins_get_a_challenge(service: Service) -> None:
     refused = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
@@ -180,6 +192,7 @@ async def test_only_listed_addresses_and_admins_get_a_challenge(service: Service
     assert (listed.status, admin.status, added.status) == (200, 200, 200)
 
 
+@pytest.mark.gen_test
 @with_settings(admins=frozenset({OWNER.upper()}))
 async def test_an_admin_is_told_so(service: Service) -> None:
     answer = await service.api("POST", "/api/auth/verify", proof_of(await challenge_for(service)))
@@ -188,6 +201,7 @@ async def test_an_admin_is_told_so(service: Service) -> None:
     assert (await service.ask("GET", "/api/auth/me")).json["isAdmin"] is True
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -210,6 +224,7 @@ async def test_verify_refuses_missing_and_misshapen_fields(
     assert answer.names() == {field}
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize("key", [None, "02" + "ab" * 32, "AB" * 32])
 async def test_a_public_key_of_the_right_shape_changes_nothing(service: Service, key: str | None) -> None:
     proof = proof_of(await challenge_for(service)) | {"publicKey": key}
@@ -221,6 +236,7 @@ class Panic(BaseException):
     """As a Rust panic comes out of the library: nothing that `except Exception` sees."""
 
 
+@pytest.mark.gen_test
 async def test_a_panic_of_the_library_is_a_401_within_a_second(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +253,7 @@ async def test_a_panic_of_the_library_is_a_401_within_a_second(
     assert time.monotonic() - begun < 1
 
 
+@pytest.mark.gen_test
 async def test_the_sixth_open_challenge_of_an_address_and_client_waits(service: Service) -> None:
     for _ in range(5):
         challenge = await challenge_for(service)
@@ -257,6 +274,7 @@ async def test_the_sixth_open_challenge_of_an_address_and_client_waits(service: 
     assert (after_use.status, later.status) == (200, 200)
 
 
+@pytest.mark.gen_test
 @with_settings(sign_in_per_minute=3)
 async def test_sign_in_calls_of_one_client_are_counted_together(service: Service) -> None:
     nobody = {"challengeId": "x", "address": OWNER, "signature": "AA=="}
@@ -273,6 +291,7 @@ async def test_sign_in_calls_of_one_client_are_counted_together(service: Service
     assert (elsewhere.status, other_routes.status) == (401, 200)
 
 
+@pytest.mark.gen_test
 async def test_a_challenge_asked_for_with_a_token_signs_nobody_in(service: Service) -> None:
     answer = await service.api("POST", "/api/auth/challenge", {"address": OWNER}, token=service.other_token)
     bound = await service.api("POST", "/api/auth/verify", proof_of(answer))
@@ -284,6 +303,7 @@ async def test_a_challenge_asked_for_with_a_token_signs_nobody_in(service: Servi
     assert again.status == 200
 
 
+@pytest.mark.gen_test
 async def test_ended_challenges_are_forgotten(service: Service) -> None:
     await challenge_for(service)
     service.clock.now_ms += 300_000
@@ -292,6 +312,7 @@ async def test_ended_challenges_are_forgotten(service: Service) -> None:
     assert [row.address for row in Challenge.select()] == [OTHER]
 
 
+@pytest.mark.gen_test
 async def test_a_new_user_starts_with_the_first_plan(service: Service) -> None:
     user = new_user("bc1qnew")
     me = await service.api("GET", "/api/auth/me", token=token_of(user))

@@ -35,6 +35,7 @@ async def verdict(service: Service, address: str, message: str, signature: str) 
 
 
 @pytest.mark.slow
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.skipif(not PUBLISHED.parent.exists(), reason="the shared data is not beside this checkout")
 async def test_published_vectors_get_the_verdict_of_the_policy(service: Service) -> None:
     vectors: list[dict[str, Any]] = json.loads(PUBLISHED.read_text())["vectors"]
@@ -84,6 +85,7 @@ def own_vectors() -> list[tuple[str, str, str, str, str]]:
     ]
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize("vector", own_vectors(), ids=lambda vector: vector[0])
 async def test_own_vectors_get_their_verdict(service: Service, vector: tuple[str, str, str, str, str]) -> None:
     what, address, message, signature, expected = vector

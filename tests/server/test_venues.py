@@ -30,6 +30,7 @@ def details(answer: Any) -> list[str]:
     return list(answer.json["details"])
 
 
+@pytest.mark.gen_test
 async def test_a_task_is_where_it_was_created(service: Service) -> None:
     default = await service.ask("POST", "/api/tasks", BIDS)
     other = await service.ask("POST", "/api/tasks", BIDS | {"slug": "cats", "venue": "simulator-ordnet"})
@@ -49,6 +50,7 @@ async def test_a_task_is_where_it_was_created(service: Service) -> None:
     assert BiddingTask.get_by_id(default.json["id"]).venue == "simulator"  # stored, whatever the default is later
 
 
+@pytest.mark.gen_test
 async def test_a_task_of_before_there_were_venues_is_at_the_default_one(service: Service) -> None:
     task_id = await service.new_task()
     BiddingTask.update(venue=None).execute()
@@ -58,6 +60,7 @@ async def test_a_task_of_before_there_were_venues_is_at_the_default_one(service:
     assert (await service.ask("PUT", f"/api/tasks/{task_id}", {"venue": "simulator", "bidCount": 2})).status == 200
 
 
+@pytest.mark.gen_test
 async def test_a_venue_cannot_be_changed(service: Service) -> None:
     task_id = await service.new_task()
     listing = (await service.ask("POST", "/api/autolist", LISTING)).json["id"]
@@ -70,6 +73,7 @@ async def test_a_venue_cannot_be_changed(service: Service) -> None:
         assert (await service.ask("PUT", path, {"venue": "simulator"})).status == 200
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -91,6 +95,7 @@ async def test_what_a_venue_cannot_do_is_refused_with_a_reason(
     assert (await service.ask("GET", "/api/tasks")).json == []
 
 
+@pytest.mark.gen_test
 async def test_a_price_by_traits_that_a_venue_does_not_tell_is_refused(service: Service) -> None:
     by_trait = {"reference": "traitFloor", "traitType": "Hat", "traitValue": "Red"}
     floor = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals"}
@@ -103,11 +108,13 @@ async def test_a_price_by_traits_that_a_venue_does_not_tell_is_refused(service: 
     assert (await service.ask("POST", "/api/autolist", floor | by_trait)).status == 201
 
 
+@pytest.mark.gen_test
 async def test_every_fault_is_told_at_once(service: Service) -> None:
     found = details(await service.ask("POST", "/api/tasks", BIDS | {"bidCount": 0, "venue": "nowhere"}))
     assert [detail.partition(":")[0] for detail in found] == ["bidCount", "venue"]
 
 
+@pytest.mark.gen_test
 async def test_a_change_that_the_venue_cannot_do_is_refused(service: Service) -> None:
     created = await service.ask("POST", "/api/tasks", BIDS | {"venue": "simulator-ordnet"})
 
@@ -116,6 +123,7 @@ async def test_a_change_that_the_venue_cannot_do_is_refused(service: Service) ->
     assert details(answer) == ["type: Practice market, ord.net's dialect takes no bids of type rune"]
 
 
+@pytest.mark.gen_test
 @with_settings(**REAL)
 async def test_real_venues_are_those_whose_address_is_set(service: Service) -> None:
     assert (await service.ask("POST", "/api/tasks", BIDS)).json["venue"] == "satflow"
@@ -127,6 +135,7 @@ async def test_real_venues_are_those_whose_address_is_set(service: Service) -> N
         assert details(play) == ["venue: there is no venue 'simulator' here, but satflow, ordnet, unisat"]
 
 
+@pytest.mark.gen_test
 @with_settings(**REAL)
 async def test_what_the_signer_has_no_template_of_is_not_started(service: Service) -> None:
     bidding = await service.ask("POST", "/api/tasks", BIDS | {"venue": "ordnet"})
@@ -141,6 +150,7 @@ async def test_what_the_signer_has_no_template_of_is_not_started(service: Servic
     assert service.manager.settled == []
 
 
+@pytest.mark.gen_test
 async def test_a_task_whose_venue_is_gone_is_not_started(service: Service) -> None:
     task_id = await service.new_task()
     BiddingTask.update(venue="ordnet").execute()
@@ -151,6 +161,7 @@ async def test_a_task_whose_venue_is_gone_is_not_started(service: Service) -> No
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).json["lastError"] == answer.json["details"][0]
 
 
+@pytest.mark.gen_test
 async def test_lookups_ask_the_venue_that_is_meant(service: Service) -> None:
     created = await service.ask("POST", "/api/tasks", BIDS | {"venue": "simulator-ordnet"})
     service.gateway.answers["profile"] = Profile("simulator-ordnet", 5_000, 10_000, 21_600, True, "per_bid")
@@ -174,6 +185,7 @@ async def test_lookups_ask_the_venue_that_is_meant(service: Service) -> None:
     assert details(await service.ask("GET", "/api/tasks/floor?slug=a&venue=nowhere"))[0].startswith("venue:")
 
 
+@pytest.mark.gen_test
 async def test_the_venues_say_what_they_can_do(service: Service) -> None:
     def told() -> list[dict[str, Any]]:
         found = [facts(name, is_default=name == "simulator") for name in service.settings.venues]
@@ -205,12 +217,14 @@ async def test_the_venues_say_what_they_can_do(service: Service) -> None:
     assert ordinalswallet["verified"] == "client code"
 
 
+@pytest.mark.gen_test
 async def test_venues_are_told_without_the_gateway_but_for_their_quota(service: Service) -> None:
     service.gateway.down = True
     answer = await service.ask("GET", "/api/venues")
     assert [venue["quotaLeft"] for venue in answer.json] == [None] * 4
 
 
+@pytest.mark.gen_test
 @with_settings(**REAL | {"satflow_monthly_calls": 1_000})
 async def test_a_preview_counts_the_quota_of_its_venue(service: Service) -> None:
     short = await service.ask("POST", "/api/tasks/preview", BIDS)
@@ -224,6 +238,7 @@ def test_the_names_of_real_venues_are_never_those_of_play() -> None:
     assert capabilities("ordnet").name == "ordnet" and capabilities("simulator-ordnet").monthly_calls is None
 
 
+@pytest.mark.gen_test
 @with_settings(**REAL | {"market": "ordnet", "ordinalswallet_url": "https://wallet.example", "satflow_url": None})
 async def test_inscriptions_are_read_where_they_are_told(service: Service) -> None:
     """ord.net does not tell what lies at an address, and another's words for collections are not its own."""

@@ -41,6 +41,8 @@ from wallet.address import parse
 from wallet.protocol import MAX_COINS
 from wallet.psbt.script import script_of
 
+pytestmark = pytest.mark.gen_test
+
 KEYS = keys_of(OWNER)
 INSCRIPTION = "7" * 64 + "i0"
 ITEM = "aa" * 32 + ":0"

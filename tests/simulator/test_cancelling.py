@@ -6,6 +6,8 @@ import pytest
 
 from tests.simulator.desk import ANN, BOB, SATFLOW, Desk
 
+pytestmark = pytest.mark.gen_test
+
 
 async def _ids(desk: Desk, count: int) -> list[str]:
     await desk.list_puppets(100_000)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from embit import script
 from embit.transaction import Transaction
 
 from tests.simulator.desk import ANN, BOB, Desk
 from tests.simulator.seller import OTHER, PUPPET, hold, outpoint_of
+
+pytestmark = pytest.mark.gen_test
 
 JSON = {"Accept": "application/json"}
 

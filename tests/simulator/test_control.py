@@ -8,6 +8,8 @@ import pytest
 
 from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, Desk
 
+pytestmark = pytest.mark.gen_test
+
 
 async def test_a_put_replaces_the_script_and_keeps_what_was_placed(desk: Desk) -> None:
     await desk.list_puppets(100_000, 110_000, bids=[{"price": 30_000}])

@@ -13,6 +13,8 @@ from tornado.httpclient import HTTPClientError
 from simulator.calls.operations import MODES, OPERATIONS
 from tests.simulator.desk import ANN, PUPPETS, SATFLOW, Desk
 
+pytestmark = pytest.mark.gen_test
+
 NO_ANSWER = (HTTPClientError, OSError)
 
 

@@ -18,6 +18,7 @@ def _order(price: int, origin: Origin = "dialect") -> Order:
     return Order("0" * 24, 1, "ordinals", "bid", "puppets", "m", "r", price, Decimal(1), unit, 0, origin=origin)
 
 
+@pytest.mark.gen_test
 async def test_who_asks_since_the_last_number_misses_nothing(desk: Desk) -> None:
     await desk.list_puppets(100_000)
     seen, since = [], 0

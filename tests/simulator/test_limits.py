@@ -12,12 +12,14 @@ from tests.simulator.desk import SATFLOW, Desk
 FLOORS = f"{SATFLOW}/collection-stats/floors?type=ordinals&slugs=a"
 
 
+@pytest.mark.gen_test
 async def test_satflow_wants_a_key(desk: Desk) -> None:
     for headers in ({}, {"x-api-key": " "}):
         status, answer = await desk.ask("GET", FLOORS, headers=headers)
         assert (status, answer["code"]) == (401, "UNAUTHORIZED")
 
 
+@pytest.mark.gen_test
 async def test_a_burst_of_ten_passes_and_the_eleventh_waits(desk: Desk) -> None:
     statuses = [(await desk.ask("GET", FLOORS))[0] for _ in range(10)]
     refused = await desk.fetch("GET", FLOORS)
@@ -54,6 +56,7 @@ def test_a_refused_request_costs_no_quota(clock: Clock) -> None:
     assert limits.dump()["key"]["used"] == 10
 
 
+@pytest.mark.gen_test
 async def test_limits_can_be_raised_for_benchmarks_and_end_with_a_reset(desk: Desk) -> None:
     first = [(await desk.ask("GET", FLOORS))[0] for _ in range(11)]
 

@@ -29,6 +29,8 @@ from wallet.psbt.decode import decode
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import TxOutput, compact, decode_output
 
+pytestmark = pytest.mark.gen_test
+
 
 @pytest.mark.parametrize(("form", "sighash"), [("plain", 0x83), ("secure", 0x81)])
 async def test_a_draft_spends_the_inscription_and_pays_price_and_postage(desk: Desk, form: str, sighash: int) -> None:

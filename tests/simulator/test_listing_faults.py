@@ -28,6 +28,8 @@ from wallet.psbt.decode import decode
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import compact
 
+pytestmark = pytest.mark.gen_test
+
 NO_ANSWER = (HTTPClientError, OSError)
 
 

@@ -13,6 +13,8 @@ from tests.simulator.seller import OTHER, PUPPET, hold, list_item, listed, outpo
 from wallet.psbt.sighash import taproot_digest
 from wallet.psbt.transaction import TxOutput, decode_network
 
+pytestmark = pytest.mark.gen_test
+
 PRICE = 900_000
 
 

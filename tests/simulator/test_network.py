@@ -12,6 +12,8 @@ from embit.transaction import SIGHASH, Transaction, TransactionInput, Transactio
 from tests.simulator.desk import ANN, BOB, Desk, Trader
 from tests.simulator.seller import OTHER, PUPPET, hold, listed, outpoint_of
 
+pytestmark = pytest.mark.gen_test
+
 FEE = 500  # less than any inscription's coin holds
 
 

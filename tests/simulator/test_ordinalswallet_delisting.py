@@ -18,6 +18,8 @@ from tests.simulator.plain_seller import (
 )
 from tests.simulator.seller import PUPPET, hold, listed, outpoint_of, own_listings
 
+pytestmark = pytest.mark.gen_test
+
 
 async def _listings(desk: Desk) -> dict[str, int]:
     """What Ann's vault lists, by inscription, at the prices that buyers pay."""

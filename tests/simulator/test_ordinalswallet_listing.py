@@ -23,6 +23,8 @@ from wallet.psbt.decode import decode
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import TxOutput, compact, decode_output
 
+pytestmark = pytest.mark.gen_test
+
 
 async def _listings(desk: Desk) -> dict[str, int]:
     """What Ann's vault lists, by inscription, at the prices that buyers pay."""

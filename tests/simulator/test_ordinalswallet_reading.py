@@ -20,6 +20,7 @@ from tests.simulator.plain_seller import (
 )
 from tests.simulator.seller import OTHER, PUPPET, hold, listed, outpoint_of
 
+pytestmark = pytest.mark.gen_test
 RUNES = f"collection/{quote('rune-' + RUNE)}"
 
 

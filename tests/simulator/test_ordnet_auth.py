@@ -10,6 +10,8 @@ import pytest
 from tests.simulator.desk import ANN, BOB, Desk
 from tests.simulator.ordnet_trader import Client
 
+pytestmark = pytest.mark.gen_test
+
 MINUTES_MS = 60_000
 
 

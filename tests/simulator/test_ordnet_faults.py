@@ -14,6 +14,8 @@ from tests.simulator.desk import ANN, PUPPETS, Desk
 from tests.simulator.ordnet_trader import LISTINGS, OFFERS, Client
 from tests.simulator.seller import PUPPET, hold
 
+pytestmark = pytest.mark.gen_test
+
 GONE = (HTTPError, HTTPStreamClosedError, ConnectionError)
 # An answer that is no JSON is not even said to be JSON.
 UNREADABLE = (*GONE, AssertionError)

@@ -15,6 +15,8 @@ from wallet.psbt.decode import decode, encode
 from wallet.psbt.sign import sign_input
 from wallet.psbt.transaction import compact, decode_output
 
+pytestmark = pytest.mark.gen_test
+
 OFFERS = f"collection/{PUPPETS}/offers"
 
 

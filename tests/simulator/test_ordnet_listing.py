@@ -17,6 +17,8 @@ from wallet.psbt.decode import Psbt, decode
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import TxOutput, compact, decode_output
 
+pytestmark = pytest.mark.gen_test
+
 VAULT = own_script("p2tr", ANN.key.get_public_key().sec())
 
 

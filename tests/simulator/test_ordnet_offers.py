@@ -18,6 +18,8 @@ from wallet.psbt.decode import decode
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import TxOutput
 
+pytestmark = pytest.mark.gen_test
+
 TRAIT = {"kind": "traits", "traits": [{"type": "Hat", "values": ["Red"]}]}
 
 

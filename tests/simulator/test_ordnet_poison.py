@@ -15,6 +15,8 @@ from wallet.psbt.decode import Psbt, decode
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import TxOutput, compact
 
+pytestmark = pytest.mark.gen_test
+
 OWN = own_script("p2wpkh", ANN.key.get_public_key().sec())
 VAULT = own_script("p2tr", ANN.key.get_public_key().sec())
 

@@ -9,6 +9,8 @@ import pytest
 from tests.simulator.desk import ANN, PUPPETS, Desk
 from tests.simulator.ordnet_trader import COLLECTION, OFFERS, Client
 
+pytestmark = pytest.mark.gen_test
+
 
 async def opened(desk: Desk) -> Client:
     await desk.list_puppets(900_000)

@@ -6,6 +6,8 @@ import pytest
 
 from tests.simulator.desk import ANN, BOB, MINUTE_MS, PUPPETS, RUNE, Desk, message_of
 
+pytestmark = pytest.mark.gen_test
+
 
 async def test_a_well_signed_bid_stands_among_the_own_bids(desk: Desk) -> None:
     await desk.list_puppets(100_000)

@@ -6,6 +6,8 @@ import pytest
 
 from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, SATFLOW, Desk
 
+pytestmark = pytest.mark.gen_test
+
 UNISAT = "/unisat/v3/market/runes/auction"
 INDEXER = "/unisat/v1/indexer/runes"
 BEARER = {"Authorization": "Bearer practice"}

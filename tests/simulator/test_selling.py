@@ -7,6 +7,8 @@ import pytest
 from simulator import sales
 from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, Desk
 
+pytestmark = pytest.mark.gen_test
+
 PUPPET = "a" * 64 + "i0"
 
 

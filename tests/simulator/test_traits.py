@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.simulator.desk import ANN, PUPPETS, Desk
+
+pytestmark = pytest.mark.gen_test
 
 ASKS = [{"price": price, "traits": {"Hat": hat}} for price, hat in ((10_000, "Red"), (20_000, "Blue"), (30_000, "Red"))]
 

@@ -24,6 +24,7 @@ from wallet.psbt.decode import decode
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import TxOutput
 
+pytestmark = pytest.mark.gen_test
 DEFAULT = 0x00
 
 

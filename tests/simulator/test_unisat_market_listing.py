@@ -21,6 +21,7 @@ from wallet.psbt.decode import decode
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import TxOutput, compact
 
+pytestmark = pytest.mark.gen_test
 DEFAULT = 0x00
 
 

@@ -11,6 +11,7 @@ from tests.simulator.desk import ANN, PUPPETS, RUNE, Desk
 from tests.simulator.plain_seller import BEARER, UNISAT, hex_signed, unisat, unisat_listed
 from tests.simulator.seller import OTHER, PUPPET, hold
 
+pytestmark = pytest.mark.gen_test
 RUNES = "/unisat/v3/market/runes/auction"
 
 

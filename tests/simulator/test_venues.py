@@ -17,6 +17,7 @@ from tests.simulator.plain_seller import ow_listed, token, unisat_listed
 from tests.simulator.seller import PUPPET, hold, listed
 
 
+@pytest.mark.gen_test
 async def test_each_venue_has_its_own_listing_of_one_inscription(desk: Desk) -> None:
     await hold(desk)
     await listed(desk, price=900_000)
@@ -33,6 +34,7 @@ async def test_each_venue_has_its_own_listing_of_one_inscription(desk: Desk) -> 
     assert engine.floor(floor) == 700_000
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize("route", ["move", "delist"])
 async def test_moving_ends_all_and_delisting_one(desk: Desk, route: str) -> None:
     await hold(desk)
@@ -46,6 +48,7 @@ async def test_moving_ends_all_and_delisting_one(desk: Desk, route: str) -> None
     assert left == ([] if route == "move" else ["ordinalswallet"])
 
 
+@pytest.mark.gen_test
 async def test_a_sweep_buys_what_two_venues_list_once(desk: Desk) -> None:
     await hold(desk)
     await desk.list_puppets()
@@ -67,6 +70,7 @@ async def test_a_sweep_buys_what_two_venues_list_once(desk: Desk) -> None:
     assert len(engine.sales.of(market.key)) == 4
 
 
+@pytest.mark.gen_test
 async def test_listings_and_sessions_outlive_a_restart(desk: Desk, clock: Clock, tmp_path: Path) -> None:
     await hold(desk)
     await ow_listed(desk)
@@ -84,6 +88,7 @@ async def test_listings_and_sessions_outlive_a_restart(desk: Desk, clock: Clock,
     assert again.wallet_sessions.owner(said) == desk.world.wallet_sessions.owner(said) is not None
 
 
+@pytest.mark.gen_test
 async def test_orders_of_before_there_were_venues_are_satflows(desk: Desk) -> None:
     await hold(desk)
     await listed(desk)

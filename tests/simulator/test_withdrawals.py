@@ -12,6 +12,8 @@ from embit.transaction import SIGHASH
 from tests.simulator.desk import ANN, BOB, SATFLOW, Desk, Trader
 from tests.simulator.test_network import coins, funded, paying, send, signed
 
+pytestmark = pytest.mark.gen_test
+
 
 async def wallet_of(desk: Desk, trader: Trader = ANN) -> str:
     query = {"paymentAddress": trader.payment, "ordinalsAddress": trader.ordinals, "paymentPubkey": trader.pubkey}
