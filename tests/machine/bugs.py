@@ -69,7 +69,7 @@ def flag_only_stop(patch: pytest.MonkeyPatch) -> None:
 
 
 def cap_not_last(patch: pytest.MonkeyPatch) -> None:
-    """What outbids a rival is not held against the caps again."""
+    """Skips the second check of the caps for a bid that outbids a rival."""
 
     def outbidding(ladder: Any, bid: Any) -> int:
         sats, tokens = ratio(bid)
@@ -200,13 +200,13 @@ def _reserve_with(patch: pytest.MonkeyPatch, loosened: Callable[[Ceilings, int],
 
 
 def make_past_the_total(patch: pytest.MonkeyPatch) -> None:
-    """What is about to go counts no more: the new bid comes first though both together pass maxBidTotal."""
+    """Stops counting bids that are about to go: the new bid comes first though both together pass maxBidTotal."""
     patch.setattr(Budget, "has_room", lambda budget, sats, orders: True)
     _reserve_with(patch, lambda found, old: replace(found, task=found.task and found.task + old, user=found.user + old))
 
 
 def make_past_the_fills(patch: pytest.MonkeyPatch) -> None:
-    """What is about to go cannot be filled any more: the new bid comes first though one fill is left for both."""
+    """Takes bids that are about to go for unfillable: the new bid comes first though one fill is left for both."""
     has_room = Budget.has_room
 
     def ignoring_fills(budget: Any, sats: int, orders: int) -> bool:
@@ -239,13 +239,13 @@ def _gone(order: Order, read_ms: int, now_ms: int) -> None:
 
 
 def sale_is_a_cancel(patch: pytest.MonkeyPatch) -> None:
-    """Nobody looks whether a bid that is gone was sold."""
+    """Skips the search for a sale of a vanished bid."""
     patch.setattr(Explainer, "fill", lambda explainer, order, now_ms: False)
     patch.setattr(Explainer, "is_in_the_dark", lambda explainer, order: False)
 
 
 def tolerance_without_end(patch: pytest.MonkeyPatch) -> None:
-    """What stands above its range, its hard cap or an ask is left for the next rungs to replace."""
+    """Leaves bids above the range, the hard cap or an ask for the next rungs to replace."""
     patch.setattr(QuantityLadder, "forbidden", lambda ladder, order: None)
 
 

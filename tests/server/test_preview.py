@@ -1,4 +1,4 @@
-"""What a preview answers: the plan a worker would make of the same market, and nothing done."""
+"""A preview's answer: the plan a worker would make of the same market, and nothing done."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_the_first_worked_example(service: Service) -> None:
 
 @pytest.mark.gen_test
 async def test_the_balance_is_of_this_moment(service: Service) -> None:
-    """Whoever has just sent money to the wallet is not told that it is not there."""
+    """Money that was just sent to the wallet must count."""
     with_floor(service, 100_000)
 
     await preview(service, **EXAMPLE)

@@ -95,7 +95,7 @@ class Day:
 
 
 def drifting(rng: random.Random, percent_a_minute: float) -> Iterator[int]:
-    """A floor that goes one way for a while, then the other, and trembles."""
+    """Yields a floor that goes one way for a while, then the other, and trembles."""
     floor, way, left = 100_000.0, 1, 60
     while True:
         if left == 0 or not 60_000 < floor < 160_000:
@@ -114,7 +114,7 @@ def a_day(config: BidConfig, most: int, seed: int, percent_a_minute: float = 1.0
 
 
 def starved(day: Day) -> bool:
-    """The checker: whether bids could not be renewed in a day in which others were moved."""
+    """Tells whether bids could not be renewed in a day in which others were moved."""
     return day.lapsed > 0 and day.moves > 0
 
 

@@ -110,7 +110,7 @@ class Bench:
         return Keystore.open_or_create_play(self.keystore_path, lambda count: bytes(range(count)))
 
     def known(self, asked: dict[str, Any]) -> Mapping[str, OutpointFacts]:
-        """What the signer is told of outputs."""
+        """Returns the facts of outputs that the signer is told."""
         return {}
 
     def close(self) -> None:

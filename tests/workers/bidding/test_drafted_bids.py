@@ -409,7 +409,7 @@ def put(
     trait: tuple[str, str] | None = None,
     venue: str = VENUE,
 ) -> int:
-    """An order in this state since START_MS."""
+    """Puts an order in this state since START_MS; returns its id."""
     new = NewOrder(
         intent=f"{10_000 + Order.select().count():032x}",
         kind="bid",

@@ -1,4 +1,4 @@
-"""What a task may hold, from ledger, plan and config."""
+"""A task's limits from ledger, plan and config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cycle leaves behind."""
+"""A cycle's report."""
 
 from __future__ import annotations
 

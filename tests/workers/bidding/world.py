@@ -84,7 +84,7 @@ class World:
         return int(task.id)
 
     def context(self, task_id: int, crash: Callable[[str], None] = crashpoint) -> Context:
-        """A new worker's: every start raises the token."""
+        """Makes a new worker's context: every start raises the token."""
         return Context(
             settings=self.settings,
             task_id=task_id,

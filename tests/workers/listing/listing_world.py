@@ -97,7 +97,7 @@ class ListingMarket(FakeMarket):
         return bool(turn != "no")
 
     def sales(self, slug: str, kind: str, since_ms: int, max_age_s: float) -> Sales:
-        """Earlier ones, too, as who has read further back for somebody else may answer."""
+        """Returns earlier sales, too, like an answer made for another task."""
         self._turn("sales")
         return Sales(tuple(sale for sale in self.sales_ if sale.slug == slug), self.clock(), 0)
 
@@ -115,7 +115,7 @@ class ListingMarket(FakeMarket):
         return Item(inscription_id, listed=False, collection_id=self.collection)
 
     def buy(self, price: int, *, is_told: bool = True) -> None:
-        """Somebody buys the listing, and the block is mined."""
+        """Buys the listing, and mines the block."""
         self.listed.clear()
         self.chain(FIRST, is_unspent=False)
         self.chain(SECOND)
@@ -209,7 +209,7 @@ class ListingWorld(World):
 
     @property
     def prices(self) -> list[int]:
-        """What the venue shows of us."""
+        """The prices that the venue shows of us."""
         return [found.price for found in self.market.listed.values()]
 
     def detail(self, task_id: int) -> Any:
