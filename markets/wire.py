@@ -145,6 +145,14 @@ def text(value: Any, what: str, *, longest: int = 200) -> str:
     return value
 
 
+def lines(value: Any, what: str, *, longest: int) -> str:
+    """Like `text`, of one line or several, as it came."""
+    if isinstance(value, str):
+        text(value.replace("\r\n", " ").replace("\n", " "), what, longest=longest)
+        return value
+    return text(value, what, longest=longest)
+
+
 def label(value: Any, what: str) -> str:
     """A trait's type or value: text, or a number, which makers of collections write as either."""
     if isinstance(value, Decimal):

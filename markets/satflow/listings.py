@@ -19,7 +19,7 @@ from markets.listings import (
     OwnListing,
     SecureDraft,
 )
-from markets.satflow.wire import payload
+from markets.satflow.wire import live_listing, payload
 from markets.wire import Page, Unreadable, first, identifier, rows, sats, table, text, whole
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}", re.ASCII)
@@ -37,9 +37,9 @@ def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
 
 
 def _own_listing(entry: Mapping[str, Any], owner: str) -> OwnListing | None:
-    if entry.get("listing") is None:
+    listing = live_listing(entry)
+    if listing is None:
         return None
-    listing = table(entry["listing"], "listing")
     token = table(entry.get("token"), "token")
     inscription_id = identifier(first(token, "inscription_id", "id"), "inscription id")
     seller = first(listing, "sellerOrdAddress", "sellerAddress")

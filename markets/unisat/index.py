@@ -16,6 +16,8 @@ from markets.wire import Unreadable, address, flag, height, identifier, rows, sa
 
 Value = TypeVar("Value")
 
+_SPENT = Indexed(None, None, None, True, None, None, None)
+
 
 class UnisatIndex:
     """The indexer's operations; `base` is the origin before `/v1/...`. Reads only.
@@ -37,9 +39,13 @@ class UnisatIndex:
         return _read(lambda: height(table(content(answer), "status").get("bestHeight"), "bestHeight"))
 
     def output(self, wanted: str) -> Indexed:
-        """An output (txid:vout) and the inscriptions on it. An answer without their list says nothing of them."""
+        """An output (txid:vout) and the inscriptions on it. An answer without their whole list says nothing of them.
+
+        Of an output that is spent the answer may be nothing at all.
+        """
         answer = self._http.read(f"/v1/indexer/utxo/{_path(wanted)}")
-        return _read(lambda: _output(table(content(answer), "output"), wanted))
+        found = content(answer)
+        return _SPENT if found is None else _read(lambda: _output(table(found, "output"), wanted))
 
     def runes(self, wanted: str) -> tuple[str, ...]:
         """The runes on an output (txid:vout), by their spaced names."""
@@ -64,21 +70,26 @@ def _place(output: Mapping[str, Any]) -> str:
 def _output(found: Mapping[str, Any], wanted: str) -> Indexed:
     if _place(found) != wanted:
         raise Unreadable("the answer is about another output")
-    inscriptions = found.get("inscriptions")
     return Indexed(
         value=sats(found.get("satoshi"), "satoshi"),
         script=script(found.get("scriptPk"), "scriptPk"),
         is_confirmed=None,
         is_spent=flag(found.get("isSpent"), "isSpent"),
-        inscriptions=None if inscriptions is None else _ids(inscriptions),
+        inscriptions=_inscriptions(found),
         runes=None,
         height=None,
     )
 
 
-def _ids(value: Any) -> tuple[str, ...]:
-    entries = (table(row, "inscription") for row in rows(value, "inscriptions"))
-    return tuple(sorted(identifier(entry.get("inscriptionId"), "inscription on an output") for entry in entries))
+def _inscriptions(found: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The ids, None when they are not told, or fewer than there are: since May 2025 spent BRC-20 ones are left out."""
+    listed, counted = found.get("inscriptions"), found.get("inscriptionsCount")
+    count = None if counted is None else whole(counted, "inscriptionsCount")
+    if listed is None:
+        return None
+    entries = [table(row, "inscription") for row in rows(listed, "inscriptions")]
+    ids = sorted(identifier(entry.get("inscriptionId"), "inscription on an output") for entry in entries)
+    return None if count is not None and count > len(ids) else tuple(ids)
 
 
 def _runes(value: Any) -> tuple[str, ...]:
