@@ -144,7 +144,7 @@ def wallet_items(answer: Any) -> Page[WalletItem]:
     data = table(payload(answer), "wallet contents")
     entries = rows(first(data, "results.ordinals", "ordinals"), "inscriptions")
     cursor = data.get("nextCursor")
-    following = None if cursor is None else whole(cursor, "nextCursor")
+    following = None if cursor is None else how_many(cursor, "nextCursor")
     return Page(tuple(_wallet_item(table(row, "inscription")) for row in entries), following)
 
 

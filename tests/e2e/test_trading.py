@@ -23,7 +23,7 @@ def service() -> Iterator[Installation]:
 
 @pytest.fixture
 def trader(service: Installation) -> Trader:
-    service.sim("POST", "/sim/reset", {"seed": 1, "background": False})
+    service.sim("POST", "/sim/reset", {"seed": 2, "background": False})
     return Trader(service).sign_in()
 
 
