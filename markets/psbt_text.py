@@ -14,7 +14,7 @@ _BASE64 = re.compile(r"cHNidP8[A-Za-z0-9+/]+={0,2}", re.ASCII)
 
 
 def in_base64(value: Any) -> str:
-    """A PSBT in base64, whichever of the two it was told in. Raises Unreadable for what is neither, or too long."""
+    """Reads a PSBT in hex or base64; returns base64. Raises Unreadable for what is neither, or too long."""
     if isinstance(value, str) and len(value) <= 2 * LONGEST_PSBT and _HEX.fullmatch(value):
         value = base64.b64encode(bytes.fromhex(value)).decode()
     if not is_base64(value):
@@ -24,5 +24,5 @@ def in_base64(value: Any) -> str:
 
 
 def is_base64(value: Any) -> bool:
-    """Whether it is a PSBT in base64."""
+    """Tells whether it is a PSBT in base64."""
     return isinstance(value, str) and len(value) <= LONGEST_PSBT and _BASE64.fullmatch(value) is not None

@@ -1,6 +1,6 @@
 """Satflow's listings and market bids into our books: the documented items and the shapes seen beside the docs.
 
-The field names of sellers and bidders are not documented; the lists below hold every name that was seen.
+The field names of sellers and bidders are not documented; the lists below hold every name seen.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from strategy.book import Ask, Bid
 
 PAGE_SIZE = 100
 
-# The seller's address of a listing: the ordinals address first, since that is what a listing is signed with.
+# A listing's seller: the ordinals address first, since it signs listings.
 SELLER_FIELDS = (
     "ask.sellerOrdAddress",
     "sellerOrdAddress",
@@ -51,7 +51,7 @@ SELLER_FIELDS = (
     "ask.sellerReceiveAddress",
     "sellerReceiveAddress",
 )
-# The bidder's address of a bid: the payment address first, since bids are signed with it.
+# A bid's bidder: the payment address first, since it signs bids.
 BIDDER_FIELDS = (
     "bidderAddress",
     "bid.bidderAddress",
@@ -67,7 +67,7 @@ BID_PRICE_FIELDS = ("price", "bid.price", "bidPrice", "amount")
 
 
 def asks(answer: Any, slug: str, page: int) -> Page[Listing]:
-    """Listings of a collection; those that are over, and sales that only wait for their block, are left out."""
+    """Reads a collection's listings, without those that are over or are sales that only wait for their block."""
     data = table(payload(answer), "listings")
     entries = [table(row, "listing") for row in rows(first(data, "items", "listings", "results"), "listings")]
     open_ones = [entry for entry in entries if _is_open(entry, slug, ASK)]
@@ -77,7 +77,7 @@ def asks(answer: Any, slug: str, page: int) -> Page[Listing]:
 
 
 def _ask(entry: Mapping[str, Any]) -> Listing:
-    """A listing; one of several items counts as one item at the price of each."""
+    """Reads a listing; one of several items counts as one item at the price of each."""
     order = identifier(first(entry, "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId"), "listing id")
     price = _price_of_one(entry)
     ask = Ask(order, price, Decimal(1), Decimal(price), _address(entry, SELLER_FIELDS))
@@ -96,7 +96,7 @@ def _price_of_one(entry: Mapping[str, Any]) -> int:
 
 
 def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[Offer]:
-    """Bids on the whole collection or rune and on traits; those on one item compete for something else."""
+    """Reads bids on the whole collection or rune and on traits; those on one item compete for something else."""
     data = table(payload(answer), "bids")
     entries = [table(row, "bid") for row in rows(first(data, "items", "bids", "results"), "bids")]
     open_ones = [entry for entry in entries if _is_open(entry, slug, BID)]
@@ -118,7 +118,7 @@ def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> Offer | None:
 
 
 def _terms(entry: Mapping[str, Any], kind: Kind, units: Units) -> tuple[int, Decimal, Decimal]:
-    """The whole order's price, its quantity and the price of one. A unit price that is told leaves nothing to guess."""
+    """Reads the whole order's price, its quantity and the price of one: a told unit price leaves no guess."""
     given, each = first(entry, *BID_PRICE_FIELDS), told(entry, "unitPrice", BID)
     if each is None:
         price = units.price(given, kind, "bid price")
@@ -136,7 +136,7 @@ def _check_some(found: Sequence[Any], open_ones: Sequence[Any], page: int, what:
 
 
 def _bid_quantity(entry: Mapping[str, Any], kind: Kind, of_prices: Decimal | None = None) -> Decimal:
-    """How much a bid asks for; `of_prices` is what its two prices say, for a rune's bid that says nothing else."""
+    """Reads the quantity of a bid; `of_prices` is the quotient of its two prices, for a rune's bid without any."""
     given = told(entry, "quantity", BID)
     if given is not None:
         return amount(given, "bid quantity")
@@ -157,13 +157,13 @@ def check_slug(entry: Mapping[str, Any], slug: str) -> None:
 
 
 def _is_open(entry: Mapping[str, Any], slug: str, holders: Sequence[str]) -> bool:
-    """Whether an order of `slug` is open. Raises Unreadable for one of another collection, open or not."""
+    """Tells whether an order of `slug` is open. Raises Unreadable for one of another collection, open or not."""
     check_slug(entry, slug)
     return is_open(entry, holders)
 
 
 def following(data: Mapping[str, Any], page: int, count: int) -> int | None:
-    """The page after `page`, which had `count` entries, or None at the end."""
+    """Returns the page after `page`, which had `count` entries, or None at the end."""
     pages = first(data, "pagination.totalPages")
     if pages is not None:
         return page + 1 if page < whole(pages, "totalPages") else None
@@ -176,7 +176,7 @@ def following(data: Mapping[str, Any], page: int, count: int) -> int | None:
 
 
 def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The maker's address, or "" when the entry does not tell it (the documented shapes do not)."""
+    """Reads the maker's address, or "" when the entry does not tell it (the documented shapes do not)."""
     for name in names:
         value = first(entry, name)
         if isinstance(value, str) and value:
@@ -185,7 +185,7 @@ def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _placed_ms(entry: Mapping[str, Any]) -> int | None:
-    """When a bid was placed; None when not told. It only breaks ties."""
+    """Reads the time of a bid's placing; None when not told. It only breaks ties."""
     try:
         return moment(first(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"), "time")
     except Unreadable:

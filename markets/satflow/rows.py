@@ -21,12 +21,12 @@ _UNOPEN_STATES = frozenset(
 
 
 def told(row: Mapping[str, Any], field: str, holders: Sequence[str]) -> Any:
-    """The field of the order in a row, None when it is not told."""
+    """Returns the field of the order in a row, None when it is not told."""
     return first(row, *(holder + field for holder in holders))
 
 
 def is_open(row: Mapping[str, Any], holders: Sequence[str]) -> bool:
-    """Whether somebody could still deal with it, as far as the row says: not while a fill waits for its block."""
+    """Tells whether the order can still be dealt with, as far as the row says: not while a fill waits for its block."""
     if _any(row, holders, _UNOPEN_FIELDS):
         return False
     status = told(row, "status", holders)
@@ -34,12 +34,12 @@ def is_open(row: Mapping[str, Any], holders: Sequence[str]) -> bool:
 
 
 def is_ended(row: Mapping[str, Any], holders: Sequence[str]) -> bool:
-    """Whether it is cancelled or filled for good. What is invalid may become valid again, and a fill may fail."""
+    """Tells whether it is cancelled or filled for good; an invalid one may become valid again, and a fill may fail."""
     return _any(row, holders, _ENDED_FIELDS)
 
 
 def is_of_type(row: Mapping[str, Any], wanted: str, holders: Sequence[str]) -> bool:
-    """Whether it is an "ask" or a "bid", as is `wanted`, or does not say; other orders are not ours to read."""
+    """Tells whether it is `wanted` ("ask" or "bid"), or does not say; other orders are not ours to read."""
     named = told(row, "orderType", holders)
     return named is None or (isinstance(named, str) and named.lower() == wanted)
 

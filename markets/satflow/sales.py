@@ -1,6 +1,6 @@
-"""Satflow's sales into ours: the documented generic items and the shapes of its orders.
+"""Satflow's sales into our types: the documented generic items and the shapes of its orders.
 
-Nothing but id, price and time is documented; the lists below hold every name that was seen in its other answers.
+Nothing but id, price and time is documented; the lists below hold every name seen in its other answers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from markets.satflow.units import total_of
 from markets.satflow.wire import only_rune, payload
 from markets.wire import Page, address, amount, first, identifier, moment, rows, sats, table, tokens
 
-# Of a sale out of a bid the bidder is the buyer: the paying address first, since bids are known by it.
+# In a sale out of a bid the bidder is the buyer: the paying address first, since bids are known by it.
 BUYER_FIELDS = (
     "buyerAddress",
     "buyer.address",
@@ -36,7 +36,7 @@ BUYER_FIELDS = (
     "bid.bidderTokenReceiveAddress",
 )
 BID_ID_FIELDS = ("bid_id", "bidId", "bid._id", "bid.bid_id", "bid.id", "bidOrderId")
-# The order's own `createdAt` is when it was made, not when it was filled: only where nothing better is told.
+# An order's own `createdAt` is its making, not its fill: used only if nothing better is told.
 TIME_FIELDS = (
     "fillCompletedAt",
     "fillPendingAt",
@@ -51,7 +51,7 @@ _PLACES = ("", "ask.", "bid.")  # where a sale has the fields of the order that 
 
 
 def sales(answer: Any, slug: str, kind: Kind, page: int) -> Page[Sale]:
-    """One page of sales. One strange sale makes it unreadable: what is missed would look like no sale."""
+    """Reads one page of sales. One strange sale makes it unreadable: a missed one would look like no sale."""
     data = table(payload(answer), "sales")
     entries = rows(first(data, "items", "sales", "results", "listings"), "sales")
     found = (_sale(table(row, "sale"), slug, kind) for row in entries)
@@ -78,14 +78,14 @@ def _sale(entry: Mapping[str, Any], slug: str, kind: Kind) -> Sale | None:
 
 
 def _is_undone(entry: Mapping[str, Any]) -> bool:
-    """Whether an order ended without being filled: those come along where what is over is asked for."""
+    """Tells whether an order ended unfilled: such orders come along where those that are over are asked for."""
     if first(entry, *(place + "fillCompletedAt" for place in _PLACES)):
         return False
     return any(first(entry, place + field) for place in _PLACES for field in ("cancelledAt", "canceledAt", "invalidAt"))
 
 
 def _price(entry: Mapping[str, Any], quantity: Decimal | None) -> int:
-    """The price of what was sold, in sats, which may be a part of an order whose price is told."""
+    """Reads the price of the part that was sold, in sats; the row may tell the whole order's."""
     told = first(entry, "price", "ask.price", "bid.price", "salePrice", "fillPrice")
     each = first(entry, *(place + "unitPrice" for place in _PLACES))
     if each is None:
@@ -101,7 +101,7 @@ def _quantity(entry: Mapping[str, Any], kind: Kind, inscription: Any) -> Decimal
     if filled is not None:
         return amount(filled, "filled quantity")
     if kind == "ordinals" and inscription is not None:
-        return Decimal(1)  # whatever the quantity of the order that it fills a part of
+        return Decimal(1)  # whatever the quantity of the order it is a part of
     given = first(entry, "quantity", "bid.quantity")
     if given is not None:
         return amount(given, "quantity of a sale")

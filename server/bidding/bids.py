@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from markets.base import BidBook, Kind, OwnBid, OwnBids, VenueError
 from markets.client import MarketClient
 from models.ledger import orders
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.tasks.tasks import BiddingTask
 from server.bidding.tasks import BiddingTaskHandler
 from server.http import json_out
@@ -56,7 +56,7 @@ class BidsHandler(BiddingTaskHandler):
         return await self.ask_market(ask)
 
     async def _book(self, market: _Market, venue: str) -> BidBook | str:
-        """The book, or why it is not known: that hides nobody's bids, only how they stand."""
+        """Returns the book, or why it is not known: that hides no bid, only how it stands."""
         slug, kind, trait = market
         try:
             return await self.services.market(lambda client: client.at(venue).bids(slug, kind, MAX_AGE_S, trait))

@@ -19,7 +19,7 @@ from markets.base import (
     Unavailable,
     WalletItem,
 )
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.tasks.tasks import BiddingTask
 from server.bidding.bids import rank_of
 from strategy.book import Ask, Bid

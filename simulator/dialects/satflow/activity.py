@@ -21,9 +21,9 @@ Row = TypeVar("Row", Order, Sale)
 class Activity(SatflowHandler, Generic[Row]):
     """One kind of activity of a collection or rune; an unknown one has none.
 
-    A subclass names what it has (`found`), how one is told (`row`) and what it can be sorted by (`sorts`, the first
-    is the default); among equals the older comes first, but for a sort by time. `seen_name`, `seen_row` and `decoys`
-    are how clients have seen it: under which name, and with which rows ahead of the best that are none.
+    A subclass defines its rows (`found`), their form (`row`) and the possible orders (`sorts`, the first is the
+    default); among equals the older comes first, except by time. `seen_name`, `seen_row` and `decoys` are the form that
+    clients have seen: the name of the list, its rows, and rows ahead of the best that are no open orders.
     """
 
     operation: Operation = "book"
@@ -37,7 +37,7 @@ class Activity(SatflowHandler, Generic[Row]):
         raise NotImplementedError
 
     def found(self, market: Market) -> list[Row]:
-        """Oldest first."""
+        """Returns the rows, oldest first."""
         raise NotImplementedError
 
     def row(self, found: Row, market: Market) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Activity(SatflowHandler, Generic[Row]):
 
 
 class OpenOrdersActivity(Activity[Order]):
-    """Orders that stand in the book."""
+    """The open orders of a book."""
 
     def sorts(self) -> dict[str, Callable[[Order], Any]]:
         return {
@@ -164,8 +164,8 @@ class Bids(OpenOrdersActivity):
 class SalesActivity(Activity[Sale]):
     """`GET /activity/sales`, newest first: the newest thousand trades of a market.
 
-    Beside the documented fields a row names who bought from whom, how much, and the bid that was sold into. As seen,
-    only who asks for what is not active is told of sales.
+    Beside the documented fields a row names buyer, seller, quantity, and the bid that was sold into. In the form that
+    clients have seen, sales are told only to those who ask for `active=false`.
     """
 
     operation: Operation = "sales"

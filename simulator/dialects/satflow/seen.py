@@ -18,7 +18,7 @@ LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")
 
 
 def listing(ask: Order, market: Market, attributes: list[dict[str, str]] | None) -> dict[str, Any]:
-    """A row of `/activity/listings`; `attributes` None where the market does not tell them."""
+    """Returns a row of `/activity/listings`; `attributes` None where the market does not tell them."""
     inner: dict[str, Any] = {
         "inscriptionId": ask.inscription,
         "price": str(ask.price),
@@ -30,7 +30,7 @@ def listing(ask: Order, market: Market, attributes: list[dict[str, str]] | None)
 
 
 def bid(found: Order, market: Market, attribute: dict[str, str] | None) -> dict[str, Any]:
-    """A row of `/activity/bids`."""
+    """Returns a row of `/activity/bids`."""
     return _order(found, "bid", market) | {
         "inscriptionId": None,
         "price": str(found.price),
@@ -43,14 +43,14 @@ def bid(found: Order, market: Market, attribute: dict[str, str] | None) -> dict[
 
 
 def own_bid(found: Order, row: dict[str, Any]) -> dict[str, Any]:
-    """A row of `/address/bids`, from the documented one."""
+    """Returns a row of `/address/bids`, from the documented one."""
     amounts = _amounts(found) if found.kind == "ordinals" else {"unitPrice": plain(found.unit_price)}
     ids = {"bid_id": {"$oid": found.order_id}, "price": str(found.price), "cancelledAt": None}
     return row | amounts | ids
 
 
 def sale(found: Sale, market: Market) -> dict[str, Any]:
-    """A row of `/activity/sales`."""
+    """Returns a row of `/activity/sales`."""
     buyer = {"bidderAddress": found.buyer, "bidderTokenReceiveAddress": found.receive}
     return {
         "_id": found.sale_id,
@@ -69,7 +69,7 @@ def sale(found: Sale, market: Market) -> dict[str, Any]:
 
 
 def over(row: dict[str, Any], side: Side, now_ms: int) -> list[dict[str, Any]]:
-    """Rows of a better price than `row`, the best that is open, that are not to be had: over, or no orders like it."""
+    """Returns rows at a better price than `row`, the best open order, that are over or of another kind."""
     inner = row.get("ask", row)
     worth = int(inner["price"])
     better = inner | {"price": str(max(1, worth // 2) if side == "ask" else worth * 2)}
@@ -86,7 +86,7 @@ def over(row: dict[str, Any], side: Side, now_ms: int) -> list[dict[str, Any]]:
 
 
 def unfilled(row: dict[str, Any]) -> dict[str, Any]:
-    """A sale's row as one that was called off before it was one."""
+    """Returns a sale's row as one of an order that was cancelled unfilled."""
     return row | {"_id": f"{'0' * 8}{row['_id'][8:]}", "fillCompletedAt": None, "cancelledAt": row["fillCompletedAt"]}
 
 
