@@ -94,12 +94,14 @@ def order_body(order: ListingOrder) -> bytes:
 
 
 def _listing(ask: ListingAsk) -> dict[str, Any]:
+    # Documented with 66 digits; its parity is of no account. A draft that nobody is to sign has none.
+    key = {"tapInternalKey": "02" + ask.tap_internal_key} if ask.tap_internal_key else {}
     return {
         "price": ask.price,
         "inscriptionId": ask.inscription_id,
         "sellerOrdAddress": ask.owner,
         "sellerReceiveAddress": ask.receive,
-        "tapInternalKey": "02" + ask.tap_internal_key,  # documented with 66 digits; its parity is of no account
+        **key,
     }
 
 
