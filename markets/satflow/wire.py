@@ -180,7 +180,10 @@ def cancelled(answer: Any, asked: int) -> bool:
         raise Unreadable("cancel: the answer does not say what happened")
     nothing_failed = failed is None or whole(failed, "failedCount") == 0
     all_succeeded = succeeded is None or whole(succeeded, "successCount") >= asked
-    return nothing_failed and all_succeeded and data.get("success") is not False
+    told = data.get("summary")
+    each = told if isinstance(told, list) else [told]
+    none_is_false = all(not isinstance(one, dict) or one.get("success") is not False for one in each)
+    return nothing_failed and all_succeeded and none_is_false and data.get("success") is not False
 
 
 def place_body(order: BidOrder) -> bytes:

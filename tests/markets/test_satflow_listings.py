@@ -330,6 +330,9 @@ def test_what_an_answer_to_a_list_means(satflow: Satflow, status: int, answer: A
         ({**GONE, "failedCount": 1}, False),
         ({**GONE, "successCount": 0}, False),
         ({**GONE, "success": False}, False),
+        ({"success": True, "summary": {"id": OID, "success": False}}, False),
+        ({"success": True, "summary": [{"id": OID, "success": True}, {"id": OID, "success": False}]}, False),
+        ({"success": True, "summary": [{"id": OID, "success": True}]}, True),
         ({"success": True}, True),
     ],
 )
