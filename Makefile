@@ -52,7 +52,7 @@ coverage: setup
 	$(BIN)/python -m coverage report
 
 test-fast: setup
-	EXAMPLES_PART=8 $(BIN)/python -m pytest -n $$(nproc) --dist loadfile --no-loadscope-reorder -m "not slow"
+	EXAMPLES_PART=16 $(BIN)/python -m pytest -n $$(nproc) --dist loadfile --no-loadscope-reorder -m "not slow"
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,6 +1,4 @@
-"""The share of examples that a property test tries: all in `make test`, an eighth in `make test-fast`, always the
-same.
-"""
+"""How many examples a property test tries: all in `make test`, a sixteenth in `make test-fast`, always the same."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import random
 from collections.abc import Iterable
 from typing import TypeVar
 
-# `make test-fast` sets it to 8; whoever runs pytest by hand gets all.
+# `make test-fast` sets it to 16; whoever runs pytest by hand gets all.
 _PART = int(os.environ.get("EXAMPLES_PART", "1"))
 
 T = TypeVar("T")

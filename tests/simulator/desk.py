@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -27,19 +28,19 @@ class Trader:
 
     secret: int
 
-    @property
+    @cached_property
     def key(self) -> ec.PrivateKey:
         return ec.PrivateKey(self.secret.to_bytes(32))
 
-    @property
+    @cached_property
     def pubkey(self) -> str:
         return self.key.get_public_key().sec().hex()
 
-    @property
+    @cached_property
     def payment(self) -> str:
         return script.p2wpkh(self.key.get_public_key()).address()
 
-    @property
+    @cached_property
     def ordinals(self) -> str:
         return script.p2tr(self.key.get_public_key()).address()
 

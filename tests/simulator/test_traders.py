@@ -26,6 +26,7 @@ from simulator.rules import BidTerms
 from simulator.sales import Sale
 from simulator.world import World
 from tests.clock import Clock
+from tests.examples import part_of
 
 
 def _walk(seed: int, steps: int) -> tuple[World, list[list[Decimal]]]:
@@ -80,7 +81,7 @@ def test_a_reset_gives_the_same_market_again() -> None:
 
 
 def test_every_floor_moves_a_little_every_twenty_to_forty_seconds() -> None:
-    for seed in range(5):
+    for seed in range(part_of(5)):
         _, floors = _walk(seed, steps=600)
         for market in zip(*floors, strict=True):
             moved = [(at, abs(move)) for at, move in enumerate(_moves(market)) if move]
@@ -91,7 +92,7 @@ def test_every_floor_moves_a_little_every_twenty_to_forty_seconds() -> None:
 
 
 def test_every_floor_falls_and_rises_and_stays_in_sight_of_its_start() -> None:
-    for seed in range(2):
+    for seed in range(part_of(2)):
         _, floors = _walk(seed, steps=3600)
         for demo, market in zip(DEMOS, zip(*floors, strict=True), strict=True):
             shares = [float(floor) / demo.start for floor in market]
@@ -156,7 +157,7 @@ def _passes(bid: Order, ours: Order) -> bool:
 
 @pytest.mark.parametrize("trait", [None, ("Hat", "Red")])
 def test_traders_outbid_a_client_who_leads(trait: Trait | None) -> None:
-    for seed in range(5):
+    for seed in range(part_of(5)):
         clock = Clock()
         world = World(seed=seed, background=True, clock=clock.ms, monotonic=clock.seconds)
         market = _markets(world)[0]

@@ -20,7 +20,7 @@ def practice() -> Iterator[Practice]:
     market.close()
 
 
-@pytest.fixture(params=PARTIES, ids=lambda party: party.name)
+@pytest.fixture(params=PARTIES, ids=str)
 def party(request: pytest.FixtureRequest) -> Party:
     found: Party = request.param
     return found

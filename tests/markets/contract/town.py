@@ -43,7 +43,7 @@ class Town:
     def seed(self) -> None:
         """A collection with asks and bids, and ANN with coins and an inscription of it."""
         self.practice.clock.ahead_s = 0.0
-        self.practice.sim("POST", "reset", {"seed": 1, "background": False})
+        self.practice.sim("POST", "reset", {"seed": self.party.seed, "background": False})
         held = [{"id": HELD, "collection": PUPPETS, "name": "Puppet", "traits": {"Hat": "Red"}}]
         self.practice.sim("PUT", f"wallets/{ANN.ordinals}", {"inscriptions": held})
         rows = self.practice.sim("PUT", f"coins/{ANN.payment}", {"values": [1_500_000, 2_000_000, 2_500_000]})

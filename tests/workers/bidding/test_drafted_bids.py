@@ -18,6 +18,7 @@ from models.ledger.order_table import Order
 from models.ledger.orders import Ceilings, NewOrder
 from models.tasks import tasks
 from strategy.config import dumps
+from tests.examples import some_of
 from tests.workers.bidding.drafts import BIDS, HOUR_MS, VENUE, DraftWorld, outpoint
 from tests.workers.bidding.fakes import KEYS, START_MS, ask
 from tests.workers.bidding.test_crashes import (
@@ -367,7 +368,7 @@ def test_a_collection_with_bids_of_ours_that_is_unknown_of_a_sudden_is_a_failed_
     assert "failed to read our own bids" in str(drafts.row(task).last_error)
 
 
-@pytest.mark.parametrize(("point", "turn"), HITS)
+@pytest.mark.parametrize(("point", "turn"), some_of(HITS, __name__))
 def test_a_crash_at_each_point_leaves_no_bid_untracked_and_makes_none_twice(
     drafts: DraftWorld, point: str, turn: int
 ) -> None:
