@@ -11,8 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from core.log import mask
 from models.tasks.cycles import KEPT, Cycle, cycles_of
-from models.tasks.numbers import file_stem
-from models.tasks.tasks import Task
+from models.tasks.table import Task
 from server.bidding.tasks import BiddingTaskHandler
 from server.http import json_out
 from server.http.base import SignedIn
@@ -47,7 +46,7 @@ class CyclesHandler(BiddingTaskHandler):
 def send_log(handler: SignedIn, task: Task) -> None:
     """Answers the end of the task's log. Raises ApiError: 400, or 503 when it cannot be read."""
     most = count_in(handler, "lines", DEFAULT_LINES, MOST_LINES)
-    path = handler.services.settings.log_dir / f"{file_stem(task.number)}.log"
+    path = handler.services.settings.log_dir / f"task-{task.id}.log"
     try:
         lines = end_of(path, most)
     except OSError as error:
@@ -59,7 +58,7 @@ def send_log(handler: SignedIn, task: Task) -> None:
 def send_cycles(handler: SignedIn, task: Task) -> None:
     """Answers the task's newest cycles. Raises ApiError (400)."""
     most = count_in(handler, "limit", DEFAULT_CYCLES, KEPT)
-    handler.answer([_as_json(cycle) for cycle in cycles_of(task.number, most)])
+    handler.answer([_as_json(cycle) for cycle in cycles_of(task.id, most)])
 
 
 def count_in(handler: SignedIn, name: str, default: int, most: int) -> int:

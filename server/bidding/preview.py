@@ -20,7 +20,7 @@ from models.ledger.limits import limits_of
 from models.ledger.orders import Order
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import BIDDING, Task
 from server import task_venues
 from server.bidding.lookups import MAX_AGE_S, UNKNOWN_SLUG
 from server.bidding.preview_answer import plan_as_json
@@ -86,7 +86,7 @@ class PreviewHandler(BiddingTaskHandler):
         }
         self.answer(around | plan_as_json(entry, entry.decide(), market.seen, self._month(task, venue), self.user.id))
 
-    async def _signing(self, task: BiddingTask | None, entry: Entry) -> tuple[Entry, list[str]]:
+    async def _signing(self, task: Task | None, entry: Entry) -> tuple[Entry, list[str]]:
         """The cycle with what the signer says of its ceilings, or without it and why."""
         subscription = users.subscription_of(self.user.id)
         plan = self.services.settings.plans.get(subscription.plan) if subscription else None
@@ -96,14 +96,14 @@ class PreviewHandler(BiddingTaskHandler):
             return entry, [f"failed to ask how much may be signed: {error}"]
         return replace(entry, limits=replace(entry.limits, signed=signed)), []
 
-    def _month(self, task: BiddingTask | None, venue: str) -> Month:
+    def _month(self, task: Task | None, venue: str) -> Month:
         """What a month at the venue has to carry besides this task."""
         settings = self.services.settings
         quota = settings.monthly_calls(dialect_of(venue) or "")
-        others = running_tasks(settings.market, but=task.id if task else None) if quota else {}
+        others = running_tasks(but=task.id if task else None) if quota else {}
         return Month(quota, call_costs(venue), others.get(venue, ()))
 
-    def _meant(self) -> tuple[BiddingTask | None, BidConfig, str]:
+    def _meant(self) -> tuple[Task | None, BidConfig, str]:
         """The caller's own task that is meant, if there is one, config and venue. Raises ApiError: 404, 400."""
         given = self.json_object()
         task_id, stored, faults = given.pop("taskId", None), None, list[str]()
@@ -116,15 +116,15 @@ class PreviewHandler(BiddingTaskHandler):
         if task is None:
             venue, wrong = task_venues.named(given, self.services.settings)
         else:
-            venue = self.venue_of(task)
+            venue = task.venue
             wrong = task_venues.moved(given, venue)
         if found := [*faults, *details, *wrong] or task_venues.unfit_for_bids(venue, config):
             raise invalid(found)
         return task, config, venue
 
-    def _task_on(self, config: BidConfig) -> BiddingTask | None:
+    def _task_on(self, config: BidConfig) -> Task | None:
         key = normal_slug(config.type, config.slug)
-        return next((task for task in tasks.bidding_tasks(self.user.id) if task.slug_key == key), None)
+        return next((task for task in tasks.of_user(self.user.id, BIDDING) if task.slug_key == key), None)
 
     async def _read(self, config: BidConfig, venue: str) -> _Market:
         """Raises ApiError: 404, 502 when there is nothing to decide on, 503."""
@@ -150,7 +150,7 @@ class PreviewHandler(BiddingTaskHandler):
             raise not_found(UNKNOWN_SLUG)
         return found
 
-    def _entry(self, task: BiddingTask | None, config: BidConfig, market: _Market) -> Entry:
+    def _entry(self, task: Task | None, config: BidConfig, market: _Market) -> Entry:
         """A cycle of the task, or the first one of a task that is yet to be created."""
         now_ms, settings = self.now_ms, self.services.settings
         subscription = users.subscription_of(self.user.id)
@@ -215,7 +215,7 @@ def _untracked_sats(own_bids: OwnBids, placed: Iterable[Order]) -> int:
     return sum(bid.price for bid in own_bids.bids if bid.venue_id not in ids and bid.expires_ms not in expiries)
 
 
-def _own_orders(task: BiddingTask, config: BidConfig) -> Iterable[OwnOrder]:
+def _own_orders(task: Task, config: BidConfig) -> Iterable[OwnOrder]:
     """The task's open orders as a cycle under `config` would see them."""
     slug = normal_slug(config.type, config.slug)
     for order in orders.open_orders(task.id):
@@ -233,7 +233,7 @@ def _own_orders(task: BiddingTask, config: BidConfig) -> Iterable[OwnOrder]:
             )
 
 
-def _memory_of(task: BiddingTask) -> Memory:
+def _memory_of(task: Task) -> Memory:
     """What the task's last cycle left for the next; what cannot be read is forgotten."""
     try:
         values = json.loads(task.memory)

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from models.tasks.table import BIDDING
 from strategy.config import BidConfig, loads
 
 Row = dict[str, Any]
@@ -119,7 +120,7 @@ def read(data_dir: Path, read_history: Callable[[], list[Row]], exposure: int) -
     history = read_history()
     tables = _tables(data_dir / "bidkeeper.db")
     found = Evidence(history, tables["orders"], audit_lines(data_dir), cycles=tables["cycles"], as_of_ms=as_of_ms)
-    for task in tables["bidding_tasks"]:
+    for task in (row for row in tables["tasks"] if row["kind"] == BIDDING):
         found.configs[task["id"]] = [loads(task["config"])]
         found.exposure[task["user_id"]] = exposure
         found.logs[task["id"]] = task_log(data_dir, task["id"])
@@ -131,7 +132,7 @@ def _tables(database: Path) -> Mapping[str, list[Row]]:
     connection.row_factory = sqlite3.Row
     try:
         connection.execute("BEGIN")  # all tables as of one moment
-        names = ("orders", "cycles", "bidding_tasks")
+        names = ("orders", "cycles", "tasks")
         return {name: [dict(row) for row in connection.execute(f"SELECT * FROM {name}")] for name in names}
     finally:
         connection.close()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from models.tasks.numbers import AUTOLIST_BASE
+from models.tasks.table import BIDDING
 from strategy.listing.config import ListingConfig
 from tests.faults.evidence import Quiet, Row, audit_lines
 from wallet import address
@@ -62,8 +62,8 @@ class Taken:
 class ListingEvidence:
     """One run. `history` is the venue's, in its order; `rows` are the ledger's.
 
-    `configs` holds the config of each task's number and revision, as far as it was seen; `quiet` and `deleted` (moment
-    of the answer) go by number, too; nobody looks at the listings of those `asleep`. `payout` is the script (hex) that
+    `configs` holds the config of each task's id and revision, as far as it was seen; `quiet` and `deleted` (moment
+    of the answer) go by id, too; nobody looks at the listings of those `asleep`. `payout` is the script (hex) that
     every listing is to pay. `as_of_ms`: when the history was read, in a run that goes on; the rest was read after it.
     """
 
@@ -117,9 +117,10 @@ def read(data_dir: Path, read_history: Callable[[], list[Row]], payment: str) ->
     """What lies in a data directory, read without disturbing its writers; `payment` is the seller's address."""
     as_of_ms = time.time_ns() // 1_000_000
     history = read_history()
-    tables = _tables(data_dir / "bidkeeper.db", "listings", "cycles")
+    tables = _tables(data_dir / "bidkeeper.db", "listings", "cycles", "tasks")
     signed = [_signed(row) for row in _tables(data_dir / "signer" / "signer.db", "listings")["listings"]]
-    cycles = [row for row in tables["cycles"] if row["task_id"] >= AUTOLIST_BASE]
+    bidding = {row["id"] for row in tables["tasks"] if row["kind"] == BIDDING}
+    cycles = [row for row in tables["cycles"] if row["task_id"] not in bidding]  # of tasks that are gone, too
     return ListingEvidence(
         history, tables["listings"], signed, audit_lines(data_dir), script_hex(payment), cycles, as_of_ms=as_of_ms
     )

@@ -9,7 +9,7 @@ from core.settings import Settings
 from models import controls
 from models.controls import Effective
 from models.tasks import tasks
-from models.tasks.tasks import RUNNING, BiddingTask
+from models.tasks.table import RUNNING, Task
 from models.users import User, refusal_to_trade, subscription_of
 from strategy import config as configs
 from strategy.bidding.plan_bids import Reason
@@ -21,7 +21,7 @@ from workers.context import BadConfig, Context
 class Assignment:
     """`refusal` says why nothing may be placed at the moment; `plan` is None when the user has none that is offered."""
 
-    task: BiddingTask
+    task: Task
     user: User
     config: BidConfig
     plan: Plan | None
@@ -44,14 +44,13 @@ def read_assignment(context: Context) -> Assignment | None:
     task = tasks.under_token(context.task_id, context.token)
     if task is None or task.desired != RUNNING or task.deleted_ms is not None:
         return None
-    assert isinstance(task, BiddingTask)
     config = _config(task)
     user, settings = task.user, context.settings
     control = controls.effective(user.id, task.id)
     return Assignment(task, user, config, _plan(user, settings), _refusal(user, context), control)
 
 
-def _config(task: BiddingTask) -> BidConfig:
+def _config(task: Task) -> BidConfig:
     try:
         config = configs.loads(task.config)
     except ValueError as error:
@@ -66,7 +65,7 @@ def _said(problem: Problem) -> str:
     return f"{problem.field}: {problem.text}"
 
 
-def _bad(task: BiddingTask, text: str) -> BadConfig:
+def _bad(task: Task, text: str) -> BadConfig:
     tasks.set_error(task, f"the task cannot run: {text}")
     return BadConfig(text)
 

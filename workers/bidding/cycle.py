@@ -15,7 +15,7 @@ from models import references
 from models.ledger import listings, orders
 from models.ledger.limits import ceilings_of, limits_of, with_others
 from models.ledger.orders import LIVE, RESERVED, Order
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from strategy.bidding.patience import patience_of
 from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, Plan, Reason, Rules, memory_without_raise, raise_rung
 from strategy.book import NO_HISTORY, Profile
@@ -408,7 +408,7 @@ def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[i
     return reasons
 
 
-def memory_of(task: BiddingTask) -> Memory:
+def memory_of(task: Task) -> Memory:
     """What the task's last cycle left for this one; what cannot be read is forgotten."""
     try:
         values = json.loads(task.memory)

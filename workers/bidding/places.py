@@ -170,7 +170,6 @@ class Placer:
         terms, now_ms = self._terms, self._context.clock_ms()
         new = NewOrder(
             intent=self._new_intent(),
-            kind="bid",
             task_id=self._context.task_id,
             user_id=terms.user_id,
             venue=terms.venue.name,

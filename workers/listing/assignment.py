@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from models import controls
 from models.controls import Effective
 from models.tasks import tasks
-from models.tasks.tasks import RUNNING, AutolistTask
+from models.tasks.table import RUNNING, Task
 from models.users import User, refusal_to_trade
 from strategy.listing import config as configs
 from strategy.listing.config import ListingConfig
@@ -22,7 +22,7 @@ SELLER_FEE_PPM = 0
 class ListingAssignment:
     """`refusal` says why nothing may be signed at the moment though control allows it."""
 
-    task: AutolistTask
+    task: Task
     user: User
     config: ListingConfig
     refusal: str | None
@@ -42,14 +42,13 @@ def read_listing_assignment(context: Context) -> ListingAssignment | None:
     task = tasks.under_token(context.task_id, context.token)
     if task is None or task.desired != RUNNING or task.deleted_ms is not None:
         return None
-    assert isinstance(task, AutolistTask)
     config, user, settings = _config(task), task.user, context.settings
     control = controls.effective(user.id, context.task_id)
     refusal = refusal_to_trade(user, dict(settings.plans), settings.whitelist, settings.admins, context.clock_ms())
     return ListingAssignment(task, user, config, refusal, control)
 
 
-def _config(task: AutolistTask) -> ListingConfig:
+def _config(task: Task) -> ListingConfig:
     try:
         config = configs.loads_config(task.config)
     except ValueError as error:
@@ -60,6 +59,6 @@ def _config(task: AutolistTask) -> ListingConfig:
     return config
 
 
-def _bad(task: AutolistTask, text: str) -> BadConfig:
+def _bad(task: Task, text: str) -> BadConfig:
     tasks.set_error(task, f"the task cannot run: {text}")
     return BadConfig(text)

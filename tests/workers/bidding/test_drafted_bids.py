@@ -16,6 +16,7 @@ from models import references
 from models.ledger import orders
 from models.ledger.orders import Ceilings, NewOrder, Order
 from models.tasks import tasks
+from models.tasks.table import Task
 from strategy.config import dumps
 from tests.workers.bidding.drafts import BIDS, HOUR_MS, VENUE, DraftWorld, outpoint
 from tests.workers.bidding.fakes import KEYS, START_MS, ask
@@ -410,7 +411,6 @@ def put(
     """An order in this state since START_MS."""
     new = NewOrder(
         intent=f"{10_000 + Order.select().count():032x}",
-        kind="bid",
         task_id=task_id,
         user_id=1,
         venue=venue,
@@ -419,7 +419,7 @@ def put(
         price_sats=price,
         quantity="1",
         expires_ms=START_MS + HOUR_MS,
-        token=tasks.BiddingTask.get_by_id(task_id).token,
+        token=Task.get_by_id(task_id).token,
         trait=trait,
     )
     order = orders.reserve(new, Ceilings(0, 10**12, 0), START_MS)
