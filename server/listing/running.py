@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from models.ledger import listings
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.table import LISTING, RUNNING, Task
+from server import task_log
 from server.http.errors import ApiError
 from server.listing.as_json import as_json
 from server.listing.checks import refuse_outside_vault, startable_collection
 from server.listing.tasks import AutolistTaskHandler
-from server.task_log import send_cycles, send_log
 from strategy.listing.config import loads_config
 
 _STAYS = "The listing stays at the marketplace; deleting the task cancels it."
@@ -56,15 +56,13 @@ class StopHandler(AutolistTaskHandler):
         self.answer(await as_json(self.services, task, listingCancelled=False, **stays))
 
 
-class CyclesHandler(AutolistTaskHandler):
+class CyclesHandler(task_log.CyclesHandler):
     """GET /api/autolist/:id/cycles"""
 
-    def get(self, task_id: str) -> None:
-        send_cycles(self, self.task(task_id))
+    kind = LISTING
 
 
-class LogHandler(AutolistTaskHandler):
+class LogHandler(task_log.LogHandler):
     """GET /api/autolist/:id/log"""
 
-    def get(self, task_id: str) -> None:
-        send_log(self, self.task(task_id))
+    kind = LISTING
