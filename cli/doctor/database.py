@@ -25,7 +25,7 @@ _WAL_FORMAT = (2, 2)  # bytes 18 and 19 of a database in WAL mode
 
 @dataclass(slots=True)
 class Seen:
-    """What the database told: how many tasks are wanted, which by venue, and the newest slugs that are traded."""
+    """The database's contents: the number of wanted tasks, by venue, and the newest slugs traded."""
 
     tasks: int | None = None
     collection: str | None = None
@@ -55,7 +55,7 @@ def examine(settings: Settings, seen: Seen) -> Iterator[Check]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """A connection that leaves no file behind: while nobody else has the database open, it takes no locks either."""
+    """Opens a connection that leaves no file behind; if no other process has the database open, it takes no locks."""
     is_open = path.with_name(path.name + "-wal").exists()
     uri = f"file:{quote(str(path))}?mode=ro" + ("" if is_open else "&immutable=1")
     base.database.initialize(SqliteDatabase(uri, uri=True, timeout=_BUSY_S))

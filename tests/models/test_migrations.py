@@ -14,8 +14,9 @@ from cli.main import main
 from cli.migrate import migrate
 from core.settings import load
 from models import base, controls, inscriptions, references, schema, sessions, users
-from models.ledger import listings, withdrawals
-from models.ledger.orders import Order
+from models.ledger import withdrawals
+from models.ledger.listing_table import Listing
+from models.ledger.order_table import Order
 from models.tasks import cycles
 from models.tasks.table import Task
 
@@ -32,7 +33,7 @@ MODELS = (
     inscriptions.Inscription,
     controls.Control,
     references.FloorSample,
-    listings.Listing,
+    Listing,
     withdrawals.Withdrawal,
 )
 FIRST, SECOND = "0001_tables", "0002_colours"
