@@ -21,7 +21,6 @@ from strategy.book import Ask
 from strategy.listing.config import ListingConfig, dumps_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
 from tests.workers.bidding.world import World, no_crash
-from wallet.client import SignerError, SignerUnavailable
 from wallet.protocol import ListingToSign, SignedListing
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
@@ -143,13 +142,7 @@ class ListingSigner(FakeSigner):
     listings: dict[str, ListingToSign] = field(default_factory=dict)
 
     def sign_listing(self, task: int, token: int, secret: str, listing: ListingToSign) -> SignedListing:
-        self._here()
-        turn = self.listing_script.pop(0) if self.listing_script else None
-        if isinstance(turn, SignerError):
-            raise turn
-        assert self.listings.setdefault(listing.intent, listing) == listing
-        if turn == "lost":
-            raise SignerUnavailable("no answer")
+        self._sign(self.listing_script, self.listings, listing)
         return SignedListing(f"signed {listing.psbt}", tuple(f"signed {psbt}" for psbt in listing.secure))
 
     def sign_challenge(self, task: int, token: int, secret: str, challenge: str, key: str = "payment") -> str:
@@ -187,6 +180,12 @@ class ListingWorld(World):
         return Lister(
             self.context(task_id), rng=random.Random(1), new_intent=lambda: next(self.wide_intents), crash=crash
         )
+
+    def begun(self, config: ListingConfig = ListingConfig(), **more: Any) -> tuple[int, Lister]:  # type: ignore[override]  # noqa: B008
+        task_id = self.task(config, **more)
+        lister = self.lister(task_id)
+        lister.cycle()
+        return task_id, lister
 
     def listing_drain(self, task_id: int, crash: Callable[[str], None] = no_crash) -> ListingDrain:
         return ListingDrain(self.context(task_id), rng=random.Random(1), crash=crash)
