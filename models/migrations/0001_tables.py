@@ -38,7 +38,7 @@ CREATE INDEX sessions_user_id ON sessions (user_id);
 CREATE TABLE tasks (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, kind VARCHAR(10) NOT NULL,
     venue VARCHAR(30) NOT NULL, config TEXT NOT NULL, revision INTEGER NOT NULL, desired VARCHAR(10) NOT NULL,
-    observed VARCHAR(10) NOT NULL, token INTEGER NOT NULL, pid INTEGER, started_ms INTEGER, exit_status VARCHAR(100),
+    observed VARCHAR(10) NOT NULL, token INTEGER NOT NULL, pid INTEGER, exit_status VARCHAR(100),
     restarts INTEGER NOT NULL, cycles INTEGER NOT NULL, memory TEXT NOT NULL, last_cycle_ms INTEGER,
     last_cycle_action TEXT, last_error TEXT, created_ms INTEGER NOT NULL, deleted_ms INTEGER, type VARCHAR(10),
     slug VARCHAR(200), slug_key VARCHAR(200), inscription_id VARCHAR(80), collection_id VARCHAR(200),

@@ -48,7 +48,6 @@ class Task(Row):
     observed = CharField(max_length=10, default=STOPPED)
     token = BigIntegerField(default=0)
     pid = IntegerField(null=True)
-    started_ms = BigIntegerField(null=True)
     exit_status = CharField(max_length=100, null=True)
     restarts = IntegerField(default=0)
     cycles = BigIntegerField(default=0)

@@ -171,7 +171,7 @@ def _with_owner(found: tuple[Any, ...] | None) -> Task | None:
 
 
 def observe(task_id: int, observed: str, **facts: object) -> None:
-    """Writes what the manager sees (`facts`: pid, started_ms, exit_status, restarts, last_error).
+    """Writes what the manager sees (`facts`: pid, exit_status, restarts, last_error).
 
     Raises ValueError for a move that is not in MOVES.
     """

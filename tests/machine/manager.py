@@ -249,7 +249,7 @@ class Manager:
         if kind == "bidder":
             self.configs[row.id, token] = loads(row.config)
         if kind == "bidder":
-            tasks.observe(row.id, RUNNING, started_ms=self._clock.now_ms, exit_status=None)
+            tasks.observe(row.id, RUNNING, exit_status=None)
 
     def _grant(self, kind: Kind, row: Task, token: int) -> Grant:
         if kind == "drain":

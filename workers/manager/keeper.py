@@ -280,7 +280,7 @@ class Keeper:
         facts: dict[str, object] = {"last_error": None} if self._error_told else {}
         if child.kind != "drain":
             self._stop_reason = None
-            facts |= {"pid": child.pid, "started_ms": self._means.clock_ms(), "exit_status": None}
+            facts |= {"pid": child.pid, "exit_status": None}
             tasks.observe(self.task_id, RUNNING, **facts)
         elif self._error_told and (row := tasks.with_owner(self.task_id)):
             tasks.set_error(row, None)
