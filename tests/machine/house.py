@@ -261,17 +261,17 @@ class House:
             market=MarketHere(self._ask_gateway),
             signer=self.signer,
             clock_ms=self.clock.work_ms,
+            crash=crash,
         )
         rng = random.Random(self._rng.random())
         if kind == "drain":
-            return Drain(context, rng=rng, crash=crash)
+            return Drain(context, rng=rng)
         return Bidder(
             context,
             rng=rng,
             journal=Journal(journal_path(self.directory, task_id)) if self._keeps_journals else None,
             new_intent=lambda: f"{self._rng.getrandbits(128):032x}",
             monotonic=self.clock.monotonic,
-            crash=crash,
             until_turn=until_turn,
         )
 

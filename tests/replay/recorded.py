@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.main import main
+from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, Profile, Snapshot
 from strategy.config import BidConfig
 from strategy.entry import Entry, Sale
@@ -49,7 +50,7 @@ def carried_out(entries: Iterable[Entry]) -> list[Entry]:
     for each in entries:
         own = tuple(order for order in own if order.expires_ms > each.now_ms)
         each = replace(each, own=own, memory=memory)
-        plan = each.decide()
+        plan = plan_bids(each)
         done.append(replace(each, plan=plan))
         own, number = _after(own, plan, each, number)
         memory = plan.memory

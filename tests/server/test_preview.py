@@ -292,6 +292,20 @@ async def test_bids_of_the_wallet_that_nobody_explains_count(service: Service) -
 
 
 @pytest.mark.gen_test
+async def test_an_own_bid_whose_id_was_lost_counts_once(service: Service) -> None:
+    """The venue keeps no expiry to the millisecond, so it is known by what it is on and for how much."""
+    with_floor(service, 100_000)
+    order = open_order(service, await service.new_task(slug="other", venue="simulator-ordnet"), 3, "unknown")
+    Order.update(wallet=keys_of(OWNER)["payment"], venue="simulator-ordnet").execute()
+    lost = OwnBid("v1", order.slug, "ordinals", 30_000, Decimal(1), None, None)
+    service.gateway.answers["own_bids"] = OwnBids((lost, replace(lost, venue_id="v2")), START_MS)
+
+    answer = await preview(service, **EXAMPLE, venue="simulator-ordnet")
+
+    assert answer.json["limits"]["exposure"] == 50_000_000 - 30_000 - 30_000, "the second is nobody's"
+
+
+@pytest.mark.gen_test
 async def test_a_rivals_bid_at_the_price_of_one_of_ours_elsewhere_is_a_rivals(service: Service) -> None:
     with_floor(service, 100_000)
     service.gateway.answers["bids"] = BidBook((bid(30_000, maker=""),), START_MS)

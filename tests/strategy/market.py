@@ -10,6 +10,7 @@ from typing import Any
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig
+from strategy.entry import Entry
 from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
 
 NOW = 1_700_000_000_000
@@ -80,7 +81,7 @@ def plan(
     now_ms: int = NOW,
 ) -> Plan:
     profile = profile or (RUNES if config.is_rune else ORDINALS)
-    return plan_bids(config, profile, snapshot, own, limits, rules, memory, now_ms)
+    return plan_bids(Entry(now_ms, config, profile, snapshot, tuple(own), limits, rules, memory))
 
 
 def with_limits(**changes: Any) -> Limits:

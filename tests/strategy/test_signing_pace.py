@@ -12,9 +12,10 @@ import pytest
 from strategy.bidding.patience import patience_of, shortened_ms
 from strategy.bidding.plan_bids import plan_bids
 from strategy.bidding.rationing import Ration
-from strategy.bidding.renewal import is_due
+from strategy.bidding.renewal import margin_ms
 from strategy.book import Ask, Profile, Snapshot
 from strategy.config import BidConfig
+from strategy.entry import Entry
 from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules, SignedRoom
 from strategy.reasons import Reason
 
@@ -61,9 +62,8 @@ class Day:
         self.own = [order for order in self.own if order.expires_ms > self.now_ms]
         ask = Ask("a", floor, Decimal(1), Decimal(floor), "seller")
         limits = Limits(0, 10**9, 20, 10**9, 0, signed=(self.room(),))
-        plan = plan_bids(
-            self.config, PROFILE, Snapshot(self.now_ms, (ask,)), self.own, limits, Rules(), Memory(), self.now_ms
-        )
+        snapshot, own = Snapshot(self.now_ms, (ask,)), tuple(self.own)
+        plan = plan_bids(Entry(self.now_ms, self.config, PROFILE, snapshot, own, limits, Rules(), Memory()))
         self._carry_out(plan)
         return plan
 
@@ -150,7 +150,7 @@ def test_the_checker_sees_a_renewal_that_waits() -> None:
     day.step(100_000)
     assert len(day.own) == 5
     day.now_ms = day.own[0].expires_ms - 60_000
-    assert is_due(day.own[0], CONFIG, day.now_ms)
+    assert day.own[0].expires_ms - day.now_ms <= margin_ms(CONFIG)
     day.signed.append((day.now_ms + 10**9, 770_000))
     day.step(100_000)
     assert day.waited == 5 and not starved(day)

@@ -32,7 +32,7 @@ from tests.workers.bidding.test_crashes import (
     let_the_floor_fall,
     sell_one,
 )
-from tests.workers.bidding.world import CATS, seconds
+from tests.workers.bidding.world import CATS, context_at, seconds
 from wallet.client import SignerRefused, SignerUnavailable
 from workers.bidding.own_bids import settle
 from workers.bidding.terms import life_ms
@@ -434,7 +434,7 @@ def bid(venue_id: str, price: int = 50_000, slug: str = "cats", trait: tuple[str
 
 
 def look(task: int, *bids: OwnBid, at: int = START_MS + 10_000, venue: str = VENUE):  # type: ignore[no-untyped-def]
-    return settle(task, capabilities(venue), KEYS.payment, OwnBids(bids, at), at + 5)
+    return settle(context_at(at + 5, task, venue), KEYS.payment, OwnBids(bids, at))
 
 
 @pytest.fixture

@@ -20,8 +20,9 @@ from models.tasks.table import RUNNING
 from strategy.book import Ask
 from strategy.listing.config import ListingConfig, dumps_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
-from tests.workers.bidding.world import World, no_crash
+from tests.workers.bidding.world import World
 from wallet.protocol import ListingToSign, SignedListing
+from workers.crashpoints import crashpoint
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
 
@@ -176,10 +177,8 @@ class ListingWorld(World):
         tasks.set_desired(task, RUNNING)
         return task.id
 
-    def lister(self, task_id: int, crash: Callable[[str], None] = no_crash) -> Lister:
-        return Lister(
-            self.context(task_id), rng=random.Random(1), new_intent=lambda: next(self.wide_intents), crash=crash
-        )
+    def lister(self, task_id: int, crash: Callable[[str], None] = crashpoint) -> Lister:
+        return Lister(self.context(task_id, crash), rng=random.Random(1), new_intent=lambda: next(self.wide_intents))
 
     def begun(self, config: ListingConfig = ListingConfig(), **more: Any) -> tuple[int, Lister]:  # type: ignore[override]  # noqa: B008
         task_id = self.task(config, **more)
@@ -187,8 +186,8 @@ class ListingWorld(World):
         lister.cycle()
         return task_id, lister
 
-    def listing_drain(self, task_id: int, crash: Callable[[str], None] = no_crash) -> ListingDrain:
-        return ListingDrain(self.context(task_id), rng=random.Random(1), crash=crash)
+    def listing_drain(self, task_id: int, crash: Callable[[str], None] = crashpoint) -> ListingDrain:
+        return ListingDrain(self.context(task_id, crash), rng=random.Random(1))
 
     def row(self, task_id: int) -> Any:
         found = tasks.with_owner(task_id)
