@@ -1,4 +1,4 @@
-"""The deeds of one cycle, noted while its decision is carried out."""
+"""The actions of one cycle, noted while its decision is carried out."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from workers.fate import Fate
 
 @dataclass(slots=True)
 class Done:
-    """The deeds so far: orders whose cancel is confirmed, and every bid that was to be placed.
+    """The actions so far: orders whose cancel is confirmed, and every bid that was tried.
 
-    `last` is the decision that the last places hang on. `filled` are orders that turned out to be sold when the cancels
-    were looked at, `replaced` those that the bids accepted so far take the place of: they are cancelled in the end.
-    `is_outdated` says that some bids were put off because the decision had become too old.
+    `last` is the decision behind the last places. `filled` are orders that turned out to be sold when the cancels were
+    looked at, `replaced` those replaced by the bids accepted so far: they are cancelled in the end. `is_outdated`: some
+    bids were put off because the decision had become too old.
     """
 
     last: Decision
@@ -41,12 +41,12 @@ class Done:
 
     @property
     def is_late(self) -> bool:
-        """Whether the next cycle is due at once: bids were put off, or more are to be renewed now that others were."""
+        """Whether the next cycle is due at once: bids were put off, or more renewals wait for it."""
         waits = any(note.reason is Reason.RENEW_WAITS for note in self.last.plan.rungs)
         return self.is_outdated or (waits and any(attempt.fate is Fate.PLACED for attempt in self.tries))
 
     def replaced_with(self, rung: int) -> frozenset[int]:
-        """Ids of the orders that are replaced once the bid at this rung is accepted, too."""
+        """Returns the ids of the orders that are replaced once the bid at this rung is accepted, too."""
         return frozenset(order.id for order in (*self.replaced, self.last.waiting.get(rung)) if order is not None)
 
     def add(self, attempt: Try) -> None:
@@ -57,5 +57,5 @@ class Done:
             self.replaced.append(replaced)
 
     def put_off(self) -> None:
-        """Notes of what is still to be placed that none of it is tried."""
+        """Notes for all remaining bids that they are not tried."""
         self.tries += [Try(intent, Fate.PUT_OFF) for intent in self.untried]

@@ -1,4 +1,4 @@
-"""What becomes of a task whose worker ended unasked: the row says why, and the back-off when it starts again."""
+"""A worker's unasked end: the task's row says why, and the back-off when it starts again."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def bury(child: Child, restarts: Restarts, task_id: int, now: float) -> None:
     if child.kind == "drain":
         _bury_drain(child.exit_status, restarts, task_id, now)
     elif row.desired != RUNNING or row.deleted_ms is not None:
-        # Not `stopped` yet: what it left on the wire is waited for first (Step.SETTLE).
+        # Not `stopped` yet: its writes on the wire are waited for first (Step.SETTLE).
         tasks.observe(task_id, row.observed, pid=None, exit_status=judge(child.exit_status).text)
     else:
         _bury_worker(row, child, child.exit_status, restarts, now)
 
 
 def _bury_drain(status: int, restarts: Restarts, task_id: int, now: float) -> None:
-    """One that is through is over; any other is started again as long as orders are open, and never given up on."""
+    """Notes a drain's end: done, or it starts again as long as orders are open, and is never given up on."""
     if status == EXIT_STOPPED and not owing.count_open(task_id):
         restarts.forgive()
         return
