@@ -13,7 +13,7 @@ from models.base import database
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import Ceilings, NewOrder
-from models.tasks.tasks import STOPPED, BiddingTask
+from models.tasks.table import STOPPED, Task
 from strategy.bidding.exposure import Budget
 from strategy.bidding.quantity_ladder import QuantityLadder
 from strategy.pricing import ceil_quotient, plus, times
@@ -62,14 +62,14 @@ def flag_only_stop(patch: pytest.MonkeyPatch) -> None:
     """A stop is answered when it is written down; the worker notices at its next look."""
 
     def stop_amid(owners: Owners, task_id: int, *, kill: bool) -> None:
-        BiddingTask.update(desired=STOPPED).where(BiddingTask.id == task_id).execute()
+        Task.update(desired=STOPPED).where(Task.id == task_id).execute()
         owners.stopped(task_id)
 
     patch.setattr(Owners, "stop_amid", stop_amid)
 
 
 def cap_not_last(patch: pytest.MonkeyPatch) -> None:
-    """What outbids a rival is not held against the caps again."""
+    """Skips the second check of the caps for a bid that outbids a rival."""
 
     def outbidding(ladder: Any, bid: Any) -> int:
         sats, tokens = ratio(bid)
@@ -200,13 +200,13 @@ def _reserve_with(patch: pytest.MonkeyPatch, loosened: Callable[[Ceilings, int],
 
 
 def make_past_the_total(patch: pytest.MonkeyPatch) -> None:
-    """What is about to go counts no more: the new bid comes first though both together pass maxBidTotal."""
+    """Stops counting bids that are about to go: the new bid comes first though both together pass maxBidTotal."""
     patch.setattr(Budget, "has_room", lambda budget, sats, orders: True)
     _reserve_with(patch, lambda found, old: replace(found, task=found.task and found.task + old, user=found.user + old))
 
 
 def make_past_the_fills(patch: pytest.MonkeyPatch) -> None:
-    """What is about to go cannot be filled any more: the new bid comes first though one fill is left for both."""
+    """Takes bids that are about to go for unfillable: the new bid comes first though one fill is left for both."""
     has_room = Budget.has_room
 
     def ignoring_fills(budget: Any, sats: int, orders: int) -> bool:
@@ -239,13 +239,13 @@ def _gone(order: Order, read_ms: int, now_ms: int) -> None:
 
 
 def sale_is_a_cancel(patch: pytest.MonkeyPatch) -> None:
-    """Nobody looks whether a bid that is gone was sold."""
+    """Skips the search for a sale of a vanished bid."""
     patch.setattr(Explainer, "fill", lambda explainer, order, now_ms: False)
     patch.setattr(Explainer, "is_in_the_dark", lambda explainer, order: False)
 
 
 def tolerance_without_end(patch: pytest.MonkeyPatch) -> None:
-    """What stands above its range, its hard cap or an ask is left for the next rungs to replace."""
+    """Leaves bids above the range, the hard cap or an ask for the next rungs to replace."""
     patch.setattr(QuantityLadder, "forbidden", lambda ladder, order: None)
 
 

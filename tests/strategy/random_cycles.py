@@ -173,7 +173,7 @@ def basis(config: BidConfig) -> Decimal:
 
 
 def _edited(rng: Random, config: BidConfig) -> BidConfig:
-    """The config after a PUT, now and then."""
+    """Returns the config after a PUT, now and then."""
     if rng.random() < 0.8:
         return config
     return replace(

@@ -68,7 +68,7 @@ def decoded(lines: Sequence[str]) -> list[Entry]:
 
 
 def random_value(rng: random.Random, kind: str) -> Any:
-    """Something of the type that a field declares, whichever field it is."""
+    """Returns something of the type that a field declares, whichever field it is."""
     number = Decimal(rng.randint(-(10**30), 10**30)).scaleb(-rng.randint(0, 20))
     values = {
         "int": rng.randint(-(2**60), 2**60),

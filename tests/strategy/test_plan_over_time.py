@@ -1,4 +1,4 @@
-"""What time does to a plan: bids near their expiry, and markets that cannot be read for a while."""
+"""The effect of time on a plan: bids near their expiry, and markets that cannot be read for a while."""
 
 from __future__ import annotations
 

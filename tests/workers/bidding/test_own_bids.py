@@ -1,4 +1,4 @@
-"""How ledger and venue are brought together: each state against what a read shows."""
+"""The reconciliation of ledger and venue: each state against a read."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ LATE_MS = EXPIRES_MS + 30_000
 
 
 def put(task_id: int, state: str, *, expires_ms: int = EXPIRES_MS, venue_id: str | None = None) -> int:
-    """An order in this state since START_MS."""
+    """Puts an order in this state since START_MS; returns its id."""
     new = NewOrder(
         intent=f"{Order.select().count():032x}",
-        kind="bid",
         task_id=task_id,
         user_id=1,
         venue="simulator",

@@ -1,4 +1,4 @@
-"""What one read of our own listings says of the open one, and what it does not."""
+"""The evidence of one read of our own listings about the open one."""
 
 from __future__ import annotations
 
