@@ -27,7 +27,7 @@ from strategy.reference import read_market
 
 
 def plan_bids(entry: Entry) -> Plan:
-    """What to cancel and what to place now, with one reason for every rung and every own order.
+    """Decides what to cancel and what to place now, with one reason for every rung and every own order.
 
     `entry.snapshot` is None when the market could not be read. `entry.own` are the open orders of this task, in any
     order. `entry.rules` are the service's: the task's own fields come before them (`rules_of`), and what is signed
@@ -72,7 +72,7 @@ def _unrestrained(entry: Entry) -> Plan:
 
 
 def _noted(memory: Memory, *, is_blind: bool, now_ms: int) -> Memory:
-    """The memory with since when there is no reference, or that there is one."""
+    """Returns the memory with the time since when there is no reference, or without one."""
     if is_blind == (memory.no_reference_since_ms is not None):
         return memory
     return replace(memory, no_reference_since_ms=now_ms if is_blind else None)
