@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def part_of(examples: int) -> int:
-    """How many of `examples` this run tries."""
+    """Returns how many of `examples` this run tries."""
     return max(1, examples // _PART)
 
 

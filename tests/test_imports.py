@@ -64,7 +64,7 @@ def test_imports_only_point_down() -> None:
 
 
 def test_servers_and_workers_know_no_venue() -> None:
-    """What an adapter knows of its venue reaches the others as our types, through the gateway."""
+    """An adapter's knowledge of its venue reaches the others as our types, through the gateway."""
     markets = ROOT / "markets"
     files = [path for path in markets.rglob("*.py") if "(Adapter)" in path.read_text()]
     adapters = {path.relative_to(markets).parts[0].removesuffix(".py") for path in files}

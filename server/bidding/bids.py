@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from markets.base import BidBook, Kind, OwnBid, OwnBids
+from markets.base import BidBook, Kind, OwnBid, OwnBids, VenueError
 from markets.client import MarketClient
 from models.ledger import orders
 from models.ledger.order_table import Order
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from server.bidding.tasks import BiddingTaskHandler
 from server.http import json_out
 from strategy.book import Bid
@@ -37,7 +37,7 @@ class BidsHandler(BiddingTaskHandler):
         if not wallets:
             keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
             wallets = {keys.payment}
-        venue, slugs = self.venue_of(task), {order.slug for order in placed} or {task.slug}
+        venue, slugs = task.venue, {order.slug for order in placed} or {task.slug}
         own = await self._own_bids(wallets, sorted(slugs), venue)
         found = [pair for wallet, read in own.items() for pair in _of_task(task, wallet, read.bids)]
         # More than one market only after a change of the task's slug or trait.
@@ -45,7 +45,7 @@ class BidsHandler(BiddingTaskHandler):
         read = await asyncio.gather(*(self._book(market, venue) for market in markets))
         books = dict(zip(markets, read, strict=True))
         shown = [_as_json(bid, order, books[_market_of(bid, order)]) for bid, order in found]
-        self.answer(sorted(shown, key=lambda bid: (bid["rank"], bid["id"])))
+        self.answer(sorted(shown, key=lambda bid: (bid["rank"] is None, bid["rank"], bid["id"])))
 
     async def _own_bids(self, wallets: Iterable[str], slugs: list[str], venue: str) -> dict[str, OwnBids]:
         """Each wallet's live bids; usually there is one wallet, two after other keys were imported."""
@@ -55,16 +55,20 @@ class BidsHandler(BiddingTaskHandler):
 
         return await self.ask_market(ask)
 
-    async def _book(self, market: _Market, venue: str) -> BidBook:
+    async def _book(self, market: _Market, venue: str) -> BidBook | str:
+        """Returns the book, or why it is not known: that hides no bid, only how it stands."""
         slug, kind, trait = market
-        return await self.ask_market(lambda client: client.at(venue).bids(slug, kind, MAX_AGE_S, trait))
+        try:
+            return await self.services.market(lambda client: client.at(venue).bids(slug, kind, MAX_AGE_S, trait))
+        except VenueError as error:
+            return error.message
 
 
 def _market_of(bid: OwnBid, order: Order) -> _Market:
     return _Market(order.slug, bid.kind, order.trait)
 
 
-def _of_task(task: BiddingTask, wallet: str, bids: Iterable[OwnBid]) -> Iterable[tuple[OwnBid, Order]]:
+def _of_task(task: Task, wallet: str, bids: Iterable[OwnBid]) -> Iterable[tuple[OwnBid, Order]]:
     """Those of a wallet's bids that this task placed, with what the ledger knows of them.
 
     A venue gives no id when it takes a bid: the signed expiry, unique in its wallet, tells whose it is.
@@ -78,9 +82,13 @@ def _of_task(task: BiddingTask, wallet: str, bids: Iterable[OwnBid]) -> Iterable
             yield bid, order
 
 
-def _as_json(bid: OwnBid, order: Order, book: BidBook) -> dict[str, Any]:
+def _as_json(bid: OwnBid, order: Order, book: BidBook | str) -> dict[str, Any]:
     quantity, trait = Decimal(order.quantity), bid.trait or order.trait
-    rank = rank_of(bid.venue_id, bid.price / quantity, order.created_ms, book.bids)
+    rank, why = None, None
+    if isinstance(book, BidBook):
+        rank = rank_of(bid.venue_id, bid.price / quantity, order.created_ms, book.bids)
+    else:
+        why = book
     return {
         "id": bid.venue_id,
         "price": bid.price,
@@ -91,7 +99,8 @@ def _as_json(bid: OwnBid, order: Order, book: BidBook) -> dict[str, Any]:
         "trait": None if trait is None else {"type": trait[0], "value": trait[1]},
         "expiresAt": json_out.iso(order.expires_ms if bid.expires_ms is None else bid.expires_ms),
         "rank": rank,
-        "isHighest": rank == 1,
+        "isHighest": None if rank is None else rank == 1,
+        "rankUnknown": why,
     }
 
 

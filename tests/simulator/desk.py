@@ -1,4 +1,4 @@
-"""Somebody who trades on the practice market over HTTP: a clock to turn, keys to sign with, requests to send."""
+"""A trader on the practice market over HTTP: a clock to turn, keys to sign with, requests to send."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Trader:
         return sign_message(self.key, "p2wpkh", message)
 
     def bid(self, now_ms: int, **changes: Any) -> dict[str, Any]:
-        """A well signed bid on PUPPETS; `changes` are part of what is signed."""
+        """Returns a well signed bid on PUPPETS; `changes` are part of what is signed."""
         body: dict[str, Any] = {
             "price": 50_000,
             "quantity": 1,
@@ -67,7 +67,7 @@ class Trader:
 
 
 def message_of(body: dict[str, Any]) -> str:
-    """The text that a bid signs, from its documentation."""
+    """Returns the text that a bid signs, from its documentation."""
     names = (
         "bidderAddress",
         "bidderAddressPublicKey",
@@ -114,7 +114,7 @@ class Desk:
         return answer.code, json.loads(answer.body)
 
     async def sim(self, method: str, path: str, body: Any = None) -> Any:
-        """A control call that must succeed."""
+        """Makes a control call that must succeed."""
         status, answer = await self.ask(method, f"/sim/{path}", body, headers={})
         assert status == 200, answer
         return answer
@@ -159,7 +159,7 @@ class Desk:
         return await self.sim("PUT", f"runes/{quote(RUNE)}", body)
 
     async def events(self, *names: str) -> list[dict[str, Any]]:
-        """The history, or its events of these names."""
+        """Returns the history, or its events of these names."""
         return [event for event in await self.sim("GET", "history") if not names or event["event"] in names]
 
     async def fault(self, operation: str, mode: str, **more: Any) -> None:

@@ -30,7 +30,7 @@ from tests.examples import part_of
 
 
 def _walk(seed: int, steps: int) -> tuple[World, list[list[Decimal]]]:
-    """A world after so many steps of a second, and the floors of all demo markets at each step."""
+    """Returns a world after so many steps of a second, and the floors of all demo markets at each step."""
     clock = Clock()
     world = World(seed=seed, background=True, clock=clock.ms, monotonic=clock.seconds)
     floors = []
@@ -137,12 +137,12 @@ def test_nothing_is_swept_where_no_client_trades() -> None:
 
 
 def _moves(floors: tuple[Decimal, ...]) -> list[Decimal]:
-    """Each step as a share of the floor before it."""
+    """Returns each step as a share of the floor before it."""
     return [later / earlier - 1 for earlier, later in pairwise(floors)]
 
 
 def _client_bid(world: World, demo: Demo, share: float, trait: Trait | None = None) -> Order:
-    """A client's bid at a share of the floor."""
+    """Returns a client's bid at a share of the floor."""
     market = world.engine.market(demo.kind, demo.slug)
     assert market is not None
     price = int(float(_floor(world, market)) * share) // 1000 * 1000

@@ -65,7 +65,7 @@ def test_a_cheap_listing_is_bought_but_not_at_once() -> None:
 
 
 def _first(world: World) -> str:
-    """The output that the inscription was on when it was listed."""
+    """Returns the output that the inscription was on when it was listed."""
     sold = world.engine.chain.coin_of(PUPPET)
     assert sold is not None
     tx = world.engine.chain.transaction(sold.txid)

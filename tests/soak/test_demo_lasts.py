@@ -112,7 +112,7 @@ def test_it_ends_in_time_and_prints_its_figures(record: Record) -> None:
 
 
 def figures(record: Record) -> str:
-    """What was counted from outside, and what it took; the demo's own figures are the end of its output."""
+    """Writes the outside figures and their cost; the demo's own figures are the end of its output."""
     seconds = record.last.at - record.steady.at
     lines = [record.output[record.output.rindex("figures of ") :].rstrip()]
     for name, cycles in sorted(record.cycles.items()):

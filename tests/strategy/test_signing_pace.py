@@ -12,9 +12,10 @@ import pytest
 from strategy.bidding.patience import patience_of, shortened_ms
 from strategy.bidding.plan_bids import plan_bids
 from strategy.bidding.rationing import Ration
-from strategy.bidding.renewal import is_due
+from strategy.bidding.renewal import margin_ms
 from strategy.book import Ask, Profile, Snapshot
 from strategy.config import BidConfig
+from strategy.entry import Entry
 from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules, SignedRoom
 from strategy.reasons import Reason
 from tests.examples import part_of
@@ -63,9 +64,8 @@ class Day:
         self.own = [order for order in self.own if order.expires_ms > self.now_ms]
         ask = Ask("a", floor, Decimal(1), Decimal(floor), "seller")
         limits = Limits(0, 10**9, 20, 10**9, 0, signed=(self.room(),))
-        plan = plan_bids(
-            self.config, PROFILE, Snapshot(self.now_ms, (ask,)), self.own, limits, Rules(), Memory(), self.now_ms
-        )
+        snapshot, own = Snapshot(self.now_ms, (ask,)), tuple(self.own)
+        plan = plan_bids(Entry(self.now_ms, self.config, PROFILE, snapshot, own, limits, Rules(), Memory()))
         self._carry_out(plan)
         return plan
 
@@ -95,7 +95,7 @@ class Day:
 
 
 def drifting(rng: random.Random, percent_a_minute: float) -> Iterator[int]:
-    """A floor that goes one way for a while, then the other, and trembles."""
+    """Yields a floor that goes one way for a while, then the other, and trembles."""
     floor, way, left = 100_000.0, 1, 60
     while True:
         if left == 0 or not 60_000 < floor < 160_000:
@@ -114,7 +114,7 @@ def a_day(config: BidConfig, most: int, seed: int, percent_a_minute: float = 1.0
 
 
 def starved(day: Day) -> bool:
-    """The checker: whether bids could not be renewed in a day in which others were moved."""
+    """Tells whether bids could not be renewed in a day in which others were moved."""
     return day.lapsed > 0 and day.moves > 0
 
 
@@ -153,7 +153,7 @@ def test_the_checker_sees_a_renewal_that_waits() -> None:
     day.step(100_000)
     assert len(day.own) == 5
     day.now_ms = day.own[0].expires_ms - 60_000
-    assert is_due(day.own[0], CONFIG, day.now_ms)
+    assert day.own[0].expires_ms - day.now_ms <= margin_ms(CONFIG)
     day.signed.append((day.now_ms + 10**9, 770_000))
     day.step(100_000)
     assert day.waited == 5 and not starved(day)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import pytest
 from hypothesis import settings
 
+from core.errors import PeerRefused
 from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore
@@ -58,6 +59,13 @@ def intent(number: int) -> str:
     return f"{number:032x}"
 
 
+def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
+    """The code of the refusal that a call must raise."""
+    with pytest.raises(PeerRefused) as refused:
+        call(*arguments, **named)
+    return refused.value.code
+
+
 @dataclass
 class Bench:
     """One signer that can be closed and opened again as a restart would; `now_ms` is its clock, `terms` are granted."""
@@ -102,7 +110,7 @@ class Bench:
         return Keystore.open_or_create_play(self.keystore_path, lambda count: bytes(range(count)))
 
     def known(self, asked: dict[str, Any]) -> Mapping[str, OutpointFacts]:
-        """What the signer is told of outputs."""
+        """Returns the facts of outputs that the signer is told."""
         return {}
 
     def close(self) -> None:

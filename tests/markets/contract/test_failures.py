@@ -1,4 +1,4 @@
-"""What it means when a request fails: nothing happened, or nobody knows, or the venue said no; told apart by type."""
+"""The meaning of a failed request, told by its type: nothing happened, or it is unknown, or the venue refused."""
 
 from __future__ import annotations
 

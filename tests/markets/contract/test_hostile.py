@@ -1,4 +1,4 @@
-"""Whatever a venue answers, an adapter gives a sane value or a VenueError leaf, within bounds of time and memory."""
+"""Any answer of a venue: an adapter gives a sane value or a VenueError leaf, within bounds of time and memory."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_key_that_stands_twice_is_one_of_its_values_or_unreadable(town: Town, 
 
 
 def _failed(call: Read, name: str) -> VenueError:
-    """How `call` fails, within bounds of time and memory."""
+    """Returns the failure of `call`, which must stay within bounds of time and memory."""
     began = time.process_time()
     tracemalloc.start()
     try:

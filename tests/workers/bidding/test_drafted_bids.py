@@ -17,6 +17,7 @@ from models.ledger import orders
 from models.ledger.order_table import Order
 from models.ledger.orders import Ceilings, NewOrder
 from models.tasks import tasks
+from models.tasks.table import Task
 from strategy.config import dumps
 from tests.examples import some_of
 from tests.workers.bidding.drafts import BIDS, HOUR_MS, VENUE, DraftWorld, outpoint
@@ -32,7 +33,7 @@ from tests.workers.bidding.test_crashes import (
     let_the_floor_fall,
     sell_one,
 )
-from tests.workers.bidding.world import CATS, seconds
+from tests.workers.bidding.world import CATS, context_at, seconds
 from wallet.client import SignerRefused, SignerUnavailable
 from workers.bidding.own_bids import settle
 from workers.bidding.terms import life_ms
@@ -409,10 +410,9 @@ def put(
     trait: tuple[str, str] | None = None,
     venue: str = VENUE,
 ) -> int:
-    """An order in this state since START_MS."""
+    """Puts an order in this state since START_MS; returns its id."""
     new = NewOrder(
         intent=f"{10_000 + Order.select().count():032x}",
-        kind="bid",
         task_id=task_id,
         user_id=1,
         venue=venue,
@@ -421,7 +421,7 @@ def put(
         price_sats=price,
         quantity="1",
         expires_ms=START_MS + HOUR_MS,
-        token=tasks.BiddingTask.get_by_id(task_id).token,
+        token=Task.get_by_id(task_id).token,
         trait=trait,
     )
     order = orders.reserve(new, Ceilings(0, 10**12, 0), START_MS)
@@ -435,7 +435,7 @@ def bid(venue_id: str, price: int = 50_000, slug: str = "cats", trait: tuple[str
 
 
 def look(task: int, *bids: OwnBid, at: int = START_MS + 10_000, venue: str = VENUE):  # type: ignore[no-untyped-def]
-    return settle(task, capabilities(venue), KEYS.payment, OwnBids(bids, at), at + 5)
+    return settle(context_at(at + 5, task, venue), KEYS.payment, OwnBids(bids, at))
 
 
 @pytest.fixture

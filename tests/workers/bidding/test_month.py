@@ -1,4 +1,4 @@
-"""What the owner of a task reads of its cost in calls, and when nothing is said of it."""
+"""The owner's words about a task's cost in calls, and the times without any."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from markets.asking import Scarcity
 from models.tasks import tasks
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import STOPPED, Task
 from strategy.config import BidConfig, dumps
 from strategy.monthly import Bidding, CallCosts, fits_from_minutes, monthly_calls
 from tests.workers.bidding.world import CATS, World
@@ -24,13 +24,12 @@ def with_quota(monkeypatch: pytest.MonkeyPatch, world: World, calls: int) -> Non
 
 
 def change(task: int, config: BidConfig) -> None:
-    BiddingTask.update(config=dumps(config)).where(BiddingTask.id == task).execute()
+    Task.update(config=dumps(config)).where(Task.id == task).execute()
 
 
 def test_a_healthy_line_is_short(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with_quota(monkeypatch, world, 100_000)
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     assert world.action(task) == ALL
 
 
@@ -79,8 +78,7 @@ def test_what_does_not_fit_says_from_which_expiry_on_it_would(world: World, monk
 
 def test_what_never_fits_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with_quota(monkeypatch, world, 5_000)
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     assert world.action(task).endswith("of 4,500: no bidExpiryMinutes is long enough for that to fit")
 
 
@@ -101,11 +99,10 @@ def test_it_is_reckoned_anew_when_the_config_changes_and_from_time_to_time(
     bidder.cycle()
     assert "a month" in world.action(task)
 
-    tasks.set_desired(BiddingTask.get_by_id(other), tasks.STOPPED)
+    tasks.set_desired(Task.get_by_id(other), STOPPED)
     bidder.cycle()
     assert "a month" in world.action(task), "who else runs is not looked up at each cycle"
-    world.clock.advance(601)
-    bidder.cycle()
+    world.later(601, bidder)
     assert "a month" not in world.action(task)
 
     change(task, replace(CATS, bid_count=15))
