@@ -159,7 +159,7 @@ def is_ticker(slug: str) -> bool:
 
 
 def is_on(config: BidConfig, slug: str) -> bool:
-    """Tells whether an order on this stored slug is on what the config bids on: a task's slug may change."""
+    """Tells whether an order on this stored slug is on the config's: an order outlives a change of its task's slug."""
     return is_ticker(slug) == config.is_rune and normal_slug(config.type, slug) == normal_slug(config.type, config.slug)
 
 
