@@ -151,7 +151,7 @@ class Decider:
 
 
 def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[int, str]:
-    """Returns the orders that the strategy cannot judge, with the reason to cancel them."""
+    """Returns the orders (by id) that the strategy cannot judge, with the reason to cancel each."""
     reasons = {}
     for order in own:
         if order.dry_run != config.dry_run:
