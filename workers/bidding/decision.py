@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from markets.look import Seen
+from markets.look import MarketLook
 from models.ledger.order_table import CANCELLING, LIVE, Order
 from strategy.entry import Entry
-from strategy.intents import Plan
+from strategy.intents import BidPlan
 
 # A bid is signed within this time of reading the book that it depends on, or the market is looked at again. A book
 # holds for its moment only: when the floor falls, a bid below the old one may be above the new one.
@@ -26,8 +26,8 @@ class Decision:
     """
 
     entry: Entry
-    plan: Plan
-    seen: Seen
+    plan: BidPlan
+    seen: MarketLook
     own: tuple[Order, ...]
     overruled: Mapping[int, str]
     is_blind: bool = False

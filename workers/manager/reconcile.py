@@ -21,7 +21,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TaskFacts:
     """A task's row, its worker (`kind` and the `worker_revision` of the config it reads), its back-off.
 
     `open_orders` are those that must be ended when the task has no worker of its own. `resting`: an automatic start has
@@ -39,7 +39,7 @@ class Facts:
     given_up: bool = False
 
 
-def next_step(facts: Facts) -> Step:
+def next_step(facts: TaskFacts) -> Step:
     """Returns the step that makes worker and row agree.
 
     A wanted task has a worker of its own for the newest revision; an unwanted one has none, and a drain worker as long

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 
-class Turn:
+class OperationTurns:
     """The right to change a task's worker. `askers` counts operations with a waiting client and without a turn."""
 
     def __init__(self) -> None:

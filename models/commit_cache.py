@@ -1,0 +1,48 @@
+"""A cache that any commit to the database, by any process, empties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from models.base import database
+
+
+class CommitCache:
+    """A cache of up to `most_bytes` made from rows, each under its key, until anything is committed.
+
+    SQLite counts other connections' commits in `data_version` and our own changes in `total_changes`. Both are read
+    before the rows: a commit in between makes the next call read again.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._kept: dict[int, bytes] = {}
+        self._bytes = 0
+        self._version: Any = None
+
+    def get(self, key: int, make: Callable[[], bytes]) -> bytes:
+        """Returns the result of `make`, called only if it could have changed since the last call for this key."""
+        if database.in_transaction():  # its reads may never be committed
+            return make()
+        connection = database.connection()
+        version = connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            self._forget()
+            self._version = version
+        found = self._kept.get(key)
+        if found is None:
+            found = make()
+            self._keep(key, found)
+        return found
+
+    def _keep(self, key: int, value: bytes) -> None:
+        if self._bytes + len(value) > self._most_bytes:
+            self._forget()
+        if len(value) <= self._most_bytes:
+            self._kept[key] = value
+            self._bytes += len(value)
+
+    def _forget(self) -> None:
+        self._kept.clear()
+        self._bytes = 0
