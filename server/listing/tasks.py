@@ -33,6 +33,8 @@ class AutolistTaskHandler(TaskHandler):
 class AutolistTasksHandler(AutolistTaskHandler):
     """GET and POST /api/autolist"""
 
+    has_etag = True
+
     async def get(self) -> None:
         self.answer(await all_as_json(self.services, tasks.autolist_tasks(self.user.id)))
 
