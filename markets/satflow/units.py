@@ -88,7 +88,7 @@ class ReadBack:
             self._sent[order.payment, same(order.slug), order.expires_ms] = _Sent(order.price, order.quantity)
 
     def checked(self, wallet: str, bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
-        """Returns the bids; one that differs from what was sent gets the larger of the two readings of its price."""
+        """Returns the bids; one that differs from the sent one gets the larger of the two readings of its price."""
         return tuple(self._checked(wallet, bid) for bid in bids)
 
     def _checked(self, wallet: str, bid: OwnBid) -> OwnBid:

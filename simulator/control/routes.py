@@ -92,11 +92,11 @@ class GetState(JsonHandler):
 
 
 class Sell(JsonHandler):
-    """`POST /sim/sell {slug|inscriptionId, bidId?, fillQuantity?}`: somebody sells into the best bid, or the given one.
+    """`POST /sim/sell {slug|inscriptionId, bidId?, fillQuantity?}`: sells into the best bid, or the given one.
 
-    `{inscriptionId, confirmed?, venue?}` of what a client has listed: somebody buys the listing instead, in a
-    transaction that waits for its block when `confirmed` is false; the answer has `txid`, `buyer` and the new
-    `outpoint` too. Of listings at several venues the oldest goes, or that at `venue`.
+    `{inscriptionId, confirmed?, venue?}` for a client's listing: buys it instead, in a transaction that waits for its
+    block when `confirmed` is false; the answer has `txid`, `buyer` and the new `outpoint` too. Of listings at several
+    venues the oldest goes, or that at `venue`.
 
     Without `fillQuantity` one inscription, or all tokens that a rune bid asks for. Answers the bid with price and
     quantity of what was sold, `remaining` being what it still asks for.

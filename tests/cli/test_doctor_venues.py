@@ -1,4 +1,4 @@
-"""What the doctor says of venues that answer otherwise than they should."""
+"""The doctor on venues that answer otherwise than they should."""
 
 from __future__ import annotations
 

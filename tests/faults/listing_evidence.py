@@ -1,6 +1,6 @@
-"""What a run leaves behind of listings: the venue's history, both ledgers, audit log, cycles; and what was asked for.
+"""The evidence of a run with listings: the venue's history, both ledgers, audit log, cycles; and the requests.
 
-Each inscription is alone in its collection, so that the slug of an event says which one it is about.
+Each inscription is alone in its collection, so that the slug of an event identifies it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from models.tasks.numbers import AUTOLIST_BASE
+from models.tasks.table import BIDDING
 from strategy.listing.config import ListingConfig
 from tests.faults.evidence import Quiet, Row, audit_lines, tables
 from wallet import address
@@ -24,7 +24,7 @@ _TAP_KEY_SIG = bytes([0x13])
 
 @dataclass(frozen=True)
 class Pledge:
-    """What one signed PSBT says: who may have the input for what. `signature` and `script` are hex."""
+    """The terms of one signed PSBT: script and value for the input. `signature` and `script` are hex."""
 
     signature: str
     script: str
@@ -61,8 +61,8 @@ class Taken:
 class ListingEvidence:
     """One run. `history` is the venue's, in its order; `rows` are the ledger's.
 
-    `configs` holds the config of each task's number and revision, as far as it was seen; `quiet` and `deleted` (moment
-    of the answer) go by number, too; nobody looks at the listings of those `asleep`. `payout` is the script (hex) that
+    `configs` holds the config of each task's id and revision, as far as it was seen; `quiet` and `deleted` (moment
+    of the answer) go by id, too; nobody looks at the listings of those `asleep`. `payout` is the script (hex) that
     every listing is to pay. `as_of_ms`: when the history was read, in a run that goes on; the rest was read after it.
     """
 
@@ -80,7 +80,7 @@ class ListingEvidence:
 
 
 def taken(history: Iterable[Row]) -> list[Taken]:
-    """The signed listings that the venue took, in its order, each with its end."""
+    """Returns the signed listings that the venue took, in its order, each with its end."""
     rows = [row for row in history if row["kind"] == "ask" and row["signature"]]
     ends: dict[str, Row] = {}
     for row in rows:
@@ -106,19 +106,20 @@ def taken(history: Iterable[Row]) -> list[Taken]:
 
 
 def script_hex(text: str) -> str:
-    """What pays this address."""
+    """Returns the script that pays this address, in hex."""
     script = script_of(address.parse(text))
     assert script is not None
     return script.hex()
 
 
 def read(data_dir: Path, read_history: Callable[[], list[Row]], payment: str) -> ListingEvidence:
-    """What lies in a data directory, read without disturbing its writers; `payment` is the seller's address."""
+    """Reads a data directory without disturbing its writers; `payment` is the seller's address."""
     as_of_ms = time.time_ns() // 1_000_000
     history = read_history()
-    found = tables(data_dir / "bidkeeper.db", "listings", "cycles")
+    found = tables(data_dir / "bidkeeper.db", "listings", "cycles", "tasks")
     signed = [_signed(row) for row in tables(data_dir / "signer" / "signer.db", "listings")["listings"]]
-    cycles = [row for row in found["cycles"] if row["task_id"] >= AUTOLIST_BASE]
+    bidding = {row["id"] for row in found["tasks"] if row["kind"] == BIDDING}
+    cycles = [row for row in found["cycles"] if row["task_id"] not in bidding]  # of tasks that are gone, too
     return ListingEvidence(
         history, found["listings"], signed, audit_lines(data_dir), script_hex(payment), cycles, as_of_ms=as_of_ms
     )

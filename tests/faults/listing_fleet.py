@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from models.tasks.numbers import AUTOLIST_BASE
 from strategy.listing.config import ListingConfig, loads_config
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults import listing_checker, listing_evidence
@@ -56,7 +55,7 @@ class Shop:
             self.sell_another()
 
     def sell_another(self) -> Item:
-        """One more inscription in the vault, with a task; every third at a fixed price."""
+        """Returns one more inscription in the vault, with a task; every third at a fixed price."""
         self.made += 1
         item = Item(f"{secrets.token_hex(32)}i0", f"item-{self.made}", FLOOR, is_fixed=self.made % 3 == 0)
         self.service.put_collection(item.slug, [item.floor])
@@ -67,7 +66,7 @@ class Shop:
         return item
 
     def make_task(self, item: Item) -> bool:
-        """Whether there is a task for it now; a server that was just killed makes none."""
+        """Makes a task; tells whether there is one now: a server that was just killed makes none."""
         mode = {"priceMode": "fixed", "priceSats": FLOOR} if item.is_fixed else {}
         body = {"inscriptionId": item.inscription, "collectionId": item.slug, "minPriceSats": GUARD, **mode}
         answer = self.trader.call("POST", "/api/autolist", self.config | body)
@@ -84,15 +83,15 @@ class Shop:
 
     def note_config(self, task: int) -> None:
         with contextlib.closing(sqlite3.connect(self.service.data_dir / "bidkeeper.db", timeout=30)) as connection:
-            row = connection.execute("SELECT revision, config FROM autolist_tasks WHERE id = ?", [task]).fetchone()
+            row = connection.execute("SELECT revision, config FROM tasks WHERE id = ?", [task]).fetchone()
         if row is not None:
-            self.configs[number(task), row[0]] = loads_config(row[1])
+            self.configs[task, row[0]] = loads_config(row[1])
 
     # What the owner asks for; True once it was answered well. Whatever the answer, what it may have done counts.
 
     def start(self, task: int) -> bool:
         if task in self.stopped:
-            self.quiet.append(Quiet(number(task), self.stopped.pop(task), now_ms()))
+            self.quiet.append(Quiet(task, self.stopped.pop(task), now_ms()))
         is_started = self.trader.call("POST", f"/api/autolist/{task}/start").status_code == 200
         if is_started:
             self.asleep.discard(task)
@@ -121,18 +120,18 @@ class Shop:
         self.note_config(task)
 
     def delete(self, item: Item) -> bool:
-        """An answer that was lost is asked for again: 404 says that the task is gone."""
+        """Deletes the task; a lost answer is asked for again: 404 says that it is gone."""
         assert item.task is not None
         answer = self.trader.call("DELETE", f"/api/autolist/{item.task}")
         if answer.status_code in (200, 404):
-            self.deleted[number(item.task)] = now_ms()
+            self.deleted[item.task] = now_ms()
             item.task = None
         return answer.status_code in (200, 404)
 
     # What is to be seen
 
     def taken(self) -> list[Taken]:
-        """Every listing that the venue took."""
+        """Returns every listing that the venue took."""
         return taken(self.service.history())
 
     def workers(self) -> dict[int, list[int]]:
@@ -153,22 +152,24 @@ class Shop:
 
     def evidence(self) -> ListingEvidence:
         found = listing_evidence.read(self.service.data_dir, self.service.history, self.payment)
-        stopped = [Quiet(number(task), from_ms) for task, from_ms in self.stopped.items()]
+        stopped = [Quiet(task, from_ms) for task, from_ms in self.stopped.items()]
         found.quiet, found.deleted, found.configs = [*self.quiet, *stopped], self.deleted, self.configs
-        found.asleep = frozenset(map(number, {*self.asleep, *self._crashed()}))
+        found.asleep = frozenset({*self.asleep, *self._crashed()})
         return found
 
     def _crashed(self) -> list[int]:
         """Those that died too often to be started again without being asked."""
         with contextlib.closing(sqlite3.connect(self.service.data_dir / "bidkeeper.db", timeout=30)) as connection:
-            found = connection.execute("SELECT id FROM autolist_tasks WHERE observed = 'crashed'").fetchall()
+            found = connection.execute(
+                "SELECT id FROM tasks WHERE kind = 'listing' AND observed = 'crashed'"
+            ).fetchall()
         return [task for (task,) in found]
 
     def disagreements(self, *, at_last: bool = True) -> list[str]:
         return listing_checker.disagreements(self.evidence(), at_last=at_last)
 
     def in_doubt(self) -> list[str]:
-        """What the ledger is not sure of: states other than live and closed."""
+        """Returns the ledger's doubts: states other than live and closed."""
         rows = self.evidence().rows
         return [f"{row['slug']}: {row['state']}" for row in rows if row["state"] not in ("live", "closed")]
 
@@ -186,8 +187,3 @@ def restart(service: Installation, crash: str | None = None) -> None:
         service.environment[VARIABLE] = crash
     service.up()
     service.sim("PUT", "/sim/limits", {"perSecond": 50, "burst": 50})
-
-
-def number(task: int) -> int:
-    """As ledgers and workers know an auto-list task."""
-    return AUTOLIST_BASE + task

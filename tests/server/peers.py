@@ -72,9 +72,9 @@ class FakeManager(_Peer):
         assert task is not None
         observed = "running" if task.desired == "running" and task.deleted_ms is None else "stopped"
         type(task).update(observed=observed).where(type(task).id == task.id).execute()
-        left = owing.count_open(task.number)
+        left = owing.count_open(task.id)
         if task.deleted_ms is not None and not left:
-            tasks.remove_tombstone(task.number)
+            tasks.remove_tombstone(task.id)
         return {"observed": observed, "open_orders": left}
 
 
@@ -128,7 +128,7 @@ class FakeSigner(_Peer):
         }
 
     def _withdrawal(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """The same answer for the same intent; a PSBT where one was asked for."""
+        """Returns the same answer for the same intent; a PSBT where one was asked for."""
         self.before_signing(asked)
         made = {"txid": hashlib.sha256(asked["intent"].encode()).hexdigest(), "sent_sats": 900, "fee_sats": 100}
         is_psbt = asked["source"] == "bidding"

@@ -1,4 +1,4 @@
-"""Whatever is asked within the description's reach or beside it, the answer is one that is described."""
+"""Random requests, within the description's reach or beside it: every answer is a described one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tornado.ioloop import IOLoop
 from markets.base import Item
 from models.sessions import Challenge
 from models.tasks import tasks
-from models.tasks.tasks import AutolistTask, BiddingTask
+from models.tasks.table import Task
 from strategy.config import BidConfig, dumps
 from strategy.listing.config import ListingConfig, dumps_config
 from tests.server.api import START_MS
@@ -38,7 +38,7 @@ anything = st.recursive(
 
 @st.composite
 def bodies(draw: st.DrawFn, schema: dict[str, Any]) -> Any:
-    """A body of the schema, one that is also sensible, one with some fields spoilt, or none at all."""
+    """Returns a body of the schema, one that is also sensible, one with some fields spoilt, or none at all."""
     body = draw(SHAPES.values(schema))
     spoilt = draw(st.sampled_from(["not", "sensible", "field", "unknown field", "object", "bytes"]))
     if spoilt == "sensible":
@@ -58,7 +58,7 @@ def bodies(draw: st.DrawFn, schema: dict[str, Any]) -> Any:
 
 @st.composite
 def questions(draw: st.DrawFn) -> dict[str, Any]:
-    """What `Driver` takes, with ids by name: `mine` and `theirs` stand for tasks there are."""
+    """Draws a question for `Driver`, with ids by name: `mine` and `theirs` stand for existing tasks."""
     name = draw(st.sampled_from(NAMES))
     _, _, operation = OPERATIONS[name]
     ids = st.sampled_from(["mine", "mine", "theirs", 0, 2**63 - 1, 2**63, "x", "", "\x00", "../1", "٣"])
@@ -76,18 +76,16 @@ def questions(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
-    """The same rows for every question; ids of the caller's tasks and of somebody else's."""
-    for table in (BiddingTask, AutolistTask, Challenge):
+    """Returns the same rows for every question; ids of the caller's tasks and of another user's."""
+    for table in (Task, Challenge):
         table.delete().execute()
     config = BidConfig(slug="goosinals", hardcap_sats=100_000)
     row = {"type": "ordinals", "slug": config.slug, "slug_key": config.slug, "config": dumps(config)}
-    listing = dumps_config(ListingConfig())
+    item = {"inscription_id": INSCRIPTION, "collection_id": "goosinals", "config": dumps_config(ListingConfig())}
     ids: dict[str, dict[str, int]] = {}
     for whose, user in (("mine", service.user_id), ("theirs", service.user_id + 1)):
-        bidding = tasks.create_bidding_task(user, **row, max_tasks=20, now_ms=START_MS)
-        autolist = tasks.create_autolist_task(
-            user, inscription_id=INSCRIPTION, collection_id="goosinals", config=listing, now_ms=START_MS
-        )
+        bidding = tasks.create_bidding_task(user, **row, venue="simulator", max_tasks=20, now_ms=START_MS)
+        autolist = tasks.create_autolist_task(user, **item, venue="simulator", now_ms=START_MS)
         ids[whose] = {"tasks": bidding.id, "autolist": autolist.id}
     service.gateway.down = weather == "venue away"
     service.signer.state = "locked" if weather == "signer locked" else "ready"

@@ -1,4 +1,4 @@
-"""What a preview answers: the plan a worker would make of the same market, and nothing done."""
+"""A preview's answer: the plan a worker would make of the same market, and nothing done."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnB
 from models import controls, users
 from models.ledger import orders
 from models.ledger.order_table import Order
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from strategy.book import Ask
 from strategy.config import BidConfig
 from tests.server import peers
@@ -88,7 +88,7 @@ async def test_the_first_worked_example(service: Service) -> None:
 
 @pytest.mark.gen_test
 async def test_the_balance_is_of_this_moment(service: Service) -> None:
-    """Whoever has just sent money to the wallet is not told that it is not there."""
+    """Money that was just sent to the wallet must count."""
     with_floor(service, 100_000)
 
     await preview(service, **EXAMPLE)
@@ -102,7 +102,7 @@ async def test_nothing_is_placed_or_written(service: Service) -> None:
 
     await preview(service, **EXAMPLE)
 
-    assert (Order.select().count(), BiddingTask.select().count()) == (0, 0)
+    assert (Order.select().count(), Task.select().count()) == (0, 0)
     assert {request["verb"] for request in service.gateway.asked}.isdisjoint({"place", "cancel", "fence", "challenge"})
     assert service.manager.settled == []
 
@@ -185,14 +185,16 @@ async def test_a_change_of_a_task_is_previewed_on_what_it_has(service: Service) 
 
 
 @pytest.mark.gen_test
-async def test_a_task_of_somebody_else_is_404_before_400(service: Service) -> None:
+async def test_a_task_of_somebody_else_or_of_the_other_kind_is_404_before_400(service: Service) -> None:
     task_id = await service.new_task()
+    listing = await service.ask("POST", "/api/autolist", {"inscriptionId": "c" * 64 + "i0"})
     body = {"taskId": task_id, "bidCount": 0}
 
     other = await service.api("POST", "/api/tasks/preview", body, token=service.other_token)
+    of_other_kind = await preview(service, taskId=listing.json["id"], bidCount=0)
     owner = await preview(service, **body)
 
-    assert (other.status, owner.status, owner.names()) == (404, 400, {"bidCount"})
+    assert (other.status, of_other_kind.status, owner.status, owner.names()) == (404, 404, 400, {"bidCount"})
 
 
 @pytest.mark.gen_test
@@ -287,6 +289,20 @@ async def test_bids_of_the_wallet_that_nobody_explains_count(service: Service) -
     answer = await preview(service, **EXAMPLE)
 
     assert answer.json["limits"]["exposure"] == 50_000_000 - 30_000 - 500_000
+
+
+@pytest.mark.gen_test
+async def test_an_own_bid_whose_id_was_lost_counts_once(service: Service) -> None:
+    """The venue keeps no expiry to the millisecond, so it is known by what it is on and for how much."""
+    with_floor(service, 100_000)
+    order = open_order(service, await service.new_task(slug="other", venue="simulator-ordnet"), 3, "unknown")
+    Order.update(wallet=keys_of(OWNER)["payment"], venue="simulator-ordnet").execute()
+    lost = OwnBid("v1", order.slug, "ordinals", 30_000, Decimal(1), None, None)
+    service.gateway.answers["own_bids"] = OwnBids((lost, replace(lost, venue_id="v2")), START_MS)
+
+    answer = await preview(service, **EXAMPLE, venue="simulator-ordnet")
+
+    assert answer.json["limits"]["exposure"] == 50_000_000 - 30_000 - 30_000, "the second is nobody's"
 
 
 @pytest.mark.gen_test

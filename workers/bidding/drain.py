@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
 
 from markets.base import OwnBids
 from models import controls
@@ -12,7 +11,7 @@ from models.entitlements import Entitlements
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, LIVE, Order
 from models.tasks import tasks
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from strategy import config as configs
 from wallet.client import SignerError
 from workers.bidding import dry_run
@@ -20,7 +19,6 @@ from workers.bidding.cancels import Answer, Canceller
 from workers.bidding.fills import Explainer
 from workers.bidding.own_bids import Found, read_own_bids, settle, settle_reserved
 from workers.context import Context
-from workers.crashpoints import crashpoint
 from workers.faults import Faults
 from workers.pace import Backoff
 
@@ -35,15 +33,8 @@ class Drain:
     Its credentials being refused does not end it: what cannot be cancelled is watched until its expiry has passed.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        *,
-        rng: random.Random | None = None,
-        crash: Callable[[str], None] = crashpoint,
-    ) -> None:
+    def __init__(self, context: Context, *, rng: random.Random | None = None) -> None:
         self._context = context
-        self._crash = crash
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, rng or random.Random())
         self._has_complained = False
         self._partly: dict[str, frozenset[int]] = {}
@@ -53,17 +44,16 @@ class Drain:
         task = tasks.under_token(self._context.task_id, self._context.token)
         if task is None:
             return None
-        assert isinstance(task, BiddingTask)
         faults = Faults()
         dry_run.settle(task.id, self._context.clock_ms, is_dry=not self._must_cancel(task))
-        settle_reserved(task.id, self._context.signer, self._context.clock_ms(), faults, self._crash)
+        settle_reserved(self._context, faults)
         for wallet in sorted({order.wallet for order in orders.open_orders(task.id) if not order.dry_run}):
             self._end_bids(task, wallet, faults)
         left = orders.count_open(task.id)
         self._tell(task, left, faults)
         return self._backoff.delay(faults.retry_after_s) if left else None
 
-    def _end_bids(self, task: BiddingTask, wallet: str, faults: Faults) -> None:
+    def _end_bids(self, task: Task, wallet: str, faults: Faults) -> None:
         read = read_own_bids(self._context, wallet, task.slug, 0, faults)
         strays = () if read is None else self._settle(task, wallet, read, faults).strays
         if not self._must_cancel(task):
@@ -72,7 +62,7 @@ class Drain:
         states = {LIVE} if read is not None else {LIVE, CANCELLING}
         doomed = [o for o in orders.open_orders(task.id) if o.state in states and _can_be_cancelled(o, wallet)]
         doomed.sort(key=lambda order: (-order.price_sats, order.id))
-        canceller = Canceller(self._context, wallet, faults, self._crash)
+        canceller = Canceller(self._context, wallet, faults)
         canceller.cancel(doomed, [bid.venue_id for bid in strays])
         if canceller.asked:
             self._look_again(task, wallet, canceller, faults)
@@ -81,14 +71,14 @@ class Drain:
             if order.id in canceller.asked and Order.get_by_id(order.id).close_reason == "cancelled":
                 log.info("task %d: cancelled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
 
-    def _look_again(self, task: BiddingTask, wallet: str, canceller: Canceller, faults: Faults) -> None:
+    def _look_again(self, task: Task, wallet: str, canceller: Canceller, faults: Faults) -> None:
         read = read_own_bids(self._context, wallet, task.slug, 0, faults)
         if read is not None:
             self._settle(task, wallet, read, faults, canceller.asked)
 
     def _settle(
         self,
-        task: BiddingTask,
+        task: Task,
         wallet: str,
         read: OwnBids,
         faults: Faults,
@@ -98,14 +88,13 @@ class Drain:
         context = self._context
         buyers = frozenset({wallet, task.user.address, task.user.ordinals_address, *self._vault(task, faults)})
         explainer = Explainer(context.market, buyers, task.id, faults, partly=self._partly.get(wallet, ()))
-        venue, now_ms = context.venue, context.clock_ms()
-        found = settle(task.id, venue, wallet, read, now_ms, cancels, explainer, self._crash)
+        found = settle(context, wallet, read, cancels, explainer)
         self._partly[wallet] = frozenset(found.partly)
         for order in found.filled:
             log.info("task %d: filled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
         return found
 
-    def _vault(self, task: BiddingTask, faults: Faults) -> frozenset[str]:
+    def _vault(self, task: Task, faults: Faults) -> frozenset[str]:
         """Where what is bought goes, at venues that know us by our own two addresses."""
         if not self._context.venue.bids_are_psbt:
             return frozenset()
@@ -115,7 +104,7 @@ class Drain:
             faults.add("get our addresses from the signer", error)
             return frozenset()
 
-    def _must_cancel(self, task: BiddingTask) -> bool:
+    def _must_cancel(self, task: Task) -> bool:
         """Only a task that its user merely stopped, and told to leave its bids, keeps them until they expire."""
         if task.deleted_ms is not None or self._is_refused(task):
             return True
@@ -126,11 +115,11 @@ class Drain:
         except ValueError:
             return True
 
-    def _is_refused(self, task: BiddingTask) -> bool:
+    def _is_refused(self, task: Task) -> bool:
         context = self._context
         return Entitlements(context.settings).refusal(task.user, context.clock_ms()) is not None
 
-    def _tell(self, task: BiddingTask, left: int, faults: Faults) -> None:
+    def _tell(self, task: Task, left: int, faults: Faults) -> None:
         """What keeps us from cancelling goes to the task's `last_error`, and only what we wrote there is cleared."""
         log.info("task %d: %d open orders left%s", task.id, left, f"; {faults.text}" if faults.texts else "")
         if faults.texts:

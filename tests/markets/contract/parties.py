@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pytest
 
@@ -13,6 +14,7 @@ from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
 from markets.satflow.adapter import Satflow
 from markets.unisat.market import UnisatMarket
+from tests.examples import some_of
 from tests.markets.contract import signing
 from tests.markets.contract.practice import Clock
 from tests.simulator.desk import Trader
@@ -23,6 +25,8 @@ LISTED = "b" * 64 + "i0"  # one that a stranger has listed
 BIDS = frozenset({"bids", "own_bids", "place", "cancel"})
 DRAFTED_BIDS = frozenset({"draft_bid"})
 SIGN_IN = frozenset({"sign_in_texts", "sign_in"})
+Test = TypeVar("Test", bound=Callable[..., None])
+
 WITHDRAWALS = frozenset({"draft_withdrawal", "submit_withdrawal"})
 
 
@@ -98,12 +102,16 @@ def having(*methods: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("party", found, ids=str, indirect=True)
 
 
-def each(methods: Iterable[str]) -> pytest.MarkDecorator:
-    """For a test of each of these methods of each adapter that has it, where it makes a request."""
+def each(methods: Iterable[str]) -> Callable[[Test], Test]:
+    """Has a test try each of these methods of each adapter that has it, where it makes a request."""
     found = [
         pytest.param(party, method, id=f"{party}-{method}")
         for party in PARTIES
         for method in methods
         if method not in party.lacks | party.silent
     ]
-    return pytest.mark.parametrize("party, method", found, indirect=["party"])
+
+    def marked(test: Test) -> Test:
+        return pytest.mark.parametrize("party, method", some_of(found, test.__name__), indirect=["party"])(test)
+
+    return marked

@@ -9,6 +9,7 @@ import pytest
 from markets.base import AuthFailed, Unavailable
 from models import controls
 from models.tasks import tasks
+from models.tasks.table import STOPPED
 from tests.workers.bidding.world import CATS, World, seconds
 from wallet.client import SignerUnavailable
 
@@ -16,10 +17,10 @@ LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 
 
 def stopped(world: World, **changes: object) -> int:
-    """A task with its ladder at the venue, stopped."""
+    """Returns a task with its ladder at the venue, stopped."""
     task = world.task(replace(CATS, **changes))  # type: ignore[arg-type]
     world.bidder(task).cycle()
-    tasks.set_desired(world.row(task), tasks.STOPPED)
+    tasks.set_desired(world.row(task), STOPPED)
     return task
 
 

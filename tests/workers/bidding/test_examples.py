@@ -12,6 +12,7 @@ from markets.base import Unavailable
 from models import references
 from models.ledger import orders
 from models.tasks import tasks
+from models.tasks.table import STOPPED
 from strategy.book import Ask
 from strategy.config import dumps
 from tests.workers.bidding.fakes import ask, bid
@@ -43,7 +44,7 @@ def test_example_3_skip_and_go_on(world: World) -> None:
 
 
 def ladder_at(world: World, **changes: object) -> tuple[int, Bidder]:
-    """A fixed range from 50,000 to 80,000 under an ask that does not matter."""
+    """Sets up a fixed range from 50,000 to 80,000 under an ask that does not matter."""
     fixed = replace(CATS, bid_mode="fixed", bid_fixed_low=50_000, bid_fixed_high=80_000, hardcap_sats=100_000)
     world.market.asks_ = [ask(1_000_000)]
     task = world.task(replace(fixed, **changes))  # type: ignore[arg-type]
@@ -399,7 +400,7 @@ def test_another_cycle_has_nothing_left_to_do(world: World) -> None:
 def test_a_task_that_is_no_longer_wanted_is_left(world: World) -> None:
     task = world.task()
     bidder = world.bidder(task)
-    tasks.set_desired(world.row(task), tasks.STOPPED)
+    tasks.set_desired(world.row(task), STOPPED)
     assert bidder.cycle() is None
     assert world.market.done == []
 

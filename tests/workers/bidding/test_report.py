@@ -1,4 +1,4 @@
-"""What a cycle leaves behind."""
+"""A cycle's report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from markets.base import Unavailable
 from markets.look import fee_reserve
 from models.tasks import tasks
-from models.tasks.numbers import AUTOLIST_BASE
+from models.tasks.table import Task
+from strategy.bidding.plan_bids import plan_bids
 from strategy.journal import Decoder
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.bidding.world import CATS, World
@@ -75,7 +76,7 @@ def test_the_memory_goes_from_cycle_to_cycle_and_worker_to_worker(world: World) 
 
 def test_unreadable_memory_is_no_memory(world: World) -> None:
     task = world.task()
-    tasks.BiddingTask.update(memory="[").execute()
+    Task.update(memory="[").execute()
     world.bidder(task).cycle()
     assert len(world.market.own_) == 5
 
@@ -129,7 +130,7 @@ def test_each_decision_is_in_the_journal_as_it_was_made(world: World, tmp_path: 
     lines = journal_path(tmp_path, task).read_text().splitlines()
     entries = [decoder.read(line) for line in lines]
     assert len(entries) == 2
-    assert [entry.decide() for entry in entries] == [entry.plan for entry in entries]
+    assert [plan_bids(entry) for entry in entries] == [entry.plan for entry in entries]
     assert next(len(entry.plan.to_place) for entry in entries if entry.plan) == 5
 
 
@@ -156,7 +157,10 @@ def test_made_up_settings_leave_no_journal(world: World, tmp_path: Path, monkeyp
 
 def test_jobs_by_kind(world: World) -> None:
     bids = world.context(world.task())
-    listing = replace(bids, task_id=AUTOLIST_BASE + 1)
+    sells = tasks.create_autolist_task(
+        world.user.id, inscription_id="a", collection_id=None, config="{}", venue="simulator", now_ms=1
+    )
+    listing = replace(bids, task_id=sells.id)
     assert [type(make_job(kind, bids)) for kind in ("bidder", "drain")] == [Bidder, Drain]
     assert [type(make_job(kind, listing)) for kind in ("lister", "drain")] == [Lister, ListingDrain]
     with pytest.raises(ValueError, match="no such kind"):

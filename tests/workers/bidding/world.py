@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from core.plans import Plan
@@ -17,12 +18,14 @@ from models.ledger import orders
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
+from models.tasks.table import RUNNING, Task
 from strategy.config import BidConfig, dumps, normal_slug
 from tests.workers.bidding.fakes import Clock, FakeMarket, FakeSigner
 from wallet.client import SignerClient
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import Drain
 from workers.context import Context, Job
+from workers.crashpoints import crashpoint
 
 CATS = BidConfig(slug="cats", hardcap_sats=100_000)
 
@@ -45,8 +48,10 @@ class CrashAt:
                 raise Crash(point)
 
 
-def no_crash(point: str) -> None:
-    pass
+def context_at(now_ms: int, task_id: int, venue: str = "simulator") -> Context:
+    """Where there is nobody to ask."""
+    nobody: Any = SimpleNamespace(venue=venue)
+    return Context(Settings(data_dir=Path("unused")), task_id, 1, "", nobody, nobody, lambda: now_ms)
 
 
 @dataclass
@@ -73,14 +78,15 @@ class World:
             slug=config.slug,
             slug_key=normal_slug(config.type, config.slug),
             config=dumps(config),
+            venue=self.settings.market,
             max_tasks=20,
             now_ms=self.clock(),
         )
-        tasks.set_desired(task, tasks.RUNNING)
+        tasks.set_desired(task, RUNNING)
         return int(task.id)
 
-    def context(self, task_id: int) -> Context:
-        """A new worker's: every start raises the token."""
+    def context(self, task_id: int, crash: Callable[[str], None] = crashpoint) -> Context:
+        """Makes a new worker's context: every start raises the token."""
         return Context(
             settings=self.settings,
             task_id=task_id,
@@ -89,15 +95,15 @@ class World:
             market=cast(MarketClient, self.market),
             signer=cast(SignerClient, self.signer),
             clock_ms=self.clock,
+            crash=crash,
         )
 
-    def bidder(self, task_id: int, crash: Callable[[str], None] = no_crash) -> Bidder:
+    def bidder(self, task_id: int, crash: Callable[[str], None] = crashpoint) -> Bidder:
         return Bidder(
-            self.context(task_id),
+            self.context(task_id, crash),
             rng=self.rng,
             new_intent=lambda: next(self.intents),
             monotonic=lambda: self.clock.now_ms / 1000,
-            crash=crash,
         )
 
     def begun(self, config: BidConfig = CATS) -> tuple[int, Bidder]:
@@ -117,8 +123,8 @@ class World:
     def drain(self, task_id: int) -> Drain:
         return Drain(self.context(task_id), rng=self.rng)
 
-    def row(self, task_id: int) -> tasks.BiddingTask:
-        return tasks.BiddingTask.get_by_id(task_id)
+    def row(self, task_id: int) -> Task:
+        return Task.get_by_id(task_id)
 
     def action(self, task_id: int) -> str:
         """Of the newest cycle."""

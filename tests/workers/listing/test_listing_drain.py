@@ -1,4 +1,4 @@
-"""What becomes of the listing of a deleted task."""
+"""The end of a deleted task's listing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from markets.base import NotFound, Refused, Unavailable
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, LOST
 from models.tasks import tasks
+from models.tasks.table import STOPPED
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import ListingWorld
 from wallet.client import SignerUnavailable
@@ -24,7 +25,7 @@ def deleted(shop: ListingWorld, *list_turns: object) -> tuple[int, ListingDrain]
 
 
 def drained(shop: ListingWorld, drain: ListingDrain, rounds: int = 20) -> bool:
-    """Whether the drain comes to its end."""
+    """Tells whether the drain comes to its end."""
     for _ in range(rounds):
         if drain.cycle() is None:
             return True
@@ -41,7 +42,7 @@ def test_it_is_cancelled_confirmed_and_closed(shop: ListingWorld) -> None:
 
 def test_a_stopped_task_keeps_its_listing(shop: ListingWorld) -> None:
     task, _ = shop.begun()
-    tasks.set_desired(shop.row(task), tasks.STOPPED)
+    tasks.set_desired(shop.row(task), STOPPED)
     assert shop.listing_drain(task).cycle() is None
     assert (shop.prices, shop.rows()) == ([105_000], [(105_000, "live", None)])
 
