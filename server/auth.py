@@ -24,7 +24,7 @@ _ECDSA_BYTES, _ECDSA_HEADERS = 65, range(27, 43)  # a recoverable signature (BIP
 
 
 class SignInCall(Handler):
-    """What anybody may call, though not too often."""
+    """A call that anybody may make, though not too often."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -72,9 +72,9 @@ class ChallengeHandler(SignInCall):
         self.answer({"challengeId": challenge_id, "message": message, "expiresAt": expires_at})
 
     def _purpose(self, address: str) -> tuple[int | None, str]:
-        """Whom the challenge is bound to, and the service's name in its text. Raises ApiError (403).
+        """Returns the user that the challenge is bound to, and the service's name in its text. Raises ApiError (403).
 
-        Asked for by a signed-in user for another address it proves an ordinals address and can sign nobody in.
+        When a signed-in user asks for another address, it proves an ordinals address and is no sign-in.
         """
         name = self.services.settings.sign_in_name
         found = bearer(self)
@@ -92,7 +92,7 @@ class VerifyHandler(SignInCall):
         challenge = proven(body.challenge_id, body.address, body.signature, self.now_ms)
         if challenge is None or challenge.user is not None:
             raise ApiError(401, _BAD_PROOF, message=hint_of(body.signature))
-        self.require_whitelisted(challenge.address)  # as it may have been taken off the list since the challenge
+        self.require_whitelisted(challenge.address)  # it may have been taken off the list since the challenge
         if not sessions.use_challenge(challenge.id, self.now_ms):
             raise ApiError(401, _BAD_PROOF)
         user = users.find_or_create(challenge.address, self.services.settings.plans, self.now_ms)
@@ -114,7 +114,7 @@ class VerifyHandler(SignInCall):
 
 
 def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> Challenge | None:
-    """The usable challenge of this id, if `signature` proves that `address` is the one it was made for.
+    """Returns the usable challenge of this id, if `signature` proves that `address` is the one it was made for.
 
     Every failure counts as a bad try, whether the signature was well-formed or not; the caller marks it used.
     """

@@ -58,7 +58,7 @@ class WalletHandler(SignedIn):
         self.answer(answer | ({"balanceError": trouble} if trouble else {}))
 
     async def _confirmed_sats(self, payment: str) -> int | None:
-        """What lies at the payment address in blocks; None when that cannot be read."""
+        """Returns the confirmed sats at the payment address; None when they cannot be read."""
         try:
             coins = await self.services.market(lambda market: market.coins(payment, _MAX_AGE_S))
         except VenueError:
@@ -66,7 +66,7 @@ class WalletHandler(SignedIn):
         return sum(coin.value for coin in coins if coin.is_confirmed)
 
     async def _withdrawals(self) -> list[dict[str, object]]:
-        """The latest, newest first; those on their way are looked up, for a moment."""
+        """Returns the latest withdrawals, newest first; open ones are looked up, briefly."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(look_after(self.services, withdrawals.open_of(self.user.id)), _PATIENCE_S)
         return [withdrawal_as_json(row) for row in withdrawals.newest(self.user.id, _NEWEST_WITHDRAWALS)]

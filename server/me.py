@@ -1,4 +1,4 @@
-"""The profile: who I am, my plan and how much of it is used, and what I may change about myself."""
+"""The profile: the user, their plan and its use, and the fields they may change."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class MeHandler(SignedIn):
         return str(challenge.id)
 
     async def _check_no_balance(self) -> None:
-        """The bidding wallet belongs to the pair of payment and ordinals address: changed, its money would be lost."""
+        """Refuses while there is a balance: the bidding wallet is the pair of addresses', so it would be lost."""
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
         receive = self.user.ordinals_address
         for venue in with_bidding_wallets(self.services.settings):

@@ -1,4 +1,4 @@
-"""The operations on bidding tasks, and what the market says before one is made."""
+"""The operations on bidding tasks, and the market lookups before one is made."""
 
 from __future__ import annotations
 

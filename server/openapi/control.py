@@ -1,4 +1,4 @@
-"""The operations on what holds all bids back."""
+"""The operations on the control of all bids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document: the route table, what is said of its operations, and the schemas that validate."""
+"""The OpenAPI 3.1 document: the route table, the descriptions of its operations, and the schemas that validate."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Every answer but success is an `Error`. Any path answers 404 when it is nothing,
 and 400, 413 or 415 to a body that is badly framed, too large or multipart, also where none is wanted. Sats are whole \
 numbers; a price per token is a decimal number with all its digits, so read it as one if money depends on it."""
 _REF = "#/components/schemas/{model}"
-# The groups of the route table's patterns, and the parameters they are.
+# The groups of the route table's patterns, and their parameters.
 _GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
     "([0-9]+)": ("id", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
     "([^/]+)": ("inscriptionId", {"type": "string", "pattern": f"^{INSCRIPTION}$"}),
@@ -64,7 +64,7 @@ _COMMON = {
 
 
 def document(routes: Iterable[tuple[str, type[Handler]]]) -> Document:
-    """The description of `routes`. Raises KeyError for an operation of which nothing is said."""
+    """Describes `routes`. Raises KeyError for an operation without a description."""
     schemas = _schemas()
     paths: dict[str, dict[str, Any]] = {}
     for pattern, handler in routes:
@@ -173,7 +173,7 @@ def _reference(model: type[BaseModel]) -> dict[str, Any]:
 
 
 class _Plain(GenerateJsonSchema):
-    """Without titles that only repeat a field's name in other letters."""
+    """Schemas without titles that only repeat a field's name in other letters."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -191,5 +191,5 @@ def _schemas() -> dict[str, Any]:
 
 
 def _tidy(schema: dict[str, Any]) -> dict[str, Any]:
-    """A docstring's line breaks are its file's, not its reader's."""
+    """Joins a docstring's lines, whose breaks are its file's, not its reader's."""
     return schema | {"description": re.sub(r"(?<!\n)\n(?!\n)", " ", schema.get("description", ""))}

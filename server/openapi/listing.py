@@ -27,7 +27,7 @@ _REFRESH = Parameter("refresh", {"type": "string"}, "`1` reads afresh what is el
 
 
 def _like(operation: str, **changes: Any) -> Operation:
-    """A bidding task's operation, as it is of an auto-list task."""
+    """Adapts a bidding task's operation to an auto-list task."""
     return replace(bidding.OPERATIONS[operation], tag=_TAG, **changes)
 
 

@@ -1,4 +1,4 @@
-"""The operations that tell of the service itself, and of the caller's money here."""
+"""The operations on the service itself, and on the caller's money here."""
 
 from __future__ import annotations
 
