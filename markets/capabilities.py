@@ -21,6 +21,7 @@ class Capabilities:
     `bids_are_psbt` = what is signed is drafted by the venue (`draft_bid`), else a message. `own_ids` = `place` answers
     the bid's id; else it shows among the own bids only. `expiry` is how exact a bid's end is: to the millisecond, in
     whole hours, or not given at all; `lives_hours` are the lives that it may have there, () = any.
+    `lists_in_escrow` = a listing there first moves the item into a script of the venue's.
     `delist_proof` is what a listing is taken back with: the vault's signature under a challenge, a session, or a signed
     PSBT that the venue drafts (`draft_delist`). Listings' prices are multiples of `listing_tick` sats. `tells_traits` =
     listings there say which traits their items have.
@@ -41,6 +42,7 @@ class Capabilities:
     kinds: tuple[Goods, ...] = ()
     bid_types: tuple[BidType, ...] = ()
     listings: bool = False
+    lists_in_escrow: bool = False
     delist_proof: DelistProof = "session"
     listing_tick: int = 1
     tells_traits: bool = False

@@ -6,7 +6,8 @@ any grant. These hold all the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from core.settings import Settings
 
@@ -34,6 +35,9 @@ class Ceilings:
 
     `users` is how many may have keys: whoever asks for the addresses of a new one makes the signer write them down.
 
+    `seller_fee_ppm` is what a venue may keep of a listing's price, in millionths; `secure_listings` are the real venues
+    that get the secure forms of listings signed beside the plain ones.
+
     The rates lie well above what a venue's own limit (5 requests a second) lets anybody place. Challenges have one of
     their own, for each task: cancelling must not wait for what others do.
     """
@@ -49,6 +53,8 @@ class Ceilings:
     host: Rate = Rate(3_000, 36_000)
     challenges_a_minute: int = 240
     users: int = 10_000
+    seller_fee_ppm: Mapping[str, int] = field(default_factory=dict)
+    secure_listings: frozenset[str] = frozenset()
 
 
 def ceilings_of(settings: Settings) -> Ceilings:
@@ -61,4 +67,10 @@ def ceilings_of(settings: Settings) -> Ceilings:
         sats_hour_host=settings.max_sats_per_hour or HOURLY_FACTOR * host,
         least_listing=settings.min_listing_sats,
         withdrawn_a_day=settings.max_withdrawal_sats_per_day,
+        seller_fee_ppm={
+            "satflow": settings.satflow_seller_fee_ppm,
+            "unisat": settings.unisat_seller_fee_ppm,
+            "ordinalswallet": settings.ordinalswallet_seller_fee_ppm,
+        },
+        secure_listings=frozenset({"satflow"} if settings.satflow_secure_listings else ()),
     )

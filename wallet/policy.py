@@ -1,7 +1,7 @@
 """What the signer refuses: one small function a rule, named by its tag. What no rule lets through is not signed.
 
 Each raises Refused with its tag; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key. The
-rules about listing PSBTs are in `psbt_check`, what the numbers below are bounded by in `ceilings`.
+rules about listing PSBTs are in `psbt/check_listing`, what the numbers below are bounded by in `ceilings`.
 """
 
 from __future__ import annotations
@@ -113,6 +113,11 @@ def market(grant: Grant, *, play: bool) -> None:
     """Play keys sign for the practice market only, and nothing else signs there."""
     if play != (grant.venue in PLAY_VENUES):
         raise Refused("market", f"{'play' if play else 'real'} keys do not sign for {grant.venue}")
+
+
+def signs_secure_listings(venue: str, ceilings: Ceilings) -> bool:
+    """Whether a listing's forms with ALL|ANYONECANPAY are signed: for play money, and where the operator says so."""
+    return venue in PLAY_VENUES or venue in ceilings.secure_listings
 
 
 def max_bid(grant: Grant, price: int | None) -> None:

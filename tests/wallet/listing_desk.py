@@ -80,7 +80,7 @@ def listing_of(case: Case, number: int) -> dict[str, Any]:
 class Desk:
     """`facts` are what the signer is told of the output."""
 
-    def __init__(self, directory: Path, ceilings: Ceilings) -> None:
+    def __init__(self, directory: Path, ceilings: Ceilings, is_play: bool) -> None:
         self.now_ms = START_MS
         self.facts: OutpointFacts | None = FACTS
         self.audit_path = directory / "audit.jsonl"
@@ -90,12 +90,12 @@ class Desk:
         self.signer = Signer(
             self.ledger,
             self.audit,
-            fixed_keys(USER),
+            fixed_keys(USER, is_play),
             ceilings=ceilings,
             clock=lambda: self.now_ms,
             has_halt_file=lambda: self.has_halt_file,
         )
-        self.secret = self.grant()
+        self.secret = self.grant() if is_play else ""
 
     def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
         asked = arguments.get("listing")
@@ -111,8 +111,8 @@ class Desk:
 
 
 @contextmanager
-def desk(directory: Path, ceilings: Ceilings | None = None) -> Iterator[Desk]:
-    opened = Desk(directory, ceilings or Ceilings())
+def desk(directory: Path, ceilings: Ceilings | None = None, *, is_play: bool = True) -> Iterator[Desk]:
+    opened = Desk(directory, ceilings or Ceilings(), is_play)
     try:
         yield opened
     finally:

@@ -106,7 +106,7 @@ class House:
         case.facts = honest().facts
         case.intent = honest().intent
         if rng.random() < 0.2:
-            listed = listing_of(case, number) | {"psbt": draft_at(PRICE + rng.choice((-1, 0, 0)))}
+            listed = listing_of(case, number) | {"psbt": draft_at(PRICE + rng.choice((-10_001, 0, 0)))}
             request = {"task": TASK, "token": 5, "secret": self.desk.secret, "listing": listed}
             self.desk.facts = case.facts
             return self.asked("sign_listing", request)

@@ -1,89 +1,88 @@
-"""Whether a venue's listing PSBT is signed: the checks in their order, each refusal with its rule's tag.
+"""Whether a venue's listing PSBT is signed: one small function a rule, each refusal with its rule's tag.
+
+No venue's form is known or asked for. What counts is what the signature covers: our input with its value, script and
+sequence, version and locktime, and with SINGLE|ANYONECANPAY the one output at our input's index, with ALL|ANYONECANPAY
+all outputs. So whoever uses the signature has to pay that output. Other inputs and outputs are other people's money:
+anybody may add and change them, here and later. What may be lost is the item, for no less than its least price.
 
 What is right comes from the intent, from facts that the venue had no hand in, and from our own keys; the PSBT is only
-compared with it. A missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key.
-
-There is no network fee to bound: with ANYONECANPAY the buyer's inputs are not covered, so what the buyer pays beyond
-the payout is not ours. That our own value comes back is what the payout's rule says.
+compared with it. A missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key. Two listings
+that one payment would satisfy are not seen here but by `outputs_unique` (wallet/signer/payouts.py).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from wallet.address import AddressError, parse
 from wallet.policy import Refused
 from wallet.protocol import MAX_SATS
 from wallet.psbt import fields
-from wallet.psbt.decode import Map, Psbt, decode, encode, key_type
-from wallet.psbt.listing import Approved, ListingIntent, OutpointFacts, Owner
-from wallet.psbt.listing_template import MOST_POSTAGE, PPM, DelistTemplate, ListingTemplate, Payout
-from wallet.psbt.offer_template import OfferTemplate
-from wallet.psbt.rules import LOCKTIME_IS_A_TIME
-from wallet.psbt.script import own_script, redeem_script, script_of
-from wallet.psbt.sighash import ANYONECANPAY, SINGLE
-from wallet.psbt.transaction import Outpoint, TxOutput, WireError, compact, decode_network, decode_output
-
-MAX_BYTES = 32 * 1024
-MOST_BLOCKS_BEHIND = 1
-
-# Fields of our input that say it was signed already, and those that lead away from the key path of our own key.
-_SIGNATURES = frozenset(
-    {
-        fields.IN_PARTIAL_SIG,
-        fields.IN_FINAL_SCRIPTSIG,
-        fields.IN_FINAL_SCRIPTWITNESS,
-        fields.IN_TAP_KEY_SIG,
-        fields.IN_TAP_SCRIPT_SIG,
-        *fields.MUSIG2,
-    }
+from wallet.psbt.common import (
+    MOST_BLOCKS_BEHIND,
+    claimed,
+    input_unsigned,
+    key_path,
+    named_sighash,
+    psbt_strict,
+    tx_form,
 )
-_SCRIPT_PATH = frozenset({fields.IN_WITNESS_SCRIPT, fields.IN_TAP_LEAF_SCRIPT, fields.IN_TAP_MERKLE_ROOT})
+from wallet.psbt.decode import Map, Psbt
+from wallet.psbt.listing import Approved, ListingIntent, OutpointFacts, Owner
+from wallet.psbt.script import own_script, script_of
+from wallet.psbt.sighash import LISTING
+from wallet.psbt.transaction import TxOutput, compact
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A venue's PSBT beside all that it is compared with. `index` is of the one input that spends what is listed."""
+
+    psbt: Psbt
+    index: int
+    sighash: int
+    intent: ListingIntent
+    facts: OutpointFacts | None
+    owner: Owner
+
+    @property
+    def own(self) -> Map:
+        """The fields of our input."""
+        return self.psbt.inputs[self.index]
 
 
 def check_listing(
-    raw: bytes, intent: ListingIntent, facts: OutpointFacts | None, template: ListingTemplate | None, owner: Owner
+    raw: bytes, intent: ListingIntent, facts: OutpointFacts | None, sighash: int, owner: Owner
 ) -> Approved:
-    """Approves the listing PSBT `raw`, or raises Refused; the tag is of the first rule that it breaks."""
-    template = _op_allowed(template, intent)
+    """Approves the listing PSBT `raw` for a signature with `sighash` (LISTING or SECURE_LISTING), or raises Refused.
+
+    The tag is of the first rule that it breaks.
+    """
     psbt = psbt_strict(raw)
-    price = _list_min(intent)
-    payout_script = _dest_allow(intent, owner)
-    own = _inputs_reserved(psbt, intent, template, owner)
-    facts = _inputs_confirmed(facts, intent)
-    spent = _amount_proof(own, facts, owner)
-    tip = _inputs_cardinal(facts, intent)
-    payout = _outputs(psbt, template, payout_script, price, spent.value)
-    _sighash_allowed(own, template)
-    tx_form(psbt, template, tip)
-    key_path(own, owner)
-    others = len(psbt.inputs) - 1 - template.index
-    return Approved(
-        psbt, template.index, template.sighash, (None,) * template.index + (spent,) + (None,) * others, owner, payout
-    )
+    draft = Draft(psbt, inputs_reserved(psbt, intent, owner), sighash, intent, facts, owner)
+    for rule in RULES.values():
+        rule(draft)
+    spent: list[TxOutput | None] = [None] * len(psbt.inputs)
+    spent[draft.index] = _amount_proof(draft)
+    return Approved(psbt, draft.index, sighash, tuple(spent), owner, _outputs_known(draft))
 
 
-def psbt_strict(raw: bytes) -> Psbt:
-    """A version 0 PSBT of a bounded size that is written back to the same bytes."""
-    if len(raw) > MAX_BYTES:
-        raise Refused("psbt-size", f"{len(raw)} bytes are more than {MAX_BYTES}")
-    try:
-        psbt = decode(raw)
-    except WireError as error:
-        raise Refused("psbt-strict", str(error)) from None
-    if psbt.version != 0:
-        raise Refused("psbt-strict", "only version 0 is signed")
-    if encode(psbt) != raw:
-        raise RuntimeError("a PSBT that was read is not written back the same: the reader is broken")
-    return psbt
+def inputs_reserved(psbt: Psbt, intent: ListingIntent, owner: Owner) -> int:
+    """The index of the one input that spends the intent's output. No other input says that it is ours."""
+    inputs = psbt.transaction.inputs
+    found = [at for at, item in enumerate(inputs) if item.outpoint == intent.outpoint]
+    if len(found) != 1:
+        raise Refused("inputs-reserved", f"{len(found)} inputs instead of one spend the output that is to be listed")
+    # Not covered, so it costs nothing if it lies; but a venue that asks for it asks for more than a listing.
+    for at, item in enumerate(psbt.inputs):
+        if at != found[0] and any(output.script in owner.scripts for output in claimed(item, inputs[at].outpoint)):
+            raise Refused("inputs-reserved", "another input is ours")
+    return found[0]
 
 
-def _op_allowed(template: ListingTemplate | None, intent: ListingIntent) -> ListingTemplate:
-    if template is None or template.venue != intent.venue:
-        raise Refused("op-allowed", "no template captured: it is not known what this venue's listings look like")
-    return template
-
-
-def _list_min(intent: ListingIntent) -> int:
-    price, least = intent.price_sats, intent.min_price_sats
+def _list_min(draft: Draft) -> int:
+    price, least = draft.intent.price_sats, draft.intent.min_price_sats
     if price is None or least is None:
         raise Refused("list-min", "the price or its minimum is not known")
     if not 0 < least <= price <= MAX_SATS:
@@ -91,145 +90,112 @@ def _list_min(intent: ListingIntent) -> int:
     return price
 
 
-def _dest_allow(intent: ListingIntent, owner: Owner) -> bytes:
+def _dest_allow(draft: Draft) -> bytes:
     """The script that is to be paid: on mainnet, and one that this user may be paid at."""
     try:
-        address = parse(intent.payout_address)
+        address = parse(draft.intent.payout_address)
     except AddressError as error:
         raise Refused("dest-allow", str(error)) from None
     if address.network != "mainnet":
         raise Refused("dest-allow", f"the payout address is of {address.network}")
     script = script_of(address)
-    if script is None or script not in owner.destinations:
+    if script is None or script not in draft.owner.destinations:
         raise Refused("dest-allow", "the payout address is not one of this user's")
     return script
 
 
-def _inputs_reserved(psbt: Psbt, intent: ListingIntent, template: ListingTemplate, owner: Owner) -> Map:
-    """The fields of our input, which spends the intent's output; every other input says that it is not ours."""
-    inputs = psbt.transaction.inputs
-    if len(inputs) != template.other_inputs + 1:
-        raise Refused("inputs-reserved", f"{len(inputs)} inputs instead of {template.other_inputs + 1}")
-    if inputs[template.index].outpoint != intent.outpoint:
-        raise Refused("inputs-reserved", "the input is not the output that is to be listed")
-    if len({item.outpoint for item in inputs}) != len(inputs):
-        raise Refused("inputs-reserved", "one output is spent twice")
-    for at, item in enumerate(psbt.inputs):
-        if at != template.index:
-            said = claimed(item, inputs[at].outpoint)
-            if not said or any(output.script in owner.scripts for output in said):
-                raise Refused("inputs-reserved", "another input is ours, or may be")
-    return psbt.inputs[template.index]
-
-
-def _inputs_confirmed(facts: OutpointFacts | None, intent: ListingIntent) -> OutpointFacts:
-    if facts is None or facts.outpoint != intent.outpoint:
+def _inputs_confirmed(draft: Draft) -> OutpointFacts:
+    facts = draft.facts
+    if facts is None or facts.outpoint != draft.intent.outpoint:
         raise Refused("inputs-confirmed", "nothing is known of the output that is to be listed")
     if facts.is_unspent is not True or facts.is_confirmed is not True:
         raise Refused("inputs-confirmed", "the output is spent, not confirmed, or not known to be neither")
     return facts
 
 
-def _amount_proof(own: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
+def _amount_proof(draft: Draft) -> TxOutput:
     """What our input spends: one and the same by the facts, by our own key and by whatever the PSBT says of it."""
+    facts, owner = _inputs_confirmed(draft), draft.owner
     if facts.value_sats is None or facts.script is None:
         raise Refused("amount-proof", "the value or the script of the output is not known")
     spent = TxOutput(facts.value_sats, facts.script)
     if spent.script != own_script(owner.kind, owner.public_key) or spent.script not in owner.scripts:
         raise Refused("amount-proof", "the output is not held by our key")
-    said = claimed(own, facts.outpoint)
+    said = claimed(draft.own, facts.outpoint)
     if not said or any(output != spent for output in said):
         raise Refused("amount-proof", "the PSBT does not say what the input spends, or says it wrong")
     # A signature of segwit v0 covers our amount only, and a signer who is lied to about it twice can be made to burn
     # coins as fees: the whole former transaction cannot lie.
-    if owner.kind != "p2tr" and compact(fields.IN_NON_WITNESS_UTXO) not in own:
+    if owner.kind != "p2tr" and compact(fields.IN_NON_WITNESS_UTXO) not in draft.own:
         raise Refused("amount-proof", "the transaction that made the output is missing")
     return spent
 
 
-def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
-    """What the PSBT says that an input spends, by each of the two fields that may say it."""
-    said = []
-    former = item.get(compact(fields.IN_NON_WITNESS_UTXO))
-    if former is not None:
-        transaction = decode_network(former)
-        if transaction.txid() != outpoint.txid or outpoint.vout >= len(transaction.outputs):
-            raise Refused("amount-proof", "the former transaction is not the one that made the output")
-        said.append(transaction.outputs[outpoint.vout])
-    bare = item.get(compact(fields.IN_WITNESS_UTXO))
-    if bare is not None:
-        said.append(decode_output(bare))
-    return said
-
-
-def _inputs_cardinal(facts: OutpointFacts, intent: ListingIntent) -> int:
+def _inputs_cardinal(draft: Draft) -> int:
     """The chain's tip. The listed output holds the inscription and nothing else, by an index that is not behind."""
+    facts = _inputs_confirmed(draft)
     if facts.tip_height is None or facts.index_height is None:
         raise Refused("inputs-cardinal", "it is not known how far the index is behind")
     if facts.tip_height - facts.index_height > MOST_BLOCKS_BEHIND:
         raise Refused("inputs-cardinal", "the index is behind the chain")
-    if facts.inscriptions != (intent.inscription_id,):
+    if facts.inscriptions != (draft.intent.inscription_id,):
         raise Refused("inputs-cardinal", "the output does not hold this inscription alone, or that is not known")
     if facts.runes != ():
         raise Refused("inputs-cardinal", "the output holds runes, or that is not known")
     return facts.tip_height
 
 
-def _outputs(psbt: Psbt, template: ListingTemplate, payout_script: bytes, price: int, postage: int) -> int:
-    """Sats that the payout pays; every output is the template's, in its order and within its amount."""
-    outputs = psbt.transaction.outputs
-    if template.sighash & ~ANYONECANPAY == SINGLE and template.index >= len(outputs):
+def _single_pair(draft: Draft) -> None:
+    """Without an output at our index SINGLE covers none (segwit v0): the item could be had for nothing."""
+    if draft.sighash == LISTING and draft.index >= len(draft.psbt.transaction.outputs):
         raise Refused("single-pair", "there is no output at the index that SINGLE covers")
-    if sum(output.value for output in outputs) > MAX_SATS:
-        raise Refused("outputs-known", "the outputs pay more than there are bitcoin")
-    scripts = [payout_script if isinstance(slot, Payout) else slot.script for slot in template.outputs]
-    found = [output.script for output in outputs]
-    if found != scripts:
-        if sorted(found) == sorted(scripts):
-            raise Refused("outputs-order", "the outputs are not in the template's order")
-        raise Refused("outputs-known", "an output is not the template's, or one is missing")
-    if not template.returns_postage and postage > MOST_POSTAGE:
-        raise Refused("payout", f"the {postage} sats that the output holds would go to the buyer")
-    payout = 0
-    for output, slot in zip(outputs, template.outputs, strict=True):
-        if isinstance(slot, Payout):
-            payout = output.value
-        elif output.value > price * slot.max_ppm // PPM:
-            raise Refused("venue-fee", f"a venue fee of {output.value} sats is more than was declared")
-    least = template.least_payout(price, postage)
-    if payout < least:
-        raise Refused("payout", f"the seller is paid {payout} sats instead of at least {least}")
-    return payout
 
 
-def _sighash_allowed(own: Map, template: ListingTemplate) -> None:
+def _outputs_known(draft: Draft) -> TxOutput:
+    """The payout: the output that SINGLE covers, or of all that are covered the only one that pays us.
+
+    A second one would satisfy another signature of ours.
+    """
+    _single_pair(draft)
+    outputs, script = draft.psbt.transaction.outputs, _dest_allow(draft)
+    covered = outputs[draft.index : draft.index + 1] if draft.sighash == LISTING else outputs
+    ours = [output for output in covered if output.script == script]
+    if len(ours) != 1:
+        raise Refused("outputs-known", f"{len(ours)} of the outputs that the signature covers pay the payout address")
+    if ours[0].value > MAX_SATS:
+        raise Refused("outputs-known", "the payout is more than there are bitcoin")
+    return ours[0]
+
+
+def _payout(draft: Draft) -> None:
+    payout, least = _outputs_known(draft), draft.intent.least_payout(_list_min(draft), _amount_proof(draft).value)
+    if payout.value < least:
+        raise Refused("payout", f"the seller is paid {payout.value} sats instead of at least {least}")
+
+
+def _sighash_allowed(draft: Draft) -> None:
     """A PSBT that names no sighash asks for another one than a listing's (BIP-174)."""
-    named = own.get(compact(fields.IN_SIGHASH_TYPE))
-    if named is None or int.from_bytes(named, "little") != template.sighash:
-        raise Refused("sighash-allowed", f"the input does not ask for sighash {template.sighash:#x}")
+    if named_sighash(draft.own) != draft.sighash:
+        raise Refused("sighash-allowed", f"the input does not ask for sighash {draft.sighash:#x}")
 
 
-def tx_form(psbt: Psbt, template: ListingTemplate | OfferTemplate | DelistTemplate, tip: int) -> None:
-    """Version, locktime and sequences are the template's; nothing waits for a block that is still to come."""
-    transaction = psbt.transaction
-    if transaction.version not in template.versions:
-        raise Refused("tx-form", f"transaction version {transaction.version}")
-    if transaction.locktime > min(tip, LOCKTIME_IS_A_TIME - 1):
-        raise Refused("tx-form", f"locktime {transaction.locktime} is a time, or a height above {tip}")
-    if any(item.sequence not in template.sequences for item in transaction.inputs):
-        raise Refused("tx-form", "a sequence is not the template's")
+def _tx_form(draft: Draft) -> None:
+    tx_form(draft.psbt.transaction, _inputs_cardinal(draft), index=draft.index)
 
 
-def key_path(own: Map, owner: Owner) -> None:
-    """Our input is unsigned, and spent by our key alone."""
-    kinds = {key_type(key) for key in own}
-    if kinds & _SIGNATURES:
-        raise Refused("input-signed", "our input has a signature already")
-    if kinds & _SCRIPT_PATH:
-        raise Refused("key-path", "our input has a script to be spent by")
-    internal = own.get(compact(fields.IN_TAP_INTERNAL_KEY))
-    if internal is not None and (owner.kind != "p2tr" or internal != owner.public_key[1:]):
-        raise Refused("key-path", "the internal key is not ours")
-    redeem = own.get(compact(fields.IN_REDEEM_SCRIPT))
-    if redeem is not None and (owner.kind != "p2sh-p2wpkh" or redeem != redeem_script(owner.public_key)):
-        raise Refused("key-path", "the redeem script is not ours")
+# In the order in which they are looked at, once the PSBT was read and our input found. A rule that needs what another
+# one finds raises that one's tag.
+RULES: dict[str, Callable[[Draft], object]] = {
+    "list-min": _list_min,
+    "dest-allow": _dest_allow,
+    "inputs-confirmed": _inputs_confirmed,
+    "amount-proof": _amount_proof,
+    "inputs-cardinal": _inputs_cardinal,
+    "single-pair": _single_pair,
+    "outputs-known": _outputs_known,
+    "payout": _payout,
+    "sighash-allowed": _sighash_allowed,
+    "tx-form": _tx_form,
+    "input-signed": lambda draft: input_unsigned(draft.own),
+    "key-path": lambda draft: key_path(draft.own, draft.owner),
+}

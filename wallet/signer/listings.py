@@ -1,5 +1,5 @@
-"""Listings: a venue's PSBTs, signed by the vault when every one is what the grant, our own facts and the venue's
-templates say it must be. All of a listing's PSBTs are right, or none is signed.
+"""Listings: a venue's PSBTs, signed by the vault when what each signature covers is what the grant, our own facts and
+our own keys say it must be. All that is to be signed of a listing's PSBTs is right, or none is signed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from wallet.protocol import ListingToSign
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.decode import from_base64
 from wallet.psbt.listing import Approved, ListingIntent, OutpointFacts, Owner
-from wallet.psbt.listing_template import TEMPLATES, Form
 from wallet.psbt.script import own_script
+from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Answer, Authority
@@ -68,16 +68,17 @@ class ListingSigner:
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
         intent = ListingIntent(
-            venue=grant.venue,
             inscription_id=grant.inscription_id,
             outpoint=Outpoint.parse(listing.outpoint),
             price_sats=listing.price,
             min_price_sats=max(1, grant.min_price_sats, authority.ceilings.least_listing),
             payout_address=secrets.public.payment,
+            seller_fee_ppm=authority.ceilings.seller_fee_ppm.get(grant.venue, 0),
         )
         owner = _owner(secrets)
-        approved = [_approved(listing.psbt, "listing", intent, facts, owner)]
-        approved += [_approved(psbt, "secure", intent, facts, owner) for psbt in listing.secure]
+        approved = [_approved(listing.psbt, LISTING, intent, facts, owner)]
+        if policy.signs_secure_listings(grant.venue, authority.ceilings):
+            approved += [_approved(psbt, SECURE_LISTING, intent, facts, owner) for psbt in listing.secure]
         now = authority.clock()
         policy.list_lower(listing.price, store.highest_listing(listing.outpoint, now))
         authority.rates(grant, now)
@@ -106,12 +107,12 @@ def _owner(secrets: UserSecrets) -> Owner:
     return Owner("p2tr", vault, scripts, scripts)
 
 
-def _approved(psbt: str, form: Form, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner) -> Approved:
+def _approved(psbt: str, sighash: int, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner) -> Approved:
     try:
         raw = from_base64(psbt)
     except WireError as error:
         raise Refused("psbt-strict", str(error)) from None
-    return check_listing(raw, intent, facts, TEMPLATES.get((intent.venue, form)), owner)
+    return check_listing(raw, intent, facts, sighash, owner)
 
 
 def _drafts_hash(listing: ListingToSign) -> str:
@@ -119,7 +120,7 @@ def _drafts_hash(listing: ListingToSign) -> str:
 
 
 def _entry(signed: Listing, approved: list[Approved]) -> Answer:
-    """`unsigned_txids`: of the transactions as they were signed, in the order of the PSBTs."""
+    """`unsigned_txids`: of the transactions as they were signed, in the order of the PSBTs; without those left out."""
     return {
         "operation": "list",
         "intent": signed.intent,
@@ -130,6 +131,6 @@ def _entry(signed: Listing, approved: list[Approved]) -> Answer:
         "outpoint": signed.outpoint,
         "price": signed.price,
         "drafts_sha256": signed.drafts_hash,
-        "payouts": [each.payout_sats for each in approved],
+        "payouts": [each.payout.value for each in approved],
         "unsigned_txids": [each.psbt.transaction.txid()[::-1].hex() for each in approved],
     }

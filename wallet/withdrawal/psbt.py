@@ -13,7 +13,7 @@ from wallet.multisig import Multisig
 from wallet.policy import Refused
 from wallet.protocol import MAX_COINS, MAX_SATS
 from wallet.psbt import fields
-from wallet.psbt.check_listing import claimed, psbt_strict
+from wallet.psbt.common import claimed, psbt_strict
 from wallet.psbt.decode import Map, Psbt, key_type
 from wallet.psbt.rules import LOCKTIME_IS_A_TIME
 from wallet.psbt.sighash import ALL

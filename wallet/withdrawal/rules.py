@@ -11,7 +11,7 @@ from wallet.address import AddressError, parse
 from wallet.ceilings import Ceilings
 from wallet.policy import PLAY_VENUES, Refused
 from wallet.protocol import MAX_SATS
-from wallet.psbt.check_listing import MOST_BLOCKS_BEHIND
+from wallet.psbt.common import MOST_BLOCKS_BEHIND
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.script import script_of
 from wallet.psbt.transaction import TxOutput

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wallet.policy import PLAY_VENUE
-from wallet.psbt.listing_template import SEQUENCES
+from wallet.psbt.common import SEQUENCES
 
 
 @dataclass(frozen=True, slots=True)
