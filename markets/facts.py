@@ -26,10 +26,11 @@ class Whereabouts:
 
 
 class Spending(NamedTuple):
-    """Whether an output is spent, in a block or not, and by which transaction."""
+    """Whether an output is spent, by which transaction, and whether that is in a block."""
 
     is_spent: bool
     txid: str | None
+    is_in_block: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class OutpointFacts:
     """What is known of one output. `value` in sats, `script` (hex); `spent_by` is the txid of what spends it.
 
     `inscriptions` are ids, `runes` spaced names, all that it holds. `tip_height` is the chain's, `index_height` the
-    last block that `inscriptions` and `runes` take into account; a spend is seen in the mempool already.
+    last block that `inscriptions` and `runes` take into account; a spend is seen in the mempool already,
+    where another one may still take its place until it `is_spent_in_block`.
     """
 
     outpoint: str
@@ -63,3 +65,4 @@ class OutpointFacts:
     tip_height: int | None
     index_height: int | None
     spent_by: str | None
+    is_spent_in_block: bool = False

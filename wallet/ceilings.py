@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.settings import Settings
+from core.settings import PLAY_MARKET, Settings
 
 DAY_MS = 24 * 3_600_000
 # Every signature counts until its signed expiry, also of bids that were cancelled or replaced since.
@@ -35,7 +35,7 @@ class Ceilings:
 
     `users` is how many may have keys: whoever asks for the addresses of a new one makes the signer write them down.
 
-    `seller_fee_ppm` is what a venue may keep of a listing's price, in millionths; `secure_listings` are the real venues
+    `seller_fee_ppm` is what a venue may keep of a listing's price, in millionths; `secure_listings` are the venues
     that get the secure forms of listings signed beside the plain ones.
 
     The rates lie well above what a venue's own limit (5 requests a second) lets anybody place. Challenges have one of
@@ -72,5 +72,5 @@ def ceilings_of(settings: Settings) -> Ceilings:
             "unisat": settings.unisat_seller_fee_ppm,
             "ordinalswallet": settings.ordinalswallet_seller_fee_ppm,
         },
-        secure_listings=frozenset({"satflow"} if settings.satflow_secure_listings else ()),
+        secure_listings=frozenset({"satflow", PLAY_MARKET} if settings.satflow_secure_listings else ()),
     )

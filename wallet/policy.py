@@ -115,11 +115,6 @@ def market(grant: Grant, *, play: bool) -> None:
         raise Refused("market", f"{'play' if play else 'real'} keys do not sign for {grant.venue}")
 
 
-def signs_secure_listings(venue: str, ceilings: Ceilings) -> bool:
-    """Whether a listing's forms with ALL|ANYONECANPAY are signed: for play money, and where the operator says so."""
-    return venue in PLAY_VENUES or venue in ceilings.secure_listings
-
-
 def max_bid(grant: Grant, price: int | None) -> None:
     if grant.hardcap_sats <= 0:
         raise Refused("max-bid", "the grant has no hard cap")

@@ -13,12 +13,14 @@ from tests.wallet.conftest import GRANT, START_MS, USER
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import INSCRIPTION, PRICE, Case, honest
 from wallet.ceilings import Ceilings
+from wallet.policy import PLAY_VENUE
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
 
 TASK = 2**40 + 1
+SECURE_AT_PLAY = frozenset({PLAY_VENUE})
 LIST_GRANT = replace(
     GRANT,
     task=TASK,
@@ -112,7 +114,8 @@ class Desk:
 
 @contextmanager
 def desk(directory: Path, ceilings: Ceilings | None = None, *, is_play: bool = True) -> Iterator[Desk]:
-    opened = Desk(directory, ceilings or Ceilings(), is_play)
+    """Secure forms are signed on the practice market unless `ceilings` say otherwise."""
+    opened = Desk(directory, ceilings or Ceilings(secure_listings=SECURE_AT_PLAY), is_play)
     try:
         yield opened
     finally:

@@ -51,7 +51,7 @@ def test_what_a_venue_may_keep_and_where_secure_listings_are_signed_is_set_for_e
         )
     )
     assert found.seller_fee_ppm == {"satflow": 1, "unisat": 2, "ordinalswallet": 3}
-    assert found.secure_listings == {"satflow"}
+    assert found.secure_listings == {"satflow", "simulator"}
 
 
 def test_what_holds_without_any_setting() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from core.errors import PeerRefused
 from tests.wallet.evil import Judge
-from tests.wallet.listing_desk import LIST_GRANT, TASK, Desk, desk, listing_of
+from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, TASK, Desk, desk, listing_of
 from tests.wallet.listings import PAYOUT_ADDRESS, PRICE, VAULT, Case, Form, honest
 from tests.wallet.psbt_attacks import ATTACKS, is_harmless
 from tests.wallet.psbt_mutants import mutant
@@ -35,7 +35,7 @@ ANY = Rate(10**9, 10**9)
 
 @pytest.fixture
 def open_desk(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path, Ceilings(task=ANY, user=ANY, host=ANY)) as opened:
+    with desk(tmp_path, Ceilings(task=ANY, user=ANY, host=ANY, secure_listings=SECURE_AT_PLAY)) as opened:
         yield opened
 
 

@@ -107,7 +107,7 @@ def test_whatever_pays_the_price_is_signed_at_every_venue(opened: Desk, venue: s
     for number, form in enumerate(forms):
         assert opened.sign(asked(form, number), secret, token=6)
     secure = asked(number=9, secure=[replace(LISTED, sighash=0x81).encode()])
-    assert len(opened.sign(secure, secret, token=6)["secure"]) == 1
+    assert len(opened.sign(secure, secret, token=6)["secure"]) == (venue == "simulator")
 
 
 @pytest.mark.parametrize(("held", "tag"), [(MOST_POSTAGE, None), (MOST_POSTAGE + 1, "payout")])

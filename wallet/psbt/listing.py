@@ -55,6 +55,7 @@ class OutpointFacts:
     """What a source that the venue has no hand in says of the listed output; None is unknown.
 
     `inscriptions` and `runes` are all that it holds. Heights are of the chain's tip and of the index.
+    `is_spent_in_block` is true only where that is known; another spend may be in the mempool alone, and be replaced.
     """
 
     outpoint: Outpoint
@@ -66,6 +67,7 @@ class OutpointFacts:
     runes: tuple[str, ...] | None
     tip_height: int | None
     index_height: int | None
+    is_spent_in_block: bool = False
 
 
 @dataclass(frozen=True, slots=True)

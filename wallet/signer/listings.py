@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from wallet import policy, protocol
 from wallet.keystore.keys import UserSecrets
 from wallet.policy import HeldGrant, Refused
-from wallet.protocol import ListingToSign
+from wallet.protocol import Grant, ListingToSign
 from wallet.psbt.check_listing import check_listing
+from wallet.psbt.common import psbt_strict
 from wallet.psbt.decode import from_base64
 from wallet.psbt.listing import Approved, ListingIntent, OutpointFacts, Owner
 from wallet.psbt.script import own_script
@@ -20,27 +21,38 @@ from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Answer, Authority
+from wallet.signer.payouts import outputs_unique
 from wallet.signer.signed import Listing
+
+# So many are looked up beside the listed output. That many spent ones are forgotten with each try.
+MOST_RIVALS = 3
 
 
 class ListingSigner:
-    """`facts` are of the listed output, by a source that the venue has no hand in; without them it is refused."""
+    """`facts` are of the listed output, and of others that were listed for the same payout (`outputs-unique`), by a
+    source that the venue has no hand in; without them it is refused.
+    """
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
-        """The output that `sign_listing` must know about, none when the listing was signed before.
+        """The outputs that `sign_listing` must know about, none when the listing was signed before.
 
         Raises as `sign_listing` does: nothing is looked up for whoever may not list.
         """
         held, listing = self._asked(request)
-        return () if self._known(held, listing) else (listing.outpoint,)
+        if self._known(held, listing):
+            return ()
+        return (listing.outpoint, *self._rivals(held.grant, listing)[:MOST_RIVALS])
 
     def sign_listing(self, request: Answer, facts: Mapping[str, OutpointFacts]) -> Answer:
-        with self._authority.ledger.transaction():
+        ledger = self._authority.ledger
+        with ledger.transaction():  # of its own: a refusal leaves it done, and the next try asks about others
+            ledger.payouts.forget_spent(facts.values())
+        with ledger.transaction():
             held, listing = self._asked(request)
-            signed = self._known(held, listing) or self._signed(held, listing, facts.get(listing.outpoint))
+            signed = self._known(held, listing) or self._signed(held, listing, facts)
         return {"psbt": signed.answer[0], "secure": list(signed.answer[1:])}
 
     def lowest_listing(self, request: Answer) -> Answer:
@@ -64,7 +76,24 @@ class ListingSigner:
             )
         return known
 
-    def _signed(self, held: HeldGrant, listing: ListingToSign, facts: OutpointFacts | None) -> Listing:
+    def _drafts(self, grant: Grant, listing: ListingToSign) -> list[tuple[str, int]]:
+        """The PSBTs that are to be signed, each with its sighash: the secure ones only where those are signed."""
+        drafts = [(listing.psbt, LISTING)]
+        if grant.venue in self._authority.ceilings.secure_listings:
+            drafts += [(psbt, SECURE_LISTING) for psbt in listing.secure]
+        return drafts
+
+    def _rivals(self, grant: Grant, listing: ListingToSign) -> list[str]:
+        """Other outputs that were listed for what a draft pays us, whichever of its outputs that is."""
+        script = own_script("p2wpkh", self._authority.unlocked().secrets_of(grant.user).payment.get_public_key().sec())
+        found = set()
+        for psbt, sighash in self._drafts(grant, listing):
+            for output in psbt_strict(_raw(psbt)).transaction.outputs:
+                if output.script == script:
+                    found.update(self._authority.ledger.payouts.rivals(listing.outpoint, output, sighash))
+        return sorted(found)
+
+    def _signed(self, held: HeldGrant, listing: ListingToSign, facts: Mapping[str, OutpointFacts]) -> Listing:
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
         intent = ListingIntent(
@@ -76,9 +105,14 @@ class ListingSigner:
             seller_fee_ppm=authority.ceilings.seller_fee_ppm.get(grant.venue, 0),
         )
         owner = _owner(secrets)
-        approved = [_approved(listing.psbt, LISTING, intent, facts, owner)]
-        if policy.signs_secure_listings(grant.venue, authority.ceilings):
-            approved += [_approved(psbt, SECURE_LISTING, intent, facts, owner) for psbt in listing.secure]
+        approved = [
+            check_listing(_raw(psbt), intent, facts.get(listing.outpoint), sighash, owner)
+            for psbt, sighash in self._drafts(grant, listing)
+        ]
+        payouts = authority.ledger.payouts
+        for each in approved:
+            rivals = payouts.rivals(listing.outpoint, each.payout, each.sighash)
+            outputs_unique(each.payout, rivals, facts)
         now = authority.clock()
         policy.list_lower(listing.price, store.highest_listing(listing.outpoint, now))
         authority.rates(grant, now)
@@ -95,6 +129,8 @@ class ListingSigner:
             answer=tuple(base64.b64encode(sign_listing(each, secrets.vault)).decode() for each in approved),
         )
         store.put_listing(signed)
+        for each in approved:
+            payouts.put(listing.outpoint, each.payout, each.sighash)
         # Last before the commit: a crash here leaves a line too many and nothing signed that the log does not have.
         authority.audit.append(now, _entry(signed, approved))
         return signed
@@ -107,12 +143,11 @@ def _owner(secrets: UserSecrets) -> Owner:
     return Owner("p2tr", vault, scripts, scripts)
 
 
-def _approved(psbt: str, sighash: int, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner) -> Approved:
+def _raw(psbt: str) -> bytes:
     try:
-        raw = from_base64(psbt)
+        return from_base64(psbt)
     except WireError as error:
         raise Refused("psbt-strict", str(error)) from None
-    return check_listing(raw, intent, facts, sighash, owner)
 
 
 def _drafts_hash(listing: ListingToSign) -> str:
@@ -132,5 +167,6 @@ def _entry(signed: Listing, approved: list[Approved]) -> Answer:
         "price": signed.price,
         "drafts_sha256": signed.drafts_hash,
         "payouts": [each.payout.value for each in approved],
+        "is_secure": len(approved) > 1,
         "unsigned_txids": [each.psbt.transaction.txid()[::-1].hex() for each in approved],
     }
