@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from tests.wallet.conftest import GRANT, START_MS, USER
+from tests.wallet.conftest import GRANT, START_MS, USER, Bench
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import INSCRIPTION, PRICE, Case, honest
 from wallet.ceilings import Ceilings
+from wallet.keystore.keys import Keystore
 from wallet.policy import PLAY_VENUE
 from wallet.psbt.listing import OutpointFacts
-from wallet.signer.audit import AuditLog
-from wallet.signer.ledger import Ledger
-from wallet.signer.signer import Signer
 
 TASK = 2**40 + 1
 SECURE_AT_PLAY = frozenset({PLAY_VENUE})
@@ -79,45 +76,37 @@ def listing_of(case: Case, number: int) -> dict[str, Any]:
     return {"intent": listing_intent(number)} | asked | plain
 
 
-class Desk:
+@dataclass
+class Desk(Bench):
     """`facts` are what the signer is told of the output."""
 
-    def __init__(self, directory: Path, ceilings: Ceilings, is_play: bool) -> None:
-        self.now_ms = START_MS
-        self.facts: OutpointFacts | None = FACTS
-        self.audit_path = directory / "audit.jsonl"
-        self.audit = AuditLog(self.audit_path)
-        self.ledger = Ledger(directory / "signer.db")
-        self.has_halt_file = False
-        self.signer = Signer(
-            self.ledger,
-            self.audit,
-            fixed_keys(USER, is_play),
-            ceilings=ceilings,
-            clock=lambda: self.now_ms,
-            has_halt_file=lambda: self.has_halt_file,
-        )
-        self.secret = self.grant() if is_play else ""
+    terms = LIST_GRANT
+    facts: OutpointFacts | None = FACTS
 
-    def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
-        asked = arguments.get("listing")
-        known = {asked["outpoint"]: self.facts} if isinstance(asked, dict) and self.facts else {}
-        return self.signer.handle({"op": op, **arguments}, known)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.secret = self.grant()
 
-    def grant(self, **changes: Any) -> str:
-        terms = asdict(replace(LIST_GRANT, **changes))
-        return str(self.ask("grant", grant=terms | {"operations": list(terms["operations"])})["secret"])
+    def keystore(self) -> Keystore:
+        return fixed_keys(USER)
+
+    def known(self, asked: dict[str, Any]) -> dict[str, OutpointFacts]:
+        listing = asked.get("listing")
+        return {listing["outpoint"]: self.facts} if isinstance(listing, dict) and self.facts else {}
 
     def sign(self, asked: dict[str, Any], secret: str = "", task: int = TASK, token: int = 5) -> dict[str, Any]:
         return self.ask("sign_listing", task=task, token=token, secret=secret or self.secret, listing=asked)
 
 
-@contextmanager
-def desk(directory: Path, ceilings: Ceilings | None = None, *, is_play: bool = True) -> Iterator[Desk]:
-    """Secure forms are signed on the practice market unless `ceilings` say otherwise."""
-    opened = Desk(directory, ceilings or Ceilings(secure_listings=SECURE_AT_PLAY), is_play)
-    try:
-        yield opened
-    finally:
-        opened.audit.close()
-        opened.ledger.close()
+class RealDesk(Desk):
+    """With the same keys, as real ones."""
+
+    terms = replace(LIST_GRANT, venue="satflow")
+
+    def keystore(self) -> Keystore:
+        return fixed_keys(USER, is_play=False)
+
+
+def desk(directory: Path, ceilings: Ceilings | None = None) -> AbstractContextManager[Desk]:
+    """Opens one that signs secure forms, too, unless `ceilings` say otherwise."""
+    return Desk.opened(directory, ceilings or Ceilings(secure_listings=SECURE_AT_PLAY))

@@ -17,8 +17,9 @@ from tests.wallet.listing_desk import FACTS, LIST_GRANT, SECURE_AT_PLAY, TASK, l
 from tests.wallet.listings import INSCRIPTION, PRICE, honest
 from tests.wallet.socket_house import house
 from wallet.ceilings import Ceilings
-from wallet.client import ListingToSign, SignerRefused
+from wallet.client import SignerRefused
 from wallet.facts import FactsError, ask_facts, read_facts
+from wallet.protocol import ListingToSign
 from wallet.signer.audit import verify_chain
 
 OUTPOINT = str(honest().intent.outpoint)

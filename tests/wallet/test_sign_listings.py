@@ -15,7 +15,18 @@ import pytest
 
 from core.errors import PeerRefused
 from tests.wallet.conftest import BID, OTHER_USER, START_MS
-from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, Desk, desk, draft_at, listing, listing_intent, text
+from tests.wallet.listing_desk import (
+    FACTS,
+    LIST_GRANT,
+    TASK,
+    Desk,
+    RealDesk,
+    desk,
+    draft_at,
+    listing,
+    listing_intent,
+    text,
+)
 from tests.wallet.listings import INSCRIPTION, POSTAGE, PRICE, Form, honest
 from tests.wallet.psbt_oracle import faults
 from wallet.address import parse
@@ -107,7 +118,7 @@ REAL = ("satflow", "unisat", "ordinalswallet", "ordnet")
 @pytest.fixture
 def real_desk(tmp_path: Path) -> Iterator[Desk]:
     ceilings = Ceilings(seller_fee_ppm={"unisat": 20_000}, secure_listings=frozenset({"ordinalswallet"}))
-    with desk(tmp_path, ceilings, is_play=False) as opened:
+    with RealDesk.opened(tmp_path, ceilings) as opened:
         yield opened
 
 

@@ -1,13 +1,13 @@
-"""Whether a venue's listing PSBT is signed: one small function a rule, each refusal with its rule's tag.
+"""Checks of a venue's listing PSBT: one small function a rule, each refusal with its rule's tag.
 
-No venue's form is known or asked for. What counts is what the signature covers: our input with its value, script and
-sequence, version and locktime, and with SINGLE|ANYONECANPAY the one output at our input's index, with ALL|ANYONECANPAY
-all outputs. So whoever uses the signature has to pay that output. Other inputs and outputs are other people's money:
-anybody may add and change them, here and later. What may be lost is the item, for no less than its least price.
+No venue's form is known or asked for. Only the signature's cover counts: our input with its value, script and sequence,
+version and locktime, and with SINGLE|ANYONECANPAY the one output at our input's index, with ALL|ANYONECANPAY all
+outputs. Nobody can use the signature without paying that output. Other inputs and outputs are other people's money, and
+anybody may add to them or change them later. At worst the item is lost, for no less than its least price.
 
-What is right comes from the intent, from facts that the venue had no hand in, and from our own keys; the PSBT is only
-compared with it. A missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key. Two listings
-that one payment would satisfy are not seen here but by `outputs_unique` (wallet/signer/payouts.py).
+The PSBT is only compared with the intent, with facts from sources independent of the venue, and with our own keys. A
+missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key. Two listings that one payment
+would satisfy are caught by `outputs_unique` (wallet/signer/payouts.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from wallet.psbt.transaction import TxOutput, compact
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A venue's PSBT beside all that it is compared with. `index` is of the one input that spends what is listed."""
+    """A venue's PSBT beside everything that it is compared with. `index` is of the one input that spends the item."""
 
     psbt: Psbt
     index: int
@@ -48,7 +48,7 @@ class Draft:
 
     @property
     def own(self) -> Map:
-        """The fields of our input."""
+        """Returns the fields of our input."""
         return self.psbt.inputs[self.index]
 
 
@@ -69,12 +69,12 @@ def check_listing(
 
 
 def inputs_reserved(psbt: Psbt, intent: ListingIntent, owner: Owner) -> int:
-    """The index of the one input that spends the intent's output. No other input says that it is ours."""
+    """Returns the index of the one input that spends the intent's output; no other may be marked as ours."""
     inputs = psbt.transaction.inputs
     found = [at for at, item in enumerate(inputs) if item.outpoint == intent.outpoint]
     if len(found) != 1:
         raise Refused("inputs-reserved", f"{len(found)} inputs instead of one spend the output that is to be listed")
-    # Not covered, so it costs nothing if it lies; but a venue that asks for it asks for more than a listing.
+    # Other inputs are not covered, so nothing is lost if they lie; but a venue that adds ours wants more than an item.
     for at, item in enumerate(psbt.inputs):
         if at != found[0] and any(output.script in owner.scripts for output in claimed(item, inputs[at].outpoint)):
             raise Refused("inputs-reserved", "another input is ours")
@@ -91,7 +91,7 @@ def _list_min(draft: Draft) -> int:
 
 
 def _dest_allow(draft: Draft) -> bytes:
-    """The script that is to be paid: on mainnet, and one that this user may be paid at."""
+    """Returns the payout's script. Refuses one off mainnet, or where this user may not be paid."""
     try:
         address = parse(draft.intent.payout_address)
     except AddressError as error:
@@ -114,7 +114,7 @@ def _inputs_confirmed(draft: Draft) -> OutpointFacts:
 
 
 def _amount_proof(draft: Draft) -> TxOutput:
-    """What our input spends: one and the same by the facts, by our own key and by whatever the PSBT says of it."""
+    """Returns the output our input spends; facts, our own key and the PSBT must agree on it."""
     facts, owner = _inputs_confirmed(draft), draft.owner
     if facts.value_sats is None or facts.script is None:
         raise Refused("amount-proof", "the value or the script of the output is not known")
@@ -124,15 +124,15 @@ def _amount_proof(draft: Draft) -> TxOutput:
     said = claimed(draft.own, facts.outpoint)
     if not said or any(output != spent for output in said):
         raise Refused("amount-proof", "the PSBT does not say what the input spends, or says it wrong")
-    # A signature of segwit v0 covers our amount only, and a signer who is lied to about it twice can be made to burn
-    # coins as fees: the whole former transaction cannot lie.
+    # A segwit v0 signature covers our amount only, and a signer lied to about it twice can be made to burn coins as
+    # fees: the whole former transaction cannot lie.
     if owner.kind != "p2tr" and compact(fields.IN_NON_WITNESS_UTXO) not in draft.own:
         raise Refused("amount-proof", "the transaction that made the output is missing")
     return spent
 
 
 def _inputs_cardinal(draft: Draft) -> int:
-    """The chain's tip. The listed output holds the inscription and nothing else, by an index that is not behind."""
+    """Returns the chain's tip. The listed output must hold only the inscription, by an index that is not behind."""
     facts = _inputs_confirmed(draft)
     if facts.tip_height is None or facts.index_height is None:
         raise Refused("inputs-cardinal", "it is not known how far the index is behind")
@@ -146,15 +146,15 @@ def _inputs_cardinal(draft: Draft) -> int:
 
 
 def _single_pair(draft: Draft) -> None:
-    """Without an output at our index SINGLE covers none (segwit v0): the item could be had for nothing."""
+    """Refuses SINGLE without an output at our index: it would cover none (segwit v0), and the item would be free."""
     if draft.sighash == LISTING and draft.index >= len(draft.psbt.transaction.outputs):
         raise Refused("single-pair", "there is no output at the index that SINGLE covers")
 
 
 def _outputs_known(draft: Draft) -> TxOutput:
-    """The payout: the output that SINGLE covers, or of all that are covered the only one that pays us.
+    """Returns the payout: the output that SINGLE covers, or the only one of all covered outputs that pays us.
 
-    A second one would satisfy another signature of ours.
+    A second one could satisfy another signature of ours.
     """
     _single_pair(draft)
     outputs, script = draft.psbt.transaction.outputs, _dest_allow(draft)
@@ -174,7 +174,7 @@ def _payout(draft: Draft) -> None:
 
 
 def _sighash_allowed(draft: Draft) -> None:
-    """A PSBT that names no sighash asks for another one than a listing's (BIP-174)."""
+    """Refuses a sighash other than a listing's, also a PSBT that names none and so asks for another (BIP-174)."""
     if named_sighash(draft.own) != draft.sighash:
         raise Refused("sighash-allowed", f"the input does not ask for sighash {draft.sighash:#x}")
 
@@ -183,8 +183,8 @@ def _tx_form(draft: Draft) -> None:
     tx_form(draft.psbt.transaction, _inputs_cardinal(draft), index=draft.index)
 
 
-# In the order in which they are looked at, once the PSBT was read and our input found. A rule that needs what another
-# one finds raises that one's tag.
+# The rules in their order, after the PSBT was read and our input found. A rule that needs another's result raises that
+# one's tag.
 RULES: dict[str, Callable[[Draft], object]] = {
     "list-min": _list_min,
     "dest-allow": _dest_allow,

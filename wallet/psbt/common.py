@@ -1,4 +1,4 @@
-"""What is checked alike of every PSBT that is signed, whatever it is for."""
+"""Checks that are the same for every PSBT that is signed, whatever it is for."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, 
 MAX_BYTES = 32 * 1024
 MOST_BLOCKS_BEHIND = 1
 
-# What nodes relay. Others could only delay a transaction, or keep it out of every block.
+# Nodes relay these. Others could only delay a transaction, or keep it out of every block.
 VERSIONS = frozenset({1, 2, 3})
 # Opt in to replacement, opt out of it, or neither but with a locktime. Anything lower may delay the spend (BIP-68).
 SEQUENCES = frozenset({0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF})
 
-# Fields of our input that say it was signed already, and those that lead away from the key path of our own key.
+# Fields of an input that is signed already, and fields that allow a spend without our key path.
 _SIGNATURES = frozenset(
     {
         fields.IN_PARTIAL_SIG,
@@ -33,7 +33,7 @@ _SCRIPT_PATH = frozenset({fields.IN_WITNESS_SCRIPT, fields.IN_TAP_LEAF_SCRIPT, f
 
 
 def psbt_strict(raw: bytes) -> Psbt:
-    """A version 0 PSBT of a bounded size that is written back to the same bytes."""
+    """Returns the PSBT: version 0, of a bounded size, and written back to the same bytes."""
     if len(raw) > MAX_BYTES:
         raise Refused("psbt-size", f"{len(raw)} bytes are more than {MAX_BYTES}")
     try:
@@ -48,7 +48,7 @@ def psbt_strict(raw: bytes) -> Psbt:
 
 
 def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
-    """What the PSBT says that an input spends, by each of the two fields that may say it."""
+    """Returns the spent output as the PSBT describes it, in each of the two fields that may do so."""
     said = []
     former = item.get(compact(fields.IN_NON_WITNESS_UTXO))
     if former is not None:
@@ -63,7 +63,7 @@ def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
 
 
 def named_sighash(own: Map) -> int | None:
-    """The sighash that the input asks for; None when it names none."""
+    """Returns the sighash that the input asks for; None when it names none."""
     named = own.get(compact(fields.IN_SIGHASH_TYPE))
     return None if named is None else int.from_bytes(named, "little")
 
@@ -76,7 +76,10 @@ def tx_form(
     versions: frozenset[int] = VERSIONS,
     sequences: frozenset[int] = SEQUENCES,
 ) -> None:
-    """Nothing waits for a block or a time that is still to come. With `index` only that input's sequence is covered."""
+    """Refuses a wait for a future block or time, and whatever nodes do not relay.
+
+    With `index` the signature covers only that input's sequence, and others' are not looked at.
+    """
     if transaction.version not in versions:
         raise Refused("tx-form", f"transaction version {transaction.version}")
     if transaction.locktime > min(tip, LOCKTIME_IS_A_TIME - 1):
@@ -87,13 +90,13 @@ def tx_form(
 
 
 def input_unsigned(own: Map) -> None:
-    """Nobody has signed our input yet, and no other way of signing it has begun."""
+    """Refuses our input when it has a signature, or when another way of signing it has begun."""
     if {key_type(key) for key in own} & _SIGNATURES:
         raise Refused("input-signed", "our input has a signature already")
 
 
 def key_path(own: Map, owner: Owner) -> None:
-    """Our input is spent by our key alone."""
+    """Refuses our input when it can be spent without our key."""
     if {key_type(key) for key in own} & _SCRIPT_PATH:
         raise Refused("key-path", "our input has a script to be spent by")
     internal = own.get(compact(fields.IN_TAP_INTERNAL_KEY))

@@ -1,4 +1,4 @@
-"""What a listing PSBT is checked against, and what passing the checks gives."""
+"""The inputs and the result of a listing PSBT's checks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MOST_POSTAGE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose listing it is. `public_key` (33 bytes) holds what is listed, as `kind`; for P2TR it is the internal one.
+    """The seller. `public_key` (33 bytes) holds the listed output, as `kind`; for P2TR it is the internal one.
 
-    `scripts` are all that this user's keys are paid at, `destinations` those and what else the user may be paid at.
+    `scripts` are all scripts of this user's keys, `destinations` those and any other where the user may be paid.
     """
 
     kind: OwnKind
@@ -28,9 +28,9 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class ListingIntent:
-    """What was decided and written down before the venue was asked. Sats; `payout_address` in any mainnet form.
+    """The decision to list, written down before the venue was asked. Sats; `payout_address` in any mainnet form.
 
-    `seller_fee_ppm` is what the venue may keep of the price, in millionths of it, by the operator's own word.
+    `seller_fee_ppm` is the part of the price that the venue may keep, in millionths, by the operator's own word.
     """
 
     inscription_id: str
@@ -41,10 +41,10 @@ class ListingIntent:
     seller_fee_ppm: int = 0
 
     def least_payout(self, price_sats: int, postage_sats: int) -> int:
-        """Sats that the seller must get at least; a fee that is no whole number of sats is rounded down.
+        """Returns the least sats for the seller; a fee that is no whole number of sats is rounded down.
 
-        `postage_sats` is what the listed output holds. It may go to the buyer, as the item does, unless it is more
-        than an item is usually sent with: 250,000 for an item on 546 sats, 275,000 for one on 25,000.
+        `postage_sats` is the value of the listed output. It may go to the buyer with the item, unless it is more than
+        items are usually sent with. Price 250,000, no fee: 250,000 for an item on 546 sats, 275,000 on 25,000.
         """
         fee = price_sats * self.seller_fee_ppm // PPM
         return price_sats - fee + (postage_sats if postage_sats > MOST_POSTAGE else 0)
@@ -52,10 +52,10 @@ class ListingIntent:
 
 @dataclass(frozen=True, slots=True)
 class OutpointFacts:
-    """What a source that the venue has no hand in says of the listed output; None is unknown.
+    """Facts of the listed output, from a source independent of the venue; None is unknown.
 
-    `inscriptions` and `runes` are all that it holds. Heights are of the chain's tip and of the index.
-    `is_spent_in_block` is true only where that is known; another spend may be in the mempool alone, and be replaced.
+    `inscriptions` and `runes` are complete. Heights are of the chain's tip and of the index. `is_spent_in_block` is
+    true only where that is known: a spend in the mempool alone may be replaced by another.
     """
 
     outpoint: Outpoint
@@ -72,7 +72,7 @@ class OutpointFacts:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """A PSBT that passed every check, with all that signing it takes. `payout` is the output that pays for it."""
+    """A PSBT that passed every check, with everything needed to sign it. `payout` is the output that pays for it."""
 
     psbt: Psbt
     index: int

@@ -1,5 +1,6 @@
-"""Listings: a venue's PSBTs, signed by the vault when what each signature covers is what the grant, our own facts and
-our own keys say it must be. All that is to be signed of a listing's PSBTs is right, or none is signed.
+"""Signatures on listings: the vault signs a venue's PSBTs if all that they cover agrees with grant and facts.
+
+The facts are our own. If one of the PSBTs that are to be signed is wrong, none is signed.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ MOST_RIVALS = 3
 
 
 class ListingSigner:
-    """`facts` are of the listed output, and of others that were listed for the same payout (`outputs-unique`), by a
-    source that the venue has no hand in; without them it is refused.
+    """Signs listings. `facts` describe the listed output, and others that were listed for the same payout
+    (`outputs-unique`), from a source independent of the venue; without them it refuses.
     """
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
-        """The outputs that `sign_listing` must know about, none when the listing was signed before.
+        """Returns the outputs that `sign_listing` needs facts of, none when the listing was signed before.
 
-        Raises as `sign_listing` does: nothing is looked up for whoever may not list.
+        Raises as `sign_listing` does: nothing is looked up without the right to list.
         """
         held, listing = self._asked(request)
         if self._known(held, listing):
@@ -67,7 +68,7 @@ class ListingSigner:
         return held, listing
 
     def _known(self, held: HeldGrant, listing: ListingToSign) -> Listing | None:
-        """What was signed under this intent; with other fields it is refused."""
+        """Returns the listing signed under this intent; refuses the intent with other fields."""
         known = self._authority.ledger.signed.listing(listing.intent)
         if known is not None:
             policy.intent_conflict(
@@ -77,14 +78,14 @@ class ListingSigner:
         return known
 
     def _drafts(self, grant: Grant, listing: ListingToSign) -> list[tuple[str, int]]:
-        """The PSBTs that are to be signed, each with its sighash: the secure ones only where those are signed."""
+        """Returns the PSBTs that are to be signed, each with its sighash; secure ones only where the operator says."""
         drafts = [(listing.psbt, LISTING)]
         if grant.venue in self._authority.ceilings.secure_listings:
             drafts += [(psbt, SECURE_LISTING) for psbt in listing.secure]
         return drafts
 
     def _rivals(self, grant: Grant, listing: ListingToSign) -> list[str]:
-        """Other outputs that were listed for what a draft pays us, whichever of its outputs that is."""
+        """Returns the other outputs that were listed for a payout that one of the drafts has, too."""
         script = own_script("p2wpkh", self._authority.unlocked().secrets_of(grant.user).payment.get_public_key().sec())
         found = set()
         for psbt, sighash in self._drafts(grant, listing):
@@ -131,13 +132,13 @@ class ListingSigner:
         store.put_listing(signed)
         for each in approved:
             payouts.put(listing.outpoint, each.payout, each.sighash)
-        # Last before the commit: a crash here leaves a line too many and nothing signed that the log does not have.
+        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
         authority.audit.append(now, _entry(signed, approved))
         return signed
 
 
 def _owner(secrets: UserSecrets) -> Owner:
-    """The vault holds what is listed; the user is paid at the payment address, or at the vault."""
+    """Makes the owner: the vault holds the listed output; payment address and vault may be paid."""
     vault, payment = secrets.vault.get_public_key().sec(), secrets.payment.get_public_key().sec()
     scripts = frozenset({own_script("p2tr", vault), own_script("p2wpkh", payment)})
     return Owner("p2tr", vault, scripts, scripts)
@@ -155,7 +156,7 @@ def _drafts_hash(listing: ListingToSign) -> str:
 
 
 def _entry(signed: Listing, approved: list[Approved]) -> Answer:
-    """`unsigned_txids`: of the transactions as they were signed, in the order of the PSBTs; without those left out."""
+    """Returns the audit entry. `unsigned_txids`: of the transactions that were signed, in the order of the PSBTs."""
     return {
         "operation": "list",
         "intent": signed.intent,

@@ -1,4 +1,4 @@
-"""What has to be paid for each listing that was signed, so that no two of them are satisfied by one payment.
+"""The payouts of all signed listings, kept so that no payment satisfies the signatures of two outputs.
 
 A signature with ALL|ANYONECANPAY covers all outputs and one input. Two of them over equal outputs stand in one
 transaction: it spends both items and pays once. So does one beside a plain signature whose output is among those
@@ -31,13 +31,13 @@ CREATE INDEX IF NOT EXISTS payouts_outpoint ON payouts (outpoint);
 
 
 class PayoutStore:
-    """The table, which never forgets what may still be bought. Writes belong inside the ledger's transaction."""
+    """The table of payouts; one stays until its output is gone. Writes belong inside the ledger's transaction."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
 
     def rivals(self, outpoint: str, payout: TxOutput, sighash: int) -> list[str]:
-        """The other outputs (`txid:vout`) with a signature that `payout` would satisfy as well as one of `sighash`."""
+        """Returns the other outputs (`txid:vout`) that `payout` would pay for as well, next to one of `sighash`."""
         query = "SELECT DISTINCT outpoint FROM payouts WHERE script = ? AND sats = ? AND outpoint != ?"
         if sighash != SECURE_LISTING:
             query += f" AND sighash = {SECURE_LISTING}"
@@ -45,24 +45,24 @@ class PayoutStore:
         return [row[0] for row in found]
 
     def put(self, outpoint: str, payout: TxOutput, sighash: int) -> None:
-        """Remembers a signature; one that is there already is the same."""
+        """Remembers a signature's payout."""
         row = (payout.script.hex(), payout.value, outpoint, sighash)
         self._database.execute("INSERT OR IGNORE INTO payouts VALUES (?, ?, ?, ?)", row)
 
     def forget_spent(self, facts: Iterable[OutpointFacts]) -> None:
-        """Forgets the signatures for outputs that are spent in a block: nothing can be had for them any more."""
+        """Forgets the payouts of outputs that are spent in a block: their signatures are worthless."""
         for each in facts:
             if is_gone(each):
                 self._database.execute("DELETE FROM payouts WHERE outpoint = ?", (str(each.outpoint),))
 
 
 def is_gone(facts: OutpointFacts | None) -> bool:
-    """Whether the output is spent for good. A spend that is in no block yet may still be replaced by another one."""
+    """Returns whether the output is spent for good. A spend that is in no block yet may be replaced by another."""
     return facts is not None and facts.is_unspent is False and facts.is_spent_in_block
 
 
 def outputs_unique(payout: TxOutput, rivals: Iterable[str], facts: Mapping[str, OutpointFacts]) -> None:
-    """No other output that may still be spent has a signature that the same payment would satisfy."""
+    """Refuses a payout that would also satisfy the signature of another output that may still be spent."""
     left = [outpoint for outpoint in rivals if not is_gone(facts.get(outpoint))]
     if left:
         raise Refused(
