@@ -26,6 +26,7 @@ from tests.wallet.withdrawal_cases import (
     VAULT_COINS,
     VAULT_SCRIPT,
     Desk,
+    Leaf,
     coin,
     desk,
     facts_of,
@@ -170,8 +171,8 @@ def test_sats_come_out_of_the_bidding_wallet(signer: Desk) -> None:
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_no_attack_is_signed_over_the_signers_own_door(signer: Desk, attack: Any) -> None:
     case = attack.make()
-    if case.template is None or case.template.keys != 2 or case.key is not PAYMENT:
-        pytest.skip("of a template or a key that no request can bring")
+    if case.key is not PAYMENT:
+        pytest.skip("of a key that no request can bring")
     signer.facts = dict(case.facts)
     asked = from_bidding(case=case)
     if case.coins:
@@ -419,10 +420,17 @@ def test_the_halt_file_stops_everything(signer: Desk) -> None:
 
 def test_play_keys_empty_no_real_bidding_wallet_and_the_other_way_round(signer: Desk) -> None:
     assert refusal(signer, from_bidding(venue="satflow")) == "market"
-    assert refusal(signer, from_bidding(venue="simulator-ordnet")) == "op-allowed", "no template captured"
+    assert signer.sign(from_bidding(1))["psbt"]
     signer.keys.is_play = False  # type: ignore[misc]
-    assert refusal(signer, from_bidding()) == "market"
-    assert refusal(signer, from_bidding(venue="satflow")) == "op-allowed", "no template captured"
+    assert refusal(signer, from_bidding(2)) == "market"
+    assert signer.sign(from_bidding(3, venue="satflow"))["psbt"]
+
+
+def test_sats_come_out_of_a_taproot_leaf_too(signer: Desk) -> None:
+    case = Leaf().honest()
+    signer.facts |= case.facts
+    answer = signer.sign(from_bidding(case=case))
+    assert (answer["sent_sats"], answer["fee_sats"]) == (AMOUNT, FEE)
 
 
 def test_the_same_intent_gets_the_same_answer_also_when_the_coins_are_spent(signer: Desk) -> None:

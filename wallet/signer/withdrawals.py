@@ -25,7 +25,6 @@ from wallet.withdrawal.psbt import check_withdrawal
 from wallet.withdrawal.request import WithdrawalToSign, as_request, read_withdrawal
 from wallet.withdrawal.rules import Facts
 from wallet.withdrawal.sign import sign_composed, sign_withdrawal
-from wallet.withdrawal.template import WITHDRAWAL_TEMPLATES
 
 
 class WithdrawalSigner:
@@ -126,7 +125,6 @@ class WithdrawalSigner:
             asked.amount_sats,
             asked.coins,
             facts,
-            WITHDRAWAL_TEMPLATES.get(asked.venue),
             public_key,
             own_script("p2wpkh", public_key),
         )
