@@ -64,7 +64,6 @@ class Settings:
     satflow_url: str | None = None
     satflow_api_key: str | None = field(default=None, repr=False)
     satflow_monthly_calls: int | None = None
-    satflow_withdraw_path: str | None = None
     satflow_bid_challenge: str = "timestamp"
     satflow_rune_price: str | None = None
     satflow_seller_fee_ppm: int = 0
@@ -202,11 +201,6 @@ OPTIONS = (
     Option("satflow_api_key", read.text, "Satflow API key (or name a file in BIDKEEPER_SATFLOW_API_KEY_FILE)"),
     Option(
         "satflow_monthly_calls", read.whole(0, 10**9), "calls a calendar month that the Satflow key has; 0 = no quota"
-    ),
-    Option(
-        "satflow_withdraw_path",
-        read.path,
-        "where Satflow takes signed withdrawals, below its URL (docs/withdrawing.md)",
     ),
     Option("satflow_bid_challenge", read.bid_challenge, "what makes a bid's text unique at Satflow: timestamp"),
     Option("satflow_rune_price", read.choice("order", "token"), "what the price of rune bids at Satflow is of"),
