@@ -1,6 +1,6 @@
 """Satflow's JSON of withdrawals from a bidding wallet to and from our types (API 1.1.4: intent/withdraw, withdraw).
 
-Every function raises Unreadable for what it does not understand.
+Every function raises Unreadable for anything it does not understand.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -14,14 +13,6 @@ from tests.e2e.installation import Installation, Trader, until
 from tests.faults.fleet import strike
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Installation]:
-    made = Installation()
-    made.up()
-    yield made
-    made.destroy()
 
 
 class Seller:
@@ -54,7 +45,7 @@ class Seller:
         return (listing.get("state"), listing.get("price")) == ("live", price)
 
     def events(self) -> list[tuple[str, int]]:
-        """What the market made of listings of this inscription, oldest first."""
+        """Returns the market's events of listings of this inscription, oldest first."""
         history = self.service.history(kind="ask", slug=self.slug, maker=self.vault)
         return [(event["event"], event["price"]) for event in history]
 

@@ -17,14 +17,6 @@ from tests.e2e.installation import Installation, Trader, until
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def service() -> Iterator[Installation]:
-    made = Installation()
-    made.up()
-    yield made
-    made.destroy()
-
-
 class Owner:
     """A trader whose addresses hold nothing but what a test puts there."""
 
@@ -188,7 +180,7 @@ def test_money_comes_out_of_the_bidding_wallet_and_then_home(service: Installati
 
 
 def _held(owner: Owner) -> tuple[int, int]:
-    """Sats at the payment address and in the bidding wallet, as the service shows them."""
+    """Returns sats at the payment address and in the bidding wallet, as the service shows them."""
     wallet = owner.trader.ok("GET", "/api/wallet")
     return wallet["paymentSats"], wallet["biddingWallet"]["balanceSats"]
 

@@ -16,11 +16,6 @@ BASE = "https://api.satflow.com/v1"
 ID = "65f0c0ffee65f0c0ffee65f0"
 
 
-@pytest.fixture
-def satflow() -> Satflow:
-    return Satflow(BASE, "key", "satflow")
-
-
 def _answers(path: str, answer: Any, status: int = 200) -> None:
     body = answer if isinstance(answer, str) else json.dumps(answer)
     responses.add(responses.GET, BASE + path, body=body, status=status)
@@ -96,6 +91,10 @@ def test_sales_that_wait_for_their_block_are_no_asks(satflow: Satflow, sign: dic
         (100, {"pagination": {"page": 1, "totalPages": 1}}, None),
         (100, {}, 2),
         (99, {}, None),
+        (100, {"total": 101}, 2),
+        (100, {"total": "100"}, None),
+        (50, {"total": 101, "pageSize": 50}, 2),
+        (0, {"total": 101}, None),
     ],
 )
 def test_pages_end_where_the_venue_says(satflow: Satflow, count: int, data: Any, following: int | None) -> None:

@@ -25,11 +25,6 @@ SALE = {
 }
 
 
-@pytest.fixture
-def satflow() -> Satflow:
-    return Satflow(BASE, "key", "satflow")
-
-
 def _answers(*entries: Any, name: str = "items", **data: Any) -> None:
     responses.add(responses.GET, BASE + "/activity/sales", json={"data": {name: list(entries), **data}})
 
@@ -44,6 +39,7 @@ def test_sales_are_asked_for_newest_first_and_read_as_documented(satflow: Satflo
         "collectionSlug": "frogs",
         "sortBy": "fillCompletedAt",
         "sortDirection": "desc",
+        "active": "false",
         "page": "2",
         "pageSize": "100",
     }

@@ -17,11 +17,6 @@ RED_HAT = {"trait_type": "Hat", "value": "Red"}
 HAT = frozenset({("Hat", "Red")})
 
 
-@pytest.fixture
-def satflow() -> Satflow:
-    return Satflow(BASE, "key", "satflow")
-
-
 def _answers(path: str, answer: Any, status: int = 200) -> None:
     body = answer if isinstance(answer, str) else json.dumps(answer)
     responses.add(responses.GET, BASE + path, body=body, status=status)
@@ -133,8 +128,9 @@ def test_what_a_bid_asks_for(satflow: Satflow, entry: Any, traits: Any) -> None:
     ],
 )
 def test_a_bid_on_some_trait_or_other_is_taken_for_none_on_the_collection(satflow: Satflow, entry: Any) -> None:
-    _answers("/activity/bids", {"data": {"bids": [{"_id": ID, "price": 9000, **entry}]}})
-    assert satflow.bids("goosinals", "ordinals", 1).entries == ()
+    plain = {"_id": ID, "price": 5000}
+    _answers("/activity/bids", {"data": {"bids": [{"_id": ID, "price": 9000, **entry}, plain]}})
+    assert [offer.bid.price for offer in satflow.bids("goosinals", "ordinals", 1).entries] == [5000]
 
 
 def _collection(**fields: Any) -> dict[str, Any]:

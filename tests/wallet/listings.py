@@ -118,7 +118,7 @@ def output(value: int, paid: bytes) -> bytes:
 
 
 def former(paid: bytes, value: int = POSTAGE, at: int = 1, *, witness: bool = True) -> bytes:
-    """A transaction of which output `at` pays this."""
+    """Makes a transaction whose output `at` pays this."""
     body = b"\x01" + b"\x77" * 32 + struct.pack("<I", 3) + b"\x00" + b"\xff" * 4
     body += size(at + 1) + b"".join(output(1_000 + n, b"\x51\x20" + bytes([n]) * 32) for n in range(at))
     body += output(value, paid)
@@ -228,7 +228,7 @@ class Case:
 
 
 def honest(kind: OwnKind = "p2tr", form: Form = "listing") -> Case:
-    """A listing that is right in every respect."""
+    """Returns a listing that is right in every respect."""
     shape = SHAPES[form]
     listed = script_by(kind, VAULT)
     made_by = former(listed)

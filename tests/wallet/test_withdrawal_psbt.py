@@ -90,7 +90,7 @@ def test_a_leaf_is_signed_so_that_it_holds_with_the_others(name: str, sighash: i
 
 
 def leaf_completed(case: Case, leaf: Leaf, keys: list[PrivateKey]) -> bytes:
-    """The transaction with the others' signatures by embit, in the order in which the script takes them."""
+    """Returns the transaction with the others' signatures by embit, in the order in which the script takes them."""
     psbt = decode(case.sign())
     tx = Transaction.parse(psbt.transaction.encode())
     scripts, stacks = [Script(leaf.output[0])] * 2, []
@@ -110,7 +110,7 @@ def test_only_our_own_half_of_a_leaf_is_handed_out() -> None:
 
 
 def completed(case: Case, wallet: bytes = WALLET, keys: Sequence[PrivateKey] = (PAYMENT, VENUE)) -> bytes:
-    """The transaction with the venue's half added, by embit, and ours as it was signed."""
+    """Returns the transaction with the venue's half added, by embit, and ours as it was signed."""
     psbt = decode(case.sign())
     tx = Transaction.parse(psbt.transaction.encode())
     stacks = []

@@ -14,7 +14,6 @@ from models.ledger.order_table import Order
 from strategy.book import Profile
 from tests.workers.bidding.fakes import FakeMarket, FakeSigner
 from tests.workers.bidding.world import World
-from wallet.client import SignerError, SignerUnavailable
 from wallet.protocol import OfferToSign, SignedOffer
 
 VENUE = "simulator-ordnet"
@@ -97,7 +96,7 @@ class DraftMarket(FakeMarket):
         return bid.venue_id
 
     def show(self, price: int, slug: str = "cats", trait: tuple[str, str] | None = None, hours: int = 6) -> OwnBid:
-        """A bid that is there from now on."""
+        """Returns a bid that is there from now on."""
         bid = replace(self.add(price, None, slug), trait=trait)
         self.own_[-1] = bid
         self.ends_ms[bid.venue_id] = self.clock() + hours * HOUR_MS
@@ -109,15 +108,7 @@ class DraftSigner(FakeSigner):
     offers: dict[str, OfferToSign] = field(default_factory=dict)
 
     def sign_offer(self, task: int, token: int, secret: str, offer: OfferToSign) -> SignedOffer:
-        """As `sign_bid`."""
-        self._here()
-        self.witness()
-        turn = self.script.pop(0) if self.script else None
-        if isinstance(turn, SignerError):
-            raise turn
-        assert self.offers.setdefault(offer.intent, offer) == offer
-        if turn == "lost":
-            raise SignerUnavailable("no answer")
+        self._sign(self.script, self.offers, offer)
         return SignedOffer(tuple(f"signed {psbt}" for psbt in offer.psbts))
 
     def was_signed(self, intent: str) -> bool:

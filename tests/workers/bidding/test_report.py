@@ -1,4 +1,4 @@
-"""What a cycle leaves behind."""
+"""A cycle's report."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from markets.base import Unavailable
 from markets.look import fee_reserve
 from models.tasks import tasks
 from models.tasks.numbers import AUTOLIST_BASE
+from strategy.bidding.plan_bids import plan_bids
 from strategy.journal import Decoder
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.bidding.world import CATS, World
@@ -31,8 +32,7 @@ ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 def test_the_detail_says_what_was_seen_and_why(world: World) -> None:
     world.market.asks_ = [ask(60_000, KEYS.vault), ask(100_000)]
     world.market.balance_sats = 50_500
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     detail = world.detail(task)
     assert detail["seen"]["reference"] == "100000"
     assert (detail["seen"]["asks"], detail["seen"]["own_asks"]) == (1, 1)
@@ -65,8 +65,7 @@ def test_one_line_a_cycle_and_one_a_bid_without_signatures(world: World, caplog:
 
 
 def test_the_memory_goes_from_cycle_to_cycle_and_worker_to_worker(world: World) -> None:
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     world.market.asks_ = []
     world.bidder(task).cycle()
     assert len(world.market.own_) == 5, "the floor has only just gone"
@@ -131,7 +130,7 @@ def test_each_decision_is_in_the_journal_as_it_was_made(world: World, tmp_path: 
     lines = journal_path(tmp_path, task).read_text().splitlines()
     entries = [decoder.read(line) for line in lines]
     assert len(entries) == 2
-    assert [entry.decide() for entry in entries] == [entry.plan for entry in entries]
+    assert [plan_bids(entry) for entry in entries] == [entry.plan for entry in entries]
     assert next(len(entry.plan.to_place) for entry in entries if entry.plan) == 5
 
 
@@ -142,8 +141,7 @@ def test_the_sales_that_were_read_are_in_the_journal(world: World, tmp_path: Pat
     bidder.cycle()
     bidder.cycle()
     sale = world.market.sell(52_000, tells_bid=True)
-    world.clock.advance(30)
-    bidder.cycle()
+    world.later(30, bidder)
     decoder = Decoder()
     entries = [decoder.read(line) for line in path.read_text().splitlines()]
     assert [entry.sales for entry in entries[:2]] == [None, None]
