@@ -109,10 +109,10 @@ def control_state(states: Iterable[tuple[Scope, State]] | None) -> None:
             raise Refused("control-state", f"{_SAID_BY.get(scope, scope)} is on {state}: no bid or listing is signed")
 
 
-def market(grant: Grant, *, play: bool) -> None:
+def market(venue: str, *, play: bool) -> None:
     """Refuses to mix play and real money: play keys sign for the practice market only, and no other keys sign there."""
-    if play != (grant.venue in PLAY_VENUES):
-        raise Refused("market", f"{'play' if play else 'real'} keys do not sign for {grant.venue}")
+    if play != (venue in PLAY_VENUES):
+        raise Refused("market", f"{'play' if play else 'real'} keys do not sign for {venue}")
 
 
 def max_bid(grant: Grant, price: int | None) -> None:

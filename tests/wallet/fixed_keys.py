@@ -12,10 +12,9 @@ from wallet.keystore.keys import Keystore, UserSecrets, user_secrets
 class FixedKeys:
     """USER's payment key and vault are those of `listings.py`; everybody else has keys of their own."""
 
-    users: tuple[str, ...] = ()
-
     def __init__(self, user: str, is_play: bool) -> None:
         self._user = user
+        self.users: tuple[str, ...] = (user,)
         self.is_play = is_play
 
     def secrets_of(self, user: str) -> UserSecrets:

@@ -339,7 +339,7 @@ attack(
 attack("a placeholder that says nothing", "inputs-reserved", other_spend([]), forms=("paired at 2", "secure with fee"))
 attack(
     "a placeholder that is ours by one of its two fields",
-    "amount-proof",
+    "inputs-reserved",
     other_spend([(b"\x01", output(600, STRANGER_SCRIPT)), (b"\x00", former(PAYOUT_SCRIPT))]),
     forms=("paired at 2", "secure with fee"),
 )

@@ -61,6 +61,7 @@ OPS = [
     "controls",
     "was_signed",
     "lowest_listing",
+    "judge",
     "rooms",
     "rooms_under",
     "revoke_place",

@@ -344,7 +344,6 @@ ON_DESK: dict[str, tuple[str, Callable[..., Any], Callable[[Desk], None]]] = {
     ),
     "any user": ("destination", lambda *arguments: HOME, test_nobody_whom_the_signer_does_not_know_is_paid),
     "no halt file": ("halt_file", nothing, test_the_halt_file_stops_everything),
-    "any venue": ("venue_allowed", nothing, test_play_keys_empty_no_real_bidding_wallet_and_the_other_way_round),
     "any rate": ("fee_rate", nothing, test_fee_rate),
     "any share": ("fee_share", nothing, test_fee_share),
     "facts in doubt": (

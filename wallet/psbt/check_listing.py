@@ -32,7 +32,7 @@ from wallet.psbt.decode import Map, Psbt
 from wallet.psbt.listing import Approved, ListingIntent, OutpointFacts, Owner
 from wallet.psbt.script import own_script, script_of
 from wallet.psbt.sighash import LISTING
-from wallet.psbt.transaction import TxOutput, compact
+from wallet.psbt.transaction import Outpoint, TxOutput, compact
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def check_listing(
         rule(draft)
     spent: list[TxOutput | None] = [None] * len(psbt.inputs)
     spent[draft.index] = _amount_proof(draft)
-    return Approved(psbt, draft.index, sighash, tuple(spent), owner, _outputs_known(draft))
+    return Approved(psbt, draft.index, sighash, tuple(spent), owner, payout_of(draft))
 
 
 def inputs_reserved(psbt: Psbt, intent: ListingIntent, owner: Owner) -> int:
@@ -76,9 +76,17 @@ def inputs_reserved(psbt: Psbt, intent: ListingIntent, owner: Owner) -> int:
         raise Refused("inputs-reserved", f"{len(found)} inputs instead of one spend the output that is to be listed")
     # Other inputs are not covered, so nothing is lost if they lie; but a venue that adds ours wants more than an item.
     for at, item in enumerate(psbt.inputs):
-        if at != found[0] and any(output.script in owner.scripts for output in claimed(item, inputs[at].outpoint)):
+        if at != found[0] and _is_ours(item, inputs[at].outpoint, owner):
             raise Refused("inputs-reserved", "another input is ours")
     return found[0]
+
+
+def _is_ours(item: Map, outpoint: Outpoint, owner: Owner) -> bool:
+    """Returns whether another input is marked as ours. Refuses one whose marks contradict its outpoint."""
+    try:
+        return any(output.script in owner.scripts for output in claimed(item, outpoint))
+    except Refused as refused:
+        raise Refused("inputs-reserved", f"of another input: {refused.message}") from None
 
 
 def _list_min(draft: Draft) -> int:
@@ -151,7 +159,7 @@ def _single_pair(draft: Draft) -> None:
         raise Refused("single-pair", "there is no output at the index that SINGLE covers")
 
 
-def _outputs_known(draft: Draft) -> TxOutput:
+def payout_of(draft: Draft) -> TxOutput:
     """Returns the payout: the output that SINGLE covers, or the only one of all covered outputs that pays us.
 
     A second one could satisfy another signature of ours.
@@ -168,7 +176,7 @@ def _outputs_known(draft: Draft) -> TxOutput:
 
 
 def _payout(draft: Draft) -> None:
-    payout, least = _outputs_known(draft), draft.intent.least_payout(_list_min(draft), _amount_proof(draft).value)
+    payout, least = payout_of(draft), draft.intent.least_payout(_list_min(draft), _amount_proof(draft).value)
     if payout.value < least:
         raise Refused("payout", f"the seller is paid {payout.value} sats instead of at least {least}")
 
@@ -192,7 +200,7 @@ RULES: dict[str, Callable[[Draft], object]] = {
     "amount-proof": _amount_proof,
     "inputs-cardinal": _inputs_cardinal,
     "single-pair": _single_pair,
-    "outputs-known": _outputs_known,
+    "outputs-known": payout_of,
     "payout": _payout,
     "sighash-allowed": _sighash_allowed,
     "tx-form": _tx_form,

@@ -10,18 +10,13 @@ import hashlib
 from collections.abc import Mapping
 
 from wallet import policy, protocol
-from wallet.keystore.keys import UserSecrets
-from wallet.policy import HeldGrant, Refused
-from wallet.protocol import Grant, ListingToSign
+from wallet.policy import HeldGrant
+from wallet.protocol import ListingToSign
 from wallet.psbt.check_listing import check_listing
-from wallet.psbt.common import psbt_strict
-from wallet.psbt.decode import from_base64
-from wallet.psbt.listing import Approved, ListingIntent, OutpointFacts, Owner
-from wallet.psbt.script import own_script
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
+from wallet.psbt.listing import Approved, OutpointFacts
 from wallet.psbt.sign import sign_listing
-from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Answer, Authority
+from wallet.signer.listing_terms import drafts_to_sign, intent_of, owner_of, raw_psbt, rivals_of
 from wallet.signer.payouts import outputs_unique
 from wallet.signer.signed import Listing
 
@@ -45,7 +40,10 @@ class ListingSigner:
         held, listing = self._asked(request)
         if self._known(held, listing):
             return ()
-        return (listing.outpoint, *self._rivals(held.grant, listing)[:MOST_RIVALS])
+        authority, venue = self._authority, held.grant.venue
+        secrets = authority.unlocked().secrets_of(held.grant.user)
+        drafts = drafts_to_sign(listing, venue, authority.ceilings)
+        return (listing.outpoint, *rivals_of(drafts, listing.outpoint, secrets, authority.ledger.payouts)[:MOST_RIVALS])
 
     def sign_listing(self, request: Answer, facts: Mapping[str, OutpointFacts]) -> Answer:
         ledger = self._authority.ledger
@@ -77,38 +75,14 @@ class ListingSigner:
             )
         return known
 
-    def _drafts(self, grant: Grant, listing: ListingToSign) -> list[tuple[str, int]]:
-        """Returns the PSBTs that are to be signed, each with its sighash; secure ones only where the operator says."""
-        drafts = [(listing.psbt, LISTING)]
-        if grant.venue in self._authority.ceilings.secure_listings:
-            drafts += [(psbt, SECURE_LISTING) for psbt in listing.secure]
-        return drafts
-
-    def _rivals(self, grant: Grant, listing: ListingToSign) -> list[str]:
-        """Returns the other outputs that were listed for a payout that one of the drafts has, too."""
-        script = own_script("p2wpkh", self._authority.unlocked().secrets_of(grant.user).payment.get_public_key().sec())
-        found = set()
-        for psbt, sighash in self._drafts(grant, listing):
-            for output in psbt_strict(_raw(psbt)).transaction.outputs:
-                if output.script == script:
-                    found.update(self._authority.ledger.payouts.rivals(listing.outpoint, output, sighash))
-        return sorted(found)
-
     def _signed(self, held: HeldGrant, listing: ListingToSign, facts: Mapping[str, OutpointFacts]) -> Listing:
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
-        intent = ListingIntent(
-            inscription_id=grant.inscription_id,
-            outpoint=Outpoint.parse(listing.outpoint),
-            price_sats=listing.price,
-            min_price_sats=max(1, grant.min_price_sats, authority.ceilings.least_listing),
-            payout_address=secrets.public.payment,
-            seller_fee_ppm=authority.ceilings.seller_fee_ppm.get(grant.venue, 0),
-        )
-        owner = _owner(secrets)
+        intent = intent_of(listing, grant.venue, grant.min_price_sats, secrets, authority.ceilings)
+        owner = owner_of(secrets)
         approved = [
-            check_listing(_raw(psbt), intent, facts.get(listing.outpoint), sighash, owner)
-            for psbt, sighash in self._drafts(grant, listing)
+            check_listing(raw_psbt(psbt), intent, facts.get(listing.outpoint), sighash, owner)
+            for psbt, sighash in drafts_to_sign(listing, grant.venue, authority.ceilings)
         ]
         payouts = authority.ledger.payouts
         for each in approved:
@@ -135,20 +109,6 @@ class ListingSigner:
         # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
         authority.audit.append(now, _entry(signed, approved))
         return signed
-
-
-def _owner(secrets: UserSecrets) -> Owner:
-    """Makes the owner: the vault holds the listed output; payment address and vault may be paid."""
-    vault, payment = secrets.vault.get_public_key().sec(), secrets.payment.get_public_key().sec()
-    scripts = frozenset({own_script("p2tr", vault), own_script("p2wpkh", payment)})
-    return Owner("p2tr", vault, scripts, scripts)
-
-
-def _raw(psbt: str) -> bytes:
-    try:
-        return from_base64(psbt)
-    except WireError as error:
-        raise Refused("psbt-strict", str(error)) from None
 
 
 def _drafts_hash(listing: ListingToSign) -> str:

@@ -13,7 +13,7 @@ import json
 from wallet import protocol
 from wallet.address import sign_in_address
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import Refused, intent_conflict
+from wallet.policy import Refused, intent_conflict, market
 from wallet.psbt.decode import from_base64
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import Outpoint, WireError
@@ -60,7 +60,7 @@ class WithdrawalSigner:
         keystore = self._authority.unlocked()
         rules.halt_file(self._authority.has_halt_file())
         if asked.source == "bidding":
-            rules.venue_allowed(asked.venue, play=keystore.is_play)
+            market(asked.venue, play=keystore.is_play)
         else:
             rules.fee_rate(asked.fee_per_kvb)
         self._destination(asked)

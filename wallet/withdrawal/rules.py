@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from wallet.address import AddressError, parse
 from wallet.ceilings import Ceilings
-from wallet.policy import PLAY_VENUES, Refused
+from wallet.policy import Refused
 from wallet.protocol import MAX_SATS
 from wallet.psbt.common import MOST_BLOCKS_BEHIND
 from wallet.psbt.listing import OutpointFacts
@@ -51,12 +51,6 @@ def destination(user: str, known_users: Sequence[str], own_scripts: frozenset[by
     if script in own_scripts:
         raise Refused("dest-allow", "the sign-in address is one of those that the coins are at: they are out already")
     return script
-
-
-def venue_allowed(venue: str, *, play: bool) -> None:
-    """Refuses to mix play and real money: play keys sign for the practice market only, and no other keys sign there."""
-    if play != (venue in PLAY_VENUES):
-        raise Refused("market", f"{'play' if play else 'real'} keys do not sign for {venue}")
 
 
 def inputs_confirmed(outpoint: str, facts: OutpointFacts | None) -> OutpointFacts:
