@@ -16,7 +16,7 @@ from embit import script
 from embit.ec import PrivateKey
 
 from wallet.psbt.check_listing import check_listing
-from wallet.psbt.listing import Approved, ListingIntent, OutpointFacts, Owner
+from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
 from wallet.psbt.script import OwnKind
 from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing
@@ -216,7 +216,7 @@ class Case:
     def sighash(self) -> int:
         return SHAPES[self.form].sighash
 
-    def check(self) -> Approved:
+    def check(self) -> ApprovedListing:
         return check_listing(self.draft.encode(), self.intent, self.facts, self.sighash, self.owner)
 
     def sign(self) -> bytes:

@@ -22,7 +22,7 @@ from tests.wallet.listings import PAYOUT_SCRIPT, STRANGER_SCRIPT, VAULT, Draft, 
 from tests.wallet.psbt_oracle import parse, parse_transaction, taproot_message
 from tests.wallet.several_items import OWNER, POSTAGE, VAULT_SCRIPT, Item
 from tests.wallet.test_psbt_sign import is_valid
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing
@@ -79,7 +79,7 @@ def signed_set(rng: random.Random, judge: Callable[..., None], tags: Counter[str
         try:
             approved = check_listing(draft.encode(), item.intent(price), item.facts, sighash, OWNER)
             judge(approved.payout, store.rivals(str(item.outpoint), approved.payout, sighash), {})
-        except Refused as refused:
+        except PolicyRefused as refused:
             tags[refused.tag] += 1
             continue
         store.put(str(item.outpoint), approved.payout, sighash)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.wallet.psbt_attacks import ATTACKS, HARMLESS, Attack, is_harmless
 from tests.wallet.psbt_oracle import faults
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 
 
 def test_there_are_many_attacks_and_each_has_a_name_of_its_own() -> None:
@@ -18,7 +18,7 @@ def test_refused(attack: Attack) -> None:
     for case in attack.cases():
         if is_harmless(attack.name, case):
             continue
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(PolicyRefused) as caught:
             case.sign()
         assert (case.kind, case.form, caught.value.tag) == (case.kind, case.form, attack.tag), str(caught.value)
 

@@ -31,7 +31,7 @@ from tests.wallet.listings import (
 )
 from tests.wallet.psbt_oracle import faults
 from wallet.address import p2tr, parse
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt import common
 from wallet.psbt.listing import MOST_POSTAGE
 from wallet.psbt.script import OwnKind, script_of
@@ -154,7 +154,7 @@ def test_a_placeholder_may_show_the_transaction_that_made_it() -> None:
 def test_a_refusal_names_its_rule_and_says_why() -> None:
     case = honest()
     case.payout.value = PRICE - 1
-    with pytest.raises(Refused, match=r"payout: the seller is paid 249999 sats instead of at least 250000"):
+    with pytest.raises(PolicyRefused, match=r"payout: the seller is paid 249999 sats instead of at least 250000"):
         case.check()
 
 
@@ -188,7 +188,7 @@ def test_what_is_more_than_postage_has_to_come_back(form: Form) -> None:
     case.payout.value = PRICE + 25_000
     assert case.check().payout.value == PRICE + 25_000
     case.payout.value -= 1
-    with pytest.raises(Refused, match="payout: the seller is paid 274999 sats instead of at least 275000"):
+    with pytest.raises(PolicyRefused, match="payout: the seller is paid 274999 sats instead of at least 275000"):
         case.check()
 
 

@@ -17,9 +17,8 @@ import pytest
 from tests.wallet.listings import FORMS, KINDS, PAYOUT_SCRIPT, Case, honest
 from tests.wallet.psbt_mutants import mutant
 from tests.wallet.psbt_oracle import faults
-from wallet.policy import Refused
-from wallet.psbt import check_listing as psbt_check
-from wallet.psbt import sign as psbt_sign
+from wallet.policy import PolicyRefused
+from wallet.psbt import check_listing, sign
 from wallet.psbt.sighash import SINGLE, segwit_digest, taproot_digest
 from wallet.psbt.transaction import TxOutput, decode_output
 
@@ -40,7 +39,7 @@ def outcome(case: Case) -> tuple[str, list[str]]:
     """Returns the tag it was refused with, or `signed`; and what is wrong with that."""
     try:
         answer = case.sign()
-    except Refused as refused:
+    except PolicyRefused as refused:
         return refused.tag, []
     return "signed", faults(case, case.draft.encode(), answer)
 
@@ -93,32 +92,32 @@ def _taproot_as_embit(transaction: Any, index: int, spent: Any, sighash: int) ->
 
 # A rule that does nothing, or a step that does another thing, as a slip in the code would have it.
 PLANTED: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "list-min": (psbt_check, "_list_min", lambda draft: 250_000),
-    "dest-allow": (psbt_check, "_dest_allow", lambda draft: PAYOUT_SCRIPT),
-    "inputs-reserved": (psbt_check, "inputs_reserved", lambda psbt, intent, owner: len(psbt.inputs) - 1),
-    "inputs-confirmed": (psbt_check, "_inputs_confirmed", lambda draft: draft.facts),
-    "amount-proof": (psbt_check, "_amount_proof", _facts_alone),
-    "amount-proof, former transaction": (psbt_check, "claimed", _witness_utxo_alone),
-    "inputs-cardinal": (psbt_check, "_inputs_cardinal", lambda draft: 900_000),
-    "outputs-known, whoever is paid": (psbt_check, "payout_of", _at_our_index),
-    "outputs-known, paid anywhere": (psbt_check, "payout_of", _anywhere),
-    "payout": (psbt_check, "_payout", lambda draft: None),
-    "sighash-allowed": (psbt_check, "_sighash_allowed", lambda draft: None),
-    "tx-form": (psbt_check, "tx_form", lambda *given, **named: None),
-    "input-signed": (psbt_check, "input_unsigned", lambda own: None),
-    "key-path": (psbt_check, "key_path", lambda own, owner: None),
-    "unknown fields are handed back": (psbt_sign, "without_unknown", lambda psbt: psbt),
-    "another digest, segwit": (psbt_sign, "segwit_digest", _segwit_covering_all),
-    "another digest, taproot": (psbt_sign, "taproot_digest", _taproot_as_embit),
+    "list-min": (check_listing, "_list_min", lambda draft: 250_000),
+    "dest-allow": (check_listing, "_dest_allow", lambda draft: PAYOUT_SCRIPT),
+    "inputs-reserved": (check_listing, "inputs_reserved", lambda psbt, intent, owner: len(psbt.inputs) - 1),
+    "inputs-confirmed": (check_listing, "_inputs_confirmed", lambda draft: draft.facts),
+    "amount-proof": (check_listing, "_amount_proof", _facts_alone),
+    "amount-proof, former transaction": (check_listing, "claimed", _witness_utxo_alone),
+    "inputs-cardinal": (check_listing, "_inputs_cardinal", lambda draft: 900_000),
+    "outputs-known, whoever is paid": (check_listing, "payout_of", _at_our_index),
+    "outputs-known, paid anywhere": (check_listing, "payout_of", _anywhere),
+    "payout": (check_listing, "_payout", lambda draft: None),
+    "sighash-allowed": (check_listing, "_sighash_allowed", lambda draft: None),
+    "tx-form": (check_listing, "tx_form", lambda *given, **named: None),
+    "input-signed": (check_listing, "input_unsigned", lambda own: None),
+    "key-path": (check_listing, "key_path", lambda own, owner: None),
+    "unknown fields are handed back": (sign, "without_unknown", lambda psbt: psbt),
+    "another digest, segwit": (sign, "segwit_digest", _segwit_covering_all),
+    "another digest, taproot": (sign, "taproot_digest", _taproot_as_embit),
 }
 
 
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_planted_bug_is_caught(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, name, slip = PLANTED[planted]
-    for tag, rule in psbt_check.RULES.items():
+    for tag, rule in check_listing.RULES.items():
         if rule is getattr(where, name):
-            monkeypatch.setitem(psbt_check.RULES, tag, slip)
+            monkeypatch.setitem(check_listing.RULES, tag, slip)
     monkeypatch.setattr(where, name, slip)
     rng = random.Random(f"planted {SEED}")
     for _ in range(10_000):

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wallet.address import AddressError, parse
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_SATS
 from wallet.psbt import fields
 from wallet.psbt.common import (
@@ -29,7 +29,7 @@ from wallet.psbt.common import (
     tx_form,
 )
 from wallet.psbt.decode import Map, Psbt
-from wallet.psbt.listing import Approved, ListingIntent, OutpointFacts, Owner
+from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
 from wallet.psbt.script import own_script, script_of
 from wallet.psbt.sighash import LISTING
 from wallet.psbt.transaction import Outpoint, TxOutput, compact
@@ -54,7 +54,7 @@ class Draft:
 
 def check_listing(
     raw: bytes, intent: ListingIntent, facts: OutpointFacts | None, sighash: int, owner: Owner
-) -> Approved:
+) -> ApprovedListing:
     """Approves the listing PSBT `raw` for a signature with `sighash` (LISTING or SECURE_LISTING), or raises Refused.
 
     The tag is of the first rule that it breaks.
@@ -65,7 +65,7 @@ def check_listing(
         rule(draft)
     spent: list[TxOutput | None] = [None] * len(psbt.inputs)
     spent[draft.index] = _amount_proof(draft)
-    return Approved(psbt, draft.index, sighash, tuple(spent), owner, payout_of(draft))
+    return ApprovedListing(psbt, draft.index, sighash, tuple(spent), owner, payout_of(draft))
 
 
 def inputs_reserved(psbt: Psbt, intent: ListingIntent, owner: Owner) -> int:
@@ -73,11 +73,13 @@ def inputs_reserved(psbt: Psbt, intent: ListingIntent, owner: Owner) -> int:
     inputs = psbt.transaction.inputs
     found = [at for at, item in enumerate(inputs) if item.outpoint == intent.outpoint]
     if len(found) != 1:
-        raise Refused("inputs-reserved", f"{len(found)} inputs instead of one spend the output that is to be listed")
+        raise PolicyRefused(
+            "inputs-reserved", f"{len(found)} inputs instead of one spend the output that is to be listed"
+        )
     # Other inputs are not covered, so nothing is lost if they lie; but a venue that adds ours wants more than an item.
     for at, item in enumerate(psbt.inputs):
         if at != found[0] and _is_ours(item, inputs[at].outpoint, owner):
-            raise Refused("inputs-reserved", "another input is ours")
+            raise PolicyRefused("inputs-reserved", "another input is ours")
     return found[0]
 
 
@@ -85,16 +87,16 @@ def _is_ours(item: Map, outpoint: Outpoint, owner: Owner) -> bool:
     """Returns whether another input is marked as ours. Refuses one whose marks contradict its outpoint."""
     try:
         return any(output.script in owner.scripts for output in claimed(item, outpoint))
-    except Refused as refused:
-        raise Refused("inputs-reserved", f"of another input: {refused.message}") from None
+    except PolicyRefused as refused:
+        raise PolicyRefused("inputs-reserved", f"of another input: {refused.message}") from None
 
 
 def _list_min(draft: Draft) -> int:
     price, least = draft.intent.price_sats, draft.intent.min_price_sats
     if price is None or least is None:
-        raise Refused("list-min", "the price or its minimum is not known")
+        raise PolicyRefused("list-min", "the price or its minimum is not known")
     if not 0 < least <= price <= MAX_SATS:
-        raise Refused("list-min", f"price {price} is not from {least} to {MAX_SATS} sats")
+        raise PolicyRefused("list-min", f"price {price} is not from {least} to {MAX_SATS} sats")
     return price
 
 
@@ -103,21 +105,21 @@ def _dest_allow(draft: Draft) -> bytes:
     try:
         address = parse(draft.intent.payout_address)
     except AddressError as error:
-        raise Refused("dest-allow", str(error)) from None
+        raise PolicyRefused("dest-allow", str(error)) from None
     if address.network != "mainnet":
-        raise Refused("dest-allow", f"the payout address is of {address.network}")
+        raise PolicyRefused("dest-allow", f"the payout address is of {address.network}")
     script = script_of(address)
     if script is None or script not in draft.owner.destinations:
-        raise Refused("dest-allow", "the payout address is not one of this user's")
+        raise PolicyRefused("dest-allow", "the payout address is not one of this user's")
     return script
 
 
 def _inputs_confirmed(draft: Draft) -> OutpointFacts:
     facts = draft.facts
     if facts is None or facts.outpoint != draft.intent.outpoint:
-        raise Refused("inputs-confirmed", "nothing is known of the output that is to be listed")
+        raise PolicyRefused("inputs-confirmed", "nothing is known of the output that is to be listed")
     if facts.is_unspent is not True or facts.is_confirmed is not True:
-        raise Refused("inputs-confirmed", "the output is spent, not confirmed, or not known to be neither")
+        raise PolicyRefused("inputs-confirmed", "the output is spent, not confirmed, or not known to be neither")
     return facts
 
 
@@ -125,17 +127,17 @@ def _amount_proof(draft: Draft) -> TxOutput:
     """Returns the output our input spends; facts, our own key and the PSBT must agree on it."""
     facts, owner = _inputs_confirmed(draft), draft.owner
     if facts.value_sats is None or facts.script is None:
-        raise Refused("amount-proof", "the value or the script of the output is not known")
+        raise PolicyRefused("amount-proof", "the value or the script of the output is not known")
     spent = TxOutput(facts.value_sats, facts.script)
     if spent.script != own_script(owner.kind, owner.public_key) or spent.script not in owner.scripts:
-        raise Refused("amount-proof", "the output is not held by our key")
+        raise PolicyRefused("amount-proof", "the output is not held by our key")
     said = claimed(draft.own, facts.outpoint)
     if not said or any(output != spent for output in said):
-        raise Refused("amount-proof", "the PSBT does not say what the input spends, or says it wrong")
+        raise PolicyRefused("amount-proof", "the PSBT does not say what the input spends, or says it wrong")
     # A segwit v0 signature covers our amount only, and a signer lied to about it twice can be made to burn coins as
     # fees: the whole former transaction cannot lie.
     if owner.kind != "p2tr" and compact(fields.IN_NON_WITNESS_UTXO) not in draft.own:
-        raise Refused("amount-proof", "the transaction that made the output is missing")
+        raise PolicyRefused("amount-proof", "the transaction that made the output is missing")
     return spent
 
 
@@ -143,20 +145,20 @@ def _inputs_cardinal(draft: Draft) -> int:
     """Returns the chain's tip. The listed output must hold only the inscription, by an index that is not behind."""
     facts = _inputs_confirmed(draft)
     if facts.tip_height is None or facts.index_height is None:
-        raise Refused("inputs-cardinal", "it is not known how far the index is behind")
+        raise PolicyRefused("inputs-cardinal", "it is not known how far the index is behind")
     if facts.tip_height - facts.index_height > MOST_BLOCKS_BEHIND:
-        raise Refused("inputs-cardinal", "the index is behind the chain")
+        raise PolicyRefused("inputs-cardinal", "the index is behind the chain")
     if facts.inscriptions != (draft.intent.inscription_id,):
-        raise Refused("inputs-cardinal", "the output does not hold this inscription alone, or that is not known")
+        raise PolicyRefused("inputs-cardinal", "the output does not hold this inscription alone, or that is not known")
     if facts.runes != ():
-        raise Refused("inputs-cardinal", "the output holds runes, or that is not known")
+        raise PolicyRefused("inputs-cardinal", "the output holds runes, or that is not known")
     return facts.tip_height
 
 
 def _single_pair(draft: Draft) -> None:
     """Refuses SINGLE without an output at our index: it would cover none (segwit v0), and the item would be free."""
     if draft.sighash == LISTING and draft.index >= len(draft.psbt.transaction.outputs):
-        raise Refused("single-pair", "there is no output at the index that SINGLE covers")
+        raise PolicyRefused("single-pair", "there is no output at the index that SINGLE covers")
 
 
 def payout_of(draft: Draft) -> TxOutput:
@@ -169,22 +171,24 @@ def payout_of(draft: Draft) -> TxOutput:
     covered = outputs[draft.index : draft.index + 1] if draft.sighash == LISTING else outputs
     ours = [output for output in covered if output.script == script]
     if len(ours) != 1:
-        raise Refused("outputs-known", f"{len(ours)} of the outputs that the signature covers pay the payout address")
+        raise PolicyRefused(
+            "outputs-known", f"{len(ours)} of the outputs that the signature covers pay the payout address"
+        )
     if ours[0].value > MAX_SATS:
-        raise Refused("outputs-known", "the payout is more than there are bitcoin")
+        raise PolicyRefused("outputs-known", "the payout is more than there are bitcoin")
     return ours[0]
 
 
 def _payout(draft: Draft) -> None:
     payout, least = payout_of(draft), draft.intent.least_payout(_list_min(draft), _amount_proof(draft).value)
     if payout.value < least:
-        raise Refused("payout", f"the seller is paid {payout.value} sats instead of at least {least}")
+        raise PolicyRefused("payout", f"the seller is paid {payout.value} sats instead of at least {least}")
 
 
 def _sighash_allowed(draft: Draft) -> None:
     """Refuses a sighash other than a listing's, also a PSBT that names none and so asks for another (BIP-174)."""
     if named_sighash(draft.own) != draft.sighash:
-        raise Refused("sighash-allowed", f"the input does not ask for sighash {draft.sighash:#x}")
+        raise PolicyRefused("sighash-allowed", f"the input does not ask for sighash {draft.sighash:#x}")
 
 
 def _tx_form(draft: Draft) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.decode import Map, Psbt, decode, encode, key_type
 from wallet.psbt.listing import Owner
@@ -35,13 +35,13 @@ _SCRIPT_PATH = frozenset({fields.IN_WITNESS_SCRIPT, fields.IN_TAP_LEAF_SCRIPT, f
 def psbt_strict(raw: bytes) -> Psbt:
     """Returns the PSBT: version 0, of a bounded size, and written back to the same bytes."""
     if len(raw) > MAX_BYTES:
-        raise Refused("psbt-size", f"{len(raw)} bytes are more than {MAX_BYTES}")
+        raise PolicyRefused("psbt-size", f"{len(raw)} bytes are more than {MAX_BYTES}")
     try:
         psbt = decode(raw)
     except WireError as error:
-        raise Refused("psbt-strict", str(error)) from None
+        raise PolicyRefused("psbt-strict", str(error)) from None
     if psbt.version != 0:
-        raise Refused("psbt-strict", "only version 0 is signed")
+        raise PolicyRefused("psbt-strict", "only version 0 is signed")
     if encode(psbt) != raw:
         raise RuntimeError("a PSBT that was read is not written back the same: the reader is broken")
     return psbt
@@ -54,7 +54,7 @@ def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
     if former is not None:
         transaction = decode_network(former)
         if transaction.txid() != outpoint.txid or outpoint.vout >= len(transaction.outputs):
-            raise Refused("amount-proof", "the former transaction is not the one that made the output")
+            raise PolicyRefused("amount-proof", "the former transaction is not the one that made the output")
         said.append(transaction.outputs[outpoint.vout])
     bare = item.get(compact(fields.IN_WITNESS_UTXO))
     if bare is not None:
@@ -81,27 +81,27 @@ def tx_form(
     With `index` the signature covers only that input's sequence, and others' are not looked at.
     """
     if transaction.version not in versions:
-        raise Refused("tx-form", f"transaction version {transaction.version}")
+        raise PolicyRefused("tx-form", f"transaction version {transaction.version}")
     if transaction.locktime > min(tip, LOCKTIME_IS_A_TIME - 1):
-        raise Refused("tx-form", f"locktime {transaction.locktime} is a time, or a height above {tip}")
+        raise PolicyRefused("tx-form", f"locktime {transaction.locktime} is a time, or a height above {tip}")
     covered = transaction.inputs if index is None else transaction.inputs[index : index + 1]
     if any(item.sequence not in sequences for item in covered):
-        raise Refused("tx-form", "a sequence may delay the transaction")
+        raise PolicyRefused("tx-form", "a sequence may delay the transaction")
 
 
 def input_unsigned(own: Map) -> None:
     """Refuses our input when it has a signature, or when another way of signing it has begun."""
     if {key_type(key) for key in own} & _SIGNATURES:
-        raise Refused("input-signed", "our input has a signature already")
+        raise PolicyRefused("input-signed", "our input has a signature already")
 
 
 def key_path(own: Map, owner: Owner) -> None:
     """Refuses our input when it can be spent without our key."""
     if {key_type(key) for key in own} & _SCRIPT_PATH:
-        raise Refused("key-path", "our input has a script to be spent by")
+        raise PolicyRefused("key-path", "our input has a script to be spent by")
     internal = own.get(compact(fields.IN_TAP_INTERNAL_KEY))
     if internal is not None and (owner.kind != "p2tr" or internal != owner.public_key[1:]):
-        raise Refused("key-path", "the internal key is not ours")
+        raise PolicyRefused("key-path", "the internal key is not ours")
     redeem = own.get(compact(fields.IN_REDEEM_SCRIPT))
     if redeem is not None and (owner.kind != "p2sh-p2wpkh" or redeem != redeem_script(owner.public_key)):
-        raise Refused("key-path", "the redeem script is not ours")
+        raise PolicyRefused("key-path", "the redeem script is not ours")

@@ -8,15 +8,15 @@ all sources are away.
 
 from __future__ import annotations
 
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt.common import claimed, input_unsigned, key_path, named_sighash, psbt_strict, tx_form
-from wallet.psbt.listing import Approved, Owner
+from wallet.psbt.listing import ApprovedListing, Owner
 from wallet.psbt.script import own_script
 from wallet.psbt.sighash import DEFAULT
 from wallet.psbt.transaction import Outpoint
 
 
-def check_delist(raw: bytes, outpoint: Outpoint, owner: Owner) -> Approved:
+def check_delist(raw: bytes, outpoint: Outpoint, owner: Owner) -> ApprovedListing:
     """Approves the PSBT `raw` that takes back the listing of `outpoint`, or raises Refused.
 
     `owner` is a taproot key. The tag is of the first rule that it breaks.
@@ -24,18 +24,18 @@ def check_delist(raw: bytes, outpoint: Outpoint, owner: Owner) -> Approved:
     psbt = psbt_strict(raw)
     inputs, outputs = psbt.transaction.inputs, psbt.transaction.outputs
     if len(inputs) != 1 or inputs[0].outpoint != outpoint:
-        raise Refused("inputs-reserved", "the one input is not the output that is listed")
+        raise PolicyRefused("inputs-reserved", "the one input is not the output that is listed")
     own, script = psbt.inputs[0], own_script(owner.kind, owner.public_key)
     said = claimed(own, outpoint)
     if not said or any(output != said[0] for output in said) or said[0].script != script:
-        raise Refused("amount-proof", "the PSBT does not say that our key holds what is listed")
+        raise PolicyRefused("amount-proof", "the PSBT does not say that our key holds what is listed")
     if len(outputs) != 1 or outputs[0].script != script:
-        raise Refused("outputs-known", "it does not all go back to where it is")
+        raise PolicyRefused("outputs-known", "it does not all go back to where it is")
     if outputs[0].value != said[0].value:
-        raise Refused("payout", f"{outputs[0].value} sats come back instead of {said[0].value}")
+        raise PolicyRefused("payout", f"{outputs[0].value} sats come back instead of {said[0].value}")
     if named_sighash(own) not in (None, DEFAULT):
-        raise Refused("sighash-allowed", "the input asks for another sighash than DEFAULT")
+        raise PolicyRefused("sighash-allowed", "the input asks for another sighash than DEFAULT")
     tx_form(psbt.transaction, tip=0)
     input_unsigned(own)
     key_path(own, owner)
-    return Approved(psbt, 0, DEFAULT, (said[0],), owner, outputs[0])
+    return ApprovedListing(psbt, 0, DEFAULT, (said[0],), owner, outputs[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wallet import bech32
 from wallet.judgement import Finding, Form, Judgement, Side
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt.check_listing import RULES, Draft, inputs_reserved, payout_of
 from wallet.psbt.common import claimed, psbt_strict
 from wallet.psbt.decode import Psbt
@@ -26,7 +26,7 @@ def judge_listing(
     try:
         psbt = psbt_strict(raw)
         draft = Draft(psbt, inputs_reserved(psbt, intent, owner), SIGHASHES[form], intent, facts, owner)
-    except Refused as refused:
+    except PolicyRefused as refused:
         findings = [*_read_until(refused), *(_waiting(name, refused) for name in RULES)]
         inputs, outputs = _sides(psbt, None, form, owner) if psbt else ((), ())
         return Judgement(form, False, tuple(findings), inputs, outputs, None, None), None
@@ -42,7 +42,7 @@ def judge_listing(
     return Judgement(form, is_signed, tuple(findings), inputs, outputs, sats, least), payout
 
 
-def _read_until(refused: Refused) -> list[Finding]:
+def _read_until(refused: PolicyRefused) -> list[Finding]:
     """Returns the findings of the rules of reading, of which one did not hold."""
     findings, tag = [], refused.tag if refused.tag in _READING else _READING[-1]
     for name in _READING:
@@ -58,12 +58,12 @@ def _read_until(refused: Refused) -> list[Finding]:
 def _finding(name: str, draft: Draft) -> Finding:
     try:
         RULES[name](draft)
-    except Refused as refused:
+    except PolicyRefused as refused:
         return Finding(name, False, refused.message) if refused.tag == name else _waiting(name, refused)
     return Finding(name, True, "")
 
 
-def _waiting(name: str, refused: Refused) -> Finding:
+def _waiting(name: str, refused: PolicyRefused) -> Finding:
     return Finding(name, None, f"it waits for {refused.tag}")
 
 
@@ -84,7 +84,7 @@ def _told(psbt: Psbt, at: int) -> TxOutput | None:
     """Returns what the draft says that input `at` spends; None when it says nothing, or lies."""
     try:
         said = claimed(psbt.inputs[at], psbt.transaction.inputs[at].outpoint)
-    except Refused:
+    except PolicyRefused:
         return None
     return said[0] if said else None
 

@@ -71,7 +71,7 @@ class OutpointFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Approved:
+class ApprovedListing:
     """A PSBT that passed every check, with everything needed to sign it. `payout` is the output that pays for it."""
 
     psbt: Psbt

@@ -14,7 +14,7 @@ from wallet.address import sign_in_address
 from wallet.ceilings import Ceilings
 from wallet.judgement import Finding, Form, Judgement
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.protocol import ListingToSign
 from wallet.psbt.judge_listing import SIGHASHES, judge_listing
 from wallet.psbt.listing import OutpointFacts
@@ -40,7 +40,7 @@ class ListingJudge:
         drafts = [(psbt, SIGHASHES[form]) for form, psbt in _forms(listing)]
         try:
             rivals = rivals_of(drafts, listing.outpoint, secrets, self._authority.ledger.payouts)
-        except Refused:
+        except PolicyRefused:
             rivals = []  # the rule that finds it says so
         return (listing.outpoint, *rivals[:MOST_RIVALS])
 
@@ -55,7 +55,7 @@ class ListingJudge:
         listing = protocol.read_listing(given)
         keystore = self._authority.unlocked()
         if user not in keystore.users:
-            raise Refused("dest-allow", "no user of this signer signs in with this address")
+            raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
         return keystore.secrets_of(user), venue, least, listing
 
     def _judged(self, form: Form, psbt: str, asked: _Asked, facts: Facts) -> Judgement:
@@ -91,20 +91,22 @@ def _forms(listing: ListingToSign) -> list[tuple[Form, str]]:
 def _form_allowed(form: Form, venue: str, ceilings: Ceilings) -> None:
     """Refuses a secure form where the operator has not turned them on; a signature would leave it out."""
     if form == "secure" and venue not in ceilings.secure_listings:
-        raise Refused("op-allowed", f"secure listings are not signed at {venue}: the operator has not turned them on")
+        raise PolicyRefused(
+            "op-allowed", f"secure listings are not signed at {venue}: the operator has not turned them on"
+        )
 
 
 def _bytes(psbt: str) -> bytes:
     """Returns the PSBT's bytes, or bytes that are none, which the rules then say."""
     try:
         return raw_psbt(psbt)
-    except Refused:
+    except PolicyRefused:
         return b""
 
 
 def _finding(rule: str, check: Callable[[], None]) -> Finding:
     try:
         check()
-    except Refused as refused:
+    except PolicyRefused as refused:
         return Finding(rule, False, refused.message)
     return Finding(rule, True, "")

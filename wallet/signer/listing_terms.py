@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.protocol import ListingToSign
 from wallet.psbt.common import psbt_strict
 from wallet.psbt.decode import from_base64
@@ -60,4 +60,4 @@ def raw_psbt(psbt: str) -> bytes:
     try:
         return from_base64(psbt)
     except WireError as error:
-        raise Refused("psbt-strict", str(error)) from None
+        raise PolicyRefused("psbt-strict", str(error)) from None

@@ -13,12 +13,12 @@ from wallet import policy, protocol
 from wallet.policy import HeldGrant
 from wallet.protocol import ListingToSign
 from wallet.psbt.check_listing import check_listing
-from wallet.psbt.listing import Approved, OutpointFacts
+from wallet.psbt.listing import ApprovedListing, OutpointFacts
 from wallet.psbt.sign import sign_listing
 from wallet.signer.authority import Answer, Authority
 from wallet.signer.listing_terms import drafts_to_sign, intent_of, owner_of, raw_psbt, rivals_of
 from wallet.signer.payouts import outputs_unique
-from wallet.signer.signed import Listing
+from wallet.signer.signed import ListingSignature
 
 # So many are looked up beside the listed output. That many spent ones are forgotten with each try.
 MOST_RIVALS = 3
@@ -65,7 +65,7 @@ class ListingSigner:
         policy.own_inscription(held.grant, listing.inscription_id)
         return held, listing
 
-    def _known(self, held: HeldGrant, listing: ListingToSign) -> Listing | None:
+    def _known(self, held: HeldGrant, listing: ListingToSign) -> ListingSignature | None:
         """Returns the listing signed under this intent; refuses the intent with other fields."""
         known = self._authority.ledger.signed.listing(listing.intent)
         if known is not None:
@@ -75,7 +75,7 @@ class ListingSigner:
             )
         return known
 
-    def _signed(self, held: HeldGrant, listing: ListingToSign, facts: Mapping[str, OutpointFacts]) -> Listing:
+    def _signed(self, held: HeldGrant, listing: ListingToSign, facts: Mapping[str, OutpointFacts]) -> ListingSignature:
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
         intent = intent_of(listing, grant.venue, grant.min_price_sats, secrets, authority.ceilings)
@@ -91,7 +91,7 @@ class ListingSigner:
         now = authority.clock()
         policy.list_lower(listing.price, store.highest_listing(listing.outpoint, now))
         authority.rates(grant, now)
-        signed = Listing(
+        signed = ListingSignature(
             intent=listing.intent,
             task=grant.task,
             token=grant.token,
@@ -115,7 +115,7 @@ def _drafts_hash(listing: ListingToSign) -> str:
     return hashlib.sha256("\n".join((listing.psbt, *listing.secure)).encode()).hexdigest()
 
 
-def _entry(signed: Listing, approved: list[Approved]) -> Answer:
+def _entry(signed: ListingSignature, approved: list[ApprovedListing]) -> Answer:
     """Returns the audit entry. `unsigned_txids`: of the transactions that were signed, in the order of the PSBTs."""
     return {
         "operation": "list",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.sighash import SECURE_LISTING
 from wallet.psbt.transaction import TxOutput
@@ -65,7 +65,7 @@ def outputs_unique(payout: TxOutput, rivals: Iterable[str], facts: Mapping[str, 
     """Refuses a payout that would also satisfy the signature of another output that may still be spent."""
     left = [outpoint for outpoint in rivals if not is_gone(facts.get(outpoint))]
     if left:
-        raise Refused(
+        raise PolicyRefused(
             "outputs-unique",
             f"a listing of {left[0]} was signed for {payout.value} sats, too, and one payment could buy both:"
             " ask a price that is one tick higher or lower",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_COINS, MAX_SATS
 from wallet.psbt import fields
 from wallet.psbt.common import claimed, named_sighash, psbt_strict, tx_form
@@ -66,39 +66,41 @@ def check_withdrawal(
 def _inputs_reserved(psbt: Psbt, coins: tuple[str, ...]) -> None:
     outpoints = tuple(str(item.outpoint) for item in psbt.transaction.inputs)
     if not 0 < len(outpoints) <= MAX_COINS:
-        raise Refused("inputs-reserved", f"{len(outpoints)} inputs instead of 1 to {MAX_COINS}")
+        raise PolicyRefused("inputs-reserved", f"{len(outpoints)} inputs instead of 1 to {MAX_COINS}")
     if len(set(outpoints)) != len(outpoints):
-        raise Refused("inputs-reserved", "one output is spent twice")
+        raise PolicyRefused("inputs-reserved", "one output is spent twice")
     if outpoints != coins:
-        raise Refused("inputs-reserved", "the inputs are not those that were written down")
+        raise PolicyRefused("inputs-reserved", "the inputs are not those that were written down")
 
 
 def _inputs_own(psbt: Psbt, public_key: bytes) -> WalletScript:
     """Returns the one script that all inputs are spent by, with our key in it."""
     found = {wallet_script(item, public_key) for item in psbt.inputs}
     if len(found) != 1:
-        raise Refused("inputs-own", "the inputs have different scripts")
+        raise PolicyRefused("inputs-own", "the inputs have different scripts")
     return found.pop()
 
 
 def _claims(said: list[TxOutput], spent: TxOutput, item: Map, wallet: WalletScript) -> None:
     if not said or any(output != spent for output in said):
-        raise Refused("amount-proof", "the PSBT does not say what an input spends, or says it wrong")
+        raise PolicyRefused("amount-proof", "the PSBT does not say what an input spends, or says it wrong")
     # A taproot signature covers the amounts of all inputs, one of segwit v0 only its own.
     if not wallet.is_leaf and compact(fields.IN_NON_WITNESS_UTXO) not in item:
-        raise Refused("amount-proof", "the transaction that made a coin is missing")
+        raise PolicyRefused("amount-proof", "the transaction that made a coin is missing")
 
 
 def _outputs(psbt: Psbt, payment_script: bytes, wallet_script: bytes) -> int:
     """Returns the sats paid to the payment address in one output; the only other output allowed is change."""
     outputs = psbt.transaction.outputs
     if sum(output.value for output in outputs) > MAX_SATS:
-        raise Refused("outputs-known", "the outputs pay more than there are bitcoin")
+        raise PolicyRefused("outputs-known", "the outputs pay more than there are bitcoin")
     if any(output.script not in (payment_script, wallet_script) for output in outputs):
-        raise Refused("dest-allow", "an output goes neither to the payment address nor back to the bidding wallet")
+        raise PolicyRefused(
+            "dest-allow", "an output goes neither to the payment address nor back to the bidding wallet"
+        )
     paid = [output.value for output in outputs if output.script == payment_script]
     if len(paid) != 1 or len(outputs) > 2:
-        raise Refused("outputs-known", "the outputs are not one to the payment address and change at most")
+        raise PolicyRefused("outputs-known", "the outputs are not one to the payment address and change at most")
     for output in outputs:
         rules.dust(output)
     return paid[0]
@@ -108,7 +110,7 @@ def _fee(psbt: Psbt, spent: tuple[TxOutput, ...], sent: int, amount_sats: int, w
     fee = sum(output.value for output in spent) - sum(output.value for output in psbt.transaction.outputs)
     rules.fee_abs(fee)
     if not amount_sats - fee <= sent <= amount_sats:
-        raise Refused("amount", f"{sent} sats arrive instead of {amount_sats} less {fee} at most")
+        raise PolicyRefused("amount", f"{sent} sats arrive instead of {amount_sats} less {fee} at most")
     rules.fee_share(fee, sent)
     outputs = sum(8 + 1 + len(output.script) for output in psbt.transaction.outputs)
     # The least there can be: the count of the stack, our signature, the script, and of a leaf its control block. With
@@ -121,7 +123,7 @@ def _fee(psbt: Psbt, spent: tuple[TxOutput, ...], sent: int, amount_sats: int, w
 
 def _unsigned(item: Map, wallet: WalletScript) -> None:
     if named_sighash(item) not in (None, *wallet.sighashes):
-        raise Refused("sighash-allowed", "an input asks for another sighash than one that covers all")
+        raise PolicyRefused("sighash-allowed", "an input asks for another sighash than one that covers all")
     known = {key_type(key) for key in item if key_type(key) in fields.INPUT}
     if known - wallet.unsigned_fields - {fields.PROPRIETARY}:
-        raise Refused("input-signed", "an input is signed already, or is to be spent in another way")
+        raise PolicyRefused("input-signed", "an input is signed already, or is to be spent in another way")

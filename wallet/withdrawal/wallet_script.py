@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.decode import Map, key_type
 from wallet.psbt.sighash import ALL, DEFAULT
@@ -55,16 +55,16 @@ def wallet_script(item: Map, public_key: bytes) -> WalletScript:
     leaves = [(key, value) for key, value in item.items() if key_type(key) == fields.IN_TAP_LEAF_SCRIPT]
     script = item.get(compact(fields.IN_WITNESS_SCRIPT))
     if len(leaves) + (script is not None) != 1:
-        raise Refused("inputs-own", "an input has no script to be spent by, or several")
+        raise PolicyRefused("inputs-own", "an input has no script to be spent by, or several")
     try:
         if script is not None:
             found = WalletScript(script, p2wsh(script))
         else:
             found = _leaf(*leaves[0])
         if not has_key(found, public_key):
-            raise Refused("inputs-own", "the script is none that our key is part of")
+            raise PolicyRefused("inputs-own", "the script is none that our key is part of")
     except WireError as error:
-        raise Refused("inputs-own", str(error)) from None
+        raise PolicyRefused("inputs-own", str(error)) from None
     return found
 
 
