@@ -1,1 +1,1 @@
-"""Measurements of what Bidkeeper promises to be quick or small at; `make bench` prints one table."""
+"""Measurements of Bidkeeper's promised speed and size; `make bench` prints one table."""

@@ -1,4 +1,4 @@
-"""`python -m bench [NAME ...]`: runs every measurement, or those of the named files, and prints one table.
+"""`python -m bench [NAME ...]`: all measurements, or those of the named files, in one table.
 
 A measurement that fails says why in its place; the others still run, and the exit code is 1.
 """
@@ -48,7 +48,7 @@ Rows = Callable[[], Iterable[tuple[str, ...]]]
 
 
 def main(names: list[str]) -> int:
-    """Returns the exit code."""
+    """Runs the measurements and returns the exit code."""
     short = {module.__name__.rpartition(".")[2]: module for module in MODULES}
     if unknown := set(names) - short.keys():
         print(f"no such measurement: {', '.join(sorted(unknown))} (there is {', '.join(short)})")
@@ -74,7 +74,7 @@ def _machine() -> str:
 
 
 def _measurements(module: ModuleType) -> Iterator[Rows]:
-    """Its functions named `rows` or `..._rows`, in the order in which they stand there."""
+    """Yields the module's functions named `rows` or `..._rows`, in their order in the file."""
     for name, value in list(vars(module).items()):
         is_own = inspect.isfunction(value) and value.__module__ == module.__name__
         if is_own and (name == "rows" or (name.endswith("_rows") and not name.startswith("_"))):

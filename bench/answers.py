@@ -1,7 +1,7 @@
-"""How long a rival's bid stands unanswered once it was seen: from the reading of the book that shows it to our bid.
+"""The time until we answer a rival's bid: from the reading of the book that shows it to our own bid.
 
-The peer is a script of the kind that bids without care: it reads the book, signs and places, and keeps neither ledger
-nor limits, cancels nothing and reads nothing back.
+The peer is a careless script: it reads the book, signs and places, and keeps neither ledger nor limits, cancels nothing
+and reads nothing back.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HOUR_MS = 3_600_000
 
 
 def rows() -> Iterator[Row]:
-    # The practice market answers at once, and a bid may be replaced as soon as it stands.
+    # The practice market answers at once, and a bid may be replaced at once.
     with installed(max_tasks=1, BIDKEEPER_MIN_AGE_SECONDS="0") as home:
         config = {"bidMode": "fixed", "bidFixedLow": _FIRST, "bidFixedHigh": _FLOOR - _STEP}
         made = home.user([SLUG], **config, outbidEnabled=True, outbidAmount=1_000, loopSeconds=5)
@@ -50,7 +50,7 @@ def _put(home: Home, rival: int) -> None:
 
 
 def _answered(home: Home, made: Tasks, rival: int) -> int:
-    """Milliseconds from the reading that first showed the rival's bid to our bid above it."""
+    """Returns the milliseconds from the reading that first showed the rival's bid to our bid above it."""
     _put(home, rival)
     deadline = time.monotonic() + _PATIENCE_S
     while (placed_ms := _placed_ms(home, rival)) is None:
@@ -62,7 +62,7 @@ def _answered(home: Home, made: Tasks, rival: int) -> int:
 
 
 def _placed_ms(home: Home, rival: int) -> int | None:
-    """When a bid above the rival's was accepted, by the venue's own clock."""
+    """Returns when a bid above the rival's was accepted, by the venue's own clock."""
     for event in home.sim("GET", "/sim/history"):
         if event["event"] == "accepted" and event["kind"] == "bid" and event["price"] > rival:
             return int(event["time"])
@@ -70,7 +70,7 @@ def _placed_ms(home: Home, rival: int) -> int | None:
 
 
 def _seen_ms(home: Home, task: int, rival: int, deadline: float) -> int:
-    """When the first reading began that a cycle of the task was given and that shows the rival's bid."""
+    """Returns when the first reading began that showed a cycle of the task the rival's bid."""
     journal = Path(home.data_dir / "journal" / f"task-{task}.jsonl")
     while True:
         for entry in read_journal([journal]).entries:
@@ -89,9 +89,9 @@ _ids = itertools.count(1)
 
 
 def _script(home: Home, rival: int) -> float:
-    """The same by the script, in milliseconds from its request for the book."""
+    """Returns the script's time, in milliseconds from its request for the book."""
     _put(home, rival)
-    time.sleep(0.5)  # its own pace, so that it stays within the venue's 5 requests a second
+    time.sleep(0.5)  # its own pace, within the venue's 5 requests a second
     bot, base = Rival(7_000_000), f"{home.simulator_url}/satflow/v1"
     session = requests.Session()
     session.headers["x-api-key"] = "practice"

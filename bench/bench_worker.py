@@ -1,4 +1,4 @@
-"""Workers for measurements: `python -m bench.bench_worker idle|quick [zygote] ...`, one of them or what forks them.
+"""Workers for measurements: `python -m bench.bench_worker idle|quick [zygote] ...`, one worker or its zygote.
 
 An idle one takes its lock and waits; a quick one does its real work a few times without a pause between, then waits.
 """

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from bench.timing import Row, median_seconds
-from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, Rules, plan_bids
+from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig
+from strategy.intents import Limits, Memory, OwnOrder, Rules
 
 ORDERS = 100  # on each side
 

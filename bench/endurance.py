@@ -1,8 +1,8 @@
-"""What bids cost and how well they stand, hour after hour of simulated time, beside two published bots on one market.
+"""The cost and standing of bids, hour after hour of simulated time, beside two published bots on one market.
 
 Ours are the real parts of an installation in this process (tests/machine/house.py). The peers are their loops, written
 anew (bench/peers/), on a market of the same engine that follows the same seeded course. Every call takes 100 ms of the
-simulated clock, for everybody. Marketplace calls are counted alone: what the peers ask elsewhere costs them nothing.
+simulated clock, for everybody. Only marketplace calls are counted: the peers' questions elsewhere cost them nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SATFLOW_MM_S = 15  # its default
 PLAIN_TASKS = 20
 PLAIN_BEFORE = 2_520  # reads an hour: asks of each slug and the wallet's bids at every loop
 LIFE_MINUTES = 120  # of our bids
-ROOM = 8.0  # ladders that our limits have room for
+ROOM = 8.0  # ladders that fit into our limits
 RUNGS = 5
 STEP = 1_000
 SEED = 1
@@ -41,8 +41,9 @@ PLACES_BEFORE = 135.8
 
 
 class Held(NamedTuple):
-    """What one bot came to. `over` is what its best bid cost above the best rival and a step, on the average of the
-    time in which it was highest, in sats."""
+    """One bot's result. `over` is the excess of its best bid above the best rival and a step, averaged over the time
+    in which it was highest, in sats.
+    """
 
     calls: int
     bid_hours: float
@@ -56,8 +57,10 @@ class Held(NamedTuple):
 
 
 class Rival:
-    """A bot that looks every five to fifteen minutes: it raises by a step when it is not highest, up to a share of the
-    floor, and now and then comes down by some steps."""
+    """A bot that looks every five to fifteen minutes.
+
+    It raises by a step when it is not highest, up to a share of the floor, and now and then comes down by some steps.
+    """
 
     def __init__(self, engine: Engine, market: Market) -> None:
         self._engine, self._market = engine, market
@@ -87,7 +90,7 @@ class Rival:
 
 
 class Standing:
-    """Who is highest, and by how much too dear, over time."""
+    """The record of the highest bidder, and its excess price, over time."""
 
     def __init__(self, market: Market, rival: Rival | None, is_mine: Callable[[Order], bool]) -> None:
         self._market, self._rival, self._is_mine = market, rival, is_mine
@@ -96,7 +99,7 @@ class Standing:
         self._sums = [0.0, 0.0, 0.0, 0.0]  # ms, bids x ms, highest ms, too dear x ms
 
     def look(self, now_ms: int) -> None:
-        """Everything was as at the last look until now."""
+        """Records that the state of the last look has lasted until now."""
         passed = now_ms - self._last_ms if self._last_ms else 0
         live, is_highest, over = self._state
         for at, value in enumerate((1, live, is_highest, over)):
@@ -114,7 +117,7 @@ class Standing:
 
 
 def _peer(course: str, hire: Callable[[Desk], Bot], *, duels: bool = False, hours: float | None = None) -> Held:
-    """A peer's loop on the course."""
+    """Runs a peer's loop on the course."""
     clock = Clock()
     world = World(seed=SEED, clock=clock.ms, monotonic=clock.monotonic)
     engine = world.engine
@@ -169,7 +172,7 @@ def _ours(course: str, ladder: Ladder, *, duels: bool = False) -> tuple[Held, Ta
 
 
 def ladder_rows() -> Iterator[Row]:
-    """A ladder of five, against the one that sends it whole."""
+    """Yields a ladder of five, against the peer that sends it whole."""
     steps = [float(HIGH - (HIGH - LOW) * n / (RUNGS - 1)) for n in range(RUNGS)]
     for course in ("calm", "drift", "flicker"):
         ours, task = _ours(course, Ladder(RUNGS))
@@ -190,7 +193,7 @@ def ladder_rows() -> Iterator[Row]:
 
 
 def duel_rows() -> Iterator[Row]:
-    """One bid that is to be the highest, against a rival and beside the bot that outbids too."""
+    """Yields one bid that must be the highest, against a rival, beside the peer that outbids too."""
     ours, _ = _ours("duel", Ladder(1, outbids=True), duels=True)
     peer = _peer("duel", lambda desk: Nfttools(desk, float(LOW), float(HIGH), STEP, LOOP_S), duels=True)
     yield Row("duel, share of the time highest", f"{ours.highest:.3f}", f"nfttools {peer.highest:.3f}", "", ">= 0.97")
@@ -200,7 +203,7 @@ def duel_rows() -> Iterator[Row]:
 
 
 def plain_rows() -> Iterator[Row]:
-    """What one user's tasks read that need no rivals, once they stand."""
+    """Yields the reads of one user's tasks without rivals, once their bids stand."""
     with Stage(
         "calm", (Ladder(1),) * PLAIN_TASKS, seed=SEED, life_minutes=LIFE_MINUTES, loop_seconds=LOOP_S, is_one_user=True
     ) as stage:

@@ -23,7 +23,7 @@ max_exposure = 2000000000
 price_sats = 0
 duration_days = 365
 """
-# No ask of these leads to a bid that the simulator takes: its least bid is 10,000 sats.
+# None of these asks leads to a bid that the simulator takes: its least bid is 10,000 sats.
 WITHOUT_BIDS = [12_000, 12_500, 13_000]
 _PATIENCE_S = 120.0
 _AT_ONCE = 8
@@ -37,7 +37,7 @@ class Tasks(NamedTuple):
 
 
 class Home:
-    """An installation that is up."""
+    """A running installation."""
 
     def __init__(self, installation: Installation) -> None:
         self._installation = installation
@@ -47,7 +47,7 @@ class Home:
         self.environment: Mapping[str, str] = installation.environment
 
     def user_with_tasks(self, count: int, asks: Iterable[int] = WITHOUT_BIDS, **config: Any) -> Tasks:
-        """A new user with one stopped task for each of the collections c-0, c-1, ... that `asks` are put into."""
+        """Makes a new user with one stopped task for each of the collections c-0, c-1, ... that get the `asks`."""
         slugs = [f"c-{number}" for number in range(count)]
         self.put_collections(slugs, asks)
         return self.user(slugs, **config)
@@ -58,14 +58,14 @@ class Home:
             self._installation.put_collection(slug, prices)
 
     def user(self, slugs: Iterable[str], **config: Any) -> Tasks:
-        """A new user with one stopped task for each of `slugs`."""
+        """Makes a new user with one stopped task for each of `slugs`."""
         trader = Trader(self._installation).sign_in()
         token = str(trader.session.headers["Authorization"]).removeprefix("Bearer ")
         fields = {"bidCount": 1, "hardcapSats": 5_000_000} | config
         return Tasks(token, [trader.task(slug=slug, **fields) for slug in slugs])
 
     def listed(self, made: Tasks) -> list[dict[str, Any]]:
-        """The user's tasks as the API lists them."""
+        """Returns the user's tasks as the API lists them."""
         found: list[dict[str, Any]] = call(self.port, "GET", "/api/tasks", made.token)
         return found
 
@@ -89,16 +89,16 @@ class Home:
             list(pool.map(lambda job: call(self.port, "POST", f"/api/tasks/{job[1]}/{operation}", job[0]), jobs))
 
     def requests(self) -> dict[str, dict[str, int]]:
-        """What the simulator was asked so far: operation to key to count."""
+        """Returns the simulator's requests so far: operation to key to count."""
         found: dict[str, dict[str, int]] = self._installation.sim("GET", "/sim/requests")
         return found
 
     def workers(self) -> list[int]:
-        """Pids of all worker processes."""
+        """Returns the pids of all worker processes."""
         return self._installation.processes("bidkeeper: bidder") + self._installation.processes("bidkeeper: drain")
 
     def programs(self, *names: str) -> list[int]:
-        """Pids of these programs of the installation."""
+        """Returns the pids of these programs of the installation."""
         return [
             pid
             for name in names
@@ -107,7 +107,7 @@ class Home:
         ]
 
     def sim(self, method: str, path: str, body: Any = None) -> Any:
-        """One call of the simulator's control."""
+        """Makes one call of the simulator's control."""
         return self._installation.sim(method, path, body)
 
     @property
@@ -115,7 +115,7 @@ class Home:
         return f"http://127.0.0.1:{self.environment['BIDKEEPER_SIMULATOR_PORT']}"
 
     def cycles(self) -> int:
-        """How many cycles all tasks have finished so far."""
+        """Counts the cycles of all tasks so far."""
         with closing(sqlite3.connect(f"file:{self.data_dir / 'bidkeeper.db'}?mode=ro", uri=True)) as database:
             [[count]] = database.execute("SELECT SUM(cycles) FROM bidding_tasks").fetchall()
         return int(count)
@@ -126,7 +126,7 @@ class Home:
 
 @contextmanager
 def installed(max_tasks: int, **settings: str) -> Iterator[Home]:
-    """An installation whose first plan allows `max_tasks` bidding tasks; destroyed at the end."""
+    """Starts an installation whose first plan allows `max_tasks` bidding tasks; destroys it at the end."""
     with TemporaryDirectory(prefix="bk-bench-") as name:
         config = Path(name) / "bidkeeper.toml"
         config.write_text(_PLAN.format(max_tasks=max_tasks))

@@ -1,4 +1,4 @@
-"""Reserving an order: one transaction that has reached the disk, against the bare commit it cannot be quicker than."""
+"""Reservation of an order: one transaction that has reached the disk, against the bare commit that bounds it."""
 
 from __future__ import annotations
 

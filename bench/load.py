@@ -1,4 +1,4 @@
-"""A small HTTP client that asks over kept connections as quickly as it is answered."""
+"""A small HTTP client that asks over kept connections as fast as it is answered."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 def get(path: str, token: str) -> bytes:
-    """A GET as it goes over the wire."""
+    """Returns a GET as it goes over the wire."""
     return f"GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
 
 
 def write(method: str, path: str, token: str, body: object) -> bytes:
-    """A POST or PUT of JSON as it goes over the wire."""
+    """Returns a POST or PUT of JSON as it goes over the wire."""
     text = json.dumps(body).encode()
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n"
@@ -31,7 +31,7 @@ def write(method: str, path: str, token: str, body: object) -> bytes:
 
 
 def call(port: int, method: str, path: str, token: str) -> Any:
-    """One operation without a body, over a connection of its own, and its answer's JSON; may be called in a thread.
+    """Makes one request without a body over a new connection; returns the answer's JSON. May be called in a thread.
 
     Raises RuntimeError for a status that is not 2xx.
     """
@@ -48,12 +48,12 @@ def call(port: int, method: str, path: str, token: str) -> Any:
 
 
 def ask(port: int, request: bytes) -> Any:
-    """One answer's JSON. Raises RuntimeError for a status that is not 2xx."""
+    """Makes one request; returns the answer's JSON. Raises RuntimeError for a status that is not 2xx."""
     return json.loads(asyncio.run(_ask_once(port, request)))
 
 
 def press(port: int, requests: Iterator[bytes], seconds: float = 60.0, connections: int = CONNECTIONS) -> int:
-    """Sends `requests` until they or `seconds` are over; how many were answered.
+    """Sends `requests` until they or `seconds` are over; returns the number of answers.
 
     Raises RuntimeError for a status that is not 2xx.
     """

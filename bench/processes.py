@@ -1,4 +1,4 @@
-"""Processes to measure: started on a free port, waited for, and what CPU they used."""
+"""Processes to measure: started on a free port, waited for, and their CPU time."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _PATIENCE_S = 30.0
 
 
 def peer_python() -> str:
-    """The interpreter that has the peers' packages. Raises FileNotFoundError."""
+    """Returns the interpreter that has the peers' packages. Raises FileNotFoundError."""
     if not PEER_PYTHON.exists():
         raise FileNotFoundError(f"{PEER_PYTHON.relative_to(ROOT)} is made by `make bench`")
     return str(PEER_PYTHON)
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time that the process and all its threads have used so far, also the kernel's for them, to the nanosecond."""
+    """Returns the CPU time of the process and all its threads so far, with the kernel's for them, to the nanosecond."""
     return time.clock_gettime((~pid << 3) | _ALL_THREADS)
 
 
 def pss_mib(pid: int | None) -> float:
-    """Memory of the process, pages that it shares with n - 1 others counted as an nth."""
+    """Returns the memory of the process; a page that it shares with n - 1 others counts as an nth."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) / 1024
 
 
 def free_port() -> int:
-    """A port that nobody listens on at the moment."""
+    """Returns a port that is free at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -45,7 +45,7 @@ def free_port() -> int:
 def serving(
     command: Sequence[str], port: int, out: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[int]:
-    """Runs `command`, which is to listen on `port`, its output going to the file `out`; gives its pid."""
+    """Runs `command`, which listens on `port`, its output going to the file `out`; gives its pid."""
     with out.open("wb") as file:
         process = subprocess.Popen(
             command,
@@ -63,7 +63,7 @@ def serving(
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM, and SIGKILL for what does not hear it."""
+    """Ends a process by SIGTERM, or SIGKILL if that fails."""
     process.terminate()
     try:
         process.wait(15)

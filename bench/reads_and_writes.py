@@ -1,7 +1,7 @@
-"""Reading, creating and changing tasks, by the CPU time of the server's process, against the same in FastAPI.
+"""Reads, creations and changes of tasks, by the CPU time of the server's process, against the same in FastAPI.
 
-All servers stand beside each other, each with a copy of the same database and the same pragmas, and take turns, so
-that what else the machine does meets all of them. What the client needs does not count.
+All servers stand beside each other, each with a copy of the same database and the same pragmas, and take turns, so that
+other load on the machine meets all of them. The client's time does not count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from models import base
 OURS, SQLMODEL, RAW = "ours", "FastAPI, SQLModel", "FastAPI, raw SQL"
 ROUNDS = 3
 _READ_S = 3.0
-_COMMITS_EVERY_S = 0.02  # what a thousand and a half tasks on 30 s cycles would write
+_COMMITS_EVERY_S = 0.02  # as often as fifteen hundred tasks on 30 s cycles would write
 _WRITES = 1_000  # a round and server, so that the tables of all grow alike
 _PLAN = """
 [plans.beta]
@@ -53,7 +53,7 @@ def read_rows() -> Iterator[Row]:
         answers = [ask(server.port, get("/api/tasks", tokens[0])) for server in servers]
         _require_same(answers)
         requests = [get("/api/tasks", token) for token in tokens]
-        for server in servers:  # each user once, so that what is kept in memory is there
+        for server in servers:  # each user once, to fill the caches
             press(server.port, iter(requests))
 
         def read(server: Server) -> int:
@@ -91,7 +91,7 @@ def change_rows() -> Iterator[Row]:
         def changes() -> Iterator[bytes]:
             for number in itertools.islice(numbers, _WRITES):
                 token, task = owned[number % len(owned)]
-                # 5 is what all have: each change changes something.
+                # 5 is every task's value: each change changes something.
                 yield write("PUT", f"/api/tasks/{task}", token, {"bidCount": 6 + number // len(owned)})
 
         first = write("PUT", f"/api/tasks/{owned[0][1]}", owned[0][0], {"bidPercentLow": 0.25, "traitType": "Hat"})
@@ -101,7 +101,7 @@ def change_rows() -> Iterator[Row]:
 
 
 def _rates(servers: list[Server], load: Callable[[Server], int]) -> dict[str, float]:
-    """Requests a CPU second of each server, as the median of rounds in which they take turns."""
+    """Measures each server's requests per CPU second, as the median of rounds in which the servers take turns."""
     found: dict[str, list[float]] = {server.name: [] for server in servers}
     for _ in range(ROUNDS):
         for server in servers:
@@ -119,7 +119,7 @@ def _compared(what: str, rates: dict[str, float]) -> Iterator[Row]:
 
 @contextmanager
 def _cycles_being_recorded(database: Path) -> Iterator[None]:
-    """Commits to one task after another, as workers do, for as long as the block lasts."""
+    """Commits to one task after another, as workers do, while the block lasts."""
     is_over = threading.Event()
     cycle = "UPDATE bidding_tasks SET last_cycle_ms = last_cycle_ms + 30000 WHERE id = ?"
 
@@ -141,7 +141,7 @@ def _cycles_being_recorded(database: Path) -> Iterator[None]:
 
 @contextmanager
 def _servers() -> Iterator[tuple[list[Server], list[str]]]:
-    """All servers, each over its own copy of one database, and the users' bearer tokens."""
+    """Starts all servers, each over its own copy of one database; gives them and the users' bearer tokens."""
     with tempfile.TemporaryDirectory(prefix="bk-bench-") as name, ExitStack() as stack:
         home = Path(name)
         (home / "source").mkdir()

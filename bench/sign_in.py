@@ -1,4 +1,4 @@
-"""Checking a sign-in proof, without HTTP and database."""
+"""Checks of a sign-in proof, without HTTP and database."""
 
 from __future__ import annotations
 

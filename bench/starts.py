@@ -1,4 +1,4 @@
-"""Starting workers: the API's own start, to its answer, against supervisord starting the same worker.
+"""Starts of workers: the API's start, to its answer, against supervisord's start of the same worker.
 
 Both are over when the worker holds its task's lock. Ours goes through HTTP, server and manager, which asks signer and
 gateway for the worker's rights; supervisord is asked over XML-RPC and the rights are there already.
@@ -53,7 +53,7 @@ def rows() -> Iterator[Row]:
 
 
 def _ours(home: Home, made: Tasks) -> tuple[float, float]:
-    """Median seconds of one start, and seconds of a burst."""
+    """Returns the median seconds of one start, and the seconds of a burst."""
     single = []
     for task in made.ids[:ONE_BY_ONE]:
         began = time.monotonic()
@@ -70,7 +70,7 @@ def _ours(home: Home, made: Tasks) -> tuple[float, float]:
 
 
 def _supervised(home: Home, made: Tasks) -> tuple[float, float]:
-    """The same of supervisord, which is asked not to wait, so that it takes a burst as quickly as it can."""
+    """Measures supervisord's starts; it is asked not to wait, so that it takes a burst as fast as it can."""
     single, first, burst = [], made.ids[:ONE_BY_ONE], made.ids[ONE_BY_ONE:]
     with TemporaryDirectory(prefix="bks-") as name:
         os.mkfifo(f"{name}/status")
@@ -95,7 +95,7 @@ def _supervised(home: Home, made: Tasks) -> tuple[float, float]:
 
 
 def _seconds(status: int, count: int, start: Callable[[], None]) -> float:
-    """From before `start` until `count` workers have said that they hold their locks."""
+    """Measures from before `start` until `count` workers have said that they hold their locks."""
     began = time.monotonic()
     start()
     said = b""
@@ -108,7 +108,7 @@ def _seconds(status: int, count: int, start: Callable[[], None]) -> float:
 
 
 def _assigned(settings: Settings, ids: list[int]) -> list[Assigned]:
-    """What the manager would have done for these workers: wanted, with a token and a right to bid."""
+    """Does the manager's part for these workers: they are wanted, with a token and a right to bid."""
     signer = SignerClient(settings.signer_socket)
     base.connect(settings.database_url)
     try:

@@ -1,4 +1,4 @@
-"""Talking to a supervisord over its Unix socket, and one that holds workers as its own programs."""
+"""A supervisord that holds workers as its own programs, and calls to it over its Unix socket."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ stdout_logfile={home}/task-{task}.out
 
 
 class Assigned(NamedTuple):
-    """A task, the token its worker is to have and the secret that goes with it."""
+    """A task with its worker's token and secret."""
 
     task: int
     token: int
@@ -62,7 +62,7 @@ def proxy(socket: Path) -> Iterator[Any]:
 
 @contextmanager
 def of_workers(home: Path, workers: list[Assigned], environment: Mapping[str, str]) -> Iterator[Any]:
-    """A supervisord with one program for each of `workers`, none of them started; its XML-RPC operations."""
+    """Starts a supervisord with one program for each of `workers`, none running; gives its XML-RPC operations."""
     programs = [_PROGRAM.format(home=home, python=sys.executable, **worker._asdict()) for worker in workers]
     (home / "s.conf").write_text(_HEAD.format(home=home) + "".join(programs))
     process = subprocess.Popen(

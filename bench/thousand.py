@@ -1,7 +1,7 @@
 """`python -m bench.thousand [--tasks N] [--bids]`: a thousand tasks started at once, then stopped at once.
 
-Users with 20 tasks each on the same 20 collections. Without `--bids` the market has no room for a bid, so that what is
-measured is ours; with it each task places one, and the venue's 5 requests a second decide (a place or cancel each).
+Users with 20 tasks each on the same 20 collections. Without `--bids` the market has no room for a bid, so that only our
+part is measured; with it each task places one, and the venue's 5 requests a second decide (a place or cancel each).
 Every wait is bounded. Exit code 1 when an aim is missed.
 """
 
@@ -24,11 +24,11 @@ WITH_BIDS = [1_000_000, 1_010_000]
 _AT_ONCE = 64
 _LOOK_S = 0.02
 _PATIENCE_S = 240.0
-_GRACE_S = 10.0  # a stop waits this long for bids to be cancelled; what cancels them may end a little later
+_GRACE_S = 10.0  # a stop waits this long for bids to be cancelled; their cancels may end a little later
 
 
 class Watcher:
-    """Asks for one user's task list after another, as dashboards would: how long answers take, who has had a cycle."""
+    """A reader of one user's task list after another, like dashboards: it records answer times and first cycles."""
 
     def __init__(self, home: Home, users: list[Tasks]) -> None:
         self.seconds: list[float] = []
@@ -51,7 +51,7 @@ class Watcher:
             self._stop.clear()
 
     def take_seconds(self) -> list[float]:
-        """The answers' seconds since the last call."""
+        """Returns the answers' seconds since the last call."""
         taken, self.seconds = self.seconds, []
         return taken
 
@@ -77,7 +77,7 @@ class Watcher:
 
 
 def main() -> int:
-    """Returns the exit code."""
+    """Runs the measurement and returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=1000, help="how many, in twenties (default 1000)")
     parser.add_argument("--bids", action="store_true", help="leave room for one bid of each task")

@@ -1,4 +1,4 @@
-"""What a measurement gives, and how long a call takes as a median: on a shared machine a mean says little."""
+"""A measurement's result, and a median of a call's duration: on a shared machine a mean says little."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One line of the table. `peer` is what the same run measured of whatever `ours` is compared with."""
+    """One line of the table. `peer` is the same run's measurement of the program that `ours` is compared with."""
 
     what: str
     ours: str
@@ -19,7 +19,7 @@ class Row(NamedTuple):
 
 
 def median_seconds(call: Callable[[], object], *, calls: int, rounds: int = 7) -> float:
-    """Median over `rounds` of the seconds one of `calls` calls takes."""
+    """Returns the median, over `rounds`, of the seconds that one of `calls` calls takes."""
     found = []
     for _ in range(rounds):
         began = time.perf_counter()

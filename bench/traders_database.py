@@ -1,4 +1,4 @@
-"""A database as a busy installation has it: signed-in users with tasks whose configs all differ."""
+"""The database of a busy installation: signed-in users with tasks whose configs all differ."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USERS, TASKS_EACH = 200, 20
 
 
 def make(path: Path) -> list[str]:
-    """Writes the database file `path`; the bearer tokens, one of each user."""
+    """Writes the database file `path`; returns the bearer tokens, one for each user."""
     rng, now_ms = random.Random(1), time.time_ns() // 1_000_000
     tokens = [f"{number:043d}" for number in range(USERS)]
     base.connect(f"sqlite:///{path}")
@@ -56,7 +56,7 @@ def _tasks(user: int, rng: random.Random, now_ms: int) -> list[dict[str, object]
 
 
 def copy_with_shown_configs(source: Path, target: Path) -> None:
-    """A copy whose configs stand in the table as callers see them, so that they need no work when they are read."""
+    """Copies the database with configs in the API's form, so that they need no work when they are read."""
     shutil.copyfile(source, target)
     with sqlite3.connect(target) as database:
         rows = database.execute("SELECT id, config FROM bidding_tasks").fetchall()

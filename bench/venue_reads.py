@@ -1,11 +1,11 @@
-"""What the venue is asked, which must follow the number of slugs and wallets and not that of tasks.
+"""The venue's load, which must grow with the number of slugs and wallets, not of tasks.
 
-A user has one task for each slug, so a hundred tasks on three slugs are those of 34 users, and every user has a
-wallet of their own. So two things are counted apart: reads of a slug's book, which all tasks share, and reads of a
-wallet (its bids and balance), a minute and slug or wallet. What the simulator counted is divided, not what we sent.
+A user has one task for each slug, so a hundred tasks on three slugs are those of 34 users, and every user has a wallet
+of their own. So two things are counted apart: reads of a slug's book, which all tasks share, and reads of a wallet (its
+bids and balance), a minute and slug or wallet. The simulator's counts are divided, not ours.
 
-More tasks than one for each slug and wallet exist only where users share a wallet, which the keystore refuses. What
-they would cost is counted with askers: threads that look at the market as a worker does, at the turns of a worker.
+More tasks than one for each slug and wallet exist only where users share a wallet, which the keystore refuses. Their
+cost is counted with askers: threads that look at the market as a worker does, at the turns of a worker.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ SLUGS = ("c-0", "c-1", "c-2")
 USERS = 34
 LOOP_S = 10
 LOOPS = 6
-# Workers look in the first two fifths of a loop: a count that begins in the pause after them has whole rounds in it.
+# Workers look in the first two fifths of a loop: a count that begins in the pause after them has only whole rounds.
 PAUSE = 0.7
 WALLETS, ASKERS = 10, 100
 
 
 class Reads(NamedTuple):
-    """A minute, of each slug's book and of each wallet."""
+    """Reads a minute, of each slug's book and of each wallet."""
 
     book: float
     wallet: float
@@ -66,7 +66,7 @@ def rows() -> Iterator[Row]:
 
 
 def shared_rows() -> Iterator[Row]:
-    """A hundred tasks on three slugs and ten wallets, beside one task for each slug and wallet."""
+    """Yields a hundred tasks on three slugs and ten wallets, beside one task for each slug and wallet."""
     pairs = [(slug, number) for slug in SLUGS for number in range(WALLETS)]
     with installed(max_tasks=1) as home:
         home.put_collections(SLUGS, WITHOUT_BIDS)
@@ -77,7 +77,7 @@ def shared_rows() -> Iterator[Row]:
 
 
 def _asked(home: Home, pairs: list[tuple[str, int]]) -> float:
-    """All reads a minute while each of `pairs` (slug, number of the wallet) has its asker."""
+    """Counts all reads a minute while each of `pairs` (slug, number of the wallet) has its asker."""
     enough = threading.Event()
     with ThreadPoolExecutor(len(pairs)) as pool:
         askers = [pool.submit(_ask, home.gateway_socket, slug, number, enough) for slug, number in pairs]
@@ -92,7 +92,7 @@ def _asked(home: Home, pairs: list[tuple[str, int]]) -> float:
 
 
 def _ask(socket: Path, slug: str, number: int, enough: threading.Event) -> None:
-    """Looks at the market at the turns of a task on `slug`, as a cycle does for a task that places nothing."""
+    """Looks at the market at the turns of a task on `slug`, as a cycle that places nothing."""
     config = BidConfig(slug, outbid_enabled=True, hardcap_sats=5_000_000, loop_seconds=LOOP_S)
     keys, faults = user_secrets(key(f"payment {number}"), key(f"vault {number}")).public, Faults()
     wallet = Wallet(keys.payment, keys.payment_pubkey, keys.vault, frozenset({keys.payment}))
@@ -121,7 +121,7 @@ def _reads(home: Home, wallets: int) -> Reads:
 
 
 def _counts(home: Home) -> tuple[int, int]:
-    """Requests so far that were about slugs, and about wallets."""
+    """Counts the requests so far about slugs, and about wallets."""
     book = wallet = 0
     for operation, by_key in home.requests().items():
         if operation in ("floors", "book"):

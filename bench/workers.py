@@ -1,7 +1,7 @@
-"""What a worker costs, forked from a zygote, against one that is a Python of its own.
+"""The cost of a worker, forked from a zygote, against one that is a Python of its own.
 
-Both back-ends are driven by a real manager in this process, with peers that nod. A start is measured from asking the
-manager until it answers that the worker holds its lock: token, grant, fence, process, database, lock.
+Both back-ends are driven by a real manager in this process, with peers that say yes. A start is measured from asking
+the manager until it answers that the worker holds its lock: token, grant, fence, process, database, lock.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ async def _starts_at_once(manager: Manager, new_task: Callable[[], int]) -> floa
 
 
 async def _memory(manager: Manager, new_task: Callable[[], int]) -> tuple[float, float]:
-    """MiB of a worker (median), and of the process that forked it."""
+    """Returns the MiB of a worker (median), and of the process that forked it."""
     ids = [new_task() for _ in range(GROUP)]
     await asyncio.gather(*(manager.answer({"op": "settle", "task": task}) for task in ids))
     deadline = time.monotonic() + 120
@@ -138,7 +138,7 @@ def _new_task(settings: Settings, number: int) -> int:
 
 @asynccontextmanager
 async def _peers(settings: Settings) -> AsyncIterator[None]:
-    """A signer that signs everything, and a gateway to a market for each wallet."""
+    """Starts a signer that signs everything, and a gateway to a market for each wallet."""
     signer = await serve(settings.signer_socket, _sign)
     gateway = HTTPServer(_gateway())
     gateway.add_socket(bind_unix_socket(str(settings.gateway_socket)))

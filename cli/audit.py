@@ -1,4 +1,4 @@
-"""`bidkeeper audit verify`: checks that the signer's audit log is whole and in order."""
+"""`bidkeeper audit verify`: a check that the signer's audit log is whole and in order."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from wallet.signer.audit import AuditError, verify_chain
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """verify"""
+    """Adds `verify`."""
     parser.add_argument("action", choices=["verify"], help="walk the chain of hashes from its first line")
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Prints the number of lines, or the first line that is not right."""
+    """Prints the number of lines, or the first wrong line."""
     path = settings.signer_files / "audit.jsonl"
     try:
         print(f"{verify_chain(path)} lines, each follows the one before it")

@@ -1,4 +1,4 @@
-"""Has the manager look at once at who may trade, after a plan or the whitelist was changed."""
+"""The manager's immediate check of the users' right to trade, after a change of plans or whitelist."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _PATIENCE_S = 60.0
 
 
 def enforce(settings: Settings) -> None:
-    """Returns when the tasks of whoever may not trade any more are stopped, and says what came of it.
+    """Has the manager stop the tasks of users who may no longer trade; returns when it has, and prints the result.
 
-    A manager that is away runs no workers, and looks when it starts.
+    A manager that is down runs no workers, and checks when it starts.
     """
     try:
         answer = local.ask(settings.manager_socket, "manager", {"op": "entitlements"}, timeout=_PATIENCE_S)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wallet.keystore.file import Imported
 
 PASSPHRASE = "Passphrase of the keystore"
-# scrypt takes half a second, reading a long audit log some more.
+# scrypt takes half a second, the reading of a long audit log some more.
 _UNLOCK_S = 120.0
 _SHOWN_ONCE = """
 These words alone bring the keys back when file or passphrase are lost. They are not shown again: write them on paper,
@@ -29,7 +29,7 @@ and keep it as you keep money.
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """init [--words] [--user ADDRESS ...] | import --user ADDRESS | list | backup FILE | change-passphrase | unlock"""
+    """Adds init [--words] [--user ADDRESS ...] | import --user ADDRESS | list | backup FILE | ..."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     init = actions.add_parser("init", help="make a keystore for real money; its 24 words are shown once")
     init.add_argument("--words", action="store_true", help="from the words of an earlier one, which are asked for")
@@ -61,8 +61,8 @@ def _address(text: str) -> str:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Does one of them. Raises BidkeeperError with the reason when it cannot."""
-    # Here and not above: only this verb and the signer load what opens keystores.
+    """Runs one action. Raises BidkeeperError with the reason when it cannot."""
+    # Here and not above: only this verb and the signer load the code that opens keystores.
     from wallet.keystore import memory as keystore_memory
     from wallet.signer.signer_process import KEYSTORE
 

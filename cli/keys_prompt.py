@@ -1,4 +1,4 @@
-"""Asking for secrets: without echo at a terminal, else a line each from standard input. Never from arguments."""
+"""Prompts for secrets: without echo at a terminal, else one line each from standard input. Never from arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from core.errors import BidkeeperError
 
 
 def secret(question: str) -> str:
-    """One line, without its end. Raises BidkeeperError when there is no more input."""
+    """Reads one line, without its end. Raises BidkeeperError when there is no more input."""
     try:
         if sys.stdin.isatty():
             return getpass.getpass(f"{question}: ")
@@ -24,7 +24,7 @@ def secret(question: str) -> str:
 
 
 def twice(question: str) -> str:
-    """The same line two times over. Raises BidkeeperError when they differ."""
+    """Reads the same line twice. Raises BidkeeperError when they differ."""
     first = secret(question)
     if secret(f"{question}, again") != first:
         raise BidkeeperError("the two are not the same")

@@ -1,4 +1,4 @@
-"""`bidkeeper VERB ...`: reads the settings, then does what the verb says."""
+"""`bidkeeper VERB ...`: reads the settings, then runs the verb."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.errors import BidkeeperError, SettingsError
 from core.settings import load
 from wallet.signer.allowed import with_normal_addresses
 
-# verb → (module that holds it, one line of help); a module is imported only when its verb is asked for.
+# verb → (its module, one line of help); a module is imported only for its verb.
 VERBS = {
     "up": ("cli.up", "start everything and stay in the foreground"),
     "demo": ("cli.demo.demo", "up, on play money, with a demo user whose tasks trade before your eyes"),
@@ -31,7 +31,7 @@ VERBS = {
     "venue": ("cli.doctor.probe", "keep a venue's raw answers, to report a shape that has changed"),
 }
 
-# What another program does not read cannot leak from it, and with users of its own for each it could not read it.
+# Other programs do not read the secrets, so none can leak from them; under users of their own they could not.
 READS_SECRETS = ("up", "demo", "gateway", "facts", "venue")
 
 
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         if verb in given[:1]:
             importlib.import_module(module).add_arguments(verb, added)
     options = parser.parse_args(given)
-    if options.verb == "doctor":  # wrong settings are the first thing that it explains
+    if options.verb == "doctor":  # it explains wrong settings first
         return int(importlib.import_module("cli.doctor.doctor").run_alone(options))
     try:
         settings = with_normal_addresses(load(with_secrets=options.verb in READS_SECRETS))

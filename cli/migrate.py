@@ -1,4 +1,4 @@
-"""`bidkeeper migrate`: brings the database to this version's schema."""
+"""`bidkeeper migrate`: the upgrade of the database to this version's schema."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from models.ledger.venues_in_use import name_venues
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Takes nothing."""
+    """Adds nothing."""
 
 
 def migrate(settings: Settings) -> list[str]:
-    """Applies what is missing and returns its names."""
+    """Applies the missing migrations and returns their names."""
     base.connect(settings.database_url)
     try:
         applied = schema.migrate()
@@ -25,7 +25,7 @@ def migrate(settings: Settings) -> list[str]:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Prints what it applied."""
+    """Prints the migrations it applied."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     applied = migrate(settings)
     print("\n".join(f"applied {name}" for name in applied) or "the database is up to date")

@@ -1,4 +1,4 @@
-"""`bidkeeper plan set|list`: who has which plan until when."""
+"""`bidkeeper plan set|list`: the users' plans and their ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wallet.address import AddressError, sign_in_address
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """set ADDRESS PLAN [--days N] | list"""
+    """Adds set ADDRESS PLAN [--days N] | list."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="set|list")
     change = actions.add_parser("set", help="give a user a plan, from now on")
     change.add_argument("address", help="the address that user signs in with")
@@ -25,7 +25,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Changes or prints plans. The tasks of a plan that is over are stopped at once."""
+    """Changes or prints plans. The tasks of an ended plan are stopped at once."""
     migrate(settings)
     base.connect(settings.database_url)
     try:

@@ -10,7 +10,7 @@ from core.settings import Settings
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """What the program takes besides its settings."""
+    """Adds the program's own arguments, besides its settings."""
     if verb == "server":
         parser.add_argument("--index", type=int, default=0, help="which of the server processes this is, from 0")
 
@@ -18,7 +18,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Runs the program named by the verb."""
     if "SUPERVISOR_ENABLED" in os.environ:
-        # supervisord leaves its programs behind when it is killed; a program without it would not be restarted.
+        # supervisord leaves its programs behind when it is killed; a program left without it would not be restarted.
         end_with_parent()
     os.environ["BIDKEEPER_DATA_DIR"] = str(settings.data_dir)
     for directory in (settings.data_dir, settings.run_dir, settings.log_dir):
@@ -45,7 +45,7 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
     from models.tasks import tasks
 
     def least_token(task_id: int) -> int:
-        # It may read the database and no more, and only now and then: a connection held open would be one more to end.
+        # It may only read the database, and rarely does: no connection is held open.
         with base.reading(settings.database_url):
             return tasks.least_token(task_id)
 

@@ -22,13 +22,13 @@ from core.process import hold_lock
 from core.settings import Settings
 
 CONFIGURATION = Path(__file__).resolve().parents[1] / "supervisord.conf"
-# The programs need at most 5 + 13 s, and seldom more than 3; whoever stops us expects an end within 15.
+# The programs need at most 5 + 13 s, and seldom more than 3; service managers expect an end within 15.
 _STOP_SECONDS = 13.0
 _libc = ctypes.CDLL(None)
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Takes nothing: everything is a setting."""
+    """Adds nothing: everything is a setting."""
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -47,9 +47,8 @@ class Installation:
     def run(self, when_ready: Callable[[], None], before_end: Callable[[], None] = lambda: None) -> int:
         """Starts everything, prints the ready line, calls `when_ready` again and again until it is asked to stop.
 
-        `before_end` is called once then, while everything still answers.
-        Returns 0 after an ordered end, 1 when supervisord ended by itself. Raises BidkeeperError when the data
-        directory is in use or a port is taken.
+        `before_end` is called once at that moment, while everything still answers. Returns 0 after an ordered end, 1
+        when supervisord ended by itself. Raises BidkeeperError when the data directory is in use or a port is taken.
         """
         self._prepare()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -75,8 +74,8 @@ class Installation:
         settings = self.settings
         for directory in (settings.data_dir, settings.run_dir, settings.log_dir):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Held by this process until it dies, and by supervisord after it: two installations in one directory would
-        # be two managers of the same tasks.
+        # Held by this process until it dies, and by supervisord after it: two installations in one directory would be
+        # two managers of the same tasks.
         lock = hold_lock(settings.run_dir / "up.lock")
         if lock is None:
             raise BidkeeperError(f"{settings.data_dir} is in use by another `bidkeeper up`")
@@ -101,7 +100,7 @@ class Installation:
             command,
             env=environment,
             stdin=subprocess.DEVNULL,
-            # Ctrl-C in a terminal goes to the whole group: supervisord is to hear of it from us, once.
+            # Ctrl-C in a terminal goes to the whole group, but supervisord must hear of it from us, once.
             start_new_session=True,
             preexec_fn=_end_with_parent,
             pass_fds=(self._lock,),
@@ -124,7 +123,7 @@ class Installation:
         return 1
 
     def _end(self, supervisord: subprocess.Popen[bytes]) -> None:
-        """SIGTERM lets every program end in order; what is left after a while is killed."""
+        """Ends everything in order by SIGTERM, and kills the rest after a while."""
         if supervisord.poll() is None:
             supervisord.terminate()
             try:
@@ -137,7 +136,7 @@ class Installation:
 
 
 def readiness(settings: Settings) -> str | None:
-    """None when `/readyz` says that everything answers, else what it says is missing."""
+    """Returns None when `/readyz` says that everything answers, else the missing parts."""
     connection = http.client.HTTPConnection(settings.host, settings.port, timeout=5)
     try:
         connection.request("GET", "/readyz")
@@ -162,12 +161,12 @@ def _require_free(host: str, port: int, variable: str) -> None:
 
 
 def _end_with_parent() -> None:
-    # Between fork and exec, so nothing may be imported here: core.process would be too much.
+    # Between fork and exec, so nothing may be imported here: not even core.process.
     _libc.prctl(1, signal.SIGTERM, 0, 0, 0)
 
 
 def _processes_of(data_dir: Path) -> list[int]:
-    """Pids of the processes that work in `data_dir` (they all have it in their environment), except this one."""
+    """Returns the pids of the other processes that work in `data_dir`, which is in their environment."""
     mark = b"BIDKEEPER_DATA_DIR=" + os.fsencode(data_dir)
     found = []
     for entry in Path("/proc").iterdir():

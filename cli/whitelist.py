@@ -14,7 +14,7 @@ from wallet.address import AddressError, sign_in_address
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """add ADDRESS [--admin] | remove ADDRESS | list"""
+    """Adds add ADDRESS [--admin] | remove ADDRESS | list."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="add|remove|list")
     add = actions.add_parser("add", help="let this address sign in")
     add.add_argument("address", type=_address)

@@ -26,7 +26,7 @@ class SettingsError(BidkeeperError):
 
 
 class PeerError(BidkeeperError):
-    """Root of what can go wrong between two processes of one installation."""
+    """Root of the errors between two processes of one installation."""
 
     def __init__(self, peer: str, message: str) -> None:
         super().__init__(f"{peer}: {message}")
@@ -35,11 +35,11 @@ class PeerError(BidkeeperError):
 
 
 class PeerUnavailable(PeerError):
-    """The peer is not there, or did not answer in time. What was asked may or may not have happened."""
+    """The peer is not there, or did not answer in time: the request may or may not have taken effect."""
 
 
 class PeerRefused(PeerError):
-    """The peer understood and said no; `code` says why in one word."""
+    """The peer understood and refused; `code` says why in one word."""
 
     def __init__(self, peer: str, code: str, message: str) -> None:
         super().__init__(peer, message)

@@ -1,4 +1,4 @@
-"""What the file system needs beyond writing a file."""
+"""Durability of names in the file system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One JSON line each way over a Unix socket: how processes of one installation ask the manager and the signer.
+"""One JSON line each way over a Unix socket, by which processes of one installation ask manager and signer.
 
 The asking side; the answering side is `core/local_server.py`, apart so that a worker never imports asyncio.
 """
@@ -19,7 +19,7 @@ MAX_SOCKET_PATH = 107
 
 
 def socket_path_problem(path: Path) -> str | None:
-    """Says what is wrong with `path` as a Unix socket's address, or None."""
+    """Says why `path` cannot be a Unix socket's address, or None if it can."""
     length = len(os.fsencode(path))
     if length > MAX_SOCKET_PATH:
         return (

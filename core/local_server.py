@@ -23,17 +23,17 @@ Handle = Callable[[dict[str, Any]], "dict[str, Any] | Awaitable[dict[str, Any]]"
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """User id of the process that connected (SO_PEERCRED). It names who connected, not who writes."""
+    """Returns the user id of the process that connected (SO_PEERCRED), which need not be the one that writes."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     _, uid, _ = struct.unpack("3i", credentials)
     return int(uid)
 
 
 def bind(path: Path, allowed_uids: frozenset[int]) -> socket.socket:
-    """A listening Unix socket at `path` in place of one that a dead process left behind.
+    """Makes a listening Unix socket at `path`, in place of a dead process's.
 
-    Its mode is 0600 when only our own user is allowed, else 0660: the group opens it, and SO_PEERCRED decides
-    who is served.
+    Its mode is 0600 when only our own user is allowed, else 0660: the group can open it, and SO_PEERCRED decides who is
+    served.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -49,11 +49,11 @@ def bind(path: Path, allowed_uids: frozenset[int]) -> socket.socket:
 
 
 async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | None = None) -> asyncio.Server:
-    """Answers each line at `path` with what `handle` returns, wrapped as {"ok": ...}.
+    """Answers each line at `path` by `handle`, its result wrapped as {"ok": ...}.
 
     `handle` may be a coroutine function; requests of one connection are answered in order. PeerRefused becomes
-    {"error": code, "message": ...}; any other exception is logged and becomes the code `internal`.
-    Connections of other users than `allowed_uids` (default: our own) are closed unread.
+    {"error": code, "message": ...}; any other exception is logged and becomes the code `internal`. Connections of other
+    users than `allowed_uids` (default: our own) are closed unread.
     """
     allowed = allowed_uids or frozenset({os.getuid()})
 
@@ -67,7 +67,7 @@ async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | No
                 writer.write(json.dumps(await _answer(handle, line)).encode() + b"\n")
                 await writer.drain()
         except (ConnectionError, ValueError, asyncio.CancelledError):
-            # Cancelled means that this process is ending; raising it on would only fill the log (Python 3.11).
+            # Cancelled means that this process is ending; re-raising would only fill the log (Python 3.11).
             log.debug("connection at %s ended early", path.name)
         finally:
             writer.close()

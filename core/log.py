@@ -7,7 +7,7 @@ import re
 import sys
 import time
 
-# What must never stand in a log: bearer tokens, WIF and extended private keys, base64 signatures and PSBTs.
+# Texts that must never be in a log: bearer tokens, WIF and extended private keys, base64 signatures and PSBTs.
 _SECRETS = re.compile(
     r"(?P<bearer>(?i:bearer)\s+[A-Za-z0-9_\-\.~+/=]{8,})"
     r"|(?P<api>(?i:x-api-key|api[_-]?key|passphrase|secret|token)[\"']?\s*[:=]\s*[\"']?[A-Za-z0-9_\-\.~+/=]{8,})"
@@ -15,22 +15,22 @@ _SECRETS = re.compile(
     r"|(?P<xprv>\b[xyzt]prv[1-9A-HJ-NP-Za-km-z]{50,}\b)"
     r"|(?P<blob>\b(?:AkcwRA|AkgwRQ|AUD|AUE|cHNidP)[A-Za-z0-9+/=]{20,})"
 )
-# What every one of them has at least: a word, or a run of letters as long as the shortest base64 one. Most lines have
-# neither, and to see that takes a fifth of the time.
+# A cheap first look: every secret has one of these words or a run of base64 characters as long as the shortest one.
+# Most lines have neither, which takes a fifth of the time to see.
 _WORDS = ("bearer", "key", "passphrase", "secret", "token")
 _RUN = re.compile(r"[A-Za-z0-9+/=]{23}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
 
 
 def mask(text: str) -> str:
-    """`text` without secrets and control characters (a line break stays, as in tracebacks, but never from input)."""
+    """Returns `text` without secrets and control characters, except line breaks, which tracebacks need."""
     if _may_have_secrets(text):
         text = _SECRETS.sub(_masked, text)
     return _CONTROL.sub("?", text)
 
 
 def _may_have_secrets(text: str) -> bool:
-    folded = text.casefold()  # as (?i:...) does, which takes a long s or a Kelvin sign for the letter
+    folded = text.casefold()  # as (?i:...) folds, which takes a long s or a Kelvin sign for the letter
     return any(word in folded for word in _WORDS) or _RUN.search(text) is not None
 
 
@@ -50,7 +50,7 @@ class _MaskingFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         if record.args:
-            # A line break inside an argument would let input forge a line of its own.
+            # A line break inside an argument would let input forge a log line.
             record.message = record.message.replace("\r", "\\r").replace("\n", "\\n")
         record.program = self.program
         return super().formatMessage(record)
@@ -59,10 +59,9 @@ class _MaskingFormatter(logging.Formatter):
 def set_up(program: str, level: str = "INFO") -> None:
     """Sends every log line of this process to stderr as `time level program logger: message`.
 
-    A forked process that calls it again writes under its own name with what it inherited.
+    A forked process calls it again to write under its own name.
     """
-    # No line shows where in the code, in which thread or process it was written; not to find that out is what Python's
-    # manual advises for speed.
+    # No line shows its place in the code, thread or process; leaving this out is Python's own advice for speed.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()
@@ -79,7 +78,7 @@ def set_up(program: str, level: str = "INFO") -> None:
 
 
 def _own_formatter(root: logging.Logger) -> _MaskingFormatter | None:
-    """That of the only handler, if `set_up` made it for the stderr of now."""
+    """Returns the formatter of the only handler, if `set_up` made it for the present stderr."""
     if len(root.handlers) != 1:
         return None
     [handler] = root.handlers

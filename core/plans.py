@@ -1,4 +1,4 @@
-"""Plans: what a user may do. Defined in the TOML file; the database holds only who has which and until when."""
+"""Plans: the users' limits. The TOML file defines them; the database holds only who has which and until when."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Limits of one plan; exposure and price in sats."""
+    """The limits of one plan; exposure and price in sats."""
 
     name: str
     max_tasks: int
@@ -24,7 +24,7 @@ DEFAULT_PLANS = {FIRST_PLAN: Plan("Beta", 20, 20, 50_000_000, 0, 365)}
 
 
 def read_plans(tables: Any) -> tuple[dict[str, Plan], list[str]]:
-    """Plans of the TOML tables `[plans.KEY]`, over the default ones, and what is wrong with them."""
+    """Reads plans from the TOML tables `[plans.KEY]`, over the default ones; returns them and the faults found."""
     plans = dict(DEFAULT_PLANS)
     problems: list[str] = []
     if not isinstance(tables, Mapping):

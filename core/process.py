@@ -1,4 +1,4 @@
-"""What a process of this installation does at its start, whatever its work is."""
+"""The steps at the start of any process of this installation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _PR_SET_PDEATHSIG = 1
 def end_with_parent(parent: int | None = None) -> None:
     """Has the kernel send this process SIGTERM when the thread that started it ends.
 
-    Call it from the main thread. `parent` is the pid that the starter gave: when it is gone already, the signal
-    will not come any more and the process ends at once. (Comparing with pid 1 instead would be wrong in containers.)
+    Call it from the main thread. `parent` is the pid that the starter gave: if it is gone already, the signal would
+    never come, so the process ends at once. (Comparing with pid 1 instead would be wrong in containers.)
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
@@ -25,7 +25,7 @@ def end_with_parent(parent: int | None = None) -> None:
 
 
 def hold_lock(path: Path) -> int | None:
-    """Takes the lock file at `path` until this process dies; its descriptor, or None when another one holds it."""
+    """Takes the lock file at `path` until this process dies; returns its descriptor, or None when another holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""How the text of a setting is read. Each raises ValueError that says, after the setting's name, what is wrong."""
+"""Readers of the settings' texts. Each raises ValueError with the fault, in words that follow the setting's name."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def choice(*choices: str) -> Callable[[str], str]:
 
 
 def bid_challenge(value: str) -> str:
-    """What stands last in the text of a bid at Satflow."""
+    """Reads the last part of a bid's text at Satflow."""
     if value == "challenge-id":
         raise ValueError(
             "cannot be challenge-id: Satflow documents neither who issues the ids nor the text that is signed with one"
@@ -68,7 +68,7 @@ def addresses(value: str) -> frozenset[str]:
 
 
 def users(value: str) -> frozenset[int]:
-    """User ids of a comma-separated list of user names and ids."""
+    """Reads user ids from a comma-separated list of user names and ids."""
     found = set()
     for part in filter(None, map(str.strip, value.split(","))):
         try:
@@ -87,7 +87,7 @@ def database(value: str) -> str:
 
 
 def url(value: str) -> str:
-    """A venue's address: https anywhere, plain http on this machine only; no query, no user name."""
+    """Reads a venue's address: https anywhere, plain http on this machine only; no query, no user name."""
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"must be an http(s) address, not {value!r}")
@@ -99,14 +99,14 @@ def url(value: str) -> str:
 
 
 def path(value: str) -> str:
-    """A path below a venue's address."""
+    """Reads a path below a venue's address."""
     if not re.fullmatch(r"(/[A-Za-z0-9_-]{1,64}){1,6}", value, re.ASCII):
         raise ValueError(f"must be a path such as /intent/withdraw/submit, not {value!r}")
     return value
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` (a name or an IP address) is this machine itself."""
+    """Tells whether `host` (a name or an IP address) is this machine itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

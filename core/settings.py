@@ -26,14 +26,14 @@ MARKETS = (PLAY_MARKET, "satflow", "ordnet")
 DIALECTS = ("satflow", "ordnet", "unisat", "ordinalswallet")  # the marketplaces that can be traded at
 # On the practice market the first dialect has the market's own name.
 _PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect for dialect in DIALECTS[1:]}
-VENUES = (*DIALECTS, *_PLAY_VENUES)  # every name that a venue has, here or elsewhere
+VENUES = (*DIALECTS, *_PLAY_VENUES)  # every name of a venue, here or elsewhere
 _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan
 SPAWNERS = ("zygote", "popen")
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting: its field in Settings, how its text is read, and one line of help."""
+    """One setting: its field in Settings, the reader of its text, and one line of help."""
 
     name: str
     read: Callable[[str], Any]
@@ -46,7 +46,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What this installation is set to. Times are seconds, money is sats."""
+    """The settings of this installation. Times are seconds, money is sats."""
 
     data_dir: Path = Path("data")
     host: str = "127.0.0.1"
@@ -114,11 +114,11 @@ class Settings:
 
     @property
     def quota_file(self) -> Path:
-        """Where the gateway counts the month's calls: beside the data, or where it may write as a user of its own."""
+        """The gateway's count of the month's calls: beside the data, or in the directory of its own user."""
         return (self.gateway_run_dir or self.data_dir) / "quota.json"
 
     def monthly_calls(self, dialect: str) -> int:
-        """Calls that the key at a marketplace has in a month, 0 without a quota: as set, else what its owner sells."""
+        """Returns the month's calls of the key at a marketplace, 0 without a quota: as set, else as usually sold."""
         given: int | None = getattr(self, f"{dialect}_monthly_calls", None)
         if given is not None:
             return given
@@ -131,7 +131,7 @@ class Settings:
         return tuple(sorted(found, key=lambda name: name != self.market))
 
     def why_no_venue(self, name: str) -> str | None:
-        """What keeps the venue of this name from being traded at, in words for its user; None when nothing does."""
+        """Says why the venue of this name cannot be traded at, in words for its user; None when it can."""
         if name in self.venues:
             return None
         dialect = dialect_of(name)
@@ -145,7 +145,7 @@ class Settings:
 
     @property
     def signer_files(self) -> Path:
-        """The directory of the signer's keys and records, which nobody else can enter."""
+        """The directory of the signer's keys and records, closed to other users."""
         return self.signer_dir or self.data_dir / "signer"
 
     @property
@@ -153,7 +153,7 @@ class Settings:
         return f"http://127.0.0.1:{self.simulator_port}"
 
     def venue_url(self, venue: str) -> str | None:
-        """Where `venue` (a dialect, mempool, ord) is: as set, else the simulator's dialect of it, else None."""
+        """Returns the address of `venue` (a dialect, mempool, ord): as set, else the simulator's, else None."""
         given: str | None = getattr(self, f"{venue}_url")
         if given:
             return given
@@ -163,12 +163,12 @@ class Settings:
 
     @property
     def sign_in_name(self) -> str:
-        """The name in the sign-in text, by which its reader knows whom they sign in to."""
+        """The service's name in the sign-in text."""
         return self.public_name or f"{self.host}:{self.port}"
 
 
 def dialect_of(venue: str) -> str | None:
-    """The dialect that a venue of this name speaks, or None when no venue has this name."""
+    """Returns the dialect that a venue of this name speaks, or None when no venue has this name."""
     return venue if venue in DIALECTS else _PLAY_VENUES.get(venue)
 
 
@@ -234,7 +234,7 @@ OPTIONS = (
         "most that the signer lets a user withdraw in a day; 0 = no bound (docs/withdrawing.md)",
     ),
 )
-# A secret may stand in a file of its own instead, so that it is in no environment: NAME_FILE.
+# A secret may be in a file of its own instead, so that it is in no environment: NAME_FILE.
 SECRETS = ("satflow_api_key", "unisat_api_key")
 HELD = "held by the gateway"
 _NEEDED = {"satflow": ("satflow_url", "satflow_api_key"), "ordnet": ("ordnet_url",)}  # by the default venue
@@ -244,7 +244,7 @@ def load(environment: Mapping[str, str] | None = None, *, with_secrets: bool = T
     """Reads all settings. Raises SettingsError with one line for each fault.
 
     `BIDKEEPER_CONFIG` names the TOML file (default: bidkeeper.toml beside the caller, if it is there). Without
-    `with_secrets` no secret's file is opened, and HELD stands for what is in it.
+    `with_secrets` no secret's file is opened, and HELD stands for the secret.
     """
     environment = os.environ if environment is None else environment
     problems: list[str] = []
@@ -289,7 +289,7 @@ def _table(environment: Mapping[str, str], problems: list[str]) -> dict[str, Any
 def _texts(
     environment: Mapping[str, str], table: Mapping[str, Any], problems: list[str], with_secrets: bool
 ) -> dict[str, tuple[str, str]]:
-    """name → (where it was set, its text); the environment wins, a secret's file stands in for the secret."""
+    """Returns name → (where it was set, its text); the environment wins, a secret's file stands in for the secret."""
     texts: dict[str, tuple[str, str]] = {}
     for option in OPTIONS:
         if option.name in table:
@@ -321,7 +321,7 @@ def _absolute(settings: Settings) -> Settings:
 
 
 def _problems(settings: Settings) -> list[str]:
-    """Faults that only show when settings are seen together."""
+    """Returns faults that only show when settings are seen together."""
     problems = []
     too_long = socket_path_problem(settings.manager_socket)
     if too_long:

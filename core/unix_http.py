@@ -1,6 +1,6 @@
-"""The few lines of HTTP/1.1 that an asker of the gateway needs, over a Unix socket.
+"""A minimal HTTP/1.1 client over a Unix socket, for requests to the gateway.
 
-`http.client` would do, but it imports ssl and email, which is a megabyte in each of a thousand workers, and it does
+`http.client` would work, but it imports ssl and email, which is a megabyte in each of a thousand workers, and it does
 not tell whether a failed request had been handed over whole.
 """
 
@@ -21,11 +21,11 @@ class NotSent(Exception):
 
 
 class NoAnswer(Exception):
-    """The request was handed over, and no whole answer came back."""
+    """The request was handed over, but no whole answer came back."""
 
 
 class UnixHttp:
-    """Asks one HTTP server on a Unix socket, one request at a time, over a connection that it keeps."""
+    """A client of one HTTP server on a Unix socket, one request at a time, over a kept connection."""
 
     def __init__(self, path: Path, timeout_s: float) -> None:
         self._path = path
@@ -35,8 +35,8 @@ class UnixHttp:
     def post(self, body: bytes, *, repeatable: bool) -> bytes:
         """Sends `body` to `/` and returns the answer's body, whatever its status.
 
-        Raises NotSent or NoAnswer. A kept connection that proves closed is opened anew; a request that was handed
-        over on it is sent a second time only if `repeatable`.
+        Raises NotSent or NoAnswer. A kept connection that turns out closed is opened anew; a request handed over on it
+        is sent again only if `repeatable`.
         """
         deadline = time.monotonic() + self._timeout_s
         kept = self._still_open()
@@ -65,7 +65,7 @@ class UnixHttp:
                 self._socket.recv(1, socket.MSG_PEEK)
             except BlockingIOError:
                 return True
-        # Closed, or it holds bytes that answer nothing we asked.
+        # Closed, or it holds bytes that answer no request of ours.
         self.close()
         return False
 

@@ -1,4 +1,4 @@
-"""The venues and sources of an installation, and the budgets and counts that belong to them."""
+"""An installation's venues and sources of data, with their budgets and counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Needed = TypeVar("Needed")
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
-    """What is talked to: marketplaces by name, the default one first, and sources of data; None = it is not set."""
+    """Marketplaces by name, the default one first, and sources of data; None is a source that is not set."""
 
     markets: Mapping[str, Adapter] = field(default_factory=dict)
     unisat: Unisat | None = None
@@ -29,13 +29,13 @@ class Adapters:
     ord: Ord | None = None
 
     def speaking(self, dialect: str) -> Adapter | None:
-        """The marketplace that speaks `dialect`."""
+        """Returns the marketplace that speaks `dialect`, or None."""
         return next((each for name, each in self.markets.items() if dialect_of(name) == dialect), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Venues:
-    """The budgets and counts that belong to the adapters: one for each key, so UniSat's market and data share one."""
+    """The adapters' budgets and counts: one for each key, so UniSat's market and data share one."""
 
     markets: Mapping[str, Venue]
     unisat: Venue
@@ -47,7 +47,7 @@ class Venues:
 
 
 def needed(adapter: Needed | None, setting: str) -> Needed:
-    """`adapter`, or NotSupported with the name of the setting that it wants."""
+    """Returns `adapter`. Raises NotSupported, naming the missing setting, when it is None."""
     if adapter is None:
         raise NotSupported(f"not set up here: BIDKEEPER_{setting} is not set")
     return adapter

@@ -25,11 +25,11 @@ from gateway.withdrawals import Withdrawals
 from markets.adapter import Adapter
 from markets.unisat.adapter import Unisat
 
-MOST_ANSWERS = 500  # kept of each marketplace
+MOST_ANSWERS = 500  # answers kept of each marketplace
 
 
 class Gateway(Program):
-    """The parts of one gateway, wired together. `least_token` tells a task's token from before the start."""
+    """The parts of one gateway, wired together. `least_token` gives a task's token from before the start."""
 
     def __init__(self, settings: Settings, least_token: Callable[[int], int]) -> None:
         self._quotas = quotas(settings)
@@ -55,12 +55,12 @@ class Gateway(Program):
     def _venue(self, adapter: Adapter) -> Venue:
         dialect = dialect_of(adapter.name) or ""
         if dialect == "unisat":
-            return self.venues.unisat  # one key for its market and its data
+            return self.venues.unisat  # one key for both its market and its data
         return market_venue(adapter.capabilities(), self.threads, self._quotas.get(dialect))
 
 
 def adapters(settings: Settings) -> Adapters:
-    """The venues and sources that `settings` name."""
+    """Makes the adapters of the venues and sources that `settings` name."""
     unisat = settings.venue_url("unisat")
     return replace(
         sources(settings),
@@ -70,7 +70,7 @@ def adapters(settings: Settings) -> Adapters:
 
 
 def quotas(settings: Settings) -> dict[str, Quota]:
-    """The month's quotas by dialect, with what was used of them; those without one are left out."""
+    """Makes the month's quotas by dialect, with the calls used so far; venues without a quota are left out."""
     limits = {dialect: settings.monthly_calls(dialect) for dialect in _WITH_KEYS}
     if not any(limits.values()):
         return {}

@@ -1,4 +1,4 @@
-"""Reads a request's arguments. Whatever is not as agreed is Refused('bad_request') before anything is spent on it."""
+"""Readers of a request's arguments. A bad argument is Refused('bad_request') before any call is spent on it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from markets.base import BidOrder, Kind, Refused
 from markets.listings import LONGEST_PSBT
 from markets.offers import LONGEST_REFERENCE, MOST_DRAFTED
 
-MOST_SLUG = 200  # characters of one
+MOST_SLUG = 200  # characters of one slug
 MOST_SLUGS = 100
 MOST_IDS = 100
-LONGEST_TRAIT = 200  # characters of its type and of its value
+LONGEST_TRAIT = 200  # characters of a trait's type, and of its value
 _OLDEST_S = 86_400.0
 _WORD = re.compile(r"[A-Za-z0-9]{1,128}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
@@ -28,61 +28,61 @@ _FEE_RATE = re.compile(r"fastestFee|halfHourFee|hourFee|minimumFee|[0-9]{1,6}(\.
 
 
 def bad(text: str) -> Refused:
-    """The refusal for a request that is not as agreed."""
+    """Makes the refusal for a bad request."""
     return Refused("bad_request", text)
 
 
 def word(value: Any, name: str) -> str:
-    """An address or a key in hex."""
+    """Reads an address or a key in hex."""
     return matching(_WORD, value, name)
 
 
 def identifier(value: Any, name: str) -> str:
-    """An order's or inscription's id."""
+    """Reads an order's or inscription's id."""
     return matching(_ID, value, name)
 
 
 def slug(value: Any, name: str = "slug") -> str:
-    """A collection's slug or a rune's ticker; no comma, since many are asked for at once with commas between."""
+    """Reads a collection's slug or a rune's ticker; no comma, since many are sent at once, joined by commas."""
     if not isinstance(value, str) or not 1 <= len(value) <= MOST_SLUG or "," in value or not value.isprintable():
         raise bad(f"{name} is not a slug")
     return value
 
 
 def slugs(value: Any) -> list[str]:
-    """Up to 100 slugs."""
+    """Reads up to 100 slugs."""
     return [slug(each) for each in _some(value, "slugs", MOST_SLUGS)]
 
 
 def identifiers(value: Any, name: str = "venue_ids") -> list[str]:
-    """Up to 100 ids of orders."""
+    """Reads up to 100 ids of orders."""
     return [identifier(each, name) for each in _some(value, name, MOST_IDS)]
 
 
 def signature(value: Any) -> str:
-    """A signature in base64."""
+    """Reads a signature in base64."""
     return matching(_BASE64, value, "signature")
 
 
 def reference(value: Any) -> str:
-    """What a venue wants to hear again, as it gave it."""
+    """Reads a reference that a venue gave and wants back unchanged."""
     return matching(_REFERENCE, value, "reference")
 
 
 def psbt(value: Any) -> str:
-    """A PSBT in base64."""
+    """Reads a PSBT in base64."""
     if len(matching(_PSBT, value, "PSBT")) > LONGEST_PSBT:
         raise bad(f"a PSBT is longer than {LONGEST_PSBT} characters")
     return str(value)
 
 
 def optional_signature(value: Any) -> str:
-    """A signature in base64, or "" for a venue that wants none."""
+    """Reads a signature in base64, or "" for a venue that wants none."""
     return "" if value == "" else signature(value)
 
 
 def kind(value: Any) -> Kind:
-    """Which goods."""
+    """Reads the kind of goods."""
     if value == "ordinals":
         return "ordinals"
     if value == "runes":
@@ -91,7 +91,7 @@ def kind(value: Any) -> Kind:
 
 
 def trait(value: Any, kind: Kind) -> tuple[str, str] | None:
-    """Type and value of a trait, if any; runes have none."""
+    """Reads a trait's type and value, or None; runes have no traits."""
     if value is None:
         return None
     if kind != "ordinals" or not isinstance(value, list) or len(value) != 2:
@@ -102,7 +102,7 @@ def trait(value: Any, kind: Kind) -> tuple[str, str] | None:
 
 
 def max_age_s(request: Mapping[str, Any]) -> float:
-    """How old an answer may be, seconds."""
+    """Reads how old an answer may be, in seconds."""
     value = request.get("max_age_s", 0)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _OLDEST_S:
         raise bad("max_age_s is not a number of seconds up to a day")
@@ -112,7 +112,7 @@ def max_age_s(request: Mapping[str, Any]) -> float:
 
 
 def whole(request: Mapping[str, Any], name: str) -> int:
-    """A whole number from 0."""
+    """Reads a whole number from 0."""
     value = request.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
         raise bad(f"{name} is not a whole number")
@@ -120,13 +120,13 @@ def whole(request: Mapping[str, Any], name: str) -> int:
 
 
 def fencing(request: Mapping[str, Any]) -> Fencing:
-    """Task, token and deadline of a write, and the rung if it has one."""
+    """Reads task, token and deadline of a write, and the rung if it has one."""
     rung = whole(request, "rung") if "rung" in request else 0
     return Fencing(whole(request, "task"), whole(request, "token"), whole(request, "deadline_ms"), rung)
 
 
 def order(value: Any) -> BidOrder:
-    """A signed bid, each of whose fields is what its name says."""
+    """Reads a signed bid and checks each of its fields."""
     try:
         given = codec.order(value)
     except codec.MALFORMED as error:
@@ -155,7 +155,7 @@ def order(value: Any) -> BidOrder:
 
 
 def matching(pattern: re.Pattern[str], value: Any, name: str) -> str:
-    """Text that is one `pattern` as a whole."""
+    """Reads text that matches `pattern` as a whole."""
     if not isinstance(value, str) or not pattern.fullmatch(value):
         raise bad(f"{name} is not as agreed")
     return value

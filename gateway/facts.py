@@ -1,6 +1,6 @@
-"""The gateway once more, without any marketplace: what the signer asks about outputs before it signs a listing.
+"""The facts process: a gateway without marketplaces, which answers the signer's questions about outputs.
 
-It is a process of its own so that the signer's word on what it signs depends on nothing that talks to a marketplace.
+It is a process of its own so that no signature depends on a process that talks to a marketplace.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Facts(Program):
 
 
 def sources(settings: Settings) -> Adapters:
-    """The sources of facts that `settings` name."""
+    """Makes the sources of facts that `settings` name."""
     mempool, ord_url = settings.venue_url("mempool"), settings.venue_url("ord")
-    # The practice market speaks UniSat's market, not its index: only one that was named is asked for facts.
+    # The practice market speaks UniSat's market, not its index: only a configured UniSat is asked for facts.
     unisat = settings.unisat_url
     return Adapters(
         mempool=Mempool(mempool) if mempool else None,

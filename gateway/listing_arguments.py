@@ -1,4 +1,4 @@
-"""Reads what a request says of listings and outputs, as `gateway/arguments.py` does."""
+"""Readers of a request's arguments about listings and outputs, as in `gateway/arguments.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def outpoint(value: Any) -> str:
-    """An output as `txid:vout`."""
+    """Reads an output as `txid:vout`."""
     try:
         return read_outpoint(value, "outpoint")
     except Unreadable as error:
@@ -23,17 +23,17 @@ def outpoint(value: Any) -> str:
 
 
 def inscriptions(value: Any) -> list[str]:
-    """Up to 100 ids of inscriptions."""
+    """Reads up to 100 ids of inscriptions."""
     return identifiers(value, "inscription_ids")
 
 
 def delist_proof(value: Any) -> str:
-    """What a listing is taken back with: a signature or a signed PSBT, or "" where a session will do."""
+    """Reads the proof that takes a listing back: a signature or a signed PSBT, or "" where a session is enough."""
     return "" if value == "" else psbt(value)
 
 
 def ask(value: Any) -> ListingAsk:
-    """What is to be listed, each of whose fields is what its name says."""
+    """Reads a listing to be made and checks each of its fields."""
     try:
         given = codec.listing_ask(value)
     except codec.MALFORMED as error:
@@ -42,7 +42,7 @@ def ask(value: Any) -> ListingAsk:
 
 
 def listing_order(value: Any) -> ListingOrder:
-    """A signed listing."""
+    """Reads a signed listing."""
     try:
         given = codec.listing_order(value)
     except codec.MALFORMED as error:

@@ -1,4 +1,4 @@
-"""One marketplace of the installation, wired together; and which of them a request means."""
+"""One marketplace of the installation, wired together, and the lookup of a request's marketplace."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from markets.capabilities import Capabilities, VenueFacts
 
 
 class Market:
-    """One marketplace: what is read there, what is written, and what its calls are held to.
+    """One marketplace: its reads, its writes, and their limits.
 
-    Answers read of it are kept apart from those of others, in `snapshots` of its own.
+    Its answers are kept apart from other venues', in `snapshots` of its own.
     """
 
     def __init__(
@@ -48,15 +48,15 @@ class Market:
         self.scarcity = Scarcity(venue.quota)
 
     def facts(self, *, is_default: bool) -> VenueFacts:
-        """What it can do and asks of bids, and what is left of its month."""
+        """Returns the venue's facts, with the rest of its month's quota."""
         known = venues.facts(self.adapter.name, is_default=is_default)
         return known if self.venue.quota is None else replace(known, quota=self.venue.quota.status())
 
 
 class Markets:
-    """The marketplaces that are set up here, by name; `default` is meant by who names none.
+    """The marketplaces that are set up here, by name; requests that name none mean `default`.
 
-    `why_not` says what keeps a venue from being one of them.
+    `why_not` says why a venue is not set up.
     """
 
     def __init__(self, default: str, markets: Mapping[str, Market], why_not: Callable[[str], str | None]) -> None:
@@ -65,11 +65,13 @@ class Markets:
         self._markets = markets
 
     def find(self, request: Mapping[str, Any]) -> Market | None:
-        """The one that a request means, or None when it is not there."""
+        """Returns the marketplace that a request means, or None when it is not set up."""
         return self._markets.get(self._name(request))
 
     def of(self, request: Mapping[str, Any]) -> Market:
-        """The one that a request means. Raises NotSupported, with the setting that it wants, when it is not there."""
+        """Returns the marketplace that a request means. Raises NotSupported, naming the missing setting, when it is
+        not set up.
+        """
         found = self.find(request)
         if found is None:
             raise NotSupported(self._why_not(self._name(request)) or "not set up here")
@@ -84,7 +86,7 @@ class Markets:
 
 
 def market_venue(can: Capabilities, threads: Executor, quota: Quota | None) -> Venue:
-    """What the calls of a marketplace are held to."""
-    # Of several slots some stay free for cancels and own bids.
+    """Makes the venue, the limits of a marketplace's calls, from its capabilities."""
+    # Some of several slots stay free for cancels and reads of own bids.
     budget = Budget(can.rate_per_s, can.burst, can.slots, time.monotonic, spare=min(2, can.slots - 1))
     return Venue(can.name, budget, threads, quota, Windows(can, time.monotonic))

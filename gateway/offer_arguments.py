@@ -1,4 +1,4 @@
-"""Reads what a request says of drafted bids and of sign-in, as `gateway/arguments.py` does."""
+"""Readers of a request's arguments about drafted bids and sign-in, as in `gateway/arguments.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_HOURS = 24 * 366
 
 
 def bid_ask(value: Any) -> BidAsk:
-    """What a bid is to be, each of whose fields is what its name says."""
+    """Reads a bid to be drafted and checks each of its fields."""
     try:
         given = codec.bid_ask(value)
     except codec.MALFORMED as error:
@@ -41,7 +41,7 @@ def bid_ask(value: Any) -> BidAsk:
 
 
 def pair(value: Any) -> Pair:
-    """The two addresses of a session and their keys."""
+    """Reads the two addresses of a session and their keys."""
     try:
         return _checked_pair(codec.pair(value))
     except codec.MALFORMED as error:
@@ -49,7 +49,7 @@ def pair(value: Any) -> Pair:
 
 
 def sign_in_answer(value: Any) -> SignInAnswer:
-    """The signatures under a venue's sign-in texts."""
+    """Reads the signatures on a venue's sign-in texts."""
     try:
         given = codec.sign_in_answer(value)
     except codec.MALFORMED as error:

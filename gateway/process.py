@@ -35,18 +35,22 @@ from markets.asking import MAX_REQUEST
 from markets.base import Unavailable, Unknown, VenueError, to_wire
 
 log = logging.getLogger(__name__)
-# No fewer than all venues have slots, so that a call whose turn it is never waits for another venue's. Made as needed.
+# At least as many as all venues have slots, so that a call with a turn never waits for another venue's. Started as
+# needed.
 THREADS = 24
-_LAST_ANSWERS_S = 0.7  # how long the end waits for what is on the wire
+_LAST_ANSWERS_S = 0.7  # how long the end waits for calls on the wire
 
 
 class Program:
-    """What answers: a subclass has `verbs`. `allowed_uids` are the users whose processes may ask; empty = our own."""
+    """A process that answers verbs; a subclass has `verbs`.
+
+    Only processes of the users `allowed_uids` may ask; empty means our own user.
+    """
 
     verbs: VerbTable
 
     def __init__(self, settings: Settings, allowed_uids: frozenset[int], unisat: Quota | None = None) -> None:
-        """`unisat` is the month's quota of its key, None = it has none."""
+        """Wires the process. `unisat` is the month's quota of its key, None when it has none."""
         self.cut_off = False
         self.allowed_uids = allowed_uids or frozenset({os.getuid()})
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="venue")
@@ -58,7 +62,7 @@ class Program:
         )
 
     async def stop(self) -> None:
-        """Takes nothing new, and gives what is on the wire a moment to be answered."""
+        """Takes nothing new, and gives calls on the wire a moment to be answered."""
         self.verbs.stopping = True
         if running := [task for venue in self.venues.all() for task in venue.running]:
             _, pending = await asyncio.wait(running, timeout=_LAST_ANSWERS_S)
@@ -77,10 +81,10 @@ class Program:
 
 
 def serve(make: Callable[[], Program], path: Path, *, ready: Callable[[], object]) -> None:
-    """Serves what `make` makes at the socket `path` until SIGTERM or SIGINT, then ends within a second.
+    """Serves the program that `make` returns at the socket `path` until SIGTERM or SIGINT, then ends within a second.
 
-    Call it in the main thread. `ready` is called when the socket listens. What is still on the wire after the grace
-    is cut off: its asker takes it for Unknown, as it must.
+    Call it in the main thread. `ready` is called when the socket listens. A call still on the wire after the grace is
+    cut off: its client takes it for Unknown, as it must.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("a") as lock:
@@ -91,7 +95,7 @@ def serve(make: Callable[[], Program], path: Path, *, ready: Callable[[], object
         program = asyncio.run(_serve(make, path, ready))
     if program.cut_off:
         logging.shutdown()
-        os._exit(0)  # the interpreter would wait for the threads' answers
+        os._exit(0)  # else the interpreter would wait for the threads' answers
 
 
 async def _serve(make: Callable[[], Program], path: Path, ready: Callable[[], object]) -> Program:
@@ -110,14 +114,14 @@ async def _serve(make: Callable[[], Program], path: Path, ready: Callable[[], ob
 
 
 def _source_budget(url: str | None) -> Budget:
-    """A server on this machine is our own and sets no limit; others publish none, and ban who asks too much."""
+    """Makes a source's budget: a server on this machine sets no limit; others publish none, and ban heavy users."""
     if url is not None and is_loopback(urlsplit(url).hostname or ""):
         return Budget(rate=50, burst=50, slots=4, clock=time.monotonic)
     return Budget(rate=2, burst=5, slots=2, clock=time.monotonic)
 
 
 class _AllowedUsersServer(HTTPServer):
-    """Serves connections of the users it is told only."""
+    """A server that takes connections of the allowed users only."""
 
     allowed_uids: frozenset[int] = frozenset()
     refused_uids: frozenset[int] = frozenset()
@@ -125,7 +129,7 @@ class _AllowedUsersServer(HTTPServer):
     def handle_stream(self, stream: IOStream, address: Any) -> None:
         uid = peer_uid(stream.socket)
         if uid not in self.allowed_uids:
-            if uid not in self.refused_uids:  # once: whoever looks whether we live does so again and again
+            if uid not in self.refused_uids:  # logged once: a process that checks whether we live asks again and again
                 log.warning("refused a connection of user %s", uid)
                 self.refused_uids |= {uid}
             stream.close()
@@ -152,7 +156,7 @@ class AskHandler(RequestHandler):
         except asyncio.CancelledError:
             if not self._asker.work or not self._asker.work.cancelled():
                 raise
-            # Nobody is there to be told.
+            # The client is gone.
 
     def on_connection_close(self) -> None:
         self._asker.leave()
@@ -164,7 +168,7 @@ class AskHandler(RequestHandler):
             raise
         except Exception as error:
             log.exception("failed to answer %s", request.get("verb"))
-            # What went wrong in here may have gone wrong after a write was sent.
+            # A fault in here may have come after a write was sent.
             leaf = Unknown if request.get("verb") in WRITES else Unavailable
             raise leaf("failed in the gateway; its log has the reason") from error
 
@@ -180,5 +184,5 @@ def _request(body: bytes) -> dict[str, Any]:
 
 
 def now_ms() -> int:
-    """Epoch milliseconds."""
+    """Returns epoch milliseconds."""
     return time.time_ns() // 1_000_000

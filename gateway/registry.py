@@ -1,4 +1,4 @@
-"""Which class speaks which marketplace's dialect: the one file of the gateway that knows the adapters by name."""
+"""The adapters of the configured marketplaces, made from the settings by dialect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLAY_WITHDRAW_PATH = "/intent/withdraw/submit"
 
 
 def market_adapters(settings: Settings) -> dict[str, Adapter]:
-    """The marketplaces that are set up here, by name, the default one first."""
+    """Makes the adapters of the marketplaces that are set up here, by name, the default one first."""
     found = {}
     for name in settings.venues:
         dialect = dialect_of(name) or ""
@@ -27,7 +27,7 @@ def market_adapters(settings: Settings) -> dict[str, Adapter]:
 
 
 def key_of(settings: Settings, dialect: str) -> str:
-    """The key that the marketplace knows us by; "" where it wants none."""
+    """Returns our key at the marketplace; "" where it wants none."""
     if settings.market == PLAY_MARKET:
         return PLAY_KEY
     given: str | None = getattr(settings, f"{dialect}_api_key", None)

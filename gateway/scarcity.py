@@ -1,4 +1,4 @@
-"""What a quota that runs short means for what is asked of the gateway: older reads, and a word with each answer."""
+"""The effects of a short quota on requests: older reads, and a remark in each answer."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 from gateway import arguments as read
 from gateway.quota.quota import Quota
 
-# Reads whose answers are shared. A challenge and a draft go with a write and are never shared.
+# Reads whose answers are shared. Challenges and drafts go with a write and are never shared.
 AT_MARKET = frozenset(
     {"floors", "asks", "bids", "traits", "sales", "own_bids", "own_listings", "wallet_contents", "item"}
 )
-OF_RUNES = frozenset({"rune", "rune_asks"})  # from their provider, whichever marketplace is meant
+OF_RUNES = frozenset({"rune", "rune_asks"})  # from the runes' provider, whichever marketplace is meant
 _BOOKS = frozenset({"asks", "bids", "rune_asks"})
-_NOW_S = 1.0  # asked for something younger than this: what was just written is looked for
-# A bid is signed on a book of some seconds ago only; who asks for one gets one that can be signed on.
+_NOW_S = 1.0  # requests for an answer younger than this look for a fresh write
+# A bid is signed only on a book some seconds old; a request for one gets one young enough for that.
 _FOR_PLACING_S, _STRETCHED_FOR_PLACING_S = 5.0, 8.0
 
 
 class Scarcity:
-    """Applies the quota of one key, if it has one, to requests for `reads` and to answers."""
+    """The quota of one key, if it has one, applied to requests for `reads` and to answers."""
 
     def __init__(self, quota: Quota | None, reads: Set[str] = AT_MARKET) -> None:
         self._quota = quota
         self._reads = reads
 
     def stretched(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The request with an age that the month allows. Raises Refused('bad_request')."""
+        """Returns the request with an age that the month allows. Raises Refused('bad_request')."""
         verb = request.get("verb")
         if self._quota is None or verb not in self._reads or not (stretch_s := self._quota.stretch_s()):
             return request
@@ -40,7 +40,7 @@ class Scarcity:
         return {**request, "max_age_s": max(max_age_s, stretch_s)}
 
     def remark(self) -> str:
-        """Further members of an answer's JSON object, for askers to say why they do less; empty with calls enough."""
+        """Returns further members of an answer's JSON object that tell of the savings; empty without a shortage."""
         if self._quota is None or not (stretch_s := self._quota.stretch_s()):
             return ""
         return ',"quota":' + json.dumps({"stretch_s": round(stretch_s), "rungs": self._quota.rungs()})

@@ -1,4 +1,4 @@
-"""Calls to one venue: whether it is asked at all, a turn in the budget, a thread to run in, a log line, the counts."""
+"""One venue's calls: breaker, turn in the budget, thread, log line, counts."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Value = TypeVar("Value")
 
 
 class Withdrawn(Unavailable):
-    """We did not want the call any more, and nothing was sent: this says nothing of the venue."""
+    """The call was withdrawn before anything was sent: this says nothing about the venue."""
 
 
 class Venue:
-    """One venue's budget, quota and counts. `threads` run the adapter's calls, each of which is one HTTP request."""
+    """One venue's budget, quota and counts. `threads` run the adapter's calls, each one HTTP request."""
 
     def __init__(
         self,
@@ -58,20 +58,20 @@ class Venue:
         begin: Callable[[], None],
         toll: Toll = READ,
     ) -> Value:
-        """Waits for its turn, says so by `begin`, and runs one reading `call`. Raises VenueError leaves."""
+        """Waits for its turn, calls `begin`, and runs one reading `call`. Raises VenueError leaves."""
         await self.turn(priority, READ_WAIT_S, toll)
         begin()
         return await self.run(verb, operation, call, Unavailable)
 
     async def ask(self, verb: str, priority: Priority, call: Callable[[], Value], toll: Toll) -> Value:
-        """As `read`, for what is never shared: it is of use to this asker only, mostly before a write."""
+        """Reads as `read`, for an answer that only this client can use and that is never shared."""
         return await self.read(verb, verb, priority, call, lambda: None, toll)
 
     async def turn(self, priority: Priority, wait_s: float, toll: Toll) -> None:
         """Waits up to `wait_s` for the turn of one call; follow it by `run`.
 
-        Raises RateLimited when the month, the minute or the key has no call for it now, Unavailable when the venue is
-        not asked since it has not answered, or when the turn did not come.
+        Raises RateLimited when the month, the minute or the key has no call for it now, Unavailable when the breaker is
+        open or the turn did not come.
         """
         if self.quota is not None:
             self.quota.permit(priority)
@@ -89,8 +89,9 @@ class Venue:
         self.windows.sent(counted)
 
     def permit_place(self, rung: int) -> None:
-        """Raises Refused('clock_skew') while our clock is too far off, Refused('quota') when the month's quota is too
-        short for a bid at this rung (0 is the top).
+        """Raises Refused('clock_skew') while our clock is too far off, Refused('quota') when a bid's month is used up.
+
+        `rung` is the bid's place in its ladder, 0 the top.
         """
         self.skew.permit_place()
         if self.quota is not None:
@@ -99,7 +100,7 @@ class Venue:
     async def run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
         """Runs `call`, whose turn it is; a fault of ours becomes `lost`.
 
-        A caller that is cancelled leaves the call running: its turn and its counts end with the call itself.
+        If the caller is cancelled the call runs on: its turn and its counts end with the call itself.
         """
         task = asyncio.get_running_loop().create_task(self._run(verb, operation, call, lost))
         self.running.add(task)
@@ -107,7 +108,7 @@ class Venue:
         return await asyncio.shield(task)
 
     def status(self) -> dict[str, Any]:
-        """Calls by operation and outcome, and the budget and the month's quota, if it has one, as they stand."""
+        """Returns calls by operation and outcome, the budget, and the month's quota if it has one."""
         status = {
             "calls": {operation: dict(counts) for operation, counts in self._calls.items()},
             "budget_left": round(self.budget.left(), 2),
@@ -120,7 +121,7 @@ class Venue:
         return status if self.quota is None else status | {"quota": self.quota.status()}
 
     def close(self) -> None:
-        """Puts on disk what must outlive the process."""
+        """Writes to disk all that must outlive the process."""
         if self.quota is not None:
             self.quota.close()
 
@@ -156,7 +157,7 @@ class Venue:
             call_log.write(self.name, verb, operation, time.monotonic() - started, outcome)
 
     def _counted(self, call: Callable[[], Value]) -> Callable[[], Value]:
-        """`call`, counted first: what was sent and not counted would be missing after a crash."""
+        """Wraps `call` so that it is counted first: a call sent but not counted would be missing after a crash."""
         quota = self.quota
         if quota is None:
             return call
@@ -172,7 +173,7 @@ class Venue:
         if isinstance(error, RateLimited):
             self.budget.pause(error.retry_after_s)
         if isinstance(error, SignInNeeded | NotSupported):
-            return  # nothing was sent, mostly
+            return  # mostly nothing was sent
         if isinstance(error, RateLimited | Refused):
             self.breaker.answered()
         elif isinstance(error, Unavailable | Unknown) and not isinstance(error, Withdrawn):

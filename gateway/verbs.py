@@ -1,4 +1,4 @@
-"""What can be asked of the gateway: the table of verbs, and from a request to an answer's text."""
+"""The gateway's verbs: from a request to an answer's text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class VerbTable:
         self._table = table
 
     async def answer(self, request: Mapping[str, Any], asker: Asker) -> str:
-        """The answer as JSON text. Raises VenueError leaves; Refused('bad_request') for what is not as agreed."""
+        """Returns the answer as JSON text. Raises VenueError leaves; Refused('bad_request') for a bad request."""
         if self.stopping:
             raise Unavailable("the gateway is stopping; nothing was sent")
         verb = self._table.get(str(request.get("verb")))
@@ -42,12 +42,12 @@ class VerbTable:
         return await verb(request, args, asker)
 
     def remark(self, request: Mapping[str, Any]) -> str:
-        """What an answer says besides, as further members of its JSON object: ',"quota":{...}' or nothing."""
+        """Returns further members of the answer's JSON object: ',"quota":{...}' or nothing."""
         return ""
 
 
 class FactsVerbs(VerbTable):
-    """What the facts process can be asked."""
+    """The facts process's verbs."""
 
     def __init__(self, market: str, facts: ChainFacts, venues: Sequence[Venue]) -> None:
         self._market = market
@@ -67,7 +67,7 @@ class FactsVerbs(VerbTable):
 
 
 class Verbs(FactsVerbs):
-    """What the gateway can be asked."""
+    """The gateway's verbs."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Verbs(FactsVerbs):
         runes: Scarcity,
         withdrawals: Mapping[str, Verb],
     ) -> None:
-        """`runes` is what their provider's quota means for reads of it."""
+        """Makes the table. `runes` is the scarcity of their provider's quota, for reads of runes."""
         super().__init__(markets.default, common.facts, venues)
         self._markets = markets
         self._common = common

@@ -1,7 +1,7 @@
-"""What takes a user's money out: a venue's draft for its bidding wallet, and signed transactions to the network.
+"""Withdrawals: a venue's draft for its bidding wallet, and signed transactions to the network.
 
-No task is behind these writes, so no fence holds them up; a deadline and an asker that is still there do. Sending the
-same transaction twice changes nothing, so what became of one is asked by its txid, and Unknown is no dead end.
+No task is behind these writes, so no fence holds; instead the deadline must not have passed and the client must still
+be there. Sending the same transaction twice changes nothing, and its txid tells its fate, so Unknown is no dead end.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Verb = Callable[[Mapping[str, Any], Mapping[str, Any], Asker], Awaitable[str]]
 
 
 class Withdrawals:
-    """Each verb returns JSON text and raises VenueError leaves; `now_ms` is epoch milliseconds."""
+    """The verbs of withdrawals. Each returns JSON text and raises VenueError leaves; `now_ms` is epoch milliseconds."""
 
     def __init__(
         self, markets: Markets, mempool: Mempool | None, network: Venue, snapshots: Snapshots, now_ms: Callable[[], int]
     ) -> None:
-        """`network` is what the calls of `mempool` are held to."""
+        """Wires the verbs. `network` has the limits of the calls of `mempool`."""
         self._markets = markets
         self._mempool = mempool
         self._network = network
@@ -46,7 +46,7 @@ class Withdrawals:
         self._now_ms = now_ms
 
     def verbs(self) -> dict[str, Verb]:
-        """What can be asked, by its name on the socket."""
+        """Returns the verbs by their names on the socket."""
         return {
             "draft_withdrawal": self.draft,
             "submit_withdrawal": self.submit,
@@ -55,7 +55,7 @@ class Withdrawals:
         }
 
     async def draft(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        """What a venue wants signed so that sats leave its bidding wallet. Never shared, and changes nothing there."""
+        """Drafts a PSBT that takes sats out of a bidding wallet. Never shared, and changes nothing at the venue."""
         payment, amount = read.word(args.get("payment"), "payment"), read.whole(args, "amount")
         if not 0 < amount <= MAX_SATS:
             raise read.bad("amount must be a whole number of sats above 0")
@@ -68,7 +68,7 @@ class Withdrawals:
         return json.dumps(await market.venue.ask("draft_withdrawal", Priority.CANCEL, call, toll))
 
     async def submit(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        """Hands a signed draft to the venue, which completes and sends it; the txid."""
+        """Hands a signed draft to the venue, which completes and sends it; returns the txid."""
         payment, psbt = read.word(args.get("payment"), "payment"), read.psbt(args.get("psbt"))
         market = self._markets.of(request)
 
@@ -79,7 +79,7 @@ class Withdrawals:
         return json.dumps(await self._write(market.venue, "submit_withdrawal", call, toll, request, asker))
 
     async def broadcast(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        """Sends a signed transaction to the network; its txid."""
+        """Sends a signed transaction to the network; returns its txid."""
         raw = args.get("transaction")
         if not isinstance(raw, str) or len(raw) > MOST_HEX or not _HEX.fullmatch(raw):
             raise read.bad("transaction is not one in hex")
@@ -91,7 +91,7 @@ class Withdrawals:
         return json.dumps(await self._write(self._network, "broadcast", call, Toll("write"), request, asker))
 
     async def is_confirmed(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        """Whether a transaction is in a block. NotFound when neither a block nor the mempool has it."""
+        """Tells whether a transaction is in a block. NotFound when neither a block nor the mempool has it."""
         txid = _txid(args.get("txid"))
         mempool = needed(self._mempool, "MEMPOOL_URL")
 
@@ -119,7 +119,7 @@ class Withdrawals:
 
         permit()
         await venue.turn(Priority.CANCEL, (deadline_ms - self._now_ms()) / 1000, toll)
-        # No await between the turn and this: a leaver finds it either queued or sending.
+        # No await between the turn and this: a client that leaves finds it either queued or sending.
         asker.droppable = False
         return await venue.run(verb, verb, lambda: call(permit), Unknown)
 

@@ -1,4 +1,4 @@
-"""Whatever changes a venue: each write has its task, token and deadline, which hold until the first byte is out."""
+"""Writes to a venue. Task, token, deadline and client are checked again right before the first byte."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 
 class Asker:
-    """Who asked: whether it is still there, and the work that is done for it."""
+    """The client of a request: is it still there, and the work done for it."""
 
     def __init__(self, connection: socket.socket | None) -> None:
         self._connection = connection
@@ -32,13 +32,13 @@ class Asker:
         self.droppable = True
 
     def leave(self) -> None:
-        """The asker has closed its connection; work that has not reached the wire ends."""
+        """Ends work that has not reached the wire, since the client has closed its connection."""
         self._left = True
         if self.droppable and self.work is not None:
             self.work.cancel()
 
     def is_gone(self) -> bool:
-        """Whether nobody waits for the answer. Safe in any thread; looks at the socket, not at our news of it."""
+        """Tells whether the client has left. Safe in any thread; looks at the socket itself."""
         if self._left or self._connection is None:
             return self._left
         try:
@@ -51,9 +51,10 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Fencing:
-    """Under which right a write goes out: `deadline_ms` is epoch milliseconds.
+    """The right under which a write goes out: `deadline_ms` is epoch milliseconds.
 
-    `rung` is a bid's place in its ladder: where the month's quota runs short, the lowest (0 is the top) wait first.
+    `rung` is a bid's place in its ladder: where the month's quota runs short, the lowest rungs (0 is the top) wait
+    first.
     """
 
     task: int
@@ -63,7 +64,7 @@ class Fencing:
 
 
 class Writes:
-    """The writes of one marketplace. Raise VenueError leaves; Unavailable means that nothing was sent."""
+    """The writes of one marketplace. Each raises VenueError leaves; Unavailable means that nothing was sent."""
 
     def __init__(self, adapter: Adapter, reads: Reads, venue: Venue, fences: Fences, now_ms: Callable[[], int]) -> None:
         self._adapter = adapter
@@ -73,10 +74,10 @@ class Writes:
         self._now_ms = now_ms
 
     async def place(self, order: BidOrder, fencing: Fencing, asker: Asker) -> str | None:
-        """Submits a signed bid; returns its id where the venue tells one.
+        """Submits a signed bid; returns its id where the venue gives one.
 
-        Raises Refused('quota') where the month's quota is too short for its rung, Refused('clock_skew') while our
-        clock is too far off.
+        Raises Refused('quota') where the month's quota is too short for its rung, Refused('clock_skew') while our clock
+        is too far off.
         """
         self._venue.permit_place(fencing.rung)
 
@@ -93,7 +94,7 @@ class Writes:
     async def cancel(self, wallet: str, venue_ids: list[str], signature: str, fencing: Fencing, asker: Asker) -> bool:
         """Cancels bids, as many at once as the venue takes; False when it reports a failure of any.
 
-        An error ends it early.
+        An error stops it early.
         """
 
         all_gone = True
@@ -175,6 +176,6 @@ class Writes:
             if ticket.stale:
                 raise Refused("stale_token", "a newer worker has taken over; nothing was sent") from None
             raise
-        # No await between the turn and these two: a fence or a leaver finds it either queued or sending.
+        # No await between the turn and these two: a fence or a leaving client finds it either queued or sending.
         ticket.sending = True
         asker.droppable = False

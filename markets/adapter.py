@@ -1,8 +1,8 @@
-"""The contract of every marketplace: an adapter is a subclass that answers what its venue can do.
+"""The contract of every marketplace: an adapter is a subclass that implements its venue's operations.
 
-Each method is exactly one HTTP request at most. What a venue cannot do raises NotSupported, which is the default here.
-Reads raise Unavailable (RateLimited), and Refused leaves; writes Unknown as well. Where a session is needed and none
-is held, a method raises SignInNeeded and sends nothing. Sats are int, unit prices Decimal, times epoch milliseconds.
+Each method is exactly one HTTP request at most. An operation that a venue lacks raises NotSupported, the default here.
+Reads raise Unavailable (RateLimited), and Refused leaves; writes Unknown as well. A method that needs a session it does
+not hold raises SignInNeeded and sends nothing. Sats are int, unit prices Decimal, times epoch milliseconds.
 """
 
 from __future__ import annotations
@@ -20,13 +20,22 @@ from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInTexts
 from markets.wire import Page
 from strategy.book import Ask, Bid, Profile
 
-Cursor = int | str | None  # which page of a longer answer: None = the first, then the `following` of the page before
+Cursor = int | str | None  # the page of a longer answer: None = the first, then the `following` of the page before
 Trait = tuple[str, str]  # type and value
+
+
+def number_of(cursor: Cursor, first: int) -> int:
+    """Where a page begins at a venue that numbers its pages or entries from `first`."""
+    if cursor is None:
+        return first
+    if not isinstance(cursor, int):
+        raise TypeError("its pages have numbers")
+    return cursor
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """An ask and the traits that its item is known to have; None = the venue does not tell its traits."""
+    """An ask and the traits its item is known to have; None = the venue does not tell its traits."""
 
     ask: Ask
     traits: frozenset[Trait] | None
@@ -34,7 +43,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A bid and the traits that it asks for, mostly one; none = it is on the whole collection or rune."""
+    """A bid and the traits it asks for, mostly one; none = it is on the whole collection or rune."""
 
     bid: Bid
     traits: frozenset[Trait]
@@ -43,95 +52,96 @@ class Offer:
 class Adapter:
     """One venue. May be used by several threads at once. Nothing in here signs."""
 
-    name: str  # as tasks and grants call it
+    name: str  # as in tasks and grants
 
     def capabilities(self) -> Capabilities:
-        """What the venue can do. No request."""
+        """Returns the venue's capabilities. No request."""
         return venues.capabilities(self.name)
 
     def profile(self, kind: Kind) -> Profile:
-        """What the venue asks of bids on one kind of goods. No request; NotSupported when it takes none on it."""
+        """Returns the venue's rules for bids on one kind of goods. No request; NotSupported when it takes none."""
         return venues.profile(self.name, kind)
 
     # reads
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
-        """Floors by the slugs asked for, `floors_at_once` at most; slugs the venue does not know are left out."""
+        """Returns floors by the slugs given, at most `floors_at_once`; slugs the venue does not know are left out."""
         self._no("floors")
 
     def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
-        """One page of the listings of a collection, cheapest first, with what they tell of traits."""
+        """Returns one page of a collection's listings, cheapest first, with the traits they tell."""
         self._no("listings of a collection")
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Offer]:
-        """One page of the bids on a whole collection or rune and on its traits, best first; none on single items."""
+        """Returns one page of the bids on a collection or rune and on its traits, best first; none on single items."""
         self._no("bids of a collection")
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
-        """The traits of a collection: type to value to the count of items. NotFound for an unknown collection."""
+        """Returns a collection's traits: type to value to the count of items. NotFound for an unknown collection."""
         self._no("traits")
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
-        """One page of the sales of a collection or rune, newest first."""
+        """Returns one page of the sales of a collection or rune, newest first."""
         self._no("sales")
 
     def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[OwnBid]:
-        """One page of the live bids of a payment address. Unknown is not empty: a strange entry is Unavailable.
+        """Returns one page of the live bids of a payment address. Unknown is not empty: a strange entry is
+        Unavailable.
 
-        `slugs` are the collections to tell of, where a venue tells a wallet's bids by collection only.
+        `slugs` are the collections to read, where a venue tells a wallet's bids by collection only.
         """
         self._no("a wallet's bids")
 
     def challenge(self, address: str) -> str:
-        """A text to be signed by `address` before it may cancel."""
+        """Returns a text that `address` must sign before it may cancel."""
         self._no("challenges: nothing is signed for a cancel")
 
     def bidding_wallet(self, payment: str, receive: str, pubkey: str) -> str:
-        """The address that funds the bids of this pair of addresses. Raises NotFound when there is none yet."""
+        """Returns the address that funds the bids of this pair of addresses. Raises NotFound when there is none yet."""
         self._no("bidding wallets")
 
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
-        """One page of the inscriptions at an address."""
+        """Returns one page of the inscriptions at an address."""
         self._no("the contents of wallets")
 
     def item(self, inscription_id: str) -> Item:
-        """Details of one inscription."""
+        """Returns details of one inscription."""
         self._no("single inscriptions")
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
-        """One page of what is listed of an address."""
+        """Returns one page of an address's listings."""
         self._no("a wallet's listings")
 
-    # what is to be signed; changes nothing at the venue
+    # drafts to be signed; they change nothing at the venue
 
     def draft_bid(self, order: BidAsk) -> BidDraft:
-        """The PSBTs that the venue wants signed for a bid, where its bids are no messages."""
+        """Returns the PSBTs that the venue wants signed for a bid, where its bids are no messages."""
         self._no("drafts of bids: its bids are messages, or it takes none")
 
     def draft_listing(self, ask: ListingAsk) -> ListingDraft:
-        """The PSBTs that the venue wants signed for a listing."""
+        """Returns the PSBTs that the venue wants signed for a listing."""
         self._no("listings of ours")
 
     def draft_delist(self, owner: str, inscription_id: str) -> ListingDraft:
-        """The PSBT that the venue wants signed before it takes a listing back; signed, it is `delist`'s signature."""
+        """Returns the PSBT that the venue wants signed to take a listing back; signed, it is `delist`'s signature."""
         self._no("drafts for taking a listing back: it wants none signed")
 
     def draft_withdrawal(self, payment: str, amount: int) -> str:
-        """The PSBT (base64) that the venue wants signed so that `amount` sats leave the bidding wallet of `payment`."""
+        """Returns the PSBT (base64) that the venue wants signed to take `amount` sats out of the bidding wallet."""
         self._no("withdrawals from a bidding wallet")
 
     def sign_in_texts(self, pair: Pair) -> SignInTexts:
-        """What the two addresses are to sign before the venue opens a session for them."""
+        """Returns the texts that the two addresses must sign before the venue opens a session for them."""
         self._no("sign-in")
 
     def sign_in(self, answer: SignInAnswer) -> None:
-        """Opens the session, which the adapter holds in memory. AuthFailed when the venue does not take it."""
+        """Opens the session, which the adapter holds in memory. AuthFailed when the venue refuses it."""
         self._no("sign-in")
 
-    # writes: `permit` is called in the instant before the first byte goes out, and what it raises is raised
+    # writes: `permit` is called right before the first byte goes out; its error is raised
 
     def place(self, order: BidOrder, permit: Permit | None = None) -> str | None:
-        """Submits a signed bid; returns its id where the venue tells one."""
+        """Submits a signed bid; returns its id where the venue gives one."""
         self._no("bids")
 
     def cancel(self, wallet: str, venue_ids: Sequence[str], signature: str, permit: Permit | None = None) -> bool:
@@ -150,7 +160,7 @@ class Adapter:
         self._no("listings of ours")
 
     def submit_withdrawal(self, payment: str, psbt: str, permit: Permit | None = None) -> str:
-        """Hands over a signed draft of a withdrawal, which the venue completes and sends; the txid."""
+        """Hands over a signed draft of a withdrawal, which the venue completes and sends; returns the txid."""
         self._no("withdrawals from a bidding wallet")
 
     def _no(self, what: str) -> NoReturn:

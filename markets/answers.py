@@ -1,4 +1,4 @@
-"""What an answer that is not understood means: to a read nothing, to a write that its fate is unknown."""
+"""The meaning of an unreadable answer: a read failed, a write's fate is unknown."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from markets.wire import Unreadable
 Value = TypeVar("Value")
 
 
-def of_read(understand: Callable[[], Value], venue: str) -> Value:
-    """What `understand` makes of the answer to a read. Raises Unavailable for what is unreadable."""
+def of_read(understand: Callable[[], Value], venue: str = "the venue") -> Value:
+    """Parses the answer to a read. Raises Unavailable if it is unreadable."""
     try:
         return understand()
     except Unreadable as error:
@@ -20,7 +20,7 @@ def of_read(understand: Callable[[], Value], venue: str) -> Value:
 
 
 def of_write(understand: Callable[[], Value]) -> Value:
-    """What `understand` makes of the answer to a write. Raises Unknown for what is unreadable: it was sent."""
+    """Parses the answer to a write. Raises Unknown if it is unreadable: the write was sent."""
     try:
         return understand()
     except Unreadable as error:

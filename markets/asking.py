@@ -1,4 +1,4 @@
-"""One request to the gateway and its answer, and what it means when there is none."""
+"""One request to the gateway with its answer, or the error that stands for a lost one."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Scarcity:
-    """What is done so that the month's quota lasts: reads may be `stretch_s` old, and of a ladder only the top `rungs`
-    get new bids (None = all).
+    """Savings for the month's quota: reads may be `stretch_s` old, and only a ladder's top `rungs` get new bids.
+
+    `rungs` None = all.
     """
 
     stretch_s: int = 0
@@ -31,32 +32,32 @@ _OF_RUNES = frozenset({"rune", "rune_asks"})
 
 
 class Told(Protocol):
-    """An asker, as far as the quotas go."""
+    """A client of the gateway that knows the quotas."""
 
     scarcity: Scarcity
     rune_scarcity: Scarcity
 
 
 def stretch_s(asker: Told, *, is_rune: bool) -> int:
-    """How old the reads of a task may be so that the quotas last, seconds; 0 = as asked for."""
+    """Returns the age in seconds that a task's reads may have, so that the quotas last; 0 = none."""
     return max(asker.scarcity.stretch_s, asker.rune_scarcity.stretch_s if is_rune else 0)
 
 
 def skew_words(off_s: float) -> str:
-    """For example: this machine's clock is 61 s ahead of the marketplace's."""
+    """Describes a skew, for example: this machine's clock is 61 s ahead of the marketplace's."""
     return f"this machine's clock is {abs(off_s):.0f} s {'ahead of' if off_s > 0 else 'behind'} the marketplace's"
 
 
 class Asking:
-    """Asks the gateway at `socket_path`; a subclass has the verbs. `scarcity` and `skew_s` are what the last good
-    answer said; `rune_scarcity` is of the source of runes' asks, whose key has a quota of its own.
+    """A client of the gateway at `socket_path`; a subclass has the verbs. `scarcity` and `skew_s` come from the last
+    good answer; `rune_scarcity` is of the source of runes' asks, whose key has a quota of its own.
 
-    `venue` is the one that is meant, by its name; None = the installation's default.
+    `venue` is the marketplace's name; None = the installation's default.
     """
 
     scarcity = AMPLE
     rune_scarcity = AMPLE
-    skew_s = 0.0  # by how much the marketplace's last answers say that our clock is ahead, where too much to bid by
+    skew_s = 0.0  # how far our clock is ahead by the marketplace's last answers, if too far to bid by
 
     def __init__(self, socket_path: Path, timeout_s: float = 30.0, venue: str | None = None) -> None:
         self.venue = venue

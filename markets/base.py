@@ -1,8 +1,8 @@
-"""What every venue adapter and every asker share: the error tree and the values that cross the gateway's socket.
+"""The error tree and the values that cross the gateway's socket, shared by adapters and clients.
 
     VenueError
     ├── Unavailable          nothing was sent, or a read failed: nothing changed at the venue
-    │   └── RateLimited      ... and it says how long to wait
+    │   └── RateLimited      ... with the time to wait
     ├── Unknown              a write was sent; its answer was lost, late, 5xx or unreadable
     └── Refused              the venue (or the gateway) said no; `code` says why in one word
         ├── InsufficientFunds, PriceGrid, BelowMinimum
@@ -24,7 +24,7 @@ Kind = Literal["ordinals", "runes"]
 
 
 class VenueError(BidkeeperError):
-    """Root of what can go wrong between us and a venue. `kind` is stable: it names the leaf on the wire."""
+    """Root of the errors between us and a venue. `kind` is stable: it names the leaf on the wire."""
 
     kind: ClassVar[str] = "venue_error"
 
@@ -40,7 +40,7 @@ class Unavailable(VenueError):
 
 
 class RateLimited(Unavailable):
-    """The venue took too many requests of ours; `retry_after_s` seconds from now it listens again, if known."""
+    """The venue took too many requests; it listens again in `retry_after_s` seconds, if known."""
 
     kind = "rate_limited"
 
@@ -91,7 +91,7 @@ class BelowMinimum(_RefusedFor):
 
 
 class NotFound(_RefusedFor):
-    """The venue does not know what was asked for."""
+    """The venue does not know the thing asked for."""
 
     kind = "not_found"
 
@@ -103,13 +103,13 @@ class AuthFailed(_RefusedFor):
 
 
 class SignInNeeded(_RefusedFor):
-    """No session of that wallet is held, so nothing was sent; sign in and ask again."""
+    """The wallet's session is missing, so nothing was sent; sign in and ask again."""
 
     kind = "sign_in_needed"
 
 
 class NotSupported(_RefusedFor):
-    """This venue, or this installation as it is set, cannot do it."""
+    """This venue, or this installation as configured, cannot do it."""
 
     kind = "not_supported"
 
@@ -119,7 +119,7 @@ _BY_KIND: dict[str, type[VenueError]] = {leaf.kind: leaf for leaf in (Unavailabl
 
 
 def to_wire(error: VenueError) -> dict[str, Any]:
-    """`error` as the JSON object that stands for it on the gateway's socket."""
+    """Returns `error` as the JSON object that stands for it on the gateway's socket."""
     wire: dict[str, Any] = {"kind": error.kind, "message": error.message}
     if isinstance(error, RateLimited):
         wire["retry_after_s"] = error.retry_after_s
@@ -129,7 +129,7 @@ def to_wire(error: VenueError) -> dict[str, Any]:
 
 
 def from_wire(wire: Any) -> VenueError:
-    """The error that `to_wire` wrote. Raises ValueError for what it never writes."""
+    """Makes the error that `to_wire` wrote. Raises ValueError for any other object."""
     if not isinstance(wire, dict):
         raise ValueError("the error is not an object")
     kind, message = wire.get("kind"), wire.get("message")
@@ -150,7 +150,7 @@ def from_wire(wire: Any) -> VenueError:
 class Floor:
     """Lowest listing of a collection (sats) or rune (sats per whole token); `floor` None when nothing is listed.
 
-    `taken_ms` is when it was read, by the gateway's clock; 0 where an adapter has it straight from the venue.
+    `taken_ms` is the time of the reading by the gateway's clock; 0 straight from an adapter.
     """
 
     slug: str
@@ -185,9 +185,9 @@ class OwnBids:
 
 @dataclass(frozen=True, slots=True)
 class AskBook:
-    """The cheapest listings, cheapest first, at most 200; asked for a trait, those of them known to have it.
+    """The cheapest listings, cheapest first, at most 200; for a trait, those of them known to have it.
 
-    They were read at `taken_ms`. `confirmed_ms` is when the venue's floor said later that the cheapest is as it was.
+    They were read at `taken_ms`. At `confirmed_ms` the venue's floor showed that the cheapest had not changed.
     """
 
     asks: tuple[Ask, ...]
@@ -197,7 +197,7 @@ class AskBook:
 
 @dataclass(frozen=True, slots=True)
 class BidBook:
-    """The best bids on a whole collection or rune, best first, at most 200; asked for a trait, the bids on it as well.
+    """The best bids on a whole collection or rune, best first, at most 200; for a trait, the bids on it as well.
 
     Bids on other traits and on single items are not in it.
     """
@@ -208,7 +208,7 @@ class BidBook:
 
 @dataclass(frozen=True, slots=True)
 class Rune:
-    """What a rune is: `ticker` with its bullets, as venues spell it; its smallest unit is 10^-`divisibility` tokens."""
+    """A rune: `ticker` with its bullets, as venues spell it; its smallest unit is 10^-`divisibility` tokens."""
 
     ticker: str
     divisibility: int
@@ -237,8 +237,7 @@ class Sale:
 class Sales:
     """Sales, newest first; none of those since `since_ms` (epoch) is missing.
 
-    `since_ms` is later than was asked for when there were too many to read: that an earlier sale is not in here does
-    not say that there was none.
+    `since_ms` is later than was asked for when there were too many to read: earlier sales are then missing here.
     """
 
     sales: tuple[Sale, ...]
@@ -248,7 +247,7 @@ class Sales:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What a bidding wallet holds: confirmed and unconfirmed sats at `address`."""
+    """Confirmed and unconfirmed sats of a bidding wallet at `address`."""
 
     address: str
     sats: int
@@ -282,10 +281,10 @@ class WalletItem:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One inscription as a venue tells of it; what it does not tell, or tells strangely, is None.
+    """One inscription as a venue describes it; details it does not give, or gives strangely, are None.
 
-    Values and prices in sats. Texts are as somebody wrote them: whoever shows them cleans them. `traits` are sorted
-    pairs of type and value.
+    Values and prices in sats. Texts are unfiltered: clean them before showing them. `traits` are sorted pairs of type
+    and value.
     """
 
     id: str
@@ -312,8 +311,8 @@ class Item:
 class BidOrder:
     """One signed bid, ready to be submitted: `price` is the whole order's sats, `signature` base64 BIP-322.
 
-    `fee_rate` is a tier's name or a decimal number in sat/vB. Where the venue drafted the bid, `signature` is "" and
-    `signed_psbts` are the draft's, in its order and signed, under its `reference`.
+    `fee_rate` is a tier's name or a decimal number in sat/vB. For a bid drafted by the venue, `signature` is "" and
+    `signed_psbts` are the draft's in its order, under its `reference`.
     """
 
     price: int

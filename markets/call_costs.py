@@ -1,4 +1,4 @@
-"""What the verbs of a venue take in calls, for whoever reckons what a month of tasks costs there."""
+"""The cost of a venue's verbs in calls, for an estimate of a month of tasks there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from strategy.monthly import CallCosts
 
 
 def call_costs(name: str) -> CallCosts:
-    """Of the venue of this name. Raises NotSupported for a name that no venue has."""
+    """Returns the costs at the venue of this name. Raises NotSupported for an unknown name."""
     can = venues.capabilities(name)
     least_s = max((venues.profile(name, kind).min_duration_s for kind in can.kinds), default=0)
     return CallCosts(
@@ -22,7 +22,7 @@ def call_costs(name: str) -> CallCosts:
 
 
 def life_s(can: Capabilities, least_s: int) -> int:
-    """How long a bid lives that is to live so many seconds: 16 minutes are an hour where lives are of whole hours."""
+    """Returns the life in seconds of a bid that must live so long: 16 minutes are an hour where lives are in hours."""
     if can.expiry != "hours":
         return least_s
     hours = -(-least_s // 3600)

@@ -1,4 +1,4 @@
-"""What a venue can do, in words that a program can ask: standard library and our own values only, workers import it."""
+"""A venue's capabilities, as values that a program can test. Standard library only: workers import it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ DelistProof = Literal["challenge", "session", "psbt"]
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """One venue. `name` is what tasks and grants call it, `title` what people do.
+    """One venue. `name` is its name in tasks and grants, `title` its name for people.
 
-    `kinds` are the goods that it takes bids on, and `bid_types` what a bid may be on; both empty = it takes no bids.
-    `bids_are_psbt` = what is signed is drafted by the venue (`draft_bid`), else a message. `own_ids` = `place` answers
-    the bid's id; else it shows among the own bids only. `expiry` is how exact a bid's end is: to the millisecond, in
-    whole hours, or not given at all; `lives_hours` are the lives that it may have there, () = any.
-    `delist_proof` is what a listing is taken back with: the vault's signature under a challenge, a session, or a signed
-    PSBT that the venue drafts (`draft_delist`). Listings' prices are multiples of `listing_tick` sats. `tells_traits` =
-    listings there say which traits their items have.
-    `floors_tell_asks` = the floors that it tells, many in one request, are the prices of its cheapest listings to the
-    sat and at the same moment, so that an unchanged floor says that the listings need not be read.
-    `own_bids_by_collection` = a wallet's bids are told of named collections only. `wallets` = it tells what lies at
-    any address, and of any inscription.
+    `kinds` are the goods that it takes bids on, `bid_types` the possible targets of a bid; both empty = it takes no
+    bids. `bids_are_psbt` = the venue drafts the PSBTs of a bid (`draft_bid`), else a message is signed. `own_ids` =
+    `place` returns the bid's id; else only the own bids show it. `expiry` is how exact a bid's end is: to the
+    millisecond, in whole hours, or not given at all; `lives_hours` are the lives that a bid may have there, () = any.
+    `delist_proof` is the proof that takes a listing back: the vault's signature under a challenge, a session, or a
+    signed PSBT that the venue drafts (`draft_delist`). Listings' prices are multiples of `listing_tick` sats.
+    `tells_traits` = listings show their items' traits. `floors_tell_asks` = floors, many in one request, are the prices
+    of the cheapest listings to the sat and at the same moment, so an unchanged floor makes a read of the listings
+    needless. `own_bids_by_collection` = a wallet's bids are told for named collections only. `wallets` = the venue
+    tells the contents of any address, and details of any inscription.
 
-    `rate_per_s` and `burst` are a bucket of requests, `slots` of which are under way at once; `reads_per_minute` and
+    `rate_per_s` and `burst` are a bucket of requests, at most `slots` of them under way at once; `reads_per_minute` and
     `writes_per_minute` are windows of one minute beside it, for the whole installation, and `..._per_wallet` for one
-    payment address; None = no such limit. `monthly_calls` is the quota that a key has unless it is set otherwise,
-    None = none. `calls` says how many requests a verb takes with what goes before it (place, cancel, list_item,
-    delist, ...; 1 where it is silent). `verified` is where the knowledge is from.
+    payment address; None = no such limit. `monthly_calls` is a key's quota unless it is set otherwise, None = none.
+    `calls` is the number of requests that a verb takes with its preparation (place, cancel, list_item, delist, ...; 1
+    if absent). `verified` is the source of this knowledge.
     """
 
     name: str
@@ -67,7 +66,7 @@ class Capabilities:
     verified: Literal["documented", "client code", "probed"] = "documented"
 
     def life_hours(self, least: int) -> int | None:
-        """The shortest life of a bid, in hours, that is no shorter than `least`; None = none is as long."""
+        """Returns the shortest life of a bid, in hours, that is at least `least`; None = none is as long."""
         if not self.lives_hours:
             return least
         return next((hours for hours in self.lives_hours if hours >= least), None)
@@ -75,7 +74,7 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class VenueFacts:
-    """A venue of this installation: what it can do and what it asks of bids, by kind of goods.
+    """A venue of this installation: its capabilities and, by kind of goods, its rules for bids.
 
     `quota` is the month's (limit, used, left, ...) where its key has one.
     """

@@ -1,4 +1,4 @@
-"""How venue values cross the gateway's socket: as short JSON rows, decimals as text. Both ends use this file.
+"""The form of venue values on the gateway's socket: short JSON rows, decimals as text. Both ends use this file.
 
 Standard library only: workers import it.
 """
@@ -44,7 +44,7 @@ from strategy.book import Ask, Bid, Profile
 
 
 def pack(value: Any) -> Any:
-    """`value` as JSON: a dataclass is the list of its fields in their order, a Decimal its text."""
+    """Returns `value` as JSON: a dataclass is the list of its fields in their order, a Decimal its text."""
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, list | tuple):
@@ -57,11 +57,11 @@ def pack(value: Any) -> Any:
 
 
 def text(value: Any) -> str:
-    """`value` as JSON text."""
+    """Returns `value` as JSON text."""
     return json.dumps(pack(value), separators=(",", ":"))
 
 
-# Each of the following reads what `pack` wrote. What it never writes raises one of MALFORMED.
+# Each of the following reads what `pack` wrote, and raises one of MALFORMED for anything else.
 MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 
 
@@ -230,7 +230,7 @@ def _venue_facts(found: Any) -> VenueFacts:
 
 
 def named(value: Any) -> dict[str, Any]:
-    """A dataclass as an object with the names of its fields, for readers that do not share this file."""
+    """Returns a dataclass as an object with the names of its fields, for readers that do not share this file."""
     return {field.name: pack(getattr(value, field.name)) for field in fields(value)}
 
 

@@ -1,4 +1,4 @@
-"""The unspent outputs of an address, as a mempool server tells them."""
+"""The unspent outputs of an address, from a mempool server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Utxo:
     """One unspent output: `outpoint` as txid:vout, `value` in sats.
 
-    Nobody here has looked at what lies on it: a coin that may be spent is one that holds no inscription and no rune.
+    Its assets are not known here: only a coin without inscription and rune may be spent.
     """
 
     outpoint: str

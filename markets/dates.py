@@ -1,4 +1,4 @@
-"""When a venue's answer was made, by the venue's own clock."""
+"""The time of a venue's answer, by the venue's own clock."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from email.utils import parsedate_to_datetime
 
 
 def made_s(headers: Mapping[str, str]) -> int | None:
-    """Epoch seconds by `Date`: the answer was made in the second that begins then. None where that is not told.
+    """Returns the epoch seconds of `Date`: the answer was made in the second that begins then. None without it.
 
-    Neither is it when the answer comes out of a cache: its date is that of another one.
+    None as well for an answer out of a cache: its date is an older answer's.
     """
     if headers.get("Age", "0").strip() != "0":
         return None

@@ -1,7 +1,7 @@
-"""Facts of the chain and its indexes, told by sources that no marketplace has a hand in.
+"""Facts of the chain and its indexes, from sources independent of the marketplaces.
 
-They cross a socket as JSON objects with the names of these fields, so that a reader needs none of our code. In
-OutpointFacts None means not known, or doubtful because two sources differ; it never means no.
+They cross a socket as JSON objects with the names of these fields, so a reader needs none of our code. In OutpointFacts
+None means not known, or doubtful because two sources differ; it never means no.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where an inscription is by the newest block that the index has seen; `value` in sats of the whole output.
+    """The place of an inscription by the newest block of the index; `value` in sats of the whole output.
 
-    `outpoint` (txid:vout) is None for one that is on no output (unbound or lost), `address` None for a script
-    without an address.
+    `outpoint` (txid:vout) is None for one that is on no output (unbound or lost), `address` None for a script without
+    an address.
     """
 
     inscription_id: str
@@ -26,7 +26,7 @@ class Whereabouts:
 
 
 class Spending(NamedTuple):
-    """Whether an output is spent, in a block or not, and by which transaction."""
+    """The fate of an output: spent or not, in a block or the mempool, and by which transaction."""
 
     is_spent: bool
     txid: str | None
@@ -34,7 +34,7 @@ class Spending(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What one index says of an output; None is what it does not say. `height` is the last block it has taken in."""
+    """An index's facts of an output; None is a fact it does not give. `height` is the index's last block."""
 
     value: int | None
     script: str | None
@@ -47,10 +47,11 @@ class Indexed:
 
 @dataclass(frozen=True, slots=True)
 class OutpointFacts:
-    """What is known of one output. `value` in sats, `script` (hex); `spent_by` is the txid of what spends it.
+    """The facts of one output. `value` in sats, `script` (hex); `spent_by` is the txid of the transaction that spends
+    it.
 
-    `inscriptions` are ids, `runes` spaced names, all that it holds. `tip_height` is the chain's, `index_height` the
-    last block that `inscriptions` and `runes` take into account; a spend is seen in the mempool already.
+    `inscriptions` are ids, `runes` spaced names, both complete. `tip_height` is the chain's, `index_height` the last
+    block that `inscriptions` and `runes` take into account; a spend is seen in the mempool already.
     """
 
     outpoint: str

@@ -1,7 +1,7 @@
-"""One HTTP exchange with a venue, and what its outcome means: the only importer of requests.
+"""One HTTP exchange with a venue, and the meaning of its outcome: the only importer of requests.
 
-A write is never repeated here. Whether its first byte went out is known from the connection itself, so that
-"nothing was sent" (Unavailable) and "sent, and then silence" (Unknown) are facts and not guesses.
+A write is never repeated here. Whether its first byte went out is known from the connection itself, so that "nothing
+was sent" (Unavailable) and "sent, and then silence" (Unknown) are facts and not guesses.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Permit = Callable[[], None]  # raises a VenueError when the write may not go out
 
 
 class _Exchange:
-    """What is known of the request that this thread is making."""
+    """The state of the request that this thread is making."""
 
     def __init__(self, permit: Permit | None) -> None:
         self.permit = permit
@@ -48,7 +48,7 @@ _thread = threading.local()
 
 @contextmanager
 def hearing(heard: Callable[[Mapping[str, str]], None]) -> Iterator[None]:
-    """While it lasts, `heard` gets the headers of every answer that this thread gets, whatever its status."""
+    """Gives `heard` the headers of every answer that this thread gets meanwhile, whatever its status."""
     _thread.heard = heard
     try:
         yield
@@ -57,7 +57,7 @@ def hearing(heard: Callable[[Mapping[str, str]], None]) -> Iterator[None]:
 
 
 class _Watched:
-    """Mixed into urllib3's connections: asks for the permit when the connection stands, right before the first byte."""
+    """A mixin for urllib3's connections: asks for the permit once connected, right before the first byte."""
 
     sock: Any
     host: str
@@ -67,7 +67,7 @@ class _Watched:
         connection: socket.socket = super()._new_conn()  # type: ignore[misc]
         if not may_be_asked(self.host, connection.getpeername()[0]):
             connection.close()
-            # Before TLS and before the first byte: as good as if nobody was there.
+            # Before TLS and before the first byte: as good as an unreachable host.
             raise NewConnectionError(self, "the name leads to an address that is not public")  # type: ignore[arg-type]
         return connection
 
@@ -128,7 +128,7 @@ class Http:
     def read(
         self, path: str, params: Mapping[str, str] | None = None, *, post: Any = None, missing: str | None = None
     ) -> Any:
-        """The JSON that a read answers. Raises Unavailable, RateLimited or a Refused leaf.
+        """Returns the JSON answer to a read. Raises Unavailable, RateLimited or a Refused leaf.
 
         `post` makes it a POST with that JSON body, for venues whose reads are POSTs. `missing` is the whole text of a
         404 that means NotFound, for servers that say so in plain text.
@@ -142,7 +142,7 @@ class Http:
     def body(
         self, path: str, params: Mapping[str, str] | None = None, *, post: Any = None, missing: str | None = None
     ) -> bytes:
-        """As `read`, for answers that are no JSON."""
+        """Reads as `read`, an answer that is not JSON."""
         method = "GET" if post is None else "POST"
         try:
             reply = self._exchange(_Exchange(None), method, path, params=dict(params or {}), json=post)
@@ -157,8 +157,8 @@ class Http:
     def write(self, path: str, body: bytes, permit: Permit | None) -> Any:
         """Sends one JSON `body` by POST and returns the answer's JSON.
 
-        `permit` is called in the instant before the first byte goes out; what it raises is raised, and nothing was
-        sent. Raises Unavailable (nothing sent), RateLimited, a Refused leaf, or Unknown for all that is ambiguous.
+        `permit` is called right before the first byte goes out; its error is raised, and nothing was sent. Raises
+        Unavailable (nothing sent), RateLimited, a Refused leaf, or Unknown for everything ambiguous.
         """
         answer = self._sent(path, body, "application/json", permit)
         if answer.status not in (200, 201):
@@ -169,7 +169,7 @@ class Http:
             raise Unknown(f"sent to {path}, but the answer is {error}") from error
 
     def write_text(self, path: str, text: str, permit: Permit | None) -> str:
-        """As `write`, for servers that take and answer plain text; a 400's text is the Refused's message."""
+        """Writes as `write`, to a server that takes and answers plain text; a 400's text is the Refused's message."""
         answer = self._sent(path, text.encode(), "text/plain", permit)
         said = answer.body[:LONGEST_TEXT].decode("ascii", "replace").strip()
         if answer.status == 400 and said:
@@ -181,7 +181,7 @@ class Http:
     def _sent(self, path: str, body: bytes, content_type: str, permit: Permit | None) -> Reply:
         exchange = _Exchange(permit)
         if permit is not None:
-            permit()  # a gone asker is not worth a connection
+            permit()  # no connection for a client that has left
         headers = {"Content-Type": content_type}
         try:
             return self._exchange(exchange, "POST", path, data=body, headers=headers)
@@ -192,7 +192,7 @@ class Http:
 
     def _exchange(self, exchange: _Exchange, method: str, path: str, **request: Any) -> Reply:
         _thread.exchange = exchange
-        # Bounds an answer that drips; a single wait for bytes is bounded by the read time-out.
+        # Bounds an answer that drips; the read time-out bounds a single wait for bytes.
         deadline = time.monotonic() + 2 * self._timeout[1]
         try:
             with self._session.request(
@@ -206,10 +206,10 @@ class Http:
 
 
 def may_be_asked(host: str, address: str) -> bool:
-    """Whether a connection to `host`, as a setting names it, may be one to the IP `address`.
+    """Tells whether a connection to `host`, as a setting names it, may lead to the IP `address`.
 
-    A public name must lead to a public address: whoever answers for it must not make us ask a machine of our own
-    network. A private address is asked where the setting names the address itself, or this machine.
+    A public name must lead to a public address, so that its owner cannot make us ask a machine of our own network. A
+    private address is asked where the setting names the address itself, or this machine.
     """
     try:
         ipaddress.ip_address(host.strip("[]"))
@@ -222,7 +222,7 @@ def may_be_asked(host: str, address: str) -> bool:
 
 
 def segment(value: str) -> str:
-    """`value` as one segment of a path."""
+    """Quotes `value` as one segment of a path."""
     return quote(value, safe="")
 
 
@@ -243,7 +243,7 @@ def _body(response: requests.Response, deadline: float) -> bytes:
 
 
 def _never_connected(error: BaseException) -> bool:
-    """Whether `error` came from looking up or connecting, told by its type alone."""
+    """Tells whether `error` came from looking up or connecting, by its type alone."""
     if isinstance(error, requests.ConnectTimeout):
         return True
     reason = getattr(error.args[0], "reason", error.args[0]) if error.args else None
@@ -251,5 +251,5 @@ def _never_connected(error: BaseException) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    # The error's own text may repeat the whole address with its query.
+    # The error's own text may repeat the whole URL with its query.
     return str(error) if isinstance(error, Unreadable) else type(error).__name__

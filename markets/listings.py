@@ -1,4 +1,4 @@
-"""Listings as they cross the gateway's socket: what stands at the venue, what is to be signed, what is submitted.
+"""Listings as they cross the gateway's socket: live ones, drafts to be signed, signed ones.
 
 Prices are sats, PSBTs base64. The errors that come with them are in `markets/base.py`.
 """
@@ -13,9 +13,9 @@ MOST_SECURE = 8  # PSBTs beside the plain one
 
 @dataclass(frozen=True, slots=True)
 class OwnListing:
-    """One live listing of a vault: `listing_id` is the inscription's id where the venue tells none.
+    """One live listing of a vault: `listing_id` is the inscription's id where the venue has none.
 
-    `owner` is the address that holds the inscription; `slug` None where the venue knows no collection of it.
+    `owner` is the address that holds the inscription; `slug` None for an inscription without a collection there.
     """
 
     listing_id: str
@@ -35,7 +35,7 @@ class OwnListings:
 
 @dataclass(frozen=True, slots=True)
 class ListingAsk:
-    """What a listing is to be: `owner` (a taproot address) holds the inscription, `receive` is paid.
+    """A listing to be drafted: `owner` (a taproot address) holds the inscription, `receive` is paid.
 
     `tap_internal_key` is the owner's x-only internal key, 64 hex digits.
     """
@@ -58,9 +58,9 @@ class SecureDraft:
 
 @dataclass(frozen=True, slots=True)
 class ListingDraft:
-    """What the venue wants signed: `psbt` at its input 0 with SINGLE|ANYONECANPAY, and each of `secure`.
+    """The PSBTs that the venue wants signed: `psbt` at its input 0 with SINGLE|ANYONECANPAY, and each of `secure`.
 
-    Written by the venue: nothing in it is true until it was checked against the intent.
+    The venue wrote it: nothing in it is true until it was checked against the intent.
     """
 
     psbt: str

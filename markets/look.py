@@ -1,6 +1,7 @@
-"""What a decision looks at besides its own orders: the book, the balance, the fees. For live cycles and previews alike.
+"""The market as a decision sees it: book, balance and fees, for live cycles and previews alike. For live cycles and
+previews alike.
 
-What cannot be read is None, never a guess.
+A value that cannot be read is None, never a guess.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from strategy.bidding.plan_bids import measure
 from strategy.book import Ask, Bid, History, Snapshot
 from strategy.config import BidConfig, normal_slug
 
-# An accepted bid costs its bidder a purchase transaction: about this size for ordinals and runes alike. Venues state
+# An accepted bid costs its bidder a purchase transaction of about this size, for ordinals and runes alike. Venues state
 # some 600 sats for it at low rates.
 PURCHASE_VBYTES = 250
 SLOW_READ_S = 60.0  # balance and fees
-KNOWN_SLUG_S = 300.0  # whether the market knows a slug at all
+KNOWN_SLUG_S = 300.0  # whether the market knows a slug
 FEES_USABLE_MS = 30 * 60_000
-DAY_S = 86_400.0  # what a rune is does not change
+DAY_S = 86_400.0  # a rune does not change
 
 Value = TypeVar("Value")
 
 
 class Notes(Protocol):
-    """Where a look says what it failed to do."""
+    """The log of a look's failures."""
 
     def add(self, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
         """`failed_to` completes "failed to ..."; `backs_off` False where trying again soon does no harm."""
@@ -37,12 +38,12 @@ class Notes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wallet:
-    """Whose bids they are: paid from `payment`, what they buy goes to `receive`.
+    """The user's side: `payment` pays for bids, the goods go to `receive`.
 
-    `addresses` are all of the user's, of every task. Since a venue may not tell who makes a bid, `bid_ids` are the
-    venue's ids of the user's own bids as far as they are known, and `bid_prices` the prices (sats) of the open ones:
-    a bid of an untold maker at one of these is taken for our own, lest we outbid ourselves. `ask_prices` (sats) are
-    those of the user's own listings.
+    `addresses` are all of the user's, of every task. Since a venue may not tell the maker of a bid, `bid_ids` are the
+    venue's ids of the user's own bids as far as known, and `bid_prices` the prices (sats) of the open ones: a bid of an
+    untold maker at one of these is taken for our own, lest we outbid ourselves. `ask_prices` (sats) are the user's own
+    listings'.
     """
 
     payment: str
@@ -54,17 +55,17 @@ class Wallet:
     ask_prices: frozenset[int] = frozenset()
 
     def owns_ask(self, ask: Ask) -> bool:
-        """Whether the user made this ask."""
+        """Tells whether the user made this ask."""
         return ask.maker in self.addresses
 
     def owns_bid(self, bid: Bid) -> bool:
-        """Whether the user made this bid, or may have."""
+        """Tells whether the user made this bid, or may have."""
         if bid.maker in self.addresses or bid.order_id in self.bid_ids:
             return True
         return not bid.maker and bid.price in self.bid_prices
 
     def may_be_floor(self, book: AskBook) -> bool:
-        """Whether a listing of the user's may be the cheapest: then the floor does not tell what others ask."""
+        """Tells whether the cheapest listing may be the user's: then the floor does not tell the others' prices."""
         lowest = min(ask.price for ask in book.asks)
         return lowest in self.ask_prices or any(ask.price == lowest and self.owns_ask(ask) for ask in book.asks)
 
@@ -87,7 +88,7 @@ class _Books:
 
 
 class Looker:
-    """Reads the market, and remembers the last fees that could be read."""
+    """Reads the market and remembers the last fees that could be read."""
 
     def __init__(self, market: MarketClient, clock_ms: Callable[[], int]) -> None:
         self._market = market
@@ -105,10 +106,10 @@ class Looker:
         by_floor: bool = False,
         balance_age_s: float = SLOW_READ_S,
     ) -> Seen:
-        """Reads what may be `max_age_s` old for the book, a minute for the rest; notes what fails.
+        """Reads the book at most `max_age_s` old, the rest at most a minute; notes failures.
 
         `history` goes into the snapshot as it is. The snapshot is as old as the oldest book in it. `by_floor`: asks of
-        the last ten minutes will do where the floor of now confirms them and the config hangs on nothing else.
+        the last ten minutes are enough if the present floor confirms them and the config depends on nothing else.
         """
         books = self._books(config, wallet, max_age_s, notes, by_floor=by_floor)
         balance = _try(lambda: self._balance(wallet, balance_age_s), "read the balance", notes)
@@ -153,18 +154,18 @@ class Looker:
             return None
 
     def _divisibility(self, config: BidConfig, notes: Notes) -> int | None:
-        """Only where quantities are computed; who states one has to know it."""
+        """Returns the rune's divisibility where quantities are computed from it; a stated quantity needs none."""
         if config.quantity_mode != "sats":
             return None
         rune = _try(lambda: self._market.rune(config.slug, DAY_S), "read what the rune is", notes)
         return None if rune is None else rune.divisibility
 
     def _note_unknown(self, config: BidConfig, notes: Notes) -> None:
-        """An empty book and one that does not exist look alike; the floors tell them apart, for the task's owner."""
+        """Notes that the slug is unknown, for the task's owner: its book looks empty, so the floors decide."""
         try:
             known = self._market.floors([config.slug], kind_of(config), KNOWN_SLUG_S)
         except VenueError:
-            return  # the next look asks again; nothing else hangs on it
+            return  # the next look asks again; nothing else depends on it
         if not known:
             what = "rune" if config.is_rune else "collection"
             notes.add("find the market", f"it knows no {what} named {config.slug}", backs_off=False)
@@ -173,7 +174,7 @@ class Looker:
         return self._market.balance(wallet.payment, wallet.receive, wallet.payment_pubkey, max_age_s)
 
     def fee_reserve(self, fee_rate: str | Decimal, notes: Notes) -> int | None:
-        """Sats to keep for the fees of one purchase; None without a rate of the last half hour."""
+        """Returns the sats to keep for the fees of one purchase; None without a rate of the last half hour."""
         if isinstance(fee_rate, Decimal):
             return fee_reserve(fee_rate)
         fees = _try(lambda: self._market.fees(SLOW_READ_S), "read the fee rates", notes)
@@ -201,31 +202,35 @@ def _foreign(book: AskBook, wallet: Wallet) -> tuple[Ask, ...]:
 
 
 def kind_of(config: BidConfig) -> Kind:
-    """The venue's word for the goods."""
+    """Returns the venue's word for the goods."""
     return "runes" if config.is_rune else "ordinals"
 
 
 def kind_of_slug(slug: str) -> Kind:
-    """Tickers are stored in upper case and collections in lower: an order outlives a change of its task's type."""
+    """Returns the kind by the slug's case: tickers are stored in upper case, collections in lower.
+
+    An order outlives a change of its task's type.
+    """
     return "runes" if slug == slug.upper() and slug != slug.lower() else "ordinals"
 
 
 def trait_of(config: BidConfig) -> tuple[str, str] | None:
-    """The trait (type, value) that is bid on, None for a whole collection or rune."""
+    """Returns the trait (type, value) that is bid on, None for a whole collection or rune."""
     return (config.trait_type, config.trait_value) if config.bid_type == "trait" else None
 
 
 def history_key(config: BidConfig, venue: str, default: str) -> tuple[str, str, str]:
-    """Kind, slug key and measure, by which the references of all tasks that look at the same are kept together.
+    """Returns the key of a reference's history: kind, slug key and measure. Tasks that look at the same market share
+    it.
 
-    What is asked at one venue is no history of another's: the measure names a `venue` that is not the `default` one.
+    A reference at one venue is no history of another's: the measure names a `venue` that is not the `default` one.
     """
     measured = measure(config) if venue == default else f"{measure(config)} at {venue}"
     return kind_of(config), normal_slug(config.type, config.slug), measured
 
 
 def tier_rate(fees: Fees, tier: str) -> Decimal:
-    """The rate (sat/vB) of a tier by its name in a config."""
+    """Returns the rate (sat/vB) of a tier by its name in a config."""
     return {
         "fastestFee": fees.fastest,
         "halfHourFee": fees.half_hour,
@@ -235,7 +240,7 @@ def tier_rate(fees: Fees, tier: str) -> Decimal:
 
 
 def fee_reserve(rate: Decimal) -> int:
-    """Sats to keep for the fees of one purchase at `rate` sat/vB: 2.5 gives 625."""
+    """Returns the sats to keep for the fees of one purchase at `rate` sat/vB: 2.5 gives 625."""
     return int((rate * PURCHASE_VBYTES).to_integral_value(ROUND_CEILING))
 
 

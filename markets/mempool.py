@@ -12,21 +12,21 @@ from markets.facts import Spending
 from markets.http import Http, Permit, segment
 from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
 
-_NO_TRANSACTION = "Transaction not found"  # what esplora says, in plain text
-# The codes by which Bitcoin Core does not take a transaction. Others, such as that of one that is in a block already or
-# of a node that starts, say nothing against it. Mempool's server puts the JSON into JSON once more.
+_NO_TRANSACTION = "Transaction not found"  # esplora's words, in plain text
+# Bitcoin Core's codes that refuse a transaction. Others, such as those of a transaction already in a block or of a
+# starting node, say nothing against it. Mempool's server wraps the JSON in JSON once more.
 _VERDICTS = frozenset({"-22", "-25", "-26"})
 _CODE = re.compile(r'(?:RPC error |code\\?": ?\\?"?)(-?\w+)')
 
 
 class Mempool:
-    """The server's operations; `base` is the origin before `/api/...`."""
+    """A client of the server; `base` is the origin before `/api/...`."""
 
     def __init__(self, base: str) -> None:
         self._http = Http(base, {})
 
     def fees(self, taken_ms: int) -> Fees:
-        """Recommended fee rates, sat/vB. Raises Unavailable, RateLimited and Refused leaves."""
+        """Returns the recommended fee rates, sat/vB. Raises Unavailable, RateLimited and Refused leaves."""
         answer = self._http.read("/api/v1/fees/recommended")
         try:
             rates = table(answer, "fees")
@@ -39,7 +39,7 @@ class Mempool:
         return Fees(fastest, half_hour, hour, economy, minimum, taken_ms)
 
     def balance(self, address: str) -> int:
-        """Sats at `address`, confirmed and in the mempool. Raises as `fees`."""
+        """Returns sats at `address`, confirmed and in the mempool. Raises as `fees`."""
         answer = self._http.read(f"/api/address/{segment(address)}")
         try:
             stats = table(answer, "address")
@@ -50,7 +50,9 @@ class Mempool:
             raise Unavailable(f"failed to understand the balance: {error}") from error
 
     def coins(self, address: str) -> tuple[Utxo, ...]:
-        """The unspent outputs of `address`, in blocks and waiting. Raises as `fees`; over 1000 are Unavailable."""
+        """Returns the unspent outputs of `address`, in blocks and waiting. Raises as `fees`; over 1000 are
+        Unavailable.
+        """
         answer = self._http.read(f"/api/address/{segment(address)}/utxo")
         try:
             found = tuple(_coin(table(row, "coin")) for row in rows(answer, "coins"))
@@ -61,7 +63,7 @@ class Mempool:
             raise Unavailable(f"failed to understand the coins: {error}") from error
 
     def transaction(self, wanted: str) -> bytes:
-        """The bytes of a transaction, as the server gives them: whether they are it, its txid tells. Raises as `fees`.
+        """Returns a transaction's bytes as the server gives them; compare their txid. Raises as `fees`.
 
         One of more than 1 MB, such as the reveal of a very large inscription, is Unavailable.
         """
@@ -72,7 +74,7 @@ class Mempool:
             raise Unavailable("failed to understand a transaction: it is not hex") from error
 
     def is_confirmed(self, wanted: str) -> bool:
-        """Whether a transaction is in a block; one that nobody knows is in none. Raises as `fees`."""
+        """Tells whether a transaction is in a block; an unknown one is in none. Raises as `fees`."""
         answer = self._http.read(f"/api/tx/{segment(wanted)}/status")
         try:
             return _in_block(answer)
@@ -80,8 +82,9 @@ class Mempool:
             raise Unavailable(f"failed to understand a transaction: {error}") from error
 
     def look_up(self, wanted: str) -> bool:
-        """Whether a transaction is in a block; NotFound when neither a block nor the mempool has it, which esplora's
-        `/status` does not tell from waiting. Raises as `fees`.
+        """Tells whether a transaction is in a block; NotFound when neither a block nor the mempool has it.
+
+        esplora's `/status` does not tell an unknown one from a waiting one. Raises as `fees`.
         """
         answer = self._http.read(f"/api/tx/{segment(wanted)}", missing=_NO_TRANSACTION)
         try:
@@ -90,10 +93,10 @@ class Mempool:
             raise Unavailable(f"failed to understand a transaction: {error}") from error
 
     def broadcast(self, raw: str, permit: Permit | None = None) -> str:
-        """Sends a signed transaction in hex to the network; the txid that the server answers.
+        """Sends a signed transaction in hex to the network; returns the txid that the server answers.
 
-        One that it has in its mempool already is answered alike. Raises Refused with the node's reason, Unavailable
-        when nothing was sent, RateLimited, or Unknown, also when the node says no for another reason.
+        One already in its mempool is answered alike. Raises Refused with the node's reason, Unavailable when nothing
+        was sent, RateLimited, or Unknown, also when the node says no for another reason.
         """
         try:
             answer = self._http.write_text("/api/tx", raw, permit)
@@ -108,7 +111,7 @@ class Mempool:
             raise Unknown(f"sent, but the answer is not understood: {error}") from error
 
     def spending(self, outpoint: str) -> Spending:
-        """What spends an output (txid:vout); one that nobody knows is not spent either. Raises as `fees`."""
+        """Returns the spending of an output (txid:vout); an unknown one is not spent. Raises as `fees`."""
         made_by, _, vout = outpoint.partition(":")
         answer = self._http.read(f"/api/tx/{segment(made_by)}/outspend/{segment(vout)}")
         try:
@@ -121,7 +124,7 @@ class Mempool:
             raise Unavailable(f"failed to understand what spends an output: {error}") from error
 
     def tip_height(self) -> int:
-        """The height of the newest block. Raises as `fees`."""
+        """Returns the height of the newest block. Raises as `fees`."""
         answer = self._http.read("/api/blocks/tip/height")
         try:
             return height(answer, "tip")
@@ -144,5 +147,5 @@ def _in_block(status: Any) -> bool:
 
 def _held(stats: Mapping[str, Any], name: str) -> int:
     part = table(stats.get(name), name)
-    # Both sums are over the address's whole life, so either may pass the number of sats there are.
+    # Both sums are over the address's whole life, so either may exceed the number of sats there are.
     return whole(part.get("funded_txo_sum"), f"{name}.funded") - whole(part.get("spent_txo_sum"), f"{name}.spent")

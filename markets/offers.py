@@ -1,6 +1,6 @@
-"""What crosses the gateway's socket for a venue that drafts its bids itself, and for one that is signed in to.
+"""Values that cross the gateway's socket for a venue that drafts its bids itself, or that needs a sign-in.
 
-Prices are sats of the whole order, PSBTs and signatures base64, keys hex. What a venue drafted is not true until it
+Prices are sats of the whole order, PSBTs and signatures base64, keys hex. Nothing in a venue's draft is true until it
 was checked against the intent. Standard library only: workers import it.
 """
 
@@ -42,9 +42,9 @@ class Coin:
 
 @dataclass(frozen=True, slots=True)
 class BidAsk:
-    """What a bid is to be: `price` of the whole order, valid for `valid_hours`, paid with some of `coins`.
+    """A bid to be drafted: `price` of the whole order, valid for `valid_hours`, paid with some of `coins`.
 
-    `payment` pays, `ordinals` receives what was bought; the keys are as in `Pair`.
+    `payment` pays, `ordinals` receives the goods; the keys are as in `Pair`.
     """
 
     price: int
@@ -64,7 +64,7 @@ class BidAsk:
 class DraftPsbt:
     """A PSBT whose inputs at `indices` the venue wants signed with `sighash` (None = the default of the input).
 
-    `role` says what it is for, in the venue's words (such as "funding").
+    `role` is its purpose in the venue's words (such as "funding").
     """
 
     role: str
@@ -75,7 +75,7 @@ class DraftPsbt:
 
 @dataclass(frozen=True, slots=True)
 class BidDraft:
-    """What the venue wants signed for a bid. `reference` goes back with the signed PSBTs, as it is."""
+    """The PSBTs that the venue wants signed for a bid. `reference` goes back unchanged with the signed ones."""
 
     reference: str
     psbts: tuple[DraftPsbt, ...]
@@ -83,7 +83,7 @@ class BidDraft:
 
 @dataclass(frozen=True, slots=True)
 class SignInText:
-    """A text that `address` is to sign by BIP-322; `id` names it in the answer."""
+    """A text that `address` must sign by BIP-322; `id` names it in the answer."""
 
     id: str
     message: str
@@ -92,7 +92,7 @@ class SignInText:
 
 @dataclass(frozen=True, slots=True)
 class SignInTexts:
-    """What the venue wants signed before it opens a session; `reference` goes back with the signatures, as it is."""
+    """The texts that the venue wants signed before it opens a session; `reference` goes back with the signatures."""
 
     reference: str
     texts: tuple[SignInText, ...]

@@ -1,16 +1,16 @@
-"""An `ord` server's JSON API: what lies on which output, by its index. Each method is exactly one HTTP request.
+"""An `ord` server's JSON API: the assets of outputs, by its index. Each method is exactly one HTTP request.
 
-Shapes are those of ord 0.21 to 0.27 (`src/api.rs`); what older ones answer is unreadable or not trusted. The index
+Shapes are those of ord 0.21 to 0.27 (`src/api.rs`); answers of older ones are unreadable or not trusted. The index
 knows confirmed blocks only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from markets.base import Unavailable
+from markets.answers import of_read
 from markets.facts import Indexed, Whereabouts
 from markets.http import Http, segment
 from markets.wire import (
@@ -29,12 +29,11 @@ from markets.wire import (
 )
 
 _NOWHERE = "0" * 64  # the txid that stands for no output
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """What the index holds, and the last block it has taken in; None = it has none yet, or cannot be trusted."""
+    """The index's contents and its last block; None = it has none yet, or cannot be trusted."""
 
     height: int | None
     has_inscriptions: bool
@@ -42,32 +41,32 @@ class IndexState:
 
 
 class Ord:
-    """The server's operations; `base` is the origin before `/output/...`. Reads only.
+    """A client of the server; `base` is the origin before `/output/...`. Reads only.
 
-    Raise Unavailable, RateLimited and Refused leaves.
+    Each raises Unavailable, RateLimited and Refused leaves.
     """
 
     def __init__(self, base: str) -> None:
         self._http = Http(base, {})
 
     def status(self) -> IndexState:
-        """What the index holds."""
+        """Returns the state of the index."""
         answer = self._http.read("/status")
-        return _read(lambda: _state(table(answer, "status")))
+        return of_read(lambda: _state(table(answer, "status")), "ord")
 
     def output(self, wanted: str, state: IndexState) -> Indexed:
-        """What lies on an output (txid:vout). Ask for `state` first: the answer takes at least its block into account.
+        """Returns the assets on an output (txid:vout). Ask for `state` first: the answer includes at least its block.
 
         An empty list says nothing when the index does not hold such things, or not this output.
         """
         answer = self._http.read(f"/output/{wanted}", missing=f"output {wanted} not found")
-        return _read(lambda: _output(table(answer, "output"), wanted, state))
+        return of_read(lambda: _output(table(answer, "output"), wanted, state), "ord")
 
     def inscription(self, inscription_id: str, taken_ms: int) -> Whereabouts:
-        """Where an inscription is. NotFound for one that the index does not know (yet)."""
+        """Returns the place of an inscription. NotFound for one that the index does not know (yet)."""
         missing = f"inscription {inscription_id} not found"
         answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=missing)
-        return _read(lambda: _inscription(table(answer, "inscription"), inscription_id, taken_ms))
+        return of_read(lambda: _inscription(table(answer, "inscription"), inscription_id, taken_ms), "ord")
 
 
 def _state(status: Mapping[str, Any]) -> IndexState:
@@ -97,7 +96,7 @@ def _output(found: Mapping[str, Any], wanted: str, state: IndexState) -> Indexed
 
 
 def _script(value: Any) -> str | None:
-    # Its docs show opcodes in words, its source writes hex; words are no second opinion on the bytes.
+    # Its docs show opcodes in words, its source writes hex; words are no second source of the bytes.
     told = text(value, "script_pubkey", longest=20_000)
     return None if told.startswith("OP_") else script(told, "script_pubkey")
 
@@ -129,10 +128,3 @@ def _inscription(found: Mapping[str, Any], wanted: str, taken_ms: int) -> Wherea
         value=None if value is None else sats(value, "value"),
         taken_ms=taken_ms,
     )
-
-
-def _read(understand: Callable[[], Value]) -> Value:
-    try:
-        return understand()
-    except Unreadable as error:
-        raise Unavailable(f"failed to understand ord: {error}") from error

@@ -1,6 +1,6 @@
-"""A signed PSBT with the witnesses of its taproot key signatures filled in, for venues that read those only (BIP-174).
+"""A signed PSBT with its taproot key signatures made into witnesses, for venues that read only those (BIP-174).
 
-Who signs leaves a signature beside its input (BIP-371). That is all there is to the witness of a key path.
+A signer leaves the signature beside its input (BIP-371). The witness of a key path is just that signature.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _Map = list[tuple[bytes, bytes]]
 
 
 def with_witnesses(psbt: str) -> str:
-    """`psbt` (version 0, base64) with a final witness in each input that has a key signature and none yet.
+    """Returns `psbt` (version 0, base64) with a final witness in each input that has a key signature and none yet.
 
-    Raises ValueError for what is no PSBT.
+    Raises ValueError if it is no PSBT.
     """
     raw = base64.b64decode(psbt, validate=True)
     if not raw.startswith(_MAGIC):
@@ -53,13 +53,13 @@ def _maps(raw: bytes, at: int) -> Iterator[_Map]:
 
 
 def _taken(raw: bytes, at: int) -> tuple[bytes, int]:
-    """The bytes whose length stands at `at`, and where they are to end, be that behind the end of all."""
+    """Returns the bytes whose length stands at `at`, and their end, which may lie behind the end of all."""
     length, at = _number(raw, at)
     return raw[at : at + length], at + length
 
 
 def _number(raw: bytes, at: int) -> tuple[int, int]:
-    """A compact size and where it ends."""
+    """Returns a compact size and where it ends."""
     if at >= len(raw):
         raise ValueError("a PSBT that ends too early")
     width = {0xFD: 2, 0xFE: 4, 0xFF: 8}.get(raw[at], 0)
@@ -78,5 +78,5 @@ def _with_length(value: bytes) -> bytes:
 
 
 def _inputs(unsigned_tx: bytes) -> int:
-    """How many inputs a transaction has: the number behind its version."""
+    """Counts the inputs of a transaction: the number behind its version."""
     return _number(unsigned_tx, 4)[0]

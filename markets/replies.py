@@ -1,12 +1,9 @@
-"""What an HTTP status other than success means: one table for reads, one for writes.
+"""The meaning of HTTP statuses other than success: one table for reads, one for writes.
 
-status              read                     write
-429                 RateLimited              RateLimited
-401, 403            AuthFailed               AuthFailed (a bad signature: plain Refused)
-404                 NotFound                 NotFound
-400, 402, 405, 409,
-410, 413, 415, 422  Refused, by its text     Refused, by its text
-anything else       Unavailable              Unknown
+status              read                     write 429                 RateLimited              RateLimited 401, 403
+AuthFailed               AuthFailed (a bad signature: plain Refused) 404                 NotFound
+NotFound 400, 402, 405, 409, 410, 413, 415, 422  Refused, by its text     Refused, by its text anything else
+Unavailable              Unknown
 
 A read's 404 is NotFound only in the venue's own words (JSON with an error's text): to us it can mean "no bids", and a
 proxy in front of a venue that is down answers 404, too. Then it is Unavailable.
@@ -40,7 +37,7 @@ _REFUSALS = frozenset({400, 402, 405, 409, 410, 413, 415, 422})
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 _RETRY_TEXT = re.compile(r"(?:retry|try again)\D{0,20}?(\d{1,6})\s*(second|sec|s\b|minute|min|m\b)", re.IGNORECASE)
 
-# Tried in this order; the first that matches names the leaf.
+# Tried in this order; the first match names the leaf.
 _CLEAR_TEXTS: tuple[tuple[re.Pattern[str], type[InsufficientFunds | PriceGrid | BelowMinimum]], ...] = (
     (re.compile(r"insufficient|not enough|balance.{0,20}too low|exceeds?.{0,20}balance", re.I), InsufficientFunds),
     (re.compile(r"multiple of|divisible|increments?\b|price (step|grid)|\btick\b", re.I), PriceGrid),
@@ -60,7 +57,7 @@ class Reply:
 
 
 def read_fault(reply: Reply, path: str) -> VenueError:
-    """What a read's answer other than 200 means."""
+    """Returns the error for a read's answer other than 200."""
     unavailable = Unavailable(f"failed to read {path}: status {reply.status}")
     if reply.status == 404 and _said(reply) is None:
         return unavailable
@@ -68,14 +65,14 @@ def read_fault(reply: Reply, path: str) -> VenueError:
 
 
 def write_fault(reply: Reply, path: str) -> VenueError:
-    """What a write's answer other than success means."""
+    """Returns the error for a write's answer other than success."""
     if reply.status == 403 and re.search("signature|challenge", _text(reply), re.I):
         return Refused("bad_signature", _text(reply))
     return _common(reply, path) or Unknown(f"sent to {path}, answered with status {reply.status}")
 
 
 def refusal(said: str) -> Refused:
-    """The leaf for a refusal's text, where the text is clear; else a plain Refused."""
+    """Returns the leaf for a refusal's text if the text is clear; else a plain Refused."""
     if not _ABOUT_TIME.search(said):
         for pattern, leaf in _CLEAR_TEXTS:
             if pattern.search(said):
@@ -84,7 +81,7 @@ def refusal(said: str) -> Refused:
 
 
 def error_text(answer: Any) -> str | None:
-    """The text of `{"error": text}` or `{"message": text}`, or None; at most 200 printable characters."""
+    """Returns the text of `{"error": text}` or `{"message": text}`, or None; at most 200 printable characters."""
     if not isinstance(answer, Mapping):
         return None
     for name in ("error", "message", "msg"):
@@ -97,7 +94,7 @@ def error_text(answer: Any) -> str | None:
 
 
 def retry_after_s(reply: Reply) -> float | None:
-    """How long a 429 asks us to wait, from its header or its text; at most a quarter of an hour."""
+    """Returns the seconds a 429 asks us to wait, from its header or its text; at most a quarter of an hour."""
     header = str(reply.headers.get("Retry-After", "")).strip()
     seconds: float | None = None
     if _SECONDS.fullmatch(header):

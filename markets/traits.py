@@ -1,4 +1,4 @@
-"""Traits as makers of collections write them: anybody's text. A strange one is not known, and hides nothing else."""
+"""Traits as makers of collections write them: free text. A strange one is left out and hides nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VALUE_NAMES = ("value", "trait_value", "traitValue")
 
 
 def told(given: Any) -> frozenset[Trait] | None:
-    """The traits in a list of them or in `{type: value}`; None for anything else."""
+    """Reads the traits in a list of them or in `{type: value}`; None for anything else."""
     if isinstance(given, list):
         return frozenset(pairs(given))
     if isinstance(given, Mapping):
@@ -22,7 +22,7 @@ def told(given: Any) -> frozenset[Trait] | None:
 
 
 def pairs(given: Any) -> Iterator[Trait]:
-    """The traits in `[{trait_type, value}]` or in one of these."""
+    """Yields the traits in `[{trait_type, value}]` or in one of these."""
     for each in given if isinstance(given, list) else [given]:
         if isinstance(each, Mapping):
             yield from _pair(first(each, *TYPE_NAMES), first(each, *VALUE_NAMES))
@@ -35,7 +35,7 @@ def _pair(kind: Any, value: Any) -> Iterator[Trait]:
 
 
 def known(value: Any) -> str | None:
-    """A trait's type or value, None for what can be neither."""
+    """Reads a trait's type or value, None if it can be neither."""
     try:
         return label(value, "trait")
     except Unreadable:

@@ -1,4 +1,4 @@
-"""The venues that there are, by name: what each can do and what it asks of bids. Imports no adapter: anybody may ask.
+"""The known venues by name: their capabilities and their rules for bids. Imports no adapter, so any package may ask.
 
 The practice market speaks the same dialects under names of its own, with its own grid and without quotas.
 """
@@ -16,7 +16,7 @@ from strategy.book import Profile
 RUNES_TICK = 1  # rune orders are planned on a grid of one sat
 _QUARTER_HOUR_S, _SIX_HOURS_S = 900, 6 * 3600
 
-# Satflow: docs 1.1.4. Its limits are third parties' word, and of its burst of 10 one is left, so that a request that
+# Satflow: docs 1.1.4. Its limits are third parties' word; one of its burst of 10 is left unused, so that a request that
 # overtakes a slower one never meets an empty bucket.
 _SATFLOW = Capabilities(
     "satflow",
@@ -73,7 +73,7 @@ _UNISAT = Capabilities(
     calls={"list_item": 2, "delist": 2},
     verified="documented",
 )
-# Ordinals Wallet: its own client's code. A bid there costs a transaction, and so does its end: none are placed.
+# Ordinals Wallet: its own client's code. A bid there costs a transaction, and so does its cancel: none are placed.
 _ORDINALSWALLET = Capabilities(
     "ordinalswallet",
     "Ordinals Wallet",
@@ -99,12 +99,12 @@ _PRACTICE_GRIDS: Mapping[str, tuple[int, int, int]] = {
 
 
 def is_known(name: str) -> bool:
-    """Whether there is an adapter for the venue of this name."""
+    """Tells whether the venue of this name has an adapter."""
     return dialect_of(name) in _DIALECTS
 
 
 def capabilities(name: str) -> Capabilities:
-    """What the venue of this name can do. Raises NotSupported for a name that no venue has."""
+    """Returns the capabilities of the venue of this name. Raises NotSupported for an unknown name."""
     found = _DIALECTS.get(dialect_of(name) or "")
     if found is None:
         raise NotSupported(f"there is no venue {name[:40]!r}")
@@ -115,13 +115,13 @@ def capabilities(name: str) -> Capabilities:
 
 
 def facts(name: str, *, is_default: bool) -> VenueFacts:
-    """What is known of the venue of this name without asking it. Raises NotSupported for a name that no venue has."""
+    """Returns the facts of the venue of this name without asking it. Raises NotSupported for an unknown name."""
     can = capabilities(name)
     return VenueFacts(can, {kind: profile(name, kind) for kind in can.kinds}, is_default)
 
 
 def profile(name: str, kind: Kind) -> Profile:
-    """What the venue of this name asks of bids on one kind of goods. Raises NotSupported when it takes none."""
+    """Returns the venue's rules for bids on one kind of goods. Raises NotSupported when it takes none."""
     can = capabilities(name)
     if kind not in can.kinds:
         raise NotSupported(f"{can.title} takes no bids on {kind}")

@@ -1,7 +1,7 @@
-"""Strict readers of JSON that others write: what is not clearly a value is an Unreadable, never a guess.
+"""Strict readers of foreign JSON: anything that is not clearly a value is Unreadable, never a guess.
 
-Numbers come as JSON numbers or as plain digits in text; shapes drift between versions of an API. Exponents, signs,
-NaN, fractions of a sat and booleans are unreadable.
+Numbers come as JSON numbers or as plain digits in text; shapes drift between versions of an API. Exponents, signs, NaN,
+fractions of a sat and booleans are unreadable.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
 _FIRST_MS, _LAST_MS = 10**12, 10**13
 _MOST_COUNTED = 10**9
 _LONGEST_LINK = 500
-_MOST_HEIGHT = 10**8  # indexers write the greatest number they can for what is in no block yet
+_MOST_HEIGHT = 10**8  # indexers write their greatest number for something in no block yet
 
 Entry = TypeVar("Entry")
 
 
 class Unreadable(ValueError):
-    """An answer has not the shape or values that were agreed; says where."""
+    """An answer without the agreed shape or values; the message says where."""
 
 
 class Page(NamedTuple, Generic[Entry]):
@@ -42,7 +42,7 @@ class Page(NamedTuple, Generic[Entry]):
 
 
 def parse(body: bytes) -> Any:
-    """JSON with fractions as Decimal. Raises Unreadable; NaN, Infinity and endless numbers are no JSON here."""
+    """Parses JSON with fractions as Decimal. Raises Unreadable, also for NaN, Infinity and endless numbers."""
     try:
         return json.loads(body.decode(), parse_float=_fraction, parse_int=_whole, parse_constant=_constant)
     except (ValueError, RecursionError) as error:
@@ -67,7 +67,7 @@ def _fraction(text: str) -> Decimal:
 
 
 def sats(value: Any, what: str, *, least: int = 0) -> int:
-    """A whole number of sats, from `least` to all there are."""
+    """Reads a whole number of sats, from `least` to all there are."""
     number = whole(value, what)
     if not least <= number <= MAX_SATS:
         raise Unreadable(f"{what}: {number} is no amount of sats")
@@ -75,7 +75,7 @@ def sats(value: Any, what: str, *, least: int = 0) -> int:
 
 
 def whole(value: Any, what: str) -> int:
-    """A whole number from 0 up, as number or digits."""
+    """Reads a whole number from 0 up, as number or digits."""
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -84,7 +84,7 @@ def whole(value: Any, what: str) -> int:
 
 
 def how_many(value: Any, what: str) -> int:
-    """How many there are of something, which nobody has more than a billion of."""
+    """Reads a count, which is at most a billion."""
     number = whole(value, what)
     if number > _MOST_COUNTED:
         raise Unreadable(f"{what}: {number} is too many")
@@ -92,7 +92,7 @@ def how_many(value: Any, what: str) -> int:
 
 
 def amount(value: Any, what: str) -> Decimal:
-    """A number above 0, such as a price per token or a quantity of tokens."""
+    """Reads a number above 0, such as a price per token or a quantity of tokens."""
     number: Decimal | None = None
     plain = isinstance(value, str) and _DECIMAL.fullmatch(value)
     if plain or (isinstance(value, int) and not isinstance(value, bool)):
@@ -107,7 +107,7 @@ def amount(value: Any, what: str) -> Decimal:
 
 
 def tokens(raw: Any, divisibility: Any, what: str) -> Decimal:
-    """Whole tokens of a `raw` rune amount: 12345 with divisibility 2 is 123.45."""
+    """Reads whole tokens from a `raw` rune amount: 12345 with divisibility 2 is 123.45."""
     places = whole(divisibility, f"{what} divisibility")
     if places > 38:
         raise Unreadable(f"{what}: divisibility {places} is above 38")
@@ -118,7 +118,7 @@ def tokens(raw: Any, divisibility: Any, what: str) -> Decimal:
 
 
 def milliseconds(value: Any, what: str) -> int:
-    """A time in milliseconds since 1970."""
+    """Reads a time in milliseconds since 1970."""
     number = whole(value, what)
     if not _FIRST_MS <= number < _LAST_MS:
         raise Unreadable(f"{what}: {number} is no time in milliseconds")
@@ -126,7 +126,7 @@ def milliseconds(value: Any, what: str) -> int:
 
 
 def moment(value: Any, what: str) -> int:
-    """A time in milliseconds since 1970, given as such or as ISO 8601; without a zone it is UTC."""
+    """Reads a time in milliseconds since 1970, or in ISO 8601; without a zone it is UTC."""
     if isinstance(value, str) and not value.isdigit():
         try:
             found = datetime.fromisoformat(value)
@@ -137,7 +137,7 @@ def moment(value: Any, what: str) -> int:
 
 
 def text(value: Any, what: str, *, longest: int = 200) -> str:
-    """Text with something in it, without control characters."""
+    """Reads text that is not blank and has no control characters."""
     if not isinstance(value, str) or not value.strip() or len(value) > longest:
         raise Unreadable(f"{what}: {_shown(value)} is not a text of 1 to {longest} characters")
     if any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in value):
@@ -146,7 +146,7 @@ def text(value: Any, what: str, *, longest: int = 200) -> str:
 
 
 def label(value: Any, what: str) -> str:
-    """A trait's type or value: text, or a number, which makers of collections write as either."""
+    """Reads a trait's type or value: text, or a number, which makers of collections use alike."""
     if isinstance(value, Decimal):
         value = format(value, "f")
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -155,7 +155,7 @@ def label(value: Any, what: str) -> str:
 
 
 def identifier(value: Any, what: str) -> str:
-    """An order's or inscription's id, plain or as MongoDB prints it ({"$oid": "..."})."""
+    """Reads an order's or inscription's id, plain or as MongoDB prints it ({"$oid": "..."})."""
     if isinstance(value, Mapping):
         value = value.get("$oid")
     if not isinstance(value, str) or not _ID.fullmatch(value):
@@ -164,21 +164,21 @@ def identifier(value: Any, what: str) -> str:
 
 
 def flag(value: Any, what: str) -> bool:
-    """A yes or no."""
+    """Reads a yes or no."""
     if not isinstance(value, bool):
         raise Unreadable(f"{what}: {_shown(value)} is not a yes or no")
     return value
 
 
 def txid(value: Any, what: str) -> str:
-    """A transaction's id as it is shown: 64 lower-case hex digits."""
+    """Reads a transaction's id as explorers show it: 64 lower-case hex digits."""
     if not isinstance(value, str) or not _TXID.fullmatch(value):
         raise Unreadable(f"{what}: {_shown(value)} is not a txid")
     return value
 
 
 def outpoint(value: Any, what: str) -> str:
-    """An output as `txid:vout`, in the one way to write it."""
+    """Reads an output as `txid:vout`, in its only spelling."""
     found, _, vout = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not _VOUT.fullmatch(vout) or int(vout) >= 2**32:
         raise Unreadable(f"{what}: {_shown(value)} is not an outpoint")
@@ -186,14 +186,14 @@ def outpoint(value: Any, what: str) -> str:
 
 
 def script(value: Any, what: str) -> str:
-    """A script in lower-case hex."""
+    """Reads a script in lower-case hex."""
     if not isinstance(value, str) or not _SCRIPT.fullmatch(value):
         raise Unreadable(f"{what}: {_shown(value)} is not a script in hex")
     return value
 
 
 def height(value: Any, what: str) -> int:
-    """A block's height."""
+    """Reads a block's height."""
     number = whole(value, what)
     if number >= _MOST_HEIGHT:
         raise Unreadable(f"{what}: {number} is no height")
@@ -201,37 +201,37 @@ def height(value: Any, what: str) -> int:
 
 
 def text_or_none(value: Any) -> str | None:
-    """Any text, uncleaned; None for what is none."""
+    """Reads any text, uncleaned; None for anything else."""
     return value if isinstance(value, str) else None
 
 
 def whole_or_none(value: Any) -> int | None:
-    """A whole number of at most 64 bits, None for what is none. Digits in text are none here."""
+    """Reads a whole number of at most 64 bits, None for anything else, also for digits in text."""
     return value if type(value) is int and abs(value) < 2**63 else None
 
 
 def link(value: Any) -> str | None:
-    """A web address to show if it is https, else None; it is never fetched from here."""
+    """Reads a web address to show if it is https, else None; it is never fetched from here."""
     is_link = isinstance(value, str) and value.startswith("https://") and len(value) <= _LONGEST_LINK
     return value if is_link and value.isprintable() and value.isascii() else None
 
 
 def table(value: Any, what: str) -> Mapping[str, Any]:
-    """An object."""
+    """Reads an object."""
     if not isinstance(value, dict):
         raise Unreadable(f"{what}: {_shown(value)} is not an object")
     return value
 
 
 def rows(value: Any, what: str, *, most: int = 1000) -> Sequence[Any]:
-    """A list of at most `most` entries."""
+    """Reads a list of at most `most` entries."""
     if not isinstance(value, list) or len(value) > most:
         raise Unreadable(f"{what}: not a list of at most {most} entries")
     return value
 
 
 def first(source: Mapping[str, Any], *names: str) -> Any:
-    """The first of `names` that is there and not null; a dot goes one object deeper (`ask.price`). None if none is."""
+    """Returns the first of `names` that is not null, else None; a dot goes one object deeper (`ask.price`)."""
     for name in names:
         value: Any = source
         for part in name.split("."):
@@ -242,12 +242,12 @@ def first(source: Mapping[str, Any], *names: str) -> Any:
 
 
 def same(slug: str) -> str:
-    """A slug in the form by which two spellings of it are equal: no case, no bullets."""
+    """Returns a slug's form in which two spellings of it are equal: no case, no bullets."""
     return slug.replace("•", "").casefold()
 
 
 def address(value: Any, what: str) -> str:
-    """Something that can be an address; whether it is one is for others to say."""
+    """Reads text that can be an address; other code checks whether it is one."""
     found = text(value, what, longest=100)
     if not found.isascii() or not found.isalnum():
         raise Unreadable(f"{what}: not an address")

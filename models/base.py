@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from peewee import AutoField, DatabaseProxy, Model, SqliteDatabase
+from peewee import DatabaseProxy, Model, SqliteDatabase
 from playhouse.sqlite_ext import AutoIncrementField
 
 database = DatabaseProxy()
@@ -89,6 +89,3 @@ class Row(Model):
     class Meta:
         database = database
         legacy_table_names = False
-
-
-__all__ = ["AutoField", "Row", "close", "connect", "database", "primary_key", "transaction"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField
 
 from models.base import Row, transaction
@@ -69,12 +71,12 @@ def open_challenge(
 
 def usable_challenge(challenge_id: str, now_ms: int) -> Challenge | None:
     """The challenge, if it is not used, expired or worn out by bad tries."""
-    return Challenge.get_or_none(
-        Challenge.id == challenge_id,
-        Challenge.used_ms.is_null(),
-        Challenge.expires_ms > now_ms,
-        Challenge.tries < MAX_TRIES,
-    )
+    return Challenge.get_or_none(_is_usable(challenge_id, now_ms))
+
+
+def _is_usable(challenge_id: str, now_ms: int) -> Any:
+    is_good = (Challenge.expires_ms > now_ms) & (Challenge.tries < MAX_TRIES)
+    return (Challenge.id == challenge_id) & Challenge.used_ms.is_null() & is_good
 
 
 def count_bad_try(challenge_id: str) -> None:
@@ -84,17 +86,7 @@ def count_bad_try(challenge_id: str) -> None:
 
 def use_challenge(challenge_id: str, now_ms: int) -> bool:
     """Marks the challenge used; True for exactly one caller, however many try at once."""
-    used = (
-        Challenge.update(used_ms=now_ms)
-        .where(
-            Challenge.id == challenge_id,
-            Challenge.used_ms.is_null(),
-            Challenge.expires_ms > now_ms,
-            Challenge.tries < MAX_TRIES,
-        )
-        .execute()
-    )
-    return used == 1
+    return bool(Challenge.update(used_ms=now_ms).where(_is_usable(challenge_id, now_ms)).execute() == 1)
 
 
 def open_session(token_hash: str, user_id: int, now_ms: int) -> None:

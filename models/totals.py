@@ -8,7 +8,7 @@ from peewee import SQL, fn
 
 from models.ledger.listing_table import MOVES as LISTING_MOVES
 from models.ledger.listing_table import Listing
-from models.ledger.orders import CLOSED, MOVES, Order
+from models.ledger.order_table import CLOSED, MOVES, Order
 from models.sessions import ABSOLUTE_MS, IDLE_MS, Session
 from models.tasks.cycles import Cycle
 from models.tasks.tasks import MOVES as TASK_MOVES

@@ -1,10 +1,10 @@
-"""Users, who may sign in, and which plan a user has until when."""
+"""Users, the addresses on the whitelist, and which plan a user has until when."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from peewee import SQL, BigIntegerField, BooleanField, CharField, ForeignKeyField
+from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField
 
 from core.plans import FIRST_PLAN, Plan
 from models.base import Row, primary_key, transaction
@@ -46,23 +46,6 @@ class Subscription(Row):
         table_name = "subscriptions"
 
 
-def is_admin(address: str, admins: frozenset[str]) -> bool:
-    """Whether `address` (normalised) is an administrator's, by settings or table."""
-    if address in admins:
-        return True
-    return Whitelist.select().where(Whitelist.address == address, Whitelist.is_admin).exists()
-
-
-_WHITELISTED = Prepared(lambda: Whitelist.select(SQL("1")).where(Whitelist.address == given("address")))
-
-
-def may_sign_in(address: str, whitelist: frozenset[str], admins: frozenset[str]) -> bool:
-    """Whether `address` (normalised) may sign in: everybody with `*`, else by settings or table; admins always."""
-    if "*" in whitelist or address in whitelist or address in admins:
-        return True
-    return _WHITELISTED.row(address=address) is not None
-
-
 def find_or_create(address: str, plans: Mapping[str, Plan], now_ms: int) -> User:
     """The user of `address`, made with the first plan at the first sign-in."""
     with transaction():
@@ -88,17 +71,3 @@ def subscription_of(user_id: int) -> Subscription | None:
     """Which plan the user has, and until when."""
     found = _SUBSCRIPTION.row(user=user_id)
     return None if found is None else instance(Subscription, found)
-
-
-def refusal_to_trade(
-    user: User, plans: Mapping[str, Plan], whitelist: frozenset[str], admins: frozenset[str], now_ms: int
-) -> str | None:
-    """Why the user's tasks must not run now (plan over or unknown, no longer whitelisted), or None."""
-    subscription = subscription_of(user.id)
-    if subscription is None or subscription.expires_ms <= now_ms:
-        return "plan expired"
-    if subscription.plan not in plans:
-        return f"plan {subscription.plan} is not offered any more"
-    if not may_sign_in(user.address, whitelist, admins):
-        return "address is not whitelisted any more"
-    return None

@@ -20,6 +20,7 @@ from core.errors import SettingsError
 from core.settings import Settings
 from markets.client import MarketClient
 from models import base, schema, sessions
+from models.entitlements import Entitlements
 from models.unchanged import Unchanged
 from server.control import REMIND_S, remind_signer
 from server.http.base import UnknownRoute, log_request
@@ -63,8 +64,7 @@ def make_app(
     settings = with_normal_addresses(settings)
     services = Services(
         settings=settings,
-        whitelist=settings.whitelist,
-        admins=settings.admins,
+        entitlements=Entitlements(settings),
         clock_ms=clock_ms,
         manager=Manager(settings.manager_socket, wait_s=manager_wait_s),
         market=Pool(lambda: MarketClient(settings.gateway_socket), _THREADS, "market", MarketClient.close),

@@ -32,7 +32,7 @@ class SignInCall(Handler):
 
     def require_whitelisted(self, address: str) -> None:
         """Raises ApiError (403) unless `address` may sign in."""
-        if not users.may_sign_in(address, self.services.whitelist, self.services.admins):
+        if not self.services.entitlements.may_sign_in(address):
             raise ApiError(
                 403,
                 "Address not whitelisted for beta access",
@@ -105,7 +105,7 @@ class VerifyHandler(SignInCall):
                     "address": user.address,
                     "ordinalsAddress": user.ordinals_address,
                     "plan": subscription.plan if subscription else "",
-                    "isAdmin": users.is_admin(user.address, self.services.admins),
+                    "isAdmin": self.services.entitlements.is_admin(user.address),
                 },
             }
         )

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Iterable
 from typing import NamedTuple, cast
 
-from models import controls, users
+from models import controls
 from models.controls import EVERYBODY, GLOBAL, REDUCE, RUN, SCOPES, STATES, TASK, USER, Control
 from models.tasks import tasks
 from models.tasks.tasks import AUTOLIST_BASE, Task
@@ -59,7 +59,7 @@ class ControlHandler(SignedIn):
             self._refuse_foreign(change.scope, change.task_id)
         if details:
             raise invalid(details)
-        if change.scope == GLOBAL and not users.is_admin(self.user.address, self.services.admins):
+        if change.scope == GLOBAL and not self.services.entitlements.is_admin(self.user.address):
             raise ApiError(403, "Only admins may set the global state")
         subject = self._subject(change.scope, change.task_id)
         state = cast(State, change.state)

@@ -102,7 +102,7 @@ class MeHandler(SignedIn):
                 "priceSats": plan.price_sats,
                 "durationDays": plan.duration_days,
             },
-            "isAdmin": users.is_admin(user.address, self.services.admins),
+            "isAdmin": self.services.entitlements.is_admin(user.address),
             "subscription": {
                 "plan": key,
                 "expiresAt": json_out.iso(expires_ms),

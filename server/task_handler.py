@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from core.errors import PeerError
-from models import users
 from models.ledger import owing
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, Task
@@ -33,9 +32,7 @@ class TaskHandler(SignedIn):
 
     def refuse_without_plan(self) -> None:
         """Raises ApiError (403) when the caller may run no tasks."""
-        refusal = users.refusal_to_trade(
-            self.user, self.services.settings.plans, self.services.whitelist, self.services.admins, self.now_ms
-        )
+        refusal = self.services.entitlements.refusal(self.user, self.now_ms)
         if refusal:
             raise ApiError(403, "Not allowed to run tasks", message=refusal)
 

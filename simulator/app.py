@@ -34,7 +34,7 @@ MAX_REQUEST = 16 << 20
 
 
 def make_app(world: World) -> web.Application:
-    """The application that answers for `world`; time and chance are the world's."""
+    """Makes the application that answers for `world`; time and chance are the world's."""
     dialects = (satflow, unisat, unisat_indexer, unisat_market, ordinalswallet, ordnet, mempool, ord)
     routes = [route for part in (*dialects, control) for route in part.routes(world)]
     return web.Application(

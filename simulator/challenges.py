@@ -1,4 +1,4 @@
-"""Challenges: the texts that a wallet signs to show that an address is its own."""
+"""Challenges: texts that a wallet signs to prove that an address is its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from wallet.bip322 import verify_ownership
 
 LIFE_MS = 10 * 60 * 1000
-# One text is handed out again for a while, so that many tasks of one wallet do not push out each other's.
+# One text is issued again for a while, so that many tasks of one wallet do not displace each other's.
 SAME_FOR_MS = 60 * 1000
 KEPT_ADDRESSES = 10_000
 
@@ -22,7 +22,7 @@ class Challenges:
         self._issued: OrderedDict[str, deque[tuple[int, str]]] = OrderedDict()
 
     def issue(self, address: str) -> str:
-        """A text for `address`: one printable ASCII line of less than 200 characters without a colon."""
+        """Issues a text for `address`: one printable ASCII line of less than 200 characters without a colon."""
         now = self._clock()
         issued = self._issued.setdefault(address, deque(maxlen=LIFE_MS // SAME_FOR_MS))
         self._issued.move_to_end(address)
@@ -34,7 +34,7 @@ class Challenges:
         return issued[-1][1]
 
     def answered(self, address: str, signature: str) -> bool:
-        """Whether `signature` is the address's own, of a challenge that was issued to it and still lives."""
+        """Tells whether `signature` is by `address`, for a challenge that was issued to it and still lives."""
         now = self._clock()
         live = [text for issued_ms, text in self._issued.get(address, ()) if now - issued_ms < LIFE_MS]
         return any(verify_ownership(address, text, signature) for text in reversed(live))

@@ -32,7 +32,7 @@ from wallet import address
 
 
 class Engine:
-    """All markets, wallets and what happened. `clock` gives ms since the epoch."""
+    """All markets, wallets and events. `clock` gives ms since the epoch."""
 
     def __init__(self, clock: Callable[[], int], rng: random.Random) -> None:
         self._clock = clock
@@ -44,7 +44,7 @@ class Engine:
         self.sales = Sales()
         self._open = OpenOrders()
         self._sequence = 0
-        # Grows with every change, so that the keeper of the state file knows when to write.
+        # Grows with every change, so that the state file's writer sees one.
         self.changes = 0
 
     # Time and names
@@ -53,13 +53,13 @@ class Engine:
         return self._clock()
 
     def new_id(self) -> str:
-        """24 hex digits, as the venue's order ids."""
+        """Makes an id of 24 hex digits, like the venue's order ids."""
         while (found := f"{self._rng.getrandbits(96):024x}") in self._open:
             pass
         return found
 
     def new_address(self, kind: str = "p2wpkh") -> str:
-        """A valid mainnet address that nobody has the key of: "p2wpkh" to pay from, "p2tr" to hold inscriptions."""
+        """Makes a valid mainnet address without a known key: "p2wpkh" to pay from, "p2tr" to hold inscriptions."""
         if kind == "p2tr":
             return address.p2tr(self._rng.randbytes(32))
         return address.p2wpkh(self._rng.randbytes(20))
@@ -70,16 +70,16 @@ class Engine:
     # Markets
 
     def market(self, kind: Kind, slug: str) -> Market | None:
-        """The market of `slug`, with every order that is over taken out; None when unknown."""
+        """Returns the market of `slug` without its ended orders; None when unknown."""
         self.expire()
         return self.markets.get(market_key(kind, slug))
 
     def find(self, slug: str) -> Market | None:
-        """The collection of that slug, else the rune of that name."""
+        """Returns the collection of that slug, else the rune of that name."""
         return self.market("ordinals", slug) or self.market("runes", slug)
 
     def open_market(self, kind: Kind, slug: str, name: str = "", divisibility: int = 0) -> Market:
-        """The market of `slug`, made when it is new."""
+        """Returns the market of `slug`, made if it is new."""
         market = self.market(kind, slug)
         if market is None:
             market = Market(kind, slug.lower() if kind == "ordinals" else slug, name or slug)
@@ -89,40 +89,40 @@ class Engine:
         return market
 
     def floor(self, market: Market, venue: str | None = None) -> Decimal | None:
-        """The lowest ask: sats of an inscription, sats per whole token of a rune. None when nothing is listed."""
+        """Returns the lowest ask: sats of an inscription, sats per whole token of a rune. None without listings."""
         asks = market.best("ask", self.now_ms(), venue)
         return asks[0].unit_price if asks else None
 
     def bids_of(self, maker: str, *, hidden: bool = False, venue: str | None = None) -> list[Order]:
-        """Every open bid of a payment address, oldest first; `hidden` ones too that reads do not show yet."""
+        """Returns every open bid of a payment address, oldest first; `hidden` adds those that reads do not show yet."""
         self.expire()
         now = self.now_ms()
         bids = (o for o in self._open.of(maker) if o.side == "bid" and o.at(venue))
         return [bid for bid in bids if hidden or bid.visible_ms <= now]
 
     def asks_of(self, inscription: str) -> list[Order]:
-        """The open asks for an inscription at all venues, oldest first."""
+        """Returns the open asks for an inscription at all venues, oldest first."""
         self.expire()
         return self._open.asks_of(inscription)
 
     def ask_of(self, inscription: str, venue: str | None = None) -> Order | None:
-        """The open ask for an inscription at `venue`, or the oldest at any."""
+        """Returns the open ask for an inscription at `venue`, or the oldest at any."""
         return next((ask for ask in self.asks_of(inscription) if ask.at(venue)), None)
 
     def bids_on(self, inscription: str, venue: str) -> list[Order]:
-        """The open bids for one inscription alone that reads of `venue` show, oldest first."""
+        """Returns the open bids for one inscription alone that reads of `venue` show, oldest first."""
         self.expire()
         now = self.now_ms()
         return [bid for bid in self._open.bids_on(inscription) if bid.at(venue) and bid.visible_ms <= now]
 
     def ask_on(self, outpoint: str, maker: str, venue: str | None = None) -> Order | None:
-        """The open ask by which `maker` sells an output."""
+        """Returns the open ask by which `maker` sells an output."""
         self.expire()
         asks = (order for order in self._open.of(maker) if order.side == "ask" and order.at(venue))
         return next((ask for ask in asks if ask.outpoint == outpoint), None)
 
     def listing_of(self, inscription: str, venue: str | None = None) -> Order | None:
-        """The open ask for an inscription, as reads show it."""
+        """Returns the open ask for an inscription, as reads show it."""
         ask = self.ask_of(inscription, venue)
         return ask if ask is not None and ask.visible_ms <= self.now_ms() else None
 
@@ -148,7 +148,7 @@ class Engine:
         inscription: str | None = None,
         origin: Origin = "scripted",
     ) -> Order:
-        """Puts an order into the book without asking any rule: for scripts and traders."""
+        """Puts an order into the book without any check: for scripts and traders."""
         order = Order(
             order_id=self.new_id(),
             sequence=self._next(),
@@ -170,7 +170,7 @@ class Engine:
         return order
 
     def place_bid(self, market: Market, terms: BidTerms, visible_ms: int = 0) -> Order:
-        """Takes a bid of a dialect, or notes why not and raises Refusal. Equal bids are allowed."""
+        """Enters a bid of a dialect, or notes the reason and raises Refusal. Equal bids are allowed."""
         self.expire()
         try:
             check_bid(market, terms, self.now_ms(), self.wallets.backing(terms.maker))
@@ -199,24 +199,24 @@ class Engine:
         self.record("cancelled", order, reason)
 
     def cancel_at(self, order: Order, end_ms: int) -> None:
-        """Takes an open order out when `end_ms` has come: a cancel that the venue confirms before it does it."""
+        """Takes an open order out at `end_ms`: a cancel that the venue confirms before it takes effect."""
         self._open.end_at(order, end_ms)
         self.changes += 1
 
     def replace_book(self, market: Market) -> None:
-        """Takes out every order that did not come through a dialect, without a note: a script sets the scene anew."""
+        """Takes out every order that did not come through a dialect, without an event: a script sets a new scene."""
         for order in [order for order in market.orders() if order.origin != "dialect"]:
             self.remove(order)
         market.scripted = True
 
     def reprice(self, order: Order, price: int, unit: Decimal | None = None) -> None:
-        """Changes the price of an ask in place, as a seller who lists again does."""
+        """Changes the price of an ask in place, as when a seller lists again."""
         order.price = price
         order.unit_price = unit if unit is not None else unit_price(price, order.quantity)
         self.changes += 1
 
     def expire(self) -> None:
-        """Takes out what is over. Every read and change calls it first, so that no dead order is seen."""
+        """Takes out ended orders. Every read and change calls it first, so that no dead order is seen."""
         now = self.now_ms()
         for end_ms, order in self._open.ended(now):
             over = order.expires_ms is not None and order.expires_ms <= end_ms
@@ -257,20 +257,20 @@ class Engine:
         self.changes += 1
 
     def remove(self, order: Order) -> None:
-        """Takes an open order out of its book, without a note."""
+        """Takes an open order out of its book, without an event."""
         self._open.remove(order)
         del self.markets[market_key(order.kind, order.slug)].side(order.side)[order.order_id]
         self.changes += 1
 
     def record(self, event: Event, order: Order, reason: str | None = None, remaining: Decimal | None = None) -> None:
-        """Notes what happened to an order, as `History.record` describes."""
+        """Notes an event of an order, as `History.record` describes."""
         self.history.record(event, order, self.now_ms(), reason, remaining)
         self.changes += 1
 
     # The state file
 
     def dump(self, *, with_history: bool = True) -> dict[str, Any]:
-        """As plain JSON values; `load` reads it back."""
+        """Returns plain JSON values that `load` reads back."""
         row: dict[str, Any] = {
             "sequence": self._sequence,
             "markets": [market.dump() for market in self.markets.values()],
@@ -281,7 +281,7 @@ class Engine:
         return row | {"history": self.history.dump()} if with_history else row
 
     def load(self, row: dict[str, Any]) -> None:
-        """Fills an empty engine with what `dump` gave. Raises KeyError, TypeError or ValueError when it is no such."""
+        """Fills an empty engine from a dump. Raises KeyError, TypeError or ValueError for anything else."""
         self._sequence = int(row["sequence"])
         for market in map(load_market, row["markets"]):
             self.markets[market.key] = market
@@ -289,7 +289,7 @@ class Engine:
         for order in sorted(orders, key=lambda order: order.sequence):
             self._open.enter(order)
         self.wallets.load(row["wallets"])
-        # A state file of before sales were kept has none.
+        # An older state file has no sales.
         self.sales.load(row.get("sales", []))
         self._load_chain(row)
         if "history" in row:
@@ -299,7 +299,7 @@ class Engine:
         if "chain" in row:
             self.chain.load(row["chain"])
             return
-        # A state file of before there was a chain.
+        # An older state file has no chain.
         for owner, held in self.wallets.inscriptions.items():
             for inscription in held:
                 self.chain.place(inscription, owner)

@@ -35,7 +35,7 @@ from simulator.engine import Engine
 from simulator.frozen import frozen
 from simulator.wire import amount, bad, items, only, seconds, whole
 
-# What follows a deed: asking for a draft, which does nothing yet, does not use these up.
+# Modes that follow a deed: a request for a draft, which does nothing yet, does not use them up.
 AFTER_THE_DEED = frozenset({"accept_then_timeout", "accept_then_500", "accept_twice", "bad_json", "cancel_lie", "late"})
 _FIELDS = frozenset({"operation", "mode", "count", "probability", "delaySeconds"})
 _DEFAULT_DELAY = {"timeout": 30.0, "accept_then_timeout": 30.0, "rate_429": 1.0}
@@ -70,7 +70,7 @@ class Faults:
         self._rules: list[Fault] = []
 
     def put(self, body: Any, engine: Engine) -> None:
-        """Replaces all rules by those of `body`. Raises ApiError(400) and changes nothing when one is wrong."""
+        """Replaces all rules by those of `body`. Raises ApiError(400) and changes nothing if one is wrong."""
         rules = [_rule(row, at) for at, row in enumerate(items(body, "faults", 200))]
         if any(rule.mode == "stale" for rule in rules):
             then = frozen(engine)
@@ -79,7 +79,7 @@ class Faults:
         self._rules = rules
 
     def draw(self, operation: str, but: frozenset[str] = frozenset()) -> Fault | None:
-        """The fault that strikes this request, used up by one; those of the modes in `but` stay for another."""
+        """Draws the fault that strikes this request and uses it up by one; those of modes in `but` stay for others."""
         for rule in self._rules:
             if rule.operation != operation or rule.mode in but or rule.left == 0:
                 continue
@@ -91,7 +91,7 @@ class Faults:
         return None
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rules as JSON, `count` being what is left of it."""
+        """Returns the rules as JSON, with `count` as their remaining number."""
         return [rule.as_json() for rule in self._rules]
 
 

@@ -1,4 +1,4 @@
-"""The market as it was: what a stale read sees."""
+"""A frozen copy of the market, which a stale read sees."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from simulator.engine import Engine
 
 
 def frozen(engine: Engine) -> Engine:
-    """A copy of `engine` in which time stands still. Its history is empty."""
+    """Returns a copy of `engine` in which time stands still. Its history is empty."""
     taken_ms = engine.now_ms()
     copy = Engine(lambda: taken_ms, random.Random(0))
     # Through a dump, so that the copy shares no object with the original.

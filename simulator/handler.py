@@ -20,7 +20,7 @@ MAX_BODY = 1 << 20
 
 
 class JsonHandler(web.RequestHandler):
-    """Answers JSON always. A handler raises ApiError to say no; anything else is a 500 and a line in the log."""
+    """The base of JSON handlers. A handler raises ApiError to refuse; anything else is a 500 and a line in the log."""
 
     def initialize(self, world: World) -> None:
         self.world = world
@@ -41,7 +41,7 @@ class JsonHandler(web.RequestHandler):
         self.finish(dumps(value))
 
     def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
-        """How this dialect words an error."""
+        """Returns an error's body in this dialect."""
         return {"error": text, "code": code} if code else {"error": text}
 
     def refuse(self, error: ApiError) -> None:
@@ -75,10 +75,10 @@ class JsonHandler(web.RequestHandler):
         error = kwargs.get("exc_info", (None, None, None))[1]
         super().send_error(error.status if isinstance(error, ApiError) else status_code, **kwargs)
 
-    # What is asked
+    # The request
 
     def query(self, name: str) -> str:
-        """A query argument that must be there."""
+        """Returns a query argument that must be there."""
         value = self.get_query_argument(name, "")
         if not value:
             raise bad(f"{name} is required")
@@ -94,7 +94,7 @@ class JsonHandler(web.RequestHandler):
 
 
 class NotFound(JsonHandler):
-    """Every path that no route has."""
+    """The answer to every path without a route."""
 
     def prepare(self) -> None:
         raise ApiError(404, "no such route")
@@ -103,21 +103,21 @@ class NotFound(JsonHandler):
 class DialectHandler(JsonHandler):
     """One documented route of a venue.
 
-    A subclass names its `operation` and says what it was asked about (`subject`), who may ask (`admit`) and the
-    answer (`answer`, synchronous). Counting, limits and faults happen here, in that order.
+    A subclass defines its `operation`, the request's `subject`, the access check (`admit`) and the answer (`answer`,
+    synchronous). Counting, limits and faults happen here, in that order.
     """
 
     operation: Operation
-    # The only method of the route: an answer to another one would be no answer of the venue.
+    # The route's only method: an answer to another one would not be the venue's.
     method = "GET"
     fault: Fault | None = None
 
     def subject(self) -> str:
-        """What the request is about, for the counts; must not raise."""
+        """Returns the request's subject, for the counts; must not raise."""
         return ""
 
     def asked(self, *names: str) -> str:
-        """The first of these query arguments that is there, for the counts."""
+        """Returns the first of these query arguments that is there, for the counts."""
         for name in names:
             try:
                 value = self.get_query_argument(name, "")
@@ -134,12 +134,12 @@ class DialectHandler(JsonHandler):
         raise NotImplementedError
 
     def draw_fault(self) -> Fault | None:
-        """The fault that strikes this request, if any."""
+        """Draws the fault that strikes this request, if any."""
         return self.world.faults.draw(self.operation)
 
     @property
     def engine(self) -> Engine:
-        """The market, or for a read under a stale fault what it was."""
+        """The market, or its frozen copy for a read under a stale fault."""
         if self.fault is not None and self.fault.then is not None:
             return self.fault.then
         return self.world.engine

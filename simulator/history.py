@@ -1,4 +1,4 @@
-"""What happened on the practice market, oldest first, for tests and demos."""
+"""The history of the practice market, oldest first, for tests and demos."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ KEPT_OF_TRADERS = 1_000
 class History:
     """The last KEPT events of orders that came through a dialect or a script, and KEPT_OF_TRADERS of the traders'.
 
-    The two are kept apart so that a night of background trading does not push out what somebody wants to look up.
-    Each event has a `number`, growing by one, so that whoever asks for what came since the last one misses nothing.
+    They are kept apart so that a night of background trading does not push out interesting events. Each event has a
+    `number`, growing by one, so that a client that asks for events since its last one misses none.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class History:
     def record(
         self, event: Event, order: Order, time_ms: int, reason: str | None = None, remaining: Decimal | None = None
     ) -> None:
-        """Notes what happened to `order`; an order without an id was refused.
+        """Notes an event of `order`; an order without an id was refused.
 
         `remaining` is what a partly filled bid still asks for; price and quantity are then those of the part.
         """
@@ -67,10 +67,10 @@ class History:
             self._gone = self._kept.popleft()["number"]
 
     def rows(self, since: int | None = None) -> list[dict[str, Any]]:
-        """Every kept event, or those with a number above `since`, oldest first.
+        """Returns every kept event, or those with a number above `since`, oldest first.
 
-        Raises ApiError(410) when events after `since` (but the traders') are no longer kept: nobody is to take a
-        part for the whole.
+        Raises ApiError(410) when events after `since` (but the traders') are no longer kept: a part must not pass for
+        the whole.
         """
         if since is not None and since < self._gone:
             raise ApiError(410, f"events up to number {self._gone} are no longer kept", "GONE")
@@ -88,5 +88,5 @@ class History:
 
 
 def _numbered(row: Any) -> dict[str, Any]:
-    """An event of a state file; older files kept the number beside the event."""
+    """Returns an event of a state file with its number; older files kept it beside the event."""
     return row if isinstance(row, dict) else {"number": int(row[0]), **row[1]}

@@ -1,4 +1,4 @@
-"""Who holds which inscription, in the wallets and on the chain alike; a listing ends with the output that it sells."""
+"""The holders of inscriptions, in the wallets and on the chain alike; a listing ends with its output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from simulator.wallets import Item
 
 
 def hold(engine: Engine, address: str, items: list[Item]) -> None:
-    """Makes `items` all that the wallet of `address` holds; what it held besides is gone from the chain too."""
+    """Makes `items` all that the wallet of `address` holds; any other item vanishes from the chain too."""
     kept = {item.id for item in items}
     for inscription in engine.wallets.inscriptions.pop(address, {}):
         if inscription not in kept:
@@ -19,7 +19,7 @@ def hold(engine: Engine, address: str, items: list[Item]) -> None:
 
 
 def give(engine: Engine, item: Item, to: str) -> None:
-    """Puts `item` into the wallet of `to`, on an output of its own; where it lies there already, it stays."""
+    """Puts `item` into the wallet of `to`, on an output of its own; if it is there already, it stays."""
     coin = engine.chain.coin_of(item.id)
     if coin is None or coin.output.script_pubkey != script_of(to):
         send(engine, item, to)
@@ -29,7 +29,7 @@ def give(engine: Engine, item: Item, to: str) -> None:
 
 
 def send(engine: Engine, item: Item, to: str, *, confirmed: bool = True) -> None:
-    """Puts `item` on a new output of `to`, be it the holder's own."""
+    """Puts `item` on a new output of `to`, even the holder's own."""
     engine.wallets.move(item, to)
     engine.chain.place(item.id, to, confirmed=confirmed)
     _end_listing(engine, item.id, "the inscription was moved")

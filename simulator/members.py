@@ -1,4 +1,4 @@
-"""Which inscriptions a collection has, as far as is known here: what is listed, and what play wallets hold."""
+"""The known inscriptions of a collection: those listed, and those in play wallets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulator.wallets import Item
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An inscription of a collection: who has it, and its open listing here if there is one."""
+    """An inscription of a collection with its holder, and its open listing here if there is one."""
 
     item: Item
     owner: str
@@ -19,7 +19,7 @@ class Member:
 
 
 def members(engine: Engine, market: Market, venue: str) -> list[Member]:
-    """Every inscription of a collection that the market knows, listed or in a play wallet, lowest number first."""
+    """Returns every known inscription of a collection, listed or in a play wallet, lowest number first."""
     found: dict[str, Member] = {}
     for owner, held in engine.wallets.inscriptions.items():
         for item in held.values():
@@ -35,7 +35,7 @@ def members(engine: Engine, market: Market, venue: str) -> list[Member]:
 
 
 def item_of(ask: Order) -> Item:
-    """The inscription of a listing that no play wallet holds."""
+    """Returns the inscription of a listing that no play wallet holds."""
     assert ask.inscription is not None
     number = int.from_bytes(ask.inscription.encode()[:4]) % 90_000_000
     return Item(ask.inscription, ask.slug, f"{ask.slug} {ask.inscription[:8]}", ask.traits, number)

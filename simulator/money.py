@@ -1,7 +1,7 @@
-"""The money of an address as outputs of the play chain: what its owner can spend in a transaction.
+"""The money of an address as outputs of the play chain, for its owner's transactions.
 
-Balances are numbers in `wallets` and stay the master: the coins of an address are made when somebody first asks for
-them, and follow the number from then on.
+Balances are numbers in `wallets` and stay the master: the coins of an address are made at the first request for them,
+and follow the number from then on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from simulator.engine import Engine
 
 
 def coins(engine: Engine, owner: str) -> list[Coin]:
-    """The unspent outputs of `owner` that hold nothing else, oldest first; they sum to the balance."""
+    """Returns the unspent outputs of `owner` without assets, oldest first; they sum to the balance."""
     found = _held(engine.chain, owner)
     missing = engine.wallets.balance(owner) - sum(coin.value for coin in found)
     if missing > 0:
@@ -28,7 +28,7 @@ def coins(engine: Engine, owner: str) -> list[Coin]:
 
 
 def follow(engine: Engine, owner: str) -> None:
-    """Lets the coins of `owner` follow a changed balance, if there are any."""
+    """Makes the coins of `owner` follow a changed balance, if there are any."""
     if _held(engine.chain, owner):
         coins(engine, owner)
 
@@ -44,7 +44,7 @@ def set_coins(engine: Engine, owner: str, values: list[int]) -> None:
 
 
 def settle(engine: Engine, tx: Transaction, held: dict[int, tuple[str, ...]], *, confirmed: bool = True) -> str:
-    """Puts a signed transaction on the chain, `held` being what its outputs hold; the balances follow. The txid."""
+    """Puts a signed transaction on the chain; balances follow. `held`: its outputs' inscriptions. Returns the txid."""
     for source in tx.vin:
         coin = engine.chain.coins.get(outpoint_of(source))
         if coin is not None and coin.spent_by is None and coin.address and _is_money(coin):
@@ -67,7 +67,7 @@ def _is_money(coin: Coin) -> bool:
 
 
 def _spend(chain: Chain, owner: str, found: list[Coin], sats: int) -> None:
-    """Takes `sats` away, by spending as few coins as that needs; the rest comes back as change."""
+    """Takes `sats` away by spending as few coins as possible; the rest comes back as change."""
     chosen: list[Coin] = []
     for coin in sorted(found, key=lambda coin: -coin.value):
         if sum(each.value for each in chosen) >= sats:

@@ -1,4 +1,4 @@
-"""What a node makes of a transaction that somebody sends: every rule by which it is refused, and what it moves."""
+"""A node's judgement of a sent transaction: every rule of refusal, and the moves of its assets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OP_1 = 0x51
 
 
 class Rejected(Exception):
-    """No node would relay it. `code` and text are Bitcoin Core's."""
+    """A refusal to relay. `code` and text are Bitcoin Core's."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -28,9 +28,9 @@ class Rejected(Exception):
 
 
 def send(engine: Engine, raw: bytes) -> str:
-    """Takes a signed transaction into the mempool, where it waits for its block; the txid. Raises Rejected.
+    """Takes a signed transaction into the mempool, where it waits for its block; returns the txid. Raises Rejected.
 
-    One that waits already is taken again, which changes nothing.
+    Sending a waiting one again changes nothing.
     """
     tx = _read(raw)
     txid: str = tx.txid().hex()
@@ -51,7 +51,7 @@ def _read(raw: bytes) -> Transaction:
         tx = Transaction.parse(raw)
         same = tx.serialize() == raw
     except Exception:
-        # embit answers hostile bytes with whatever error they happen to cause.
+        # embit answers hostile bytes with any error that they happen to cause.
         raise Rejected(-22, "TX decode failed. Make sure the tx has at least one input.") from None
     if not same or not tx.vin or not tx.vout:
         raise Rejected(-22, "TX decode failed. Make sure the tx has at least one input.")
@@ -125,7 +125,7 @@ def _is_p2tr_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[b
 
 
 def _is_multisig_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
-    """`OP_m keys OP_n CHECKMULTISIG`: an empty item, m signatures in the order of their keys, the script."""
+    """Checks `OP_m keys OP_n CHECKMULTISIG`: an empty item, m signatures in the order of their keys, the script."""
     code = Script(witness[-1])
     if p2wsh(code).data != coins[at].output.script_pubkey.data or witness[0]:
         return False
@@ -156,7 +156,7 @@ def _is_ecdsa(tx: Transaction, at: int, code: Script, value: int, signature: byt
 
 
 def _move(engine: Engine, tx: Transaction, coins: list[Coin]) -> None:
-    """First in, first out: an inscription goes with the first sat of its coin; runes go to the first output."""
+    """Moves assets first in, first out: an inscription goes with its coin's first sat; runes go to the first output."""
     for coin in coins:
         if coin.address is not None:
             engine.wallets.separate(coin.address)
@@ -179,7 +179,7 @@ def _move(engine: Engine, tx: Transaction, coins: list[Coin]) -> None:
 
 
 def _lose(engine: Engine, inscription: str) -> None:
-    """Its sat became a miner's fee."""
+    """Removes an inscription whose sat became a miner's fee."""
     found = engine.wallets.holder_of(inscription)
     if found is not None:
         del engine.wallets.inscriptions[found[0]][inscription]
@@ -187,7 +187,7 @@ def _lose(engine: Engine, inscription: str) -> None:
 
 
 def _carried(tx: Transaction, coins: list[Coin]) -> dict[int, tuple[str, ...]]:
-    """The inscriptions of each output, by its number; one whose sat becomes fee is on none."""
+    """Returns the inscriptions of each output by its number; one whose sat becomes fee is on none."""
     held: dict[int, tuple[str, ...]] = {}
     begin = 0
     for coin in coins:

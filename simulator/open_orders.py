@@ -1,4 +1,4 @@
-"""Every open order by what one may ask for it by, and when each one ends."""
+"""Indexes of every open order, and the orders' ends."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class OpenOrders:
         return self._by_id.get(order_id)
 
     def of(self, maker: str) -> list[Order]:
-        """The orders of one address, oldest first."""
+        """Returns the orders of one address, oldest first."""
         return list(self._of_maker.get(maker, {}).values())
 
     def asks_of(self, inscription: str) -> list[Order]:
-        """The open asks for an inscription, oldest first: several venues may have one each, scripts any number."""
+        """Returns the open asks for an inscription, oldest first: one a venue, but any number by scripts."""
         return list(self._asks.get(inscription, {}).values())
 
     def bids_on(self, inscription: str) -> list[Order]:
-        """The open bids for one inscription alone, oldest first."""
+        """Returns the open bids for one inscription alone, oldest first."""
         return [o for o in self._by_id.values() if o.side == "bid" and o.inscription == inscription]
 
     def funded_by(self, outpoint: str) -> list[Order]:
-        """The orders that an output stands behind, oldest first."""
+        """Returns the orders that an output funds, oldest first."""
         return list(self._funded.get(outpoint, {}).values())
 
     def enter(self, order: Order) -> None:
@@ -59,11 +59,11 @@ class OpenOrders:
             _drop(self._funded, outpoint, order)
 
     def end_at(self, order: Order, end_ms: int) -> None:
-        """Lets the order end at `end_ms`, unless it ends before."""
+        """Makes the order end at `end_ms`, unless it ends before."""
         heapq.heappush(self._ends, (end_ms, order.order_id))
 
     def ended(self, now_ms: int) -> Iterator[tuple[int, Order]]:
-        """Orders whose end has come, with that end, earliest first; each one must be removed before the next."""
+        """Yields ended orders with their ends, earliest first; each must be removed before the next."""
         while self._ends and self._ends[0][0] <= now_ms:
             end_ms, order_id = heapq.heappop(self._ends)
             order = self._by_id.get(order_id)

@@ -1,4 +1,4 @@
-"""What stands in an order book: orders, and the market of one collection or rune that they belong to."""
+"""The contents of an order book: orders, and the market of one collection or rune that they belong to."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ BULLET = "\u2022"
 
 
 def ticker_key(ticker: str) -> str:
-    """What two spellings of one rune have in common: no bullets, upper case."""
+    """Returns a form that all spellings of a rune share: no bullets, upper case."""
     return ticker.replace(BULLET, "").upper()
 
 
 def market_key(kind: Kind, slug: str) -> MarketKey:
-    """Collections go by their lower-case slug, runes by `ticker_key`."""
+    """Returns the key of a market: a collection's lower-case slug, a rune's `ticker_key`."""
     return kind, slug.lower() if kind == "ordinals" else ticker_key(slug)
 
 
@@ -32,12 +32,12 @@ def market_key(kind: Kind, slug: str) -> MarketKey:
 class Order:
     """One ask or bid. `price` is the whole order's sats, `unit_price` sats per whole token (or per inscription).
 
-    `maker` is the seller's address or the bidder's payment address, `receive` where what is bought goes.
-    `expires_ms` None lives until it is cancelled. `visible_ms`: reads do not show the order before that time.
-    A signed listing has the `outpoint` that it sells and the PSBT (base64) that its seller signed for whoever buys.
-    `venue` is the one that a client placed it at; what scripts and traders place has none and stands at every venue.
-    A bid ends when one of the outputs in `funding` is spent; a bid with an `inscription` is for that one alone.
-    `papers`: what else a venue keeps of the order, each in its own way.
+    `maker` is the seller's address or the bidder's payment address, `receive` the address for bought goods. With
+    `expires_ms` None it lives until it is cancelled. `visible_ms`: reads do not show the order before that time. A
+    signed listing has the `outpoint` that it sells and the PSBT (base64) that its seller signed for any buyer. A
+    client's order has its `venue`; those of scripts and traders have none and stand at every venue. A bid ends when one
+    of the outputs in `funding` is spent; a bid with an `inscription` is for that one alone. `papers`: a venue's further
+    data of the order, in its own form.
     """
 
     order_id: str
@@ -65,7 +65,7 @@ class Order:
     papers: tuple[str, ...] = ()
 
     def at(self, venue: str | None) -> bool:
-        """Whether the order stands at `venue`; at any for None."""
+        """Tells whether the order stands at `venue`; None means any."""
         return venue is None or self.venue in ("", venue)
 
     @property
@@ -74,16 +74,16 @@ class Order:
         return self.traits[0] if self.side == "bid" and self.traits else None
 
     def takes(self, traits: tuple[Trait, ...]) -> bool:
-        """Whether a bid takes an inscription of these traits: of each type that it names, one of the values."""
+        """Tells whether a bid takes an inscription of these traits: of each type that it names, one of the values."""
         return all(any(t in traits for t in self.traits if t[0] == kind) for kind in {t[0] for t in self.traits})
 
     def rank(self) -> tuple[Decimal, int, int]:
-        """Sort key, best first: the lowest ask; the highest bid; among equals the older."""
+        """Returns the sort key, best first: the lowest ask; the highest bid; among equals the older."""
         price = -self.unit_price if self.side == "bid" else self.unit_price
         return price, self.placed_ms, self.sequence
 
     def dump(self) -> dict[str, Any]:
-        """As plain JSON values; `load_order` reads it back."""
+        """Returns plain JSON values that `load_order` reads back."""
         row = {name: getattr(self, name) for name in _ORDER_FIELDS}
         return row | {"quantity": plain(self.quantity), "unit_price": plain(self.unit_price)}
 
@@ -92,10 +92,10 @@ _ORDER_FIELDS = tuple(each.name for each in fields(Order))
 
 
 def load_order(row: dict[str, Any]) -> Order:
-    """The order that `Order.dump` wrote."""
+    """Makes the order that `Order.dump` wrote."""
     traits = tuple((str(key), str(value)) for key, value in row["traits"])
     decimals = {"quantity": Decimal(row["quantity"]), "unit_price": Decimal(row["unit_price"])}
-    # A state file of before there were several venues has Satflow's orders alone.
+    # An older state file, with one venue, has only Satflow's orders.
     venue = row.get("venue", "satflow" if row["origin"] == "dialect" else "")
     tuples = {name: tuple(row.get(name, ())) for name in ("funding", "papers")}
     return Order(**(row | decimals | tuples | {"traits": traits, "venue": venue}))
@@ -130,7 +130,7 @@ class Market:
         yield from self.bids.values()
 
     def best(self, side: Side, now_ms: int, venue: str | None = None) -> list[Order]:
-        """Visible orders of one side, best first: those that stand at `venue`, or at any.
+        """Returns the visible orders of one side, best first: those at `venue`, or at any.
 
         Bids on one inscription are left out: they do not compete for the collection.
         """
@@ -150,7 +150,7 @@ class Market:
 
 
 def load_market(row: dict[str, Any]) -> Market:
-    """The market that `Market.dump` wrote."""
+    """Makes the market that `Market.dump` wrote."""
     market = Market(row["kind"], row["slug"], row["name"], row["divisibility"], row["scripted"])
     market.listing_traits = row.get("listing_traits", True)
     for order in map(load_order, row["orders"]):
@@ -159,5 +159,5 @@ def load_market(row: dict[str, Any]) -> Market:
 
 
 def unit_price(price: int, quantity: Decimal) -> Decimal:
-    """Sats per token of a whole order, exact to far more digits than any book shows."""
+    """Returns sats per token of a whole order, exact to far more digits than any book shows."""
     return EXACT.divide(Decimal(price), quantity).quantize(Decimal("1e-18"), context=EXACT).normalize(EXACT)

@@ -1,4 +1,4 @@
-"""Somebody buys a listing at its price: what changes hands, on the chain too when its seller signed it."""
+"""Purchases of listings: the exchange, on the chain too when the seller signed the listing."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from simulator.sales import Sale
 
 
 def buy(engine: Engine, ask: Order, buyer: str) -> Sale:
-    """Somebody buys a listing of a script or a trader, which has no output: the record is all."""
+    """Buys a listing of a script or a trader, which has no output: only the record changes."""
     return _record(engine, ask, buyer, buyer, "")
 
 
 def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[Sale, str]:
-    """Somebody buys the listing of a client: the sale and the txid of the transaction.
+    """Buys the listing of a client; returns the sale and the txid.
 
     The payout, price and postage, goes to the balance of the seller's receive address, the inscription to the buyer.
-    When the sale cannot be made the listing is cancelled with that reason; Refusal is raised then.
+    When the sale is impossible the listing is cancelled with that reason, and Refusal is raised.
     """
     assert ask.inscription is not None
     coin, holder = engine.chain.coins[ask.outpoint], engine.wallets.holder_of(ask.inscription)

@@ -1,4 +1,4 @@
-"""What the practice market asks of a bid: its profile in one place."""
+"""The practice market's rules for bids, in one place."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MIN_DURATION_MS = 15 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class BidTerms:
-    """A bid as somebody asks for it. `price` is the whole order's sats, `maker` the payment address.
+    """The terms of a bid. `price` is the whole order's sats, `maker` the payment address.
 
-    `venue` is where it is placed.
+    It is placed at `venue`.
     """
 
     slug: str
@@ -33,7 +33,7 @@ class BidTerms:
 
 
 class Refusal(Exception):
-    """The market does not take a bid; the text says why, in the words that the venue answers with."""
+    """A refusal of the market; the text gives the reason in the venue's words."""
 
 
 def check_bid(market: Market, terms: BidTerms, now_ms: int, balance: int) -> None:

@@ -1,4 +1,4 @@
-"""What was sold: the venue's record of trades, the newest KEPT of each market."""
+"""Sales: the venue's record of trades, the newest KEPT of each market."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ KEPT = 1_000
 class Sale:
     """One trade: `price` sats for `quantity` tokens or for one inscription.
 
-    `buyer` is the address that pays, `receive` where it goes. `bid_id` is the bid that was sold into, or `ask_id` the
-    listing that was bought, which stood since `listed_ms`; `venue` is the order's. `txid` is empty where nothing moved
-    on the chain.
+    `buyer` is the address that pays, `receive` gets the goods. `bid_id` is the bid sold into, or `ask_id` the listing
+    bought, which stood since `listed_ms`; `venue` is the order's. `txid` is empty where nothing moved on the chain.
     """
 
     sale_id: str
@@ -39,7 +38,7 @@ class Sale:
     txid: str = ""
 
     def at(self, venue: str) -> bool:
-        """Whether the order that was filled stood at `venue`."""
+        """Tells whether the filled order stood at `venue`."""
         return self.venue in ("", venue)
 
     @property
@@ -58,16 +57,16 @@ class Sales:
         self._of.setdefault(market_key(sale.kind, sale.slug), deque(maxlen=KEPT)).append(sale)
 
     def of(self, key: MarketKey, since_ms: int = 0) -> list[Sale]:
-        """The sales of one market at or after `since_ms`, oldest first."""
+        """Returns the sales of one market at or after `since_ms`, oldest first."""
         return [sale for sale in self._of.get(key, ()) if sale.sold_ms >= since_ms]
 
     def dump(self) -> list[dict[str, Any]]:
-        """As plain JSON values; `load` reads it back."""
+        """Returns plain JSON values that `load` reads back."""
         return [asdict(sale) | {"quantity": plain(sale.quantity)} for sales in self._of.values() for sale in sales]
 
     def load(self, rows: list[dict[str, Any]]) -> None:
         for row in rows:
-            # A state file of before there were several venues lacks the newer fields.
+            # A state file from the time of one venue lacks the newer fields.
             known = {name: row[name] for name in _FIELDS if name in row}
             self.record(Sale(**(known | {"quantity": Decimal(row["quantity"])})))
 

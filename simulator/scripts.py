@@ -1,4 +1,4 @@
-"""Books and wallets as a control call gives them: every row read and checked before anything changes.
+"""Books and wallets of control calls: every row is read and checked before anything changes.
 
 Rows may break the market's own rules (no tick, no minimum): a test must be able to set any scene.
 """
@@ -37,7 +37,7 @@ class Row:
 
 
 def collection_rows(body: dict[str, Any]) -> list[Row]:
-    """The rows of a PUT of a collection; prices in sats, `placedAt` in ms. Raises ApiError(400)."""
+    """Reads the rows of a PUT of a collection; prices in sats, `placedAt` in ms. Raises ApiError(400)."""
     asks = [_ask(row, f"asks[{at}]") for at, row in enumerate(items(body.get("asks", []), "asks"))]
     named = [row.inscription for row in asks if row.inscription]
     if len(named) != len(set(named)):
@@ -46,7 +46,7 @@ def collection_rows(body: dict[str, Any]) -> list[Row]:
 
 
 def rune_rows(body: dict[str, Any], divisibility: int) -> list[Row]:
-    """The rows of a PUT of a rune; `unitPrice` in sats per whole token. Raises ApiError(400)."""
+    """Reads the rows of a PUT of a rune; `unitPrice` in sats per whole token. Raises ApiError(400)."""
     asks = items(body.get("asks", []), "asks")
     bids = items(body.get("bids", []), "bids")
     found = [_rune_ask(row, f"asks[{at}]", divisibility) for at, row in enumerate(asks)]
@@ -54,7 +54,7 @@ def rune_rows(body: dict[str, Any], divisibility: int) -> list[Row]:
 
 
 def write_book(engine: Engine, market: Market, rows: list[Row]) -> None:
-    """Replaces what scripts and traders put into `market` by `rows`."""
+    """Replaces the orders of scripts and traders in `market` by `rows`."""
     engine.replace_book(market)
     for row in rows:
         ask = row.side == "ask"
@@ -75,7 +75,7 @@ def write_book(engine: Engine, market: Market, rows: list[Row]) -> None:
 
 
 def inscriptions(value: Any) -> list[Item]:
-    """The inscriptions of a PUT of a wallet. Raises ApiError(400)."""
+    """Reads the inscriptions of a PUT of a wallet. Raises ApiError(400)."""
     found = [_inscription(row, f"inscriptions[{at}]") for at, row in enumerate(items(value, "inscriptions"))]
     if len({item.id for item in found}) != len(found):
         raise bad("inscriptions: an id stands twice")
@@ -92,7 +92,7 @@ def _inscription(row: dict[str, Any], where: str) -> Item:
 
 
 def traits(value: Any, name: str) -> tuple[Trait, ...]:
-    """Traits as `{"Hat": "Red"}` or as `[{"trait_type": "Hat", "value": "Red"}]`."""
+    """Reads traits as `{"Hat": "Red"}` or as `[{"trait_type": "Hat", "value": "Red"}]`."""
     if isinstance(value, dict) and "value" not in value:
         pairs = list(value.items())
     elif isinstance(value, (list, dict)):
@@ -106,7 +106,7 @@ def traits(value: Any, name: str) -> tuple[Trait, ...]:
 
 
 def known_address(value: str) -> str:
-    """The normal form of an address; other texts stay as they are, since scripts may name makers as they like."""
+    """Returns the normal form of an address; other texts stay as they are, since scripts may name makers freely."""
     try:
         return address.parse(value).text
     except address.AddressError:
@@ -162,7 +162,7 @@ def _rune_bid(row: dict[str, Any], where: str, divisibility: int) -> Row:
 
 
 def _total(tokens: Decimal, unit: Decimal, where: str) -> int:
-    """Sats of the whole order, rounded to the nearest and at least 1."""
+    """Returns sats of the whole order, rounded to the nearest and at least 1."""
     total = EXACT.multiply(tokens, unit).to_integral_value(context=EXACT)
     if total > MAX_SATS:
         raise bad(f"{where} costs more than {MAX_SATS} sats")

@@ -1,4 +1,4 @@
-"""Somebody sells into a bid: which bid, how much of it, and what changes hands."""
+"""Sales into bids: the choice of the bid, the quantity, and the exchange."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def sell(
 ) -> tuple[Order, list[Sale]]:
     """Fills the best bid of `slug`, or the best that `inscription` meets, or `bid_id`.
 
-    `quantity` sells that much of it: without, one inscription, or all tokens that are left. Without an inscription,
-    bids that ask for a trait are met only when `bid_id` names them. Returns the bid, as it stands afterwards when
-    something is left of it, and the sales, one for each inscription. Raises ApiError: 404 when there is no such bid,
-    409 when the balance does not cover it, 400 when `quantity` is more than is left or no quantity of this market.
+    `quantity` sells that much of it; without it one inscription, or all tokens that are left. Without an inscription,
+    bids that ask for a trait are met only when `bid_id` names them. Returns the bid with its rest, if any, and the
+    sales, one for each inscription. Raises ApiError: 404 when there is no such bid, 409 when the balance does not cover
+    it, 400 when `quantity` is more than is left or no quantity of this market.
     """
     if (slug is None) == (inscription is None):
         raise bad("one of slug and inscriptionId is required")
@@ -53,14 +53,14 @@ def sell(
         if part != 1:
             raise bad("one inscription is a quantity of 1")
         return bid, fill(engine, bid, part, price, [item])
-    # One of each type that it names.
+    # One value for each type that it names.
     traits = tuple(dict(reversed(bid.traits)).items())
     count = int(part) if market.kind == "ordinals" else 0
     return bid, fill(engine, bid, part, price, [_new_item(engine, market.slug, traits) for _ in range(count)])
 
 
 def part_price(bid: Order, part: Decimal) -> int:
-    """The sats that `part` of a bid pays, rounded down; what is left of the bid keeps the remainder.
+    """Returns the sats that `part` of a bid pays, rounded down; the rest of the bid keeps the remainder.
 
     2 of 3 tokens bid at 100 sats pay 66, and 1 token at 34 sats stays.
     """
@@ -83,7 +83,7 @@ def _part(market: Market, bid: Order, quantity: Decimal | None) -> Decimal:
 
 
 def _named(engine: Engine, market: Market, bid_id: str) -> list[Order]:
-    """The open bid of that id, if it is one on this market that reads show."""
+    """Returns the open bid of that id, if it is one on this market that reads show."""
     bid = engine.order(bid_id)
     shown = bid is not None and bid.side == "bid" and bid.slug == market.slug and bid.visible_ms <= engine.now_ms()
     return [bid] if bid is not None and shown else []

@@ -1,4 +1,4 @@
-"""The state file: what survives a restart of the practice market, written whole and put in place at once."""
+"""The state file, which carries the practice market over a restart; written whole and put in place at once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from simulator.world import World
 
 log = logging.getLogger(__name__)
 
-# A save may take this share of the time at most, so that a large history does not hold up answers.
+# The most of the time that saving may take, so that a large history does not hold up answers.
 MAX_SHARE = 0.05
 
 
 class StateFile:
-    """Keeps `world` in the file at `path`. Writes survive the end of the process, not a loss of power: it is play."""
+    """Keeps `world` in the file at `path`. Writes survive the end of the process, not a power cut: it is only play."""
 
     def __init__(self, path: Path, world: World) -> None:
         self._path = path
@@ -26,7 +26,7 @@ class StateFile:
         self._not_before = 0.0
 
     def load(self) -> bool:
-        """Whether a state was read. One that cannot be read is put aside as `*.unreadable`."""
+        """Reads the state; returns whether there was one. An unreadable file is put aside as `*.unreadable`."""
         try:
             self._world.load(json.loads(self._path.read_bytes()))
         except FileNotFoundError:
@@ -41,7 +41,7 @@ class StateFile:
         return True
 
     def save_if_changed(self) -> None:
-        """Writes when something changed since the last time; failing to write is a line in the log."""
+        """Writes when something changed since the last time; a failure is a line in the log."""
         if self._world.changes == self._saved_changes or time.monotonic() < self._not_before:
             return
         self.save()

@@ -1,4 +1,4 @@
-"""What changes hands when somebody sells into a bid: money, inscriptions, tokens, and the record."""
+"""The exchange when a bid is sold into: money, inscriptions, tokens, and the record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulator.wire import EXACT
 
 
 def fill(engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[Item]) -> list[Sale]:
-    """Somebody sells `quantity` for `price` sats into `bid`, which goes on with what is left of it.
+    """Sells `quantity` for `price` sats into `bid`, whose rest goes on.
 
     Its account pays, its receive address gets the `items` (as many as `quantity`) or the tokens. Bids of the same
     account that its balance then no longer covers are cancelled, as the venue documents. A bid that coins stand behind
@@ -62,7 +62,7 @@ def _sale(engine: Engine, bid: Order, quantity: Decimal, price: int, item: Item 
 
 
 def _take(engine: Engine, bid: Order, quantity: Decimal, price: int) -> None:
-    """Takes what was sold off a bid, the whole bid when nothing is left, and notes it."""
+    """Takes a sold quantity off a bid, the whole bid when nothing is left, and notes it."""
     if quantity == bid.quantity:
         engine.remove(bid)
         engine.record("filled", bid)

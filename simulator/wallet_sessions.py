@@ -1,4 +1,4 @@
-"""Ordinals Wallet's sign-in: a text with a nonce that is good once, and a token that says whose it is."""
+"""Ordinals Wallet's sign-in: a text with a nonce for one use, and a token that proves an address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from wallet.bip322 import verify_ownership
 
-# How old a signed text may be, how far ahead of our clock, and how long a token lives.
+# The limits of a signed text (its age, and how far ahead of our clock), and the life of a token.
 MAX_AGE_MS = 5 * 60 * 1000
 MAX_AHEAD_MS = 60 * 1000
 LIFE_S = 24 * 3600
@@ -17,7 +17,7 @@ _MARK = "ows1"
 
 
 class WalletSessions:
-    """Tokens need no store: each is signed with a key that `seed` gives, so that it outlives a restart."""
+    """The sessions, without a store: each token is signed with a key from `seed`, so that it outlives a restart."""
 
     def __init__(self, clock: Callable[[], int], seed: str) -> None:
         self._clock = clock
@@ -25,12 +25,12 @@ class WalletSessions:
         self._used: dict[tuple[str, str], int] = {}
 
     def open(self, address: str, nonce: str, issued_ms: int, signature: str) -> tuple[str, int] | None:
-        """A token and its end (unix seconds); None for a used nonce, a wrong time or another's signature."""
+        """Returns a token and its end (unix seconds); None for a used nonce, a wrong time or another's signature."""
         now = self._clock()
         self._used = {key: used for key, used in self._used.items() if now - used <= MAX_AGE_MS + MAX_AHEAD_MS}
         if (address, nonce) in self._used or not now - MAX_AGE_MS <= issued_ms <= now + MAX_AHEAD_MS:
             return None
-        # Burned on first use, be it a good one or not.
+        # Used up at the first try, right or wrong.
         self._used[address, nonce] = now
         if not verify_ownership(address, sign_in_text(address, nonce, issued_ms), signature):
             return None
@@ -38,7 +38,7 @@ class WalletSessions:
         return self._token(f"{address} {expires}"), expires
 
     def owner(self, token: str) -> str | None:
-        """The address that a token was given to; None when it is over or none of ours."""
+        """Returns the address of a token; None when it is over or not ours."""
         parts = token.split(".")
         if len(parts) != 3 or not token.isascii():
             return None
@@ -56,7 +56,7 @@ class WalletSessions:
 
 
 def sign_in_text(address: str, nonce: str, issued_ms: int) -> str:
-    """What a wallet signs, byte for byte."""
+    """Makes the text that a wallet signs, byte for byte."""
     return (
         "Sign in to Ordinals Wallet\n\n"
         "This proves you own this address. It does not move funds or cost a fee.\n\n"

@@ -1,7 +1,7 @@
 """Play money and play inscriptions by address.
 
 A payment address and its bidding wallets are names of one balance, until its owner moves some of it on the chain: from
-then on each has what was common to them, of its own.
+then on each has a balance of its own, equal to the common one.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Wallets:
         self._balances: dict[str, int] = {}
         self._payment_of: dict[str, str] = {}
         self._pair_of: dict[str, tuple[str, str, str]] = {}
-        # Bidding wallets by the payment address that they no longer share their money with, newest last.
+        # Bidding wallets by payment address, once they no longer share its money, newest last.
         self._separate: dict[str, list[str]] = {}
         self.inscriptions: dict[str, dict[str, Item]] = {}
         self.runes: dict[str, dict[str, Decimal]] = {}
 
     def bidding_wallet(self, payment: str, ordinals: str, public_key: str) -> str:
-        """The P2WSH address that collects the bids' money of this pair; the same pair has always the same one.
+        """Returns the P2WSH address that collects the bids' money of this pair, always the same one.
 
         `public_key` (hex) is the payment address's.
         """
@@ -55,15 +55,15 @@ class Wallets:
         return address
 
     def pair_of(self, bidding_wallet: str) -> tuple[str, str, str]:
-        """Payment address, ordinals address and public key that a bidding wallet belongs to."""
+        """Returns payment address, ordinals address and public key of a bidding wallet."""
         return self._pair_of[bidding_wallet]
 
     def bidding_wallets(self, payment: str) -> list[str]:
-        """Those of a payment address, oldest first."""
+        """Returns the bidding wallets of a payment address, oldest first."""
         return [address for address, (owner, _, _) in self._pair_of.items() if owner == payment]
 
     def separate(self, payment: str) -> None:
-        """The newest bidding wallet of `payment` gets the common balance as its own, and so does `payment`."""
+        """Gives the newest bidding wallet of `payment` the common balance as its own, and `payment` as well."""
         mine = self.bidding_wallets(payment)
         if payment in self._separate or not mine:
             return
@@ -74,13 +74,13 @@ class Wallets:
             self._balances[address] = common if address == mine[-1] else 0
 
     def backing(self, payment: str) -> int:
-        """Sats that back the bids of `payment`: those of its bidding wallets."""
+        """Returns the sats that back the bids of `payment`: those of its bidding wallets."""
         if payment not in self._separate:
             return self.balance(payment)
         return sum(map(self.balance, self._separate[payment]))
 
     def pay_from_backing(self, payment: str, sats: int) -> None:
-        """Takes what a bid of `payment` costs from what backs it."""
+        """Takes the cost of a bid of `payment` from its backing."""
         for address in self._separate.get(payment, [payment]):
             part = min(sats, self.balance(address))
             self.debit(address, part)
@@ -90,7 +90,7 @@ class Wallets:
         return self._payment_of.get(address, address)
 
     def balance(self, address: str) -> int:
-        """Sats of the account that `address` belongs to."""
+        """Returns the sats of the account that `address` belongs to."""
         return self._balances.get(self._account(address), FRESH_BALANCE)
 
     def set_balance(self, address: str, sats: int) -> None:
@@ -107,21 +107,21 @@ class Wallets:
         held[ticker] = held.get(ticker, Decimal(0)) + tokens
 
     def holder_of(self, inscription: str) -> tuple[str, Item] | None:
-        """Who holds an inscription, and what it is."""
+        """Returns the holder of an inscription and its item."""
         for address, held in self.inscriptions.items():
             if inscription in held:
                 return address, held[inscription]
         return None
 
     def move(self, item: Item, to: str) -> None:
-        """Gives `item` to the address `to`, taking it from whoever holds it."""
+        """Gives `item` to the address `to`, taking it from its holder."""
         found = self.holder_of(item.id)
         if found:
             del self.inscriptions[found[0]][item.id]
         self.inscriptions.setdefault(to, {})[item.id] = item
 
     def dump(self) -> dict[str, Any]:
-        """As plain JSON values; `load` reads it back."""
+        """Returns plain JSON values that `load` reads back."""
         return {
             "balances": self._balances,
             "payment_of": self._payment_of,
@@ -139,7 +139,7 @@ class Wallets:
     def load(self, row: dict[str, Any]) -> None:
         self._balances = dict(row["balances"])
         self._payment_of = dict(row["payment_of"])
-        # A state file of before there were withdrawals has neither.
+        # An older state file, without withdrawals, has neither.
         pairs = row.get("pair_of", {}).items()
         self._pair_of = {address: (str(pair[0]), str(pair[1]), str(pair[2])) for address, pair in pairs}
         self._separate = {payment: list(mine) for payment, mine in row.get("separate", {}).items()}

@@ -1,4 +1,4 @@
-"""Reading what comes in and writing what goes out: strict JSON, whole sats, exact decimals.
+"""Readers of requests and writers of answers: strict JSON, whole sats, exact decimals.
 
 Every reader raises ApiError(400) that names the field, so that bad input never becomes a traceback.
 """
@@ -21,7 +21,7 @@ _PLAIN_DIGITS = re.compile(r"(0|[1-9]\d{0,29})(\.\d{1,38})?")
 
 
 class ApiError(Exception):
-    """A request is answered with `status` and the reason `text`; `retry_after` is in seconds."""
+    """An error answer with `status` and the reason `text`; `retry_after` is in seconds."""
 
     def __init__(self, status: int, text: str, code: str | None = None, retry_after: int | None = None) -> None:
         super().__init__(text)
@@ -32,12 +32,12 @@ class ApiError(Exception):
 
 
 def bad(text: str) -> ApiError:
-    """The 400 for unusable input."""
+    """Makes the 400 for unusable input."""
     return ApiError(400, text, "BAD_REQUEST")
 
 
 def loads(body: bytes) -> Any:
-    """The JSON value in `body`; numbers with a point or exponent become Decimal. NaN and Infinity are refused."""
+    """Parses the JSON value in `body`; numbers with point or exponent become Decimal; NaN and Infinity are refused."""
     try:
         return json.loads(body.decode(), parse_float=Decimal, parse_constant=_no_constant)
     except RecursionError:
@@ -47,7 +47,7 @@ def loads(body: bytes) -> Any:
 
 
 def load_object(body: bytes) -> dict[str, Any]:
-    """Like `loads`, for a body that must be an object."""
+    """Parses as `loads` a body that must be an object."""
     value = loads(body)
     if not isinstance(value, dict):
         raise bad("the body must be a JSON object")
@@ -59,7 +59,7 @@ def _no_constant(name: str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """JSON text; Decimals are written as `number` does."""
+    """Returns JSON text; Decimals are written as `number` does."""
     return json.dumps(value, default=_default)
 
 
@@ -70,12 +70,12 @@ def _default(value: Any) -> Any:
 
 
 def plain(value: Decimal) -> str:
-    """`value` in plain digits: no exponent, no trailing zeros."""
+    """Writes `value` in plain digits: no exponent, no trailing zeros."""
     return format(value.normalize(EXACT), "f")
 
 
 def number(value: Decimal) -> int | float | str:
-    """A JSON number when it says exactly `value` without an exponent, else plain digits as text."""
+    """Returns a JSON number if it says exactly `value` without an exponent, else plain digits as text."""
     if value == value.to_integral_value():
         return int(value) if abs(value) <= MAX_WHOLE else plain(value)
     as_float = float(value)
@@ -84,7 +84,7 @@ def number(value: Decimal) -> int | float | str:
 
 
 def whole(value: Any, name: str, low: int = 0, high: int = MAX_SATS) -> int:
-    """A JSON whole number in [low, high]; booleans, texts and 1.0 are refused."""
+    """Reads a JSON whole number in [low, high]; booleans, texts and 1.0 are refused."""
     if type(value) is not int:
         raise bad(f"{name} must be a whole number")
     if not low <= value <= high:
@@ -93,7 +93,7 @@ def whole(value: Any, name: str, low: int = 0, high: int = MAX_SATS) -> int:
 
 
 def seconds(value: Any, name: str, high: int = 3600) -> float:
-    """A duration in seconds, fractions allowed."""
+    """Reads a duration in seconds, fractions allowed."""
     if type(value) is int or isinstance(value, Decimal):
         if 0 <= value <= high:
             return float(value)
@@ -102,7 +102,7 @@ def seconds(value: Any, name: str, high: int = 3600) -> float:
 
 
 def amount(value: Any, name: str, places: int = 38) -> Decimal:
-    """An exact number above 0 with at most `places` decimal places, given as JSON number or as plain digits."""
+    """Reads an exact number above 0 with at most `places` decimal places, as JSON number or as plain digits."""
     if type(value) is int:
         found = Decimal(value) if abs(value) < 10**30 else Decimal(0)
     elif isinstance(value, Decimal) and -60 < value.adjusted() < 30:
@@ -119,27 +119,27 @@ def amount(value: Any, name: str, places: int = 38) -> Decimal:
 
 
 def decimal_places(value: Decimal) -> int:
-    """How many digits stand behind the point, trailing zeros aside."""
+    """Counts the digits behind the point, trailing zeros aside."""
     exponent = value.normalize(EXACT).as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def text(value: Any, name: str, limit: int = MAX_TEXT) -> str:
-    """A text of 1 to `limit` printable characters."""
+    """Reads a text of 1 to `limit` printable characters."""
     if not isinstance(value, str) or not 1 <= len(value) <= limit or not value.isprintable():
         raise bad(f"{name} must be a text of 1 to {limit} printable characters")
     return value
 
 
 def items(value: Any, name: str, limit: int = 5000) -> list[dict[str, Any]]:
-    """A list of at most `limit` objects."""
+    """Reads a list of at most `limit` objects."""
     if not isinstance(value, list) or len(value) > limit or not all(isinstance(item, dict) for item in value):
         raise bad(f"{name} must be a list of at most {limit} objects")
     return value
 
 
 def only(fields: dict[str, Any], allowed: frozenset[str], where: str) -> None:
-    """Raises for a field that nobody reads: a typing error must not pass as a setting."""
+    """Raises for an unknown field: a typing error must not pass as a setting."""
     unknown = sorted(str(field)[:40] for field in fields if field not in allowed)
     if unknown:
         raise bad(f"{where} has unknown fields: {', '.join(unknown[:10])}")

@@ -1,4 +1,4 @@
-"""Sats out of a bidding wallet: the PSBT that its user is to sign, and the market's own half when it comes back."""
+"""Withdrawals from a bidding wallet: the PSBT that its user signs, and the market's own half afterwards."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from simulator.rules import Refusal
 
 FEE_PER_VB = 8
 DUST = 330
-# Virtual bytes: what all transactions have with two outputs, and each input of two of two.
+# Virtual bytes: of every transaction with two outputs, and of each input of two of two.
 _FRAME, _INPUT = 10 + 31 + 43 + 1, 41 + 56
 _PARTIAL_SIG = b"\x02"
 
 
 def draft(engine: Engine, payment: str, amount: int, poison: Poison | None = None) -> tuple[str, int]:
-    """A PSBT in base64 that takes `amount` sats of the bidding wallet of `payment` there, and how many coins it spends.
+    """Drafts a PSBT (base64) that takes `amount` sats from the bidding wallet; returns it and its coin count.
 
-    The network's fee comes out of what stays, or where that is not enough out of the amount. Raises Refusal.
+    The network's fee comes out of the rest, or where that is not enough out of the amount. Raises Refusal.
     """
     wallets = engine.wallets
     known = wallets.bidding_wallets(payment)
@@ -64,7 +64,7 @@ def draft(engine: Engine, payment: str, amount: int, poison: Poison | None = Non
 
 
 def submit(engine: Engine, payment: str, signed: str) -> str:
-    """Adds the market's signatures to a draft that its user has signed, and sends it; the txid. Raises Refusal."""
+    """Adds the market's signatures to a signed draft and sends it; returns the txid. Raises Refusal."""
     psbt = read(signed, "signedPSBT")
     tx: Transaction = psbt.tx
     ours = {script_of(each).data: each for each in engine.wallets.bidding_wallets(payment)}

@@ -1,4 +1,4 @@
-"""Everything that one practice market holds in memory, and how it starts over."""
+"""The whole state of one practice market in memory, and its reset."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERSION = 1
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since the epoch."""
+    """Returns milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
@@ -50,7 +50,7 @@ class World:
             self.traders.open_markets()
 
     def reset(self, seed: int, *, background: bool) -> None:
-        """Forgets everything; with `background` the demo markets open and traders move on them."""
+        """Forgets everything; with `background` the demo markets open and traders trade there."""
         self._changes_before = self.changes + 1
         self._start(seed, background=background)
         if background:
@@ -72,17 +72,17 @@ class World:
 
     @property
     def changes(self) -> int:
-        """Grows with every change of what the state file holds, also over a reset."""
+        """Grows with every change of the state file's contents, also over a reset."""
         return self._changes_before + self.engine.changes
 
     def step(self) -> None:
-        """One move of the background traders, if there are any."""
+        """Makes one move of the background traders, if there are any."""
         self.engine.expire()
         if self.background:
             self.traders.step()
 
     def dump(self) -> dict[str, Any]:
-        """What the state file holds, as plain JSON values."""
+        """Returns the state file's contents, as plain JSON values."""
         return {
             "version": VERSION,
             "seed": self.seed,
@@ -95,7 +95,7 @@ class World:
         }
 
     def load(self, row: dict[str, Any]) -> None:
-        """Goes on from what `dump` gave; traders move as they did unless this start asks for something else.
+        """Goes on from a dump; traders trade as before unless this start asks for something else.
 
         Raises KeyError, TypeError, ValueError, ArithmeticError or AttributeError when `row` is no such dump.
         """
@@ -103,7 +103,7 @@ class World:
             raise ValueError("the state is of another version")
         same = row["startedWith"] == self._started_with
         background = bool(row["background"]) if same else self._started_with
-        # The number of orders so far, so that random numbers, and with them order ids, do not begin again.
+        # The number of orders so far, so that random numbers, and with them order ids, do not repeat.
         self._start(int(row["seed"]), background=background, salt=f" after {row['engine']['sequence']}")
         self.engine.load(row["engine"])
         if "limitsSet" in row:

@@ -1,4 +1,4 @@
-"""What the market looked like at one moment: orders of others, and the habits of the venue."""
+"""The market at one moment: orders of others, and the rules of the venue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Bid:
-    """An offer to buy, in the units of `Ask`; `placed_ms` is None where the venue does not tell."""
+    """An offer to buy, in the units of `Ask`; `placed_ms` is None if the venue does not tell."""
 
     order_id: str
     price: int
@@ -31,7 +31,7 @@ class Bid:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The references of a slug over the last hour, one a minute: their median, and how many there were."""
+    """The references of a slug over the last hour, one a minute: their median, and their number."""
 
     median: Decimal | None = None
     samples: int = 0
@@ -42,14 +42,14 @@ NO_HISTORY = History()
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The book of one slug. Whoever gathers it has already removed the orders of every wallet of our user.
+    """The book of one slug. The orders of every wallet of our user are already removed.
 
     `complete` is False when a page of asks was cut or missing: such a snapshot gives no reference price. `bids` are
     those that compete with ours (for a trait task the ones on the whole collection and the ones on that trait), None
-    when they were not or could not be read. `trait_asks` are the asks known to have the trait of a trait task, None
-    when the venue does not tell traits. `divisibility` is the number of decimals a rune has, None when not known.
-    `confirmed_ms`, where there is one: the asks were read at `taken_ms`, and the floor was still the same then. That
-    is good enough for the reference; a bid is placed on asks that were read a moment before.
+    when they were not, or could not be, read. `trait_asks` are the asks known to have the trait of a trait task, None
+    when the venue does not tell traits. `divisibility` is a rune's number of decimals, None when unknown.
+    `confirmed_ms`, if there is one: the asks were read at `taken_ms`, and the floor was still the same at
+    `confirmed_ms`. That is good enough for the reference; a bid is placed on asks read a moment before.
     """
 
     taken_ms: int
@@ -63,17 +63,17 @@ class Snapshot:
 
     @property
     def as_of_ms(self) -> int:
-        """When the floor was last known to be what the asks say."""
+        """The last time at which the floor was known to be as in the asks."""
         return max(self.taken_ms, self.confirmed_ms or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a venue asks of bids on one kind of goods: grid and minimum in sats of the whole order.
+    """A venue's rules for bids on one kind of goods: grid and minimum in sats of the whole order.
 
-    `balance_model` is `per_bid` where every bid alone must be covered by the balance, and `reserved` where
-    all bids together must be. `overlaps` is False where a bid and the one that is to replace it need coins of their
-    own to stand side by side. Rune orders are always planned on a grid of one sat, whatever `tick` says.
+    `balance_model` is `per_bid` if the balance must cover every bid alone, and `reserved` if it must cover all
+    together. `overlaps` is False if a bid and its successor need separate coins to stand side by side. Rune orders are
+    always planned on a grid of one sat, whatever `tick` says.
     """
 
     venue: str

@@ -1,4 +1,4 @@
-"""How long a task had nothing to move, and how often it has to look at the market then."""
+"""Calm: how long a task had nothing to move, and how often it then looks at the market."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from strategy.entry import Entry
 from strategy.intents import Plan
 from strategy.reasons import Reason
 
-# Without a move for so long (ms), a cycle comes every so many loops. Each is a multiple of the one before it, so a turn
-# of the rarest is one of all others, too, and what is read then is shared.
+# Without a move for so long (ms), a cycle comes every so many loops. Each number is a multiple of the one before, so a
+# turn of the rarest is one of all others, too, and their reads are shared.
 _STEPS = ((90 * 60_000, 4), (60 * 60_000, 2))
 MOST_LOOPS = 4
-# What holds as long as config and market do. A rung that waits for anything else (money, room, an age, somebody's
-# answer) may have it any time.
+# Reasons that hold as long as config and market do. A rung that waits for anything else (money, room, an age, an
+# answer) may get it any time.
 _SETTLED = frozenset(
     {
         Reason.KEPT,
@@ -32,17 +32,17 @@ _SETTLED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """When a bid was last placed, moved or taken away, None before the first look. A renewal moves nothing."""
+    """The last time a bid was placed, moved or taken away, None before the first look. A renewal moves nothing."""
 
     moved_ms: int | None = None
 
     def after(self, entry: Entry, plan: Plan) -> Calm:
-        """The same after one more decision."""
+        """Returns the state after one more decision."""
         is_still = self.moved_ms is not None and _is_known(entry) and _is_settled(plan)
         return self if is_still else Calm(entry.now_ms)
 
     def loops(self, config: BidConfig, now_ms: int) -> int:
-        """In every how many loops a cycle is due. Only a task without loopSeconds of its own looks less often."""
+        """Returns in every how many loops a cycle is due: more than one only for a task without its own loopSeconds."""
         if config.loop_seconds is not None or self.moved_ms is None:
             return 1
         still_ms = now_ms - self.moved_ms
@@ -50,11 +50,11 @@ class Calm:
 
 
 def _is_known(entry: Entry) -> bool:
-    """Whether the market could be read, and there are no rivals where they matter."""
+    """Tells whether the market could be read, and has no rivals where they matter."""
     return entry.snapshot is not None and (not entry.config.wants_bids or entry.snapshot.bids == ())
 
 
 def _is_settled(plan: Plan) -> bool:
-    """Whether the plan moves nothing, and no rung waits for anything."""
+    """Tells whether the plan moves nothing, and no rung waits for anything."""
     is_kept = all(cancel.reason is Reason.RENEW for cancel in plan.to_cancel)
     return plan.raw_reference is not None and is_kept and all(note.reason in _SETTLED for note in plan.rungs)

@@ -1,7 +1,7 @@
-"""What a bidding task is asked to do, and the rules that its fields must keep together.
+"""A bidding task's config, and the rules that its fields must keep together.
 
-`problems` is called by the request and again by the worker on what it loads from the database, so it holds single
-ranges too. Fields of a mode that is not selected are stored and not used.
+`problems` is called on a request and again when the worker loads the stored config, so it checks single ranges too.
+Fields of a mode that is not selected are stored and not used.
 """
 
 from __future__ import annotations
@@ -87,16 +87,16 @@ class BidConfig:
 
     @property
     def hangs_on_floor(self) -> bool:
-        """Whether all that matters of the market is a collection's lowest ask.
+        """Whether a collection's lowest ask is all that matters of the market.
 
-        Not so for a trait, whose own floor moves under the collection's, and for a rune, whose asks are read elsewhere
-        and may count as far as a depth goes.
+        Not for a trait, whose own floor moves independently, nor for a rune, whose asks are read elsewhere and may
+        count as far as a depth goes.
         """
         return not (self.wants_bids or self.is_rune or self.bid_type == "trait")
 
 
 class Problem(NamedTuple):
-    """One broken rule: the field (snake_case) and what is wrong with it, in words that follow the field's name."""
+    """One broken rule: the field (snake_case) and the fault, in words that follow the field's name."""
 
     field: str
     text: str
@@ -125,7 +125,7 @@ WHOLE_RANGES = {
     "spend_cap_sats": (0, MAX_SATS),
     "min_age_seconds": (0, 3600),
 }
-# Fractions: of a rung's price, and of the gap between two rungs. From half a gap on a bid could stand for two rungs.
+# Fractions: of a rung's price, and of the gap between two rungs. From half a gap on a bid could hold two rungs.
 FRACTION_RANGES = {
     "update_tolerance": (Decimal("0.001"), Decimal("0.2")),
     "keep_within_gap": (Decimal(0), Decimal("0.45")),
@@ -143,21 +143,21 @@ _TICKER_LETTERS = 28
 
 
 def canonical_slug(type: str, slug: str) -> str:
-    """The spelling that is stored and sent to venues: collections in lower case, tickers in upper case."""
+    """Returns the spelling that is stored and sent to venues: collections in lower case, tickers in upper case."""
     return slug.strip().upper() if type == "rune" else slug.strip().lower()
 
 
 def normal_slug(type: str, slug: str) -> str:
-    """The key by which a user's slugs are unique: as `canonical_slug`, tickers also without their bullets."""
+    """Returns the key by which a user's slugs are unique: as `canonical_slug`, tickers also without their bullets."""
     canonical = canonical_slug(type, slug)
     return canonical.replace(_BULLET, "") if type == "rune" else canonical
 
 
 def problems(config: BidConfig) -> list[Problem]:
-    """Every broken rule of this config at once; an empty list means that it can be planned with.
+    """Returns every broken rule of this config; an empty list means that it can be planned with.
 
-    Both ranges are checked for low <= high, the one that is not selected too: a contradiction left in storage
-    would surprise at the PUT that selects it.
+    Both ranges are checked for low <= high, even the unselected one: a contradiction left in storage would surprise at
+    the PUT that selects it.
     """
     found = [*_single_fields(config), *_slug(config)]
     return found + list(_between_fields(config, {problem.field for problem in found}))
@@ -219,7 +219,7 @@ def _between_fields(config: BidConfig, broken: set[str]) -> Iterator[Problem]:
     c = config
 
     def sound(*names: str) -> bool:
-        """A rule between fields says nothing sensible about a value that is wrong by itself."""
+        """Tells whether these fields are valid by themselves: only then does a rule between them make sense."""
         return broken.isdisjoint(names)
 
     if sound("bid_percent_low", "bid_percent_high") and c.bid_percent_low > c.bid_percent_high:
@@ -263,17 +263,19 @@ def _of_sats_mode(config: BidConfig, order_sound: bool, hardcap_sound: bool) -> 
 
 
 def unsupported(config: BidConfig) -> list[Problem]:
-    """What this legal config asks for and is not built. A task that asks for it must not start."""
+    """Returns the legal wishes of this config that are not built. A task with such a config must not start."""
     if not config.is_rune and config.quantity != 1:
         return [Problem("quantity", "several items per bid are not available yet")]
     return []
 
 
 def dumps(config: BidConfig) -> str:
-    """The config as JSON for storage."""
+    """Returns the config as JSON for storage."""
     return stored.dumps(config)
 
 
 def loads(text: str) -> BidConfig:
-    """The config of `dumps`. Raises ValueError when it is none (strategy/stored.py); ranges are for `problems`."""
+    """Reads a config that `dumps` wrote. Raises ValueError when it is none (strategy/stored.py); ranges are for
+    `problems`.
+    """
     return stored.loads(BidConfig, text, FEE_TIERS)

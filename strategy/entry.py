@@ -1,4 +1,4 @@
-"""One cycle as a journal keeps it and a replay feeds it to the same decision again: values only."""
+"""One cycle as a journal keeps it and a replay decides it again: values only."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from strategy.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Sale:
-    """Somebody sold into a bid: its price in sats of the whole order, `quantity` in items or whole tokens.
+    """A sale into a bid: its price in sats of the whole order, `quantity` in items or whole tokens.
 
-    `placed_ms` is when that bid was placed and `bid_id` its id at the venue, where they are known; `is_own` says
-    that it was a bid of ours.
+    `placed_ms` is when that bid was placed and `bid_id` its id at the venue, where they are known; `is_own` means that
+    it was a bid of ours.
     """
 
     sale_id: str
@@ -31,11 +31,11 @@ class Sale:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One cycle: what `plan_bids` was given, and the plan that was carried out.
+    """One cycle: the inputs of `plan_bids`, and the plan that was carried out.
 
     `restraint` is why the worker did less than planned: `halt` cancels everything, `own_bids_unknown` leaves the hard
-    cancels, anything else (`reduce`) all cancels. `sales` are those heard of in this cycle, None when nobody asked; one
-    that was told before tells nothing new. `plan` is None in what was recorded without a task.
+    cancels, anything else (`reduce`) all cancels. `sales` are those read in this cycle, None when none were asked for;
+    one that was read before adds nothing. `plan` is None in a recording without a task.
     """
 
     now_ms: int
@@ -51,7 +51,7 @@ class Entry:
     plan: Plan | None = None
 
     def decide(self) -> Plan:
-        """What this version makes of the same inputs."""
+        """Decides the same inputs by this version."""
         if self.restraint is Reason.HALT:
             return halted(self.config, self.own, self.memory)
         plan = plan_bids(

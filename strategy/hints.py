@@ -1,4 +1,4 @@
-"""What somebody who is about to start a ladder should know of its price: calls, places in the queue, and signatures."""
+"""Hints about a ladder's price before it starts: calls, places in the queue, and signatures."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from strategy.intents import Limits
 from strategy.monthly import Bidding, CallCosts, monthly_calls
 from strategy.pricing import rounded
 
-LONGER_MINUTES = 120  # what is held against shorter lives
-CEILING = 4  # times the plan's exposure is what the signer signs at once, where it has not told its ceilings
-_WORTH = Decimal("0.8")  # no word is made of what saves less than a fifth
+LONGER_MINUTES = 120  # the life that shorter ones are compared with
+CEILING = 4  # the signer's ceiling as a multiple of the plan's exposure, where it has not told its own
+_WORTH = Decimal("0.8")  # a saving below a fifth is not mentioned
 _FEW_MOVES = 4  # an hour; with fewer the market is hardly followed
 
 
 def hints(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> list[str]:
-    """Plain sentences about the config of `task`, whose bids sum up to `total_sats`; empty when all is well as it is.
+    """Returns plain sentences about the config of `task`, whose bids sum up to `total_sats`; empty when all is well.
 
     A signature counts until its signed end, whether or not its bid was cancelled: the longer bids live, the fewer of
-    them may be replaced in an hour. So a longer life is advised with what it takes away.
+    them may be replaced in an hour. So a longer life is advised with its disadvantage.
     """
     if not task.bids:
         return []
@@ -30,16 +30,16 @@ def hints(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> l
 
 
 def moves_an_hour(total_sats: int, ceiling_sats: int, life_s: int) -> Decimal:
-    """How often an hour each bid of a ladder of so many sats may be replaced under the signer's ceiling.
+    """Returns how often an hour each bid of a ladder may be replaced under the signer's ceiling.
 
-    The ladder is signed once as it stands, and what is left of the ceiling within each life. Example: the whole
-    exposure under four times that, so three ladders a life: 11.25 times at 16 minutes, 1.5 at 120.
+    The ladder is signed once as it stands, and the rest of the ceiling within each life. Example: a ladder of the whole
+    exposure under a ceiling of four times that leaves three ladders a life: 11.25 times at 16 minutes, 1.5 at 120.
     """
     return rounded(Fraction((ceiling_sats - total_sats) * 3600, total_sats * life_s))
 
 
 def _longer(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> Iterator[str]:
-    """That longer lives cost less, where they do."""
+    """Yields the hint that longer lives cost less, if they do."""
     if task.config.expiry_ms >= LONGER_MINUTES * 60_000:
         return
     longer = task.living(LONGER_MINUTES)
@@ -61,7 +61,7 @@ def _longer(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) ->
 
 
 def _room(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> Iterator[str]:
-    """That the ladder as it is can hardly follow a market."""
+    """Yields the hint that the ladder can hardly follow a market."""
     moves = _moves(task, costs, total_sats, limits)
     if moves is not None and moves < _FEW_MOVES:
         yield (
@@ -72,7 +72,7 @@ def _room(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> I
 
 
 def _loop(task: Bidding, costs: CallCosts) -> Iterator[str]:
-    """That a loop of its own costs more than none."""
+    """Yields the hint that a loop of its own costs more than none."""
     config = task.config
     if config.loop_seconds is None or config.wants_bids:
         return
@@ -87,7 +87,7 @@ def _loop(task: Bidding, costs: CallCosts) -> Iterator[str]:
 
 
 def _moves(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> Decimal | None:
-    """Where the signer's ceiling is far away, or nothing is known of it, None."""
+    """Returns the moves an hour; None if the signer's ceiling is far away or unknown."""
     ceiling_sats = min((room.most_sats for room in limits.signed), default=CEILING * limits.user_headroom)
     if total_sats <= 0 or ceiling_sats <= 0:
         return None
@@ -100,5 +100,5 @@ def _life_s(config: BidConfig, costs: CallCosts) -> int:
 
 
 def _shown(number: Decimal) -> str:
-    """11.25 as 11, 1.5 as 1.5."""
+    """Writes 11.25 as 11, 1.5 as 1.5."""
     return f"{number:.0f}" if number >= 10 else f"{number:.1f}".removesuffix(".0")

@@ -1,4 +1,4 @@
-"""What goes into a plan and what comes out of it: values only. Prices are sats of the whole order."""
+"""The inputs and the output of a plan: values only. Prices are sats of the whole order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IN_FLIGHT: frozenset[str] = frozenset({"reserved", "signed", "submitted", "unkno
 class OwnOrder:
     """An open order of this task, as the ledger has it.
 
-    `live` pairs with a rung and can be cancelled. `reserved`, `signed`, `submitted` and `unknown` are in flight:
+    A `live` one pairs with a rung and can be cancelled. `reserved`, `signed`, `submitted` and `unknown` are in flight:
     they pair with a rung, count as exposure and cannot be cancelled. `cancelling` only counts as exposure.
     """
 
@@ -33,11 +33,11 @@ class OwnOrder:
 
 @dataclass(frozen=True, slots=True)
 class SignedRoom:
-    """How far one of the signer's ceilings is used: a signature counts until its signed expiry, cancelled or not.
+    """The use of one of the signer's ceilings: a signature counts until its signed expiry, cancelled or not.
 
-    `whose` is `task`, `user` or `installation`. `most_sats` is the ceiling, `signed_sats` what counts against it now,
-    `frees_ms` when the next of it expires (None: nothing is signed). `others_sats` are the open orders of other tasks
-    that share it.
+    `whose` is `task`, `user` or `installation`. `most_sats` is the ceiling, `signed_sats` counts against it now,
+    `frees_ms` is the next expiry of a part of it (None: nothing is signed). `others_sats` are the open orders of other
+    tasks that share it.
     """
 
     whose: str
@@ -49,19 +49,19 @@ class SignedRoom:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much this task may hold. All limits are inclusive.
+    """The limits of this task's orders. All limits are inclusive.
 
-    `task_total` 0 is unlimited. `user_headroom` is the user's exposure left for this task, what the task already
-    holds included. `balance_sats` under the `reserved` balance model likewise includes what the venue holds back
-    for this task's orders. None in `balance_sats` and `fee_reserve_sats` (one order's fees) is "not known".
+    `task_total` 0 is unlimited. `user_headroom` is the user's exposure left for this task, its own orders included.
+    `balance_sats` under the `reserved` balance model likewise includes the sats that the venue holds back for this
+    task's orders. None in `balance_sats` and `fee_reserve_sats` (one order's fees) is "unknown".
 
-    `fills_left` and `spend_left_sats` are what maxFills and spendCapSats leave to fills to come, None when they are
-    not set: open and new orders together stay within both. `hold` says why nothing may be placed or raised now though
-    everything is known (`fill_pause`, `fill_burst`, `clock_skew`). `rungs` is how many, from the top, may have new and
-    renewed bids while the month's quota of calls runs short, None = all. `signed` are the signer's ceilings that a new
-    bid has to fit under as well, empty where nothing is signed. `installation_room` is what the exposure of all users
-    leaves for this task, what it already holds included: whether a bid and the one that replaces it fit side by side.
-    The ledger alone refuses by it.
+    `fills_left` and `spend_left_sats` are the fills and sats that maxFills and spendCapSats still allow, None without
+    them: open and new orders together stay within both. `hold` says why nothing may be placed or raised now though
+    everything is known (`fill_pause`, `fill_burst`, `clock_skew`). `rungs` is the number of rungs, from the top, that
+    may have new and renewed bids while the month's quota of calls runs short, None = all. `signed` are the signer's
+    ceilings for a new bid, empty if nothing is signed. `installation_room` is the exposure of all users left for this
+    task, its own orders included: it decides whether a bid and its successor fit side by side. Only the ledger refuses
+    by it.
     """
 
     task_total: int
@@ -82,9 +82,9 @@ class Rules:
     """Defaults of the service, the same for every task.
 
     `tolerance` is a fraction of the rung's price within which a live bid is kept (never less than one tick).
-    `max_raises` is how often an hour a bid may be raised to outbid. With at least `min_samples` in the hour's history
-    a reference above `spike_factor` medians is clamped there, and one above `alarm_factor` medians is an alarm.
-    `patience` is how many tolerances a live bid may be away from its rung; no limit is any wider for it.
+    `max_raises` is the number of raises an hour to outbid. With at least `min_samples` in the hour's history a
+    reference above `spike_factor` medians is clamped there, and one above `alarm_factor` medians is an alarm.
+    `patience` is the number of tolerances that a live bid may be away from its rung; it widens no limit.
     """
 
     tolerance: Decimal = Decimal("0.01")
@@ -99,36 +99,36 @@ class Rules:
 
     @property
     def reach(self) -> Decimal:
-        """The fraction of a rung's price within which a live bid stands for it."""
+        """The fraction of a rung's price within which a live bid still holds it."""
         return max(self.tolerance, min(self.tolerance * self.patience, LONGEST_REACH))
 
     @classmethod
     def for_loop(cls, loop_s: int, stretch_s: int = 0) -> Rules:
-        """The defaults for a task with this cycle interval: a snapshot is stale after max(3 loops, 120 s).
+        """Makes the defaults for a task with this cycle interval: a snapshot is stale after max(3 loops, 120 s).
 
-        `stretch_s` is what reads are older by, on purpose, while the month's quota of calls runs short.
+        `stretch_s` is the intended extra age of reads while the month's quota of calls runs short.
         """
         return cls(stale_after_ms=(max(3 * loop_s, 120) + stretch_s) * 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What one cycle hands to the next.
+    """The values that one cycle hands to the next.
 
-    `no_reference_since_ms`: when the reference price went missing. `raises_ms`: when bids were raised to outbid in
-    the last hour, oldest first.
+    `no_reference_since_ms`: when the reference price went missing. `raises_ms`: when bids were raised to outbid in the
+    last hour, oldest first.
     """
 
     no_reference_since_ms: int | None = None
     raises_ms: tuple[int, ...] = ()
 
     def as_dict(self) -> dict[str, int | list[int] | None]:
-        """A plain dict of JSON values."""
+        """Returns a plain dict of JSON values."""
         return {"no_reference_since_ms": self.no_reference_since_ms, "raises_ms": list(self.raises_ms)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Memory:
-        """The memory of `as_dict`; keys of other versions are ignored and what is no whole number is forgotten."""
+        """Reads the memory of `as_dict`; keys of other versions and values that are no whole numbers are dropped."""
         since, raises = values.get("no_reference_since_ms"), values.get("raises_ms")
         times = raises if isinstance(raises, list | tuple) else ()
         return cls(since if _is_whole(since) else None, tuple(each for each in times if _is_whole(each)))
@@ -140,10 +140,10 @@ def _is_whole(value: object) -> TypeGuard[int]:
 
 @dataclass(frozen=True, slots=True)
 class CancelIntent:
-    """Cancel this live order. A hard one must happen even when our own bids cannot be read.
+    """An order to cancel this live order. A hard cancel must happen even when our own bids cannot be read.
 
     With `after_rung` the bid at that rung takes its place and is placed first: this one is cancelled only once the
-    venue has accepted that, and is kept on anything unclear.
+    venue has accepted that bid, and is kept on anything unclear.
     """
 
     order_id: int
@@ -155,7 +155,7 @@ class CancelIntent:
 
 @dataclass(frozen=True, slots=True)
 class PlaceIntent:
-    """Place this order, once the plan's cancels are confirmed. `quantity` is in items or whole tokens."""
+    """An order to place this bid, once the plan's cancels are confirmed. `quantity` is in items or whole tokens."""
 
     rung: int
     price_sats: int
@@ -165,7 +165,7 @@ class PlaceIntent:
 
 @dataclass(frozen=True, slots=True)
 class RungNote:
-    """What becomes of one rung (0 is the top); without a price when none could be computed.
+    """The fate of one rung (0 is the top); without a price when none could be computed.
 
     `order_id` is the own order that holds or renews it; `detail` refines the reason (cause of `range_empty`).
     """
@@ -189,7 +189,7 @@ class RungNote:
 
 @dataclass(frozen=True, slots=True)
 class BidNote:
-    """What becomes of one own order."""
+    """The fate of one own order."""
 
     order_id: int
     reason: Reason
@@ -197,11 +197,11 @@ class BidNote:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The decision of one cycle: `to_cancel` and `to_place` in the order in which they are to be carried out.
+    """The decision of one cycle: `to_cancel` and `to_place` in the order of their execution.
 
-    `reference` is the unit price the range hangs on, None when there is none; it is what a history samples.
-    `raw_reference` is the same before it was clamped to the history. `rungs` has one note for every rung of the
-    config's bidCount, `bids` one for every own order, `marks` what holds for the whole plan.
+    `reference` is the unit price that the range depends on, None without one; histories sample it. `raw_reference` is
+    the same before it was clamped to the history. `rungs` has one note for every rung of the config's bidCount, `bids`
+    one for every own order, `marks` hold for the whole plan.
     """
 
     reference: Decimal | None

@@ -1,6 +1,6 @@
-"""A task's journal: the inputs of each decision and the decision as one JSON line a cycle, and back again.
+"""A task's journal: each decision with its inputs as one JSON line a cycle, and its reader.
 
-A line has the time and whatever differs from the line before it; the first line of a run of them (`n` is 0) has
+A line has the time and every difference from the line before it; the first line of a run of them (`n` is 0) has
 everything. An order book is the list of its rows, in which `{"at": 3, "n": 57}` stands for 57 rows of the former book
 from the third on (counted from 0). Money is whole sats, other numbers are text: there are no floats.
 """
@@ -33,7 +33,7 @@ class Encoder:
         self.forget()
 
     def forget(self) -> None:
-        """The next line has everything: the last one was lost, or is in another file."""
+        """Makes the next line self-contained: the last one was lost, or is in another file."""
         self._number = 0
         self._former: dict[str, Any] = {}
         # Hashes stand for the orders of the last books: hundreds of workers keep them.
@@ -42,11 +42,11 @@ class Encoder:
 
     @property
     def is_at_beginning(self) -> bool:
-        """Whether the next line has everything."""
+        """Whether the next line is self-contained."""
         return self._number == 0
 
     def line(self, entry: Entry) -> str:
-        """One line, without its end."""
+        """Writes one line, without its end."""
         line: dict[str, Any] = {"n": self._number, "now_ms": entry.now_ms}
         if self._number == 0:
             line["columns"] = _COLUMNS
@@ -56,7 +56,7 @@ class Encoder:
                 line[name] = json.loads(configs.dumps(value)) if name == "config" else pack(value)
         self._write_snapshot(line, entry.snapshot)
         if entry.sales is not None:
-            # Each reading of a venue's sales has those of the one before it again.
+            # Each reading of a venue's sales repeats those of the one before it.
             line["sales"] = [pack(sale) for sale in entry.sales if hash(sale) not in self._sales]
             self._sales = {hash(sale) for sale in entry.sales}
         self._number += 1
@@ -83,7 +83,7 @@ class Encoder:
 
 
 def _delta(former: list[int] | None, book: tuple[Ask | Bid, ...], hashes: list[int]) -> list[Any]:
-    """The rows of a book, those of the former one as references to it."""
+    """Returns the rows of a book, those of the former one as references to it."""
     places = {each: place for place, each in enumerate(former or ())}
     delta: list[Any] = []
     following = None  # the row of the former book that would prolong the last reference
@@ -100,7 +100,7 @@ def _delta(former: list[int] | None, book: tuple[Ask | Bid, ...], hashes: list[i
 
 
 class Decoder:
-    """Reads the lines that one Encoder, or one after another, wrote; in their order."""
+    """Reads the lines that one Encoder, or several in turn, wrote; in their order."""
 
     def __init__(self) -> None:
         self._hints = get_type_hints(Entry)
@@ -108,7 +108,7 @@ class Decoder:
         self.forget()
 
     def forget(self) -> None:
-        """Only a line that has everything can be read next."""
+        """Expects a self-contained line next."""
         self._number = -1
         self._columns: dict[str, list[str]] = {}
         self._values: dict[str, Any] = {}
@@ -116,7 +116,7 @@ class Decoder:
         self._books: dict[str, list[Ask | Bid] | None] = {}
 
     def read(self, text: str) -> Entry:
-        """The entry of one line. Raises ValueError, and then can only go on at a line that has everything."""
+        """Reads the entry of one line. Raises ValueError, and can then only go on at a self-contained line."""
         try:
             return self._read(_parse(text))
         except (KeyError, TypeError, IndexError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""What tasks cost in calls to one marketplace a month, and from which expiry of their bids on that fits its quota."""
+"""The cost of tasks in calls to one marketplace a month, and the bid expiry from which it fits the quota."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from strategy.config import DEFAULT_EXPIRY_MINUTES, WHOLE_RANGES, BidConfig, nor
 from strategy.listing.config import ListingConfig
 
 MONTH_S = 30 * 86_400
-STRETCHED_S = 600  # a read is no older than this, however short the quota runs
-CONFIRMED_S = 590  # a book that unchanged floors confirm is read again once it is older than this
-OFTEN_S = 90  # of tasks whose cycles come more often, every second one takes the own bids of the one before
+STRETCHED_S = 600  # no read is older than this, however short the quota
+CONFIRMED_S = 590  # a book confirmed by unchanged floors is read again once it is older than this
+OFTEN_S = 90  # with more frequent cycles every second one reuses the own bids of the one before
 _DEFAULT = BidConfig(slug="")
 
-Read: TypeAlias = tuple[Hashable, ...]  # what is read; whoever reads the same shares the answer
+Read: TypeAlias = tuple[Hashable, ...]  # the subject of a read; tasks with the same one share the answer
 
 
 @dataclass(frozen=True, slots=True)
 class CallCosts:
-    """What a marketplace's verbs take in calls.
+    """The cost of a marketplace's verbs in calls.
 
-    `place` and `cancel` are counted with what goes before them (a draft, a challenge); one cancel ends up to
-    `cancels_at_once` bids. `own_bids_by_slug`: a wallet's bids are read slug by slug. One call tells
-    `floors_at_once` floors, by which listings need not be read (0 = they do not tell that; 1 saves nothing).
-    `life_s` says how long a bid lives there for which so many seconds are wanted.
+    `place` and `cancel` include their preparation (a draft, a challenge); one cancel ends up to `cancels_at_once` bids.
+    `own_bids_by_slug`: a wallet's bids are read slug by slug. One call tells `floors_at_once` floors, which make reads
+    of listings needless (0 = they do not; 1 saves nothing). `life_s` returns the real life of a bid for a wanted one in
+    seconds.
     """
 
     place: int = 1
@@ -38,13 +38,13 @@ class CallCosts:
     life_s: Callable[[int], int] = lambda wanted_s: wanted_s
 
     def round(self, bids: int) -> int:
-        """Calls by which so many bids are placed again: each, and their cancels together."""
+        """Counts the calls that place so many bids again: each, and their cancels together."""
         return bids * self.place + -(-bids // self.cancels_at_once) * self.cancel
 
 
 @dataclass(frozen=True, slots=True)
 class Bidding:
-    """A bidding task with the number of its bids; `wallet` is whatever tells its bidder from others."""
+    """A bidding task with the number of its bids; `wallet` is any value that tells its bidder from others."""
 
     config: BidConfig
     bids: int
@@ -52,24 +52,24 @@ class Bidding:
 
     @property
     def slug(self) -> Read:
-        """By which those on the same collection or rune are known."""
+        """The key that tasks on the same collection or rune share."""
         return self.config.type, normal_slug(self.config.type, self.config.slug)
 
     @property
     def cycle_s(self) -> int:
-        """Seconds between two cycles while nothing moves. Rivals, where they matter, are taken to be there."""
+        """The seconds between two cycles while nothing moves. Rivals, if they matter, are assumed to be there."""
         is_adaptive = self.config.loop_seconds is None and not self.config.wants_bids
         return self.config.loop_s * (MOST_LOOPS if is_adaptive else 1)
 
     def cycles(self, costs: CallCosts) -> int:
-        """In a month. Cycles that come less often come for each renewal, too, if it is not their turn anyway."""
+        """Counts the cycles in a month. Rare cycles also come for each renewal, if it is not their turn anyway."""
         loop_s, cycle_s = self.config.loop_s, self.cycle_s
         return MONTH_S // cycle_s + self.rounds(costs) * (cycle_s - loop_s) // cycle_s
 
     def looks(self, costs: CallCosts) -> Iterator[tuple[Read, int]]:
-        """What it reads of the marketplace itself, and how often in a month; a rune's asks come from elsewhere.
+        """Yields its reads of the marketplace itself, and their number in a month; a rune's asks come from elsewhere.
 
-        A `floor` stands for the asks that it makes superfluous.
+        A `floor` stands for the asks that it makes needless.
         """
         cycles = self.cycles(costs)
         if not self.config.is_rune:
@@ -81,36 +81,36 @@ class Bidding:
             yield own, cycles // 2 if self.cycle_s < OFTEN_S else cycles
 
     def hangs_on_floor(self, costs: CallCosts) -> bool:
-        """Whether its asks are read only when the floor moves."""
+        """Tells whether its asks are read only when the floor moves."""
         return self.config.hangs_on_floor and costs.floors_at_once > 1
 
     def asks_confirmed(self, costs: CallCosts) -> int:
-        """How often in a month it reads asks that floors have confirmed for ten minutes; each round reads them anew."""
+        """Counts the month's reads of asks that floors have confirmed for ten minutes; each round reads them anew."""
         step_s = -(-CONFIRMED_S // self.cycle_s) * self.cycle_s
         if not self.rounds(costs):
             return MONTH_S // step_s
         return self.rounds(costs) * (-(-self.round_s(costs) // step_s) - 1)
 
     def more_reads(self, costs: CallCosts) -> int:
-        """Reads of a round besides those of its cycle.
+        """Counts the reads of a round besides those of its cycle.
 
-        Own bids once its cancels are sent, and where it took those of the cycle before, once before them; the asks that
-        a bid is placed on, where only the floor was known.
+        Own bids once after its cancels, and once before them if it reused those of the cycle before; the asks that a
+        bid is placed on, if only the floor was known.
         """
         return 1 + (self.cycle_s < OFTEN_S) + self.hangs_on_floor(costs)
 
     def round_s(self, costs: CallCosts) -> int:
-        """Seconds from one renewal to the next, were the market to stand still: in the first loop that finds it due."""
+        """Returns the seconds from one renewal to the next in a still market: the first loop that finds it due."""
         wanted_s, loop_s = self.config.expiry_ms // 1000, self.config.loop_s
         due_s = costs.life_s(wanted_s) - margin_ms(self.config) // 1000
         return (due_s // loop_s + 1) * loop_s
 
     def rounds(self, costs: CallCosts) -> int:
-        """How often its bids are placed again in a month, were the market to stand still."""
+        """Counts the times that its bids are placed again in a month, in a still market."""
         return MONTH_S // self.round_s(costs) if self.bids else 0
 
     def living(self, minutes: int) -> Bidding:
-        """The same with this bidExpiryMinutes."""
+        """Returns the same task with this bidExpiryMinutes."""
         return replace(self, config=replace(self.config, bid_expiry_minutes=minutes))
 
 
@@ -123,7 +123,7 @@ class Selling:
     wallet: Hashable = None
 
     def looks(self, costs: CallCosts) -> Iterator[tuple[Read, int]]:
-        """What it reads of the marketplace, and how often in a month."""
+        """Yields its reads of the marketplace, and their number in a month."""
         cycles = MONTH_S // self.config.loop_s
         yield ("own listings", self.wallet), cycles
         slug = "ordinals", normal_slug("ordinals", self.slug)
@@ -138,9 +138,9 @@ Task: TypeAlias = Bidding | Selling
 
 @dataclass(frozen=True, slots=True)
 class MonthlyCalls:
-    """Calls in 30 days: `reads` and `writes` were no read made older than asked for, and did the market stand still.
+    """Calls in 30 days: `reads` and `writes` in a still market if every read is as fresh as asked for.
 
-    `least` of them are left when every read is as old as may be.
+    `least` of them remain when every read is as old as allowed.
     """
 
     reads: int
@@ -152,16 +152,16 @@ class MonthlyCalls:
 
 
 def monthly_calls(tasks: Iterable[Task], costs: CallCosts) -> MonthlyCalls:
-    """What these tasks cost together at their marketplace.
+    """Returns the joint cost of these tasks at their marketplace.
 
-    What several of them read is read once, for the one that asks most often. Each bid is placed again before it
-    expires; of each such round the task's bids are cancelled together, on books of that moment and own bids that are
-    read before and after. Example: 5 bids that live 16 minutes, in cycles of 30 s, at a marketplace where a cancel
-    wants a challenge: 2,880 rounds of 5 places and 2 calls for the cancels, 20,160 writes.
+    A read that several share is counted once, for the one that asks most often. Each bid is placed again before it
+    expires; of each such round the task's bids are cancelled together, on books of that moment and own bids read before
+    and after. Example: 5 bids that live 16 minutes, in cycles of 30 s, at a marketplace where a cancel wants a
+    challenge: 2,880 rounds of 5 places and 2 calls for the cancels, 20,160 writes.
     """
     tasks = list(tasks)
     if len({task.slug for task in tasks if isinstance(task, Bidding) and task.hangs_on_floor(costs)}) == 1:
-        costs = replace(costs, floors_at_once=0)  # one floor takes a call as its listings do, and tells less
+        costs = replace(costs, floors_at_once=0)  # one floor costs a call as its listings do, and tells less
     looks = _looks(tasks, costs)
     reads = sum(times for read, times in looks.items() if read[0] != "floor") + _by_floor(tasks, costs, looks)
     writes = fresh = 0
@@ -175,7 +175,7 @@ def monthly_calls(tasks: Iterable[Task], costs: CallCosts) -> MonthlyCalls:
 
 
 def _looks(tasks: Iterable[Task], costs: CallCosts) -> dict[Read, int]:
-    """How often each is read in a month; no floor of what somebody reads the asks of."""
+    """Counts each subject's reads in a month; no floor where the asks are read."""
     looks: dict[Read, int] = {}
     for task in tasks:
         for read, times in task.looks(costs):
@@ -184,7 +184,7 @@ def _looks(tasks: Iterable[Task], costs: CallCosts) -> dict[Read, int]:
 
 
 def _by_floor(tasks: Iterable[Task], costs: CallCosts, looks: Mapping[Read, int]) -> int:
-    """Calls for floors, many of which are one call, and for the asks that they cannot confirm any longer."""
+    """Counts the calls for floors, many of which are one call, and for the asks that they no longer confirm."""
     slugs = [read[1:] for read in looks if read[0] == "floor"]
     if not slugs:
         return 0
@@ -197,7 +197,7 @@ def _by_floor(tasks: Iterable[Task], costs: CallCosts, looks: Mapping[Read, int]
 
 
 def rune_calls(tasks: Iterable[tuple[Task, CallCosts]]) -> MonthlyCalls:
-    """What the tasks on runes cost at the source of their asks, wherever they bid: each with the costs there."""
+    """Returns the tasks' cost at the source of runes' asks, wherever they bid: each task with its venue's costs."""
     looks: dict[Read, int] = {}
     fresh = 0
     for task, costs in tasks:
@@ -208,22 +208,22 @@ def rune_calls(tasks: Iterable[tuple[Task, CallCosts]]) -> MonthlyCalls:
 
 
 def _stretched(looks: Iterable[int]) -> int:
-    """Of so many looks those that are left when every one is as old as may be."""
+    """Counts the looks that remain when every one is as old as allowed."""
     return sum(min(times, MONTH_S // STRETCHED_S) for times in looks)
 
 
 def usable(quota: int) -> int:
-    """Calls of a month's quota that tasks may cost: the last tenth is for cancels."""
+    """Returns the calls of a month's quota that tasks may use: the last tenth is for cancels."""
     return quota * 9 // 10
 
 
 def bids_carried(quota: int, costs: CallCosts) -> int:
-    """How many bids of the default expiry a quota carries, places alone. 100,000 calls carry 30 of 16 minutes."""
+    """Counts the default expiry's bids that a quota carries, places alone: 100,000 calls carry 30 of 16 minutes."""
     return usable(quota) // (Bidding(_DEFAULT, 1).rounds(costs) * costs.place)
 
 
 def fits_from_minutes(mine: Bidding, others: Sequence[Task], quota: int, costs: CallCosts) -> int | None:
-    """The least bidExpiryMinutes of `mine` with which all fit into the quota; None when there is none."""
+    """Returns the least bidExpiryMinutes of `mine` with which all fit into the quota; None when there is none."""
 
     def fits(minutes: int) -> bool:
         return monthly_calls([mine.living(minutes), *others], costs).least <= usable(quota)
@@ -232,14 +232,14 @@ def fits_from_minutes(mine: Bidding, others: Sequence[Task], quota: int, costs: 
 
 
 def _shortest(task: Bidding) -> int:
-    """Minutes: a bid lives for two cycles and a minute at least."""
+    """Returns the shortest life in minutes: a bid lives for two cycles and a minute at least."""
     return -(-(2 * task.config.loop_s + 60) // 60)
 
 
 def all_fit_from_minutes(tasks: Sequence[Task], quota: int, costs: CallCosts, taken: int = 0) -> int | None:
-    """As `fits_from_minutes`, were it the least bidExpiryMinutes of every task; longer ones stay as they are.
+    """Returns `fits_from_minutes` as the least of every task; longer expiries stay as they are.
 
-    `taken` are calls that others make by the same quota.
+    `taken` are calls of others under the same quota.
     """
 
     def fits(minutes: int) -> bool:
@@ -253,7 +253,7 @@ def all_fit_from_minutes(tasks: Sequence[Task], quota: int, costs: CallCosts, ta
 
 
 def _least_minutes(fits: Callable[[int], bool], low: int) -> int | None:
-    """The longer bids live, the less they cost."""
+    """Finds the least minutes that fit: the longer bids live, the less they cost."""
     shortest, longest = WHOLE_RANGES["bid_expiry_minutes"]
     low, high = min(max(low, shortest), longest), longest
     if not fits(high):
@@ -269,9 +269,10 @@ def _least_minutes(fits: Callable[[int], bool], low: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one task costs: `alone`, and `together` with others that run, the least of it. `most` is what the quota
-    has for them, None without one; with `from_minutes` of bidExpiryMinutes or more it all fits, None = never. Then
-    `all_from_minutes` says whether it would, were it the least of every task.
+    """The cost of one task: `alone`, and at least `together` with other running ones.
+
+    `most` is the quota's room for them, None without one; with `from_minutes` of bidExpiryMinutes or more all of it
+    fits, None = never. Then `all_from_minutes` is the least that would fit if every task had it.
     """
 
     alone: MonthlyCalls
@@ -287,14 +288,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """What is to fit into a marketplace's month: the `quota` of calls (0 = there is none), and who shares it."""
+    """The demands on a marketplace's month: the `quota` of calls (0 = there is none), and the tasks that share it."""
 
     quota: int
     costs: CallCosts
     others: Sequence[Task] = ()
 
     def judged(self, mine: Bidding) -> Verdict:
-        """What it means to run this task beside the others."""
+        """Returns the effect of running this task beside the others."""
         alone = monthly_calls([mine], self.costs)
         together = monthly_calls([mine, *self.others], self.costs).least
         if not self.quota:

@@ -1,4 +1,4 @@
-"""Values of this package as JSON values and back: a dataclass is an object of its fields, a Decimal its text.
+"""This package's values as JSON values and back: a dataclass is an object of its fields, a Decimal its text.
 
 Nothing here names a field, so that a value that gains one needs no change: a key that this version does not know is
 ignored, a missing one has its default.
@@ -17,7 +17,7 @@ _HINTS: dict[type, dict[str, Any]] = {}
 
 
 def pack(value: Any) -> Any:
-    """`value` for `json.dumps`."""
+    """Makes `value` ready for `json.dumps`."""
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, list | tuple):
@@ -28,10 +28,10 @@ def pack(value: Any) -> Any:
 
 
 def unpack(kind: Any, packed: Any, what: str) -> Any:
-    """The value of type `kind` that `pack` made `packed` of, after a way through JSON; `what` names it in errors.
+    """Returns the value of type `kind` that `pack` turned into `packed`, also after JSON; `what` names it in errors.
 
-    A member of an enumeration that this version does not know stays text. Raises ValueError for what `pack` never
-    makes of such a value.
+    A member of an enumeration that this version does not know stays text. Raises ValueError for anything that `pack`
+    would not make.
     """
     arguments = get_args(kind)
     if get_origin(kind) is tuple:
@@ -50,7 +50,7 @@ def unpack(kind: Any, packed: Any, what: str) -> Any:
 
 
 def unpack_record(kind: type[Record], packed: Any, what: str) -> Record:
-    """The dataclass of type `kind`. Raises ValueError."""
+    """Returns the dataclass of type `kind`. Raises ValueError."""
     if not isinstance(packed, dict):
         raise ValueError(f"{what} is no object")
     if kind not in _HINTS:

@@ -18,15 +18,15 @@ from operator import attrgetter
 
 from strategy.book import Ask
 
-# Wide enough that a product of a fraction, a unit price and a rune quantity is never rounded: a product that were
-# rounded up to the next whole sat would be a bid above its range. Independent of the caller's own context.
+# Wide enough that a product of a fraction, a unit price and a rune quantity is never rounded: rounded up to the next
+# whole sat it would be a bid above its range. Independent of the caller's own context.
 _EXACT = Context(prec=200, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation, DivisionByZero, Overflow])
 _AVERAGE = Context(prec=50, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation, DivisionByZero, Overflow])
 _UP = Context(prec=50, rounding=ROUND_CEILING, traps=[InvalidOperation, DivisionByZero, Overflow])
 
 
 def times(first: Decimal | int, *others: Decimal | int) -> Decimal:
-    """The exact product."""
+    """Returns the exact product."""
     product = Decimal(first)
     for factor in others:
         product = _EXACT.multiply(product, factor)
@@ -34,7 +34,7 @@ def times(first: Decimal | int, *others: Decimal | int) -> Decimal:
 
 
 def plus(*terms: Decimal | int) -> Decimal:
-    """The exact sum."""
+    """Returns the exact sum."""
     total = Decimal(0)
     for term in terms:
         total = _EXACT.add(total, term)
@@ -42,44 +42,44 @@ def plus(*terms: Decimal | int) -> Decimal:
 
 
 def ceil_quotient(value: Decimal | int, divisor: Decimal | int) -> int:
-    """The lowest whole number that is not below value / divisor; both above zero."""
+    """Returns the lowest whole number that is not below value / divisor; both above zero."""
     whole, rest = _EXACT.divmod(value, divisor)
     return int(whole) + (1 if rest else 0)
 
 
 def quotient_up(value: Decimal | int, divisor: Decimal | int) -> Decimal:
-    """value / divisor, rounded up in the fiftieth digit if at all."""
+    """Returns value / divisor, rounded up in the fiftieth digit if at all."""
     return _UP.divide(value, divisor)
 
 
 def floor_to_tick(value: Decimal | int, tick: int) -> int:
-    """The highest multiple of `tick` that is not above `value` (sats)."""
+    """Returns the highest multiple of `tick` that is not above `value` (sats)."""
     return math.floor(value) // tick * tick
 
 
 def ceil_to_tick(value: Decimal | Fraction | int, tick: int) -> int:
-    """The lowest multiple of `tick` that is not below `value` (sats)."""
+    """Returns the lowest multiple of `tick` that is not below `value` (sats)."""
     return -(-math.ceil(value) // tick) * tick
 
 
 def vwap(asks: Iterable[Ask], depth_sats: int) -> tuple[Decimal | None, int]:
-    """What a token costs on average when `depth_sats` are spent on the cheapest asks, and how much was spent.
+    """Returns a token's average cost when `depth_sats` are spent on the cheapest asks, and the sats spent.
 
-    Asks are walked upwards and the last one is taken in part; a book thinner than the depth gives the average of
-    what there is. (None, 0) when nothing can be bought. Example: 400,000 @ 1.00, 300,000 @ 1.10 and 800,000 @ 1.20
-    with depth 1,000,000: 400,000 + 330,000 + 270,000 sats buy 925,000 tokens, 1.081081... each.
+    Asks are walked upwards and the last one is taken in part; a book thinner than the depth gives the average of the
+    whole book. (None, 0) when nothing can be bought. Example: 400,000 @ 1.00, 300,000 @ 1.10 and 800,000 @ 1.20 with
+    depth 1,000,000: 400,000 + 330,000 + 270,000 sats buy 925,000 tokens, 1.081081... each.
     """
     average, spent = average_cost(asks, depth_sats)
     return None if average is None else rounded(average), math.floor(spent)
 
 
 def rounded(exact: Fraction) -> Decimal:
-    """The fraction with fifty digits, which is what is shown and kept of it."""
+    """Returns the fraction with fifty digits, as it is shown and kept."""
     return _AVERAGE.divide(exact.numerator, exact.denominator)
 
 
 def average_cost(asks: Iterable[Ask], depth_sats: int) -> tuple[Fraction | None, Decimal]:
-    """`vwap`, and the amount spent, both exact."""
+    """Returns `vwap` and the amount spent, both exact."""
     spent = bought = Decimal(0)
     for ask in sorted((a for a in asks if a.unit_price > 0 and a.quantity > 0), key=attrgetter("unit_price")):
         cost = times(ask.unit_price, ask.quantity)

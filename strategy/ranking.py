@@ -1,4 +1,4 @@
-"""Who ranks ahead of whom: the higher price of a token first, the older bid where prices are equal."""
+"""The ranking of bids: the higher price of a token first, the older bid at equal prices."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _unit_price = attrgetter("unit_price")
 
 
 def ratio(bid: Bid) -> tuple[Decimal | int, Decimal]:
-    """Sats and tokens whose quotient is the bid's unit price: exact, where the quotient itself may be rounded."""
+    """Returns sats and tokens whose quotient is the bid's unit price: exact, unlike the quotient itself."""
     return (bid.price, bid.quantity) if bid.quantity > 0 else (bid.unit_price, ONE)
 
 
 def is_above(price_sats: int, quantity: Decimal, bid: Bid) -> bool:
-    """Whether an order pays more for a token than the bid: then it ranks ahead, however young it is."""
+    """Tells whether an order pays more for a token than the bid: then it ranks ahead, however young it is."""
     sats, tokens = ratio(bid)
     return times(price_sats, tokens) > times(sats, quantity)
 
 
 def ranks_ahead(order: OwnOrder, bid: Bid) -> bool:
-    """Whether our order ranks ahead of the bid. One whose age the venue does not tell is taken for the older."""
+    """Tells whether our order ranks ahead of the bid. One of unknown age is taken for the older."""
     sats, tokens = ratio(bid)
     ours: Decimal | int = order.price_sats
     theirs: Decimal | int = sats
@@ -38,12 +38,12 @@ def ranks_ahead(order: OwnOrder, bid: Bid) -> bool:
 
 
 def by_price(bids: Iterable[Bid]) -> list[Bid]:
-    """The bids, highest unit price first."""
+    """Sorts the bids, highest unit price first."""
     return sorted(bids, key=_unit_price, reverse=True)
 
 
 def first_of_equals(ranked: Sequence[Bid], at: int) -> Bid:
-    """Of the bids with the unit price of the one at `at`, where these begin: the one that ranks first."""
+    """Returns the bid that ranks first among those with the unit price of the one at `at`, where these begin."""
     unit_price = ranked[at].unit_price
     oldest = ranked[at]
     for bid in ranked[at + 1 :]:

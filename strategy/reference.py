@@ -1,4 +1,4 @@
-"""What the market tells of prices: the reference that a percent range hangs on, and the ask no bid may reach."""
+"""The market's prices: the reference of a percent range, and the ask that no bid may reach."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _unit_price = attrgetter("unit_price")
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """Unit prices in sats per item or token, None where not known. `bids` are foreign ones, None when not known.
+    """Unit prices in sats per item or token, None if unknown. `bids` are foreign ones, None if unknown.
 
-    `reference` is `raw` clamped to the history; `exact` is the same where an average was rounded, and what prices are
-    made of: at an average of 4/3, 9,000 tokens at 70 % are 8,400 sats, not 8,399. `cause` says in a word why there is
-    no reference, where it is not plainly that no ask is known.
+    `reference` is `raw` clamped to the history; `exact` is the same without the rounding of an average, and the basis
+    of prices: at an average of 4/3, 9,000 tokens at 70 % are 8,400 sats, not 8,399. `cause` says in a word why there is
+    no reference, unless simply no ask is known.
     """
 
     raw: Decimal | None = None
@@ -36,14 +36,14 @@ class Market:
 
 
 def read_market(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_ms: int) -> Market:
-    """What this snapshot tells a task of this config.
+    """Reads the prices that matter to a task of this config.
 
-    Not known is what could not be read, was cut short, is older than `stale_after_ms`, is not listed, or is listed
-    for nothing. The reference is the lowest ask, never the second lowest or an average: after a sweep of the floor
-    these are even higher. Runes may ask for the VWAP, which a book of less than half the depth does not give. Trait
-    tasks hang on the lowest ask with the trait; where none is known the collection's floor, which cannot be above
-    it, stands in: as reference, and in percent mode as the ask that is not reached. A fixed range is what the trait
-    is worth to its owner, and goes on without the ask cap.
+    A price is unknown if it could not be read, was cut short, is older than `stale_after_ms`, is not listed, or is 0.
+    The reference is the lowest ask, never the second lowest or an average: after a sweep of the floor these are even
+    higher. Runes may ask for the VWAP, which a book of less than half the depth does not give. Trait tasks use the
+    lowest ask with the trait; if none is known the collection's floor, which cannot be above it, stands in: as
+    reference, and in percent mode as the ask that is not reached. A fixed range is the owner's own value of the trait,
+    and goes on without the ask cap.
     """
     if snapshot is None or now_ms - snapshot.as_of_ms > rules.stale_after_ms:
         return Market()
@@ -75,7 +75,7 @@ def read_market(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_
 
 
 def clamp(raw: Decimal | None, history: History, rules: Rules) -> tuple[Decimal | None, tuple[Reason, ...]]:
-    """The reference no higher than `spike_factor` medians of the last hour, and what there is to say about that.
+    """Returns the reference, at most `spike_factor` medians of the last hour, and marks about it.
 
     Falls are followed at once: lower is safe for a buyer. Example: median 100,000 and raw 180,000 give 125,000.
     """

@@ -1,4 +1,4 @@
-"""Configs in storage: JSON with every field by its name, Decimals as strings."""
+"""Stored configs: JSON with every field by its name, Decimals as strings."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Config = TypeVar("Config")
 
 
 def dumps(config: Any) -> str:
-    """The config (a dataclass) as JSON."""
+    """Returns the config (a dataclass) as JSON."""
     values = {name: getattr(config, name) for name in _kinds(cast(Any, type(config)))}
     return json.dumps({k: str(v) if isinstance(v, Decimal) else v for k, v in values.items()}, sort_keys=True)
 
 
 def loads(kind: type[Config], text: str, words: Collection[str] = ()) -> Config:
-    """The config of `dumps`; a field that is missing (stored by an older version) has its default.
+    """Reads a config that `dumps` wrote; a missing field (stored by an older version) has its default.
 
-    `words` may stand where a number should. Raises ValueError when the text is no such JSON, names an unknown field,
+    `words` are allowed in place of numbers. Raises ValueError when the text is no such JSON, names an unknown field,
     lacks one without a default or holds a value of the wrong type.
     """
     try:
@@ -40,7 +40,7 @@ def loads(kind: type[Config], text: str, words: Collection[str] = ()) -> Config:
 
 @cache
 def _kinds(kind: Any) -> dict[str, str]:
-    """Each field's type as it is written."""
+    """Returns each field's type as it is written."""
     return {field.name: str(field.type) for field in fields(kind)}
 
 
@@ -50,7 +50,7 @@ def _required(kind: Any) -> frozenset[str]:
 
 
 def _stored(name: str, kind: str, value: Any, words: Collection[str]) -> Any:
-    """One stored value as the type `kind` that the field declares."""
+    """Reads one stored value as the type `kind` of its field."""
     if value is None and kind.endswith("| None"):
         return None
     wanted = kind.split(" | ")[0]

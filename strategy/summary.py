@@ -1,4 +1,4 @@
-"""One line that says what a cycle did."""
+"""The one-line summary of a cycle."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from strategy.intents import Plan
 from strategy.reasons import Reason
 
-# A live bid that stands for a rung, or one that no plan can do anything about.
+# A live bid that holds a rung, or one that no plan can change.
 _NOT_LEFT = (Reason.KEPT, Reason.RENEW, Reason.IN_FLIGHT, Reason.CANCELLING, Reason.EXPIRED)
 
 
 def summary(placed: int, kept: int, cancelled: Sequence[str], skipped: Iterable[str], left: int = 0) -> str:
-    """One line of counts; `cancelled` has the reason of each cancelled bid, `skipped` that of each empty rung.
+    """Writes one line of counts; `cancelled` has the reason of each cancelled bid, `skipped` that of each empty rung.
 
-    `left` are live bids that stand though they are not kept (`left_alone`), told where there are any. For example
-    `placed 2, kept 2, left 1, cancelled 1 (hardcap); skipped 1 exposure_limit`; reasons as they first come.
+    `left` are live bids that stand though they are not kept (`left_alone`), named only if there are any. For example
+    `placed 2, kept 2, left 1, cancelled 1 (hardcap); skipped 1 exposure_limit`; reasons in order of appearance.
     """
     text = f"placed {placed}, kept {kept}"
     if left:
@@ -29,7 +29,7 @@ def summary(placed: int, kept: int, cancelled: Sequence[str], skipped: Iterable[
 
 
 def left_alone(plan: Plan) -> int:
-    """How many live bids stay for no rung, or past their renewal: too young, limited, or not to be replaced now."""
+    """Counts the live bids that stay without a rung, or past their renewal: too young, limited or irreplaceable."""
     gone = {cancel.order_id for cancel in plan.to_cancel}
     return sum(note.order_id not in gone and note.reason not in _NOT_LEFT for note in plan.bids)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import shutil
@@ -16,6 +17,7 @@ from models import base, schema
 
 # What takes minutes begins first, so that no process of a parallel run is left with it alone at the end.
 _LONGEST_FIRST = ("soak", "faults", "e2e", "machine", "deploy", "wallet", "cli", "workers")
+_PATIENCE_S = 300
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -26,6 +28,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
 
     items.sort(key=rank)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is a coroutine in a loop of its own, unless Tornado's plugin is to do it."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj) or pyfuncitem.get_closest_marker("gen_test"):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**given), _PATIENCE_S))
+    return True
 
 
 @pytest.fixture(autouse=True)

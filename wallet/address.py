@@ -1,7 +1,7 @@
-"""Bitcoin addresses: one reading and one normal form, used wherever an address comes in.
+"""Bitcoin addresses: one parser and one normal form for every address that comes in.
 
-Two texts that pay the same script must become one text here, else an upper-case copy of an address is a second
-account or slips past a whitelist.
+Two texts that pay the same script must become one text here, else an upper-case copy of an address is a second account
+or slips past a whitelist.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WITNESS: dict[tuple[int, int], Kind] = {(0, 20): "p2wpkh", (0, 32): "p2wsh", (1
 
 
 class AddressError(BidkeeperError):
-    """A text is no address, or none that is taken here; the message says why and repeats no input."""
+    """A text that is no address, or none that is taken here; the message says why and repeats no input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def parse(text: str) -> Address:
 
 
 def sign_in_address(text: str) -> str:
-    """The normal form of a mainnet P2WPKH, P2TR or P2SH address, else AddressError."""
+    """Returns the normal form of a mainnet P2WPKH, P2TR or P2SH address, else AddressError."""
     address = parse(text)
     if address.network != "mainnet":
         raise AddressError(f"a {address.network} address; a mainnet address is needed")
@@ -70,12 +70,12 @@ def sign_in_address(text: str) -> str:
 
 
 def p2wpkh(key_hash: bytes) -> str:
-    """The mainnet address of a 20-byte HASH160 of a compressed public key."""
+    """Returns the mainnet address of a 20-byte HASH160 of a compressed public key."""
     return _encoded(0, key_hash, 20)
 
 
 def p2tr(output_key: bytes) -> str:
-    """The mainnet address of a 32-byte x-only output key (already tweaked)."""
+    """Returns the mainnet address of a 32-byte x-only output key (already tweaked)."""
     return _encoded(1, output_key, 32)
 
 

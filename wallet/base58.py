@@ -11,7 +11,7 @@ _VALUES = {letter: value for value, letter in enumerate(ALPHABET)}
 
 
 def decode_check(text: str) -> bytes:
-    """The bytes of `text` without their checksum. Raises ValueError."""
+    """Returns the bytes of `text` without their checksum. Raises ValueError."""
     if len(text) > MAX_LENGTH:
         raise ValueError(f"it is longer than {MAX_LENGTH} characters")
     number = 0

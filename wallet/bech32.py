@@ -33,7 +33,7 @@ def _checksum(prefix: str, values: list[int]) -> int:
 
 
 def decode(text: str) -> tuple[str, int, bytes]:
-    """(prefix, witness version, program) of a segwit address in one case. Raises ValueError."""
+    """Returns (prefix, witness version, program) of a segwit address in one case. Raises ValueError."""
     lower = text.lower()
     if text not in (lower, text.upper()):
         raise ValueError("it mixes upper and lower case")
@@ -69,7 +69,7 @@ def _bytes(values: list[int]) -> bytes:
 
 
 def encode(prefix: str, version: int, program: bytes) -> str:
-    """The address of a witness program, lower case. `prefix` is lower case; the program is taken as it is."""
+    """Returns the address of a witness program, lower case. `prefix` is lower case; the program is taken as it is."""
     length = -(-len(program) * 8 // 5)
     number = int.from_bytes(program, "big") << (length * 5 - len(program) * 8)
     values = [version, *[number >> 5 * (length - 1 - place) & 31 for place in range(length)]]

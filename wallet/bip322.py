@@ -1,8 +1,8 @@
-"""Whether a signature proves that its signer owns an address: BIP-322 simple proofs, checked strictly.
+"""Check that a signature proves ownership of an address: BIP-322 simple proofs, read strictly.
 
 The only importer of the package `bip322`. Taken are mainnet P2WPKH, P2TR by key path and P2SH-P2WPKH with a bare
-witness, with or without the prefix `smp`. The package alone is looser: it takes any network and signatures that
-somebody has rewritten, and does not know the prefix.
+witness, with or without the prefix `smp`. The package alone is looser: it takes any network and signatures that were
+altered after signing, and does not know the prefix.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ MAX_SIGNATURE = 256
 _PREFIX = "smp"
 _SIGHASH_ALL = 0x01
 
-# Calls that ended in anything but the library's yes or no: a panic of its Rust code above all. Shows in the log.
+# Calls that ended in neither the library's yes nor its no, above all panics of its Rust code. Shown in the log.
 _panics = itertools.count(1)
 
 
 def verify_ownership(address: str, message: str, signature: str) -> bool:
-    """Whether `signature` (base64) over exactly `message` is by the key of `address`.
+    """Tells whether `signature` (base64) over exactly `message` is by the key of `address`.
 
-    False for everything else, whatever is wrong; never raises on any input. Takes some 50 µs and holds the GIL:
-    call it straight, without `await` inside.
+    False for everything else, whatever is wrong; never raises on any input. Takes some 50 µs and holds the GIL: call it
+    straight, without `await` inside.
     """
     if not (isinstance(address, str) and isinstance(message, str) and isinstance(signature, str)):
         return False
@@ -70,7 +70,7 @@ def self_test() -> None:
 
 
 def _decode(text: str) -> bytes:
-    """Strict base64. Raises ValueError; Python alone lets unused bits and more padding than needed through."""
+    """Decodes base64 strictly: Python alone lets unused bits and extra padding through. Raises ValueError."""
     raw = binascii.a2b_base64(text, strict_mode=True)
     if base64.b64encode(raw).decode() != text:
         raise ValueError("not canonical base64")
@@ -78,7 +78,7 @@ def _decode(text: str) -> bytes:
 
 
 def _items(stack: bytes) -> list[bytes] | None:
-    """The items of a witness stack with one-byte lengths and nothing after it, else None."""
+    """Returns the items of a witness stack with one-byte lengths and nothing after it, else None."""
     if not stack:
         return None
     items: list[bytes] = []
@@ -105,7 +105,7 @@ def _well_formed(owner: Address, items: list[bytes]) -> bool:
 
 
 def _bound(owner: Address, items: list[bytes]) -> bool:
-    """Whether the witness key is the address's own. P2TR has its key in the address, the others only its hash."""
+    """Tells whether the witness key is the address's own. P2TR has its key in the address, the others only its hash."""
     if owner.kind == "p2tr":
         return True
     key_hash = hash160(items[1])

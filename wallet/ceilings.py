@@ -1,4 +1,4 @@
-"""What the signer never passes whatever a grant says: the installation's own bounds, from its settings alone.
+"""The installation's ceilings: limits that no grant can widen, from its settings alone.
 
 A grant comes from the manager, and what the manager knows from the database; whoever has taken those over can ask for
 any grant. These hold all the same.
@@ -13,14 +13,14 @@ from core.settings import Settings
 DAY_MS = 24 * 3_600_000
 # Every signature counts until its signed expiry, also of bids that were cancelled or replaced since.
 OUTSTANDING_FACTOR = 4
-# A bid lives for a quarter of an hour at least, so that whoever stays below what may be outstanding at once stays
-# below four times that in an hour. Only signatures that expire at once can come to more.
+# A bid lives for a quarter of an hour at least, so a user within the limit for outstanding bids stays within four times
+# that in an hour. Only signatures that expire at once can come to more.
 HOURLY_FACTOR = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Most signatures of bids and listings that are made in a minute, and in an hour."""
+    """The most signatures of bids and listings in a minute and in an hour."""
 
     a_minute: int
     an_hour: int
@@ -28,14 +28,14 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """Sats; 0 where there is no such bound. `*_hour` is what may be signed in an hour, expired or not.
+    """Limits in sats; 0 means none. `*_hour` limits all that is signed in an hour, expired or not.
 
-    `least_listing` is what no listing may be below, `withdrawn_a_day` what leaves here for one user in a day.
+    `least_listing` is the lowest price of a listing, `withdrawn_a_day` the most that leaves for one user in a day.
 
-    `users` is how many may have keys: whoever asks for the addresses of a new one makes the signer write them down.
+    `users` is how many may have keys: each new user's addresses are a write to the signer's disk.
 
-    The rates lie well above what a venue's own limit (5 requests a second) lets anybody place. Challenges have one of
-    their own, for each task: cancelling must not wait for what others do.
+    The rates lie well above a venue's own limit (5 requests a second). Challenges have one of their own, for each task:
+    cancelling must not wait for others' work.
     """
 
     outstanding_user: int = 0
@@ -52,7 +52,7 @@ class Ceilings:
 
 
 def ceilings_of(settings: Settings) -> Ceilings:
-    """The largest plan bounds each user, `max_exposure_sats` all of them, `max_sats_per_hour` what is signed at all."""
+    """Makes the ceilings: the largest plan for a user, `max_exposure_sats` for all, `max_sats_per_hour`."""
     largest = max((plan.max_exposure for plan in settings.plans.values()), default=0)
     host = OUTSTANDING_FACTOR * settings.max_exposure_sats
     return Ceilings(

@@ -1,4 +1,4 @@
-"""How manager, server and workers ask the signer. Standard library only: workers import it.
+"""The client that asks the signer, for manager, server and workers. Standard library only: workers import it.
 
 SignerError
 ├── SignerUnavailable  it could not be asked, or its answer was lost: a signature may have been made
@@ -33,35 +33,12 @@ from wallet.protocol import (
 )
 from wallet.withdrawal.request import SignedWithdrawal, WithdrawalToSign, as_request
 
-__all__ = [
-    "BidMessage",
-    "ControlState",
-    "Controls",
-    "Grant",
-    "ListingToSign",
-    "OfferToSign",
-    "SignedBid",
-    "SignedListing",
-    "SignedOffer",
-    "SignedRoom",
-    "SignedWithdrawal",
-    "SignerClient",
-    "SignerError",
-    "SignerLocked",
-    "SignerRefused",
-    "SignerStatus",
-    "SignerUnavailable",
-    "UserKeys",
-    "WithdrawalToSign",
-]
-
 _PEER = "signer"
-# Codes that say nothing about what was signed: the request failed half-way or was not understood at all.
+# Codes that leave open whether anything was signed: the request failed half-way or was not understood.
 _NO_ANSWER = ("internal", "unreadable")
-# Tags that refuse whatever is asked under this grant: the signer does not have it, or has a newer one.
+# Tags that refuse every request under this grant: the signer does not have it, or has a newer one.
 _NO_GRANT = ("grant-live", "stale-token")
-# The signer may wait this long for the facts about an output before it looks at what is to be signed; it asks for those
-# of four at once.
+# The longest that the signer waits for the facts of an output before it judges; it asks for those of four at once.
 FACTS_S = 5.0
 _LOOKED_UP_AT_ONCE = 4
 
@@ -69,11 +46,11 @@ T = TypeVar("T")
 
 
 class SignerError(BidkeeperError):
-    """Root of what can go wrong when the signer is asked."""
+    """Root of the errors of a request to the signer."""
 
 
 class SignerUnavailable(SignerError):
-    """The signer could not be asked, or its answer did not come. What was asked may or may not have happened."""
+    """The signer could not be reached, or its answer was lost: the request may or may not have taken effect."""
 
 
 class SignerLocked(SignerError):
@@ -81,7 +58,7 @@ class SignerLocked(SignerError):
 
 
 class SignerRefused(SignerError):
-    """The signer's policy says no; `tag` names the rule. Nothing was signed."""
+    """A rule of the signer refuses; `tag` names the rule. Nothing was signed."""
 
     def __init__(self, tag: str, message: str) -> None:
         super().__init__(f"signer refused ({tag}): {message}")
@@ -91,7 +68,7 @@ class SignerRefused(SignerError):
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """`states`: what is not on run, in any order. `has_halt_file`: the operator's file stops all bids."""
+    """`states`: every scope that is not on `run`, in any order. `has_halt_file`: the operator's file stops all bids."""
 
     states: tuple[ControlState, ...]
     has_halt_file: bool
@@ -100,7 +77,7 @@ class Controls:
 class SignerClient:
     """Asks the signer at `socket_path`; every call raises a leaf of SignerError. `timeout_s` bounds each step.
 
-    `has_lost_grant`: it has said that it does not know the grant that was shown, or only a newer one.
+    `has_lost_grant`: the signer has said that it does not know the grant shown, or has a newer one.
     """
 
     def __init__(self, socket_path: Path, timeout_s: float = 5.0) -> None:
@@ -112,7 +89,7 @@ class SignerClient:
         return self._ask(lambda answer: SignerStatus(**answer), "status")
 
     def addresses(self, user_address: str) -> UserKeys:
-        """The user's own addresses; a user the signer has not seen gets new ones."""
+        """Returns the user's own addresses; a user who is new to the signer gets new ones."""
         return self._ask(lambda answer: UserKeys(**answer), "addresses", user=user_address)
 
     def grant(self, grant: Grant) -> str:
@@ -124,7 +101,7 @@ class SignerClient:
         return self._ask(lambda answer: _text(answer["secret"]), "grant", grant=asdict(grant))
 
     def revoke_place(self, task: int, token: int) -> None:
-        """Takes back the right to sign bids of this and all lower tokens; cancelling stays allowed."""
+        """Takes back the right to sign bids under this and all lower tokens; cancelling stays allowed."""
         self._ask(_nothing, "revoke_place", task=task, token=token)
 
     def withdraw(self, task: int, token: int) -> None:
@@ -132,15 +109,15 @@ class SignerClient:
         self._ask(_nothing, "withdraw", task=task, token=token)
 
     def set_control(self, scope: Scope, subject: str | int, state: State) -> None:
-        """Says whether bids are signed: subject "" with `global`, a sign-in address with `user`, an id with `task`.
+        """Sets whether bids are signed: subject "" with `global`, a sign-in address with `user`, an id with `task`.
 
-        The strictest holds; in `reduce` and `halt` only cancels are signed. Works while the signer is locked. Setting
-        what is set changes nothing.
+        The strictest holds; in `reduce` and `halt` only cancels are signed. Works while the signer is locked. Setting a
+        state again changes nothing.
         """
         self._ask(_nothing, "control", scope=scope, subject=str(subject), state=state)
 
     def controls(self) -> Controls:
-        """Everything that keeps bids from being signed."""
+        """Returns everything that keeps bids from being signed."""
         return self._ask(
             lambda answer: Controls(
                 tuple(ControlState(**control) for control in answer["controls"]), answer["file"] is True
@@ -149,13 +126,16 @@ class SignerClient:
         )
 
     def rooms(self, task: int, token: int, secret: str) -> tuple[SignedRoom, ...]:
-        """How far the ceilings are used under which bids are signed for the task: its own, its user's, and all users'
-        where the installation has one. Sats of what is signed and not expired, whatever was cancelled since.
+        """Returns how far the ceilings on the task's signed bids are used: its own, its user's, and the host's if set.
+
+        Sats of all that is signed and not expired, cancelled or not.
         """
         return self._ask(_rooms, "rooms", task=task, token=token, secret=secret)
 
     def rooms_under(self, user_address: str, task: int, task_sats: int, user_sats: int) -> tuple[SignedRoom, ...]:
-        """`rooms` for a task that need not run nor be there (0), under a grant of these ceilings. Asks for no key."""
+        """Returns the `rooms` of a grant with these ceilings, for a task that need not run, nor exist (0). Needs no
+        key.
+        """
         return self._ask(
             _rooms,
             "rooms_under",
@@ -179,7 +159,7 @@ class SignerClient:
     def sign_offer(self, task: int, token: int, secret: str, offer: OfferToSign) -> SignedOffer:
         """Signs the PSBTs that pay for a bid with the user's payment key; the same intent gets the same answer.
 
-        The signer asks about the coins on its own, so that this may take some seconds longer than `timeout_s`.
+        The signer looks the coins up itself, so this may take some seconds longer than `timeout_s`.
         """
         return self._ask(
             lambda answer: SignedOffer(tuple(_text(psbt) for psbt in answer["psbts"])),
@@ -194,7 +174,7 @@ class SignerClient:
     def sign_listing(self, task: int, token: int, secret: str, listing: ListingToSign) -> SignedListing:
         """Signs a listing's PSBTs with the user's vault; the same intent with the same fields gets the same answer.
 
-        The signer asks about the output on its own, so that this may take some seconds longer than `timeout_s`.
+        The signer looks the output up itself, so this may take some seconds longer than `timeout_s`.
         """
         return self._ask(
             lambda answer: SignedListing(_text(answer["psbt"]), tuple(_text(psbt) for psbt in answer["secure"])),
@@ -209,7 +189,7 @@ class SignerClient:
     def sign_withdrawal(self, withdrawal: WithdrawalToSign) -> SignedWithdrawal:
         """Signs a user's coins to the address that they sign in with; the same intent gets the same answer.
 
-        Needs no grant. The signer asks about the coins on its own, as for an offer.
+        Needs no grant. The signer looks the coins up itself, as for an offer.
         """
         coins = len(withdrawal.coins) + len(withdrawal.fee_coins)
         return self._ask(
@@ -220,7 +200,7 @@ class SignerClient:
         )
 
     def sign_challenge(self, task: int, token: int, secret: str, challenge: str, key: SigningKey = "payment") -> str:
-        """Signs a venue's challenge, as cancelling needs it; returns base64. Only a grant to list takes the vault."""
+        """Signs a venue's challenge, which cancelling needs; returns base64. Only a grant to list takes the vault."""
         return self._ask(
             lambda answer: _text(answer["signature"]),
             "sign_challenge",
@@ -244,9 +224,9 @@ class SignerClient:
         )
 
     def sign_delist(self, task: int, token: int, secret: str, outpoint: str, psbt: str) -> str:
-        """Signs the PSBT by which a venue takes back what is listed at `outpoint`; returns it, not final.
+        """Signs the PSBT by which a venue takes back the listing of `outpoint`; returns it, not final.
 
-        All that the output holds must come back to the vault. The right to cancel will do.
+        All that the output holds must come back to the vault. The right to cancel is enough.
         """
         return self._ask(
             lambda answer: _text(answer["psbt"]),
@@ -259,14 +239,14 @@ class SignerClient:
         )
 
     def lowest_listing(self, outpoint: str) -> int | None:
-        """The lowest price that a listing of this output was ever signed for, in sats; None when none was.
+        """Returns the lowest price, in sats, that a listing of this output was ever signed for; None when none was.
 
-        It can be had for that price until the output is spent, whatever the venue has forgotten since.
+        It can be bought for that price until the output is spent, whatever the venue has forgotten since.
         """
         return self._ask(lambda answer: _sats_or_none(answer["price"]), "lowest_listing", outpoint=outpoint)
 
     def was_signed(self, intent: str) -> bool:
-        """Whether a bid or an offer (32 hex digits), a listing (64) or a withdrawal (40) was signed under this intent.
+        """Tells whether a bid or offer (32 hex digits), listing (64) or withdrawal (40) was signed under this intent.
 
         False is final only once the right to place it is gone.
         """

@@ -1,4 +1,4 @@
-"""Facts of an output, asked of a process that no marketplace and no worker has a hand in. Doubt is no fact.
+"""Facts of an output, from a process that neither marketplaces nor workers influence. Doubt is no fact.
 
 HTTP on a Unix socket, as the gateway's: `{"verb": "outpoint", "args": {"outpoint": "txid:vout"}, "max_age_s": n}` is
 answered with an object whose null means not known.
@@ -26,13 +26,13 @@ AskFacts = Callable[[str], OutpointFacts]
 
 
 class FactsError(BidkeeperError):
-    """Nothing could be learned of an output; the message says why."""
+    """No facts of an output could be had; the message says why."""
 
 
 def ask_facts(socket_path: Path, outpoint: str, timeout_s: float = TIMEOUT_S) -> OutpointFacts:
-    """What is known of `outpoint` (txid:vout) after at most `timeout_s` seconds. Raises FactsError.
+    """Returns the facts of `outpoint` (txid:vout), after at most `timeout_s` seconds. Raises FactsError.
 
-    A connection for each question, so that any thread may ask.
+    Opens a connection of its own, so any thread may call it.
     """
     http = UnixHttp(socket_path, timeout_s)
     asked = {"verb": "outpoint", "args": {"outpoint": outpoint}, "max_age_s": MAX_AGE_S}
@@ -51,8 +51,8 @@ def ask_facts(socket_path: Path, outpoint: str, timeout_s: float = TIMEOUT_S) ->
 
 
 def read_facts(outpoint: str, found: dict[str, Any]) -> OutpointFacts:
-    """The facts as they came over the socket; one that is not as agreed is not known. Raises FactsError when they are
-    of another output.
+    """Reads facts as they came over the socket; a misshapen one is unknown. Raises FactsError for another output's
+    facts.
     """
     if found.get("outpoint") != outpoint:
         raise FactsError(f"asked for facts of {outpoint}, told those of another output")

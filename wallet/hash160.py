@@ -67,7 +67,7 @@ def _line(state: _State, block: tuple[int, ...], *, left: bool) -> _State:
 
 
 def own_ripemd160(data: bytes) -> bytes:
-    """RIPEMD-160 in Python, some hundred times slower than OpenSSL's."""
+    """Returns RIPEMD-160 of `data`, computed in Python, some hundred times slower than OpenSSL's."""
     padded = data + b"\x80" + bytes(-(len(data) + 9) % 64) + (len(data) * 8).to_bytes(8, "little")
     state: _State = _START
     for start in range(0, len(padded), 64):
@@ -90,7 +90,7 @@ OPENSSL_HAS_IT = _openssl_has_it()
 
 
 def hash160(data: bytes) -> bytes:
-    """RIPEMD-160 of SHA-256 of `data`, 20 bytes."""
+    """Returns RIPEMD-160 of SHA-256 of `data`, 20 bytes."""
     digest = hashlib.sha256(data).digest()
     if OPENSSL_HAS_IT:
         return hashlib.new("ripemd160", digest, usedforsecurity=False).digest()

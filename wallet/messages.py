@@ -14,7 +14,7 @@ from wallet.protocol import MAX_SIGN_IN, BidMessage, UserKeys
 SIGN_IN_PHRASE = "Sign in to Bidkeeper"
 MAX_CHALLENGE = 200
 MAX_SLUG = 200
-# How venues begin the text that a wallet signs to sign in. What follows differs, and is not always documented in full.
+# The first words of the venues' sign-in texts. The rest differs, and is not always documented in full.
 _ORDNET, _ORDINALSWALLET = "Sign in to ord.net", "Sign in to Ordinals Wallet"
 SIGN_IN_BEGINNINGS = {
     "ordnet": _ORDNET,
@@ -22,7 +22,7 @@ SIGN_IN_BEGINNINGS = {
     "ordinalswallet": _ORDINALSWALLET,
     "simulator-ordinalswallet": _ORDINALSWALLET,
 }
-# Where the venue rebuilds the text byte for byte, it is known in full.
+# This venue rebuilds the text byte for byte, so it is known in full.
 _ORDINALSWALLET_TEXT = re.compile(
     rf"{_ORDINALSWALLET}\n\n"
     r"This proves you own this address\. It does not move funds or cost a fee\.\n\n"
@@ -40,7 +40,7 @@ _OUR_NAME = SIGN_IN_PHRASE.split()[-1].lower()
 
 
 class MessageError(BidkeeperError):
-    """A text does not follow the grammar of what it is to be; the message says why."""
+    """A text that breaks the grammar of its kind; the message says why."""
 
 
 def check_slug(slug: str) -> None:
@@ -50,13 +50,13 @@ def check_slug(slug: str) -> None:
 
 
 def check_quantity(quantity: str) -> None:
-    """Raises MessageError unless `quantity` is a positive decimal in its one way of writing: 1, 1000, 0.5."""
+    """Raises MessageError unless `quantity` is a positive decimal in its only spelling: 1, 1000, 0.5."""
     if len(quantity) > MAX_QUANTITY or not _QUANTITY.fullmatch(quantity) or quantity == "0":
         raise MessageError("quantity must be a positive decimal without exponent, sign or needless zeros")
 
 
 def compose_bid(bid: BidMessage, keys: UserKeys, receive: str) -> str:
-    """Satflow's bid text, signed by the payment address.
+    """Composes Satflow's bid text, which the payment address signs.
 
     `<payment>:<pubkey>:<receive>:<price>:<quantity>:<expires_ms>:<slug>:<timestamp_ms>`. `receive` is a normalised
     address. Raises MessageError.
@@ -74,7 +74,7 @@ def compose_bid(bid: BidMessage, keys: UserKeys, receive: str) -> str:
 
 
 def check_challenge(challenge: str) -> None:
-    """Raises MessageError unless a venue's challenge is a harmless line: no bid, and nothing that names us."""
+    """Raises MessageError unless a venue's challenge is a harmless line: no bid, and no mention of us."""
     if not 0 < len(challenge) <= MAX_CHALLENGE:
         raise MessageError(f"a challenge must have 1 to {MAX_CHALLENGE} characters")
     if not challenge.isascii() or not challenge.isprintable():
@@ -88,8 +88,8 @@ def check_challenge(challenge: str) -> None:
 def check_sign_in(text: str, venue: str, address: str) -> None:
     """Raises MessageError unless `text` signs `address` in at `venue` and nowhere else.
 
-    It begins as the venue's texts do, ord.net's for example `Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: …)`,
-    so that it can be no other service's; the blanks in that make it no bid. Where it names an address, it is `address`.
+    It begins as the venue's texts do, ord.net's for example `Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: …)`, so
+    that it can be no other service's; its blanks keep it from being a bid. Where it names an address, it is `address`.
     Ordinals Wallet's is known to the letter.
     """
     beginning = SIGN_IN_BEGINNINGS.get(venue)
@@ -110,12 +110,12 @@ def check_sign_in(text: str, venue: str, address: str) -> None:
 
 
 def _names_us(text: str) -> bool:
-    """Squeezed, so that blanks or dashes inside our name do not hide it from here and show it to a reader."""
+    """Tells whether the text names us, however our name is spaced, dashed or written in capitals."""
     return _OUR_NAME in "".join(letter for letter in text.lower() if letter.isalnum())
 
 
 def compose_sign_in(name: str, address: str, expires_at_iso: str, nonce_hex: str) -> str:
-    """The text a user signs to sign in at the service called `name` (domain, or host and port); nonce: 32 hex digits.
+    """Composes the text by which a user signs in at `name` (domain, or host and port); nonce: 32 hex digits.
 
     Printable ASCII with LF between its lines, no blank at either end. Raises MessageError.
     """

@@ -1,4 +1,4 @@
-"""A bidding wallet's script: so many of these keys must sign."""
+"""The script of a bidding wallet: some number of its keys must sign."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEY_BYTES = 33
 
 
 class Multisig(NamedTuple):
-    """`required` signatures of the compressed `keys`, in the order of the script."""
+    """A script that needs `required` signatures of the compressed `keys`, in this order."""
 
     required: int
     keys: tuple[bytes, ...]
@@ -34,7 +34,7 @@ def decode(script: bytes) -> Multisig:
 
 
 def p2wsh(witness_script: bytes) -> bytes:
-    """The script that pays to `witness_script`."""
+    """Returns the script that pays to `witness_script`."""
     return b"\x00\x20" + hashlib.sha256(witness_script).digest()
 
 

@@ -1,7 +1,7 @@
-"""What the signer refuses: one small function a rule, named by its tag. What no rule lets through is not signed.
+"""The signer's rules, one small function each, named by its tag. Only what passes every rule is signed.
 
 Each raises Refused with its tag; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key. The
-rules about listing PSBTs are in `psbt_check`, what the numbers below are bounded by in `ceilings`.
+rules about listing PSBTs are in `wallet/psbt`, the ceilings in `wallet/ceilings.py`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from wallet.messages import MessageError, check_challenge, check_quantity, check
 from wallet.protocol import BidMessage, Grant, OfferToSign, Operation, Scope, SigningKey, State, UserKeys
 
 PLAY_VENUE = "simulator"
-# The practice market in each of the dialects that it speaks.
+# The practice market under each of its dialects.
 PLAY_VENUES = frozenset({PLAY_VENUE, "simulator-ordnet", "simulator-unisat", "simulator-ordinalswallet"})
 _SAID_BY = {"global": "the installation", "user": "the user", "task": "the task"}
 
 
 class Refused(BidkeeperError):
-    """A rule says no; `tag` names the rule."""
+    """The refusal of a rule; `tag` names the rule."""
 
     def __init__(self, tag: str, message: str) -> None:
         super().__init__(f"{tag}: {message}")
@@ -33,7 +33,7 @@ class Refused(BidkeeperError):
 
 @dataclass(frozen=True, slots=True)
 class HeldGrant:
-    """A grant as the signer keeps it, with what became of it since; the secret only as its hash."""
+    """A grant as the signer keeps it, with its later restrictions; only the hash of its secret."""
 
     grant: Grant
     secret_hash: str
@@ -43,7 +43,7 @@ class HeldGrant:
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """What was signed of late for a task, a user or all: bids and listings by number, bids by their sats."""
+    """Recent signatures for a task, a user or all: bids and listings counted, bids also in sats."""
 
     in_a_minute: int
     in_an_hour: int
@@ -52,7 +52,7 @@ class Signed:
 
 @dataclass(frozen=True, slots=True)
 class Unexpired:
-    """Signed bids of a task, a user or all that can still be filled: their sats, and when the next of them expires."""
+    """Signed bids of a task, a user or all that can still be filled: their sats, and the next expiry."""
 
     sats: int
     frees_ms: int | None
@@ -63,13 +63,13 @@ def secret_hash(secret: str) -> str:
 
 
 def stale_token(highest: int, token: int) -> None:
-    """A new grant's token is above every token seen for its task (0: none was seen)."""
+    """Refuses a new grant unless its token is above every token seen for its task (0: none was seen)."""
     if token <= highest:
         raise Refused("stale-token", f"token {token} is not above {highest}, the highest seen for this task")
 
 
 def grant_live(held: HeldGrant | None, token: int, secret: str, now_ms: int) -> HeldGrant:
-    """The task has a grant under exactly this token and secret, and it has not ended."""
+    """Returns the task's grant. Refuses when it has none under exactly this token and secret, or when it has ended."""
     if held is not None and token < held.grant.token:
         raise Refused("stale-token", f"token {token} is below {held.grant.token}, that of the task's grant")
     if held is None or held.withdrawn or held.grant.token != token:
@@ -89,19 +89,19 @@ def op_allowed(held: HeldGrant, operation: Operation) -> None:
 
 
 def own_inscription(grant: Grant, inscription_id: str | None) -> None:
-    """A listing is of the grant's inscription; a grant without one lists nothing."""
+    """Refuses a listing of any inscription but the grant's; a grant without one lists nothing."""
     if not grant.inscription_id or inscription_id != grant.inscription_id:
         raise Refused("op-allowed", "the grant does not allow to list this inscription")
 
 
 def key_allowed(grant: Grant, key: SigningKey) -> None:
-    """The vault signs challenges only for whoever may list from it."""
+    """Refuses the vault's key for challenges under a grant that may not list."""
     if key == "vault" and not grant.inscription_id:
         raise Refused("op-allowed", "the grant does not allow to sign with the vault")
 
 
 def control_state(states: Iterable[tuple[Scope, State]] | None) -> None:
-    """Bids and listings are signed only while everything said of them (for all, their user, their task) is run."""
+    """Refuses bids and listings unless every state set for them (for all, their user, their task) is `run`."""
     if states is None:
         raise Refused("control-state", "it is not known whether bids and listings may be placed")
     for scope, state in states:
@@ -110,7 +110,7 @@ def control_state(states: Iterable[tuple[Scope, State]] | None) -> None:
 
 
 def market(grant: Grant, *, play: bool) -> None:
-    """Play keys sign for the practice market only, and nothing else signs there."""
+    """Refuses to mix play and real money: play keys sign for the practice market only, and no other keys sign there."""
     if play != (grant.venue in PLAY_VENUES):
         raise Refused("market", f"{'play' if play else 'real'} keys do not sign for {grant.venue}")
 
@@ -123,12 +123,12 @@ def max_bid(grant: Grant, price: int | None) -> None:
 
 
 def most_outstanding(granted: int, ceilings: Ceilings) -> int:
-    """Sats that a user's signed bids may come to: by the grant, and never above the installation's own ceiling."""
+    """Returns the most sats of a user's signed bids: the grant's, never above the installation's own ceiling."""
     return min(granted, ceilings.outstanding_user or granted)
 
 
 def outstanding_task(most: int | None, outstanding: int | None, price: int) -> None:
-    """As outstanding_user, for the bids of the grant's task alone."""
+    """Refuses a bid beyond the task's own ceiling; as `outstanding_user`, for the bids of the grant's task alone."""
     if most is None or outstanding is None or outstanding + price > most:
         raise Refused(
             "outstanding-task",
@@ -137,13 +137,13 @@ def outstanding_task(most: int | None, outstanding: int | None, price: int) -> N
 
 
 def outstanding_user(most: int | None, outstanding: int | None, price: int) -> None:
-    """`outstanding`: sats of this user's signed bids whose signed expiry has not passed, this one not counted."""
+    """Refuses a bid beyond the user's ceiling. `outstanding`: sats of the user's other signed, unexpired bids."""
     if most is None or outstanding is None or outstanding + price > most:
         raise Refused("outstanding-user", f"{outstanding} sats signed and not expired, with {price} more above {most}")
 
 
 def outstanding_host(ceiling: int | None, outstanding: int | None, price: int) -> None:
-    """As outstanding_user, over all users and against the installation's ceiling (0: none)."""
+    """Refuses a bid beyond the installation's ceiling (0: none); as `outstanding_user`, over all users."""
     if ceiling == 0:
         return
     if ceiling is None or outstanding is None or outstanding + price > ceiling:
@@ -154,7 +154,7 @@ def outstanding_host(ceiling: int | None, outstanding: int | None, price: int) -
 
 
 def velocity_count(whose: str, rate: Rate, signed: Signed | None) -> None:
-    """One signature more for this task, user or installation is within what is signed in a minute and in an hour."""
+    """Refuses one more signature for this task, user or installation beyond its limit for a minute or an hour."""
     if signed is None:
         raise Refused("velocity", f"it is not known how much was signed for {whose}")
     if signed.in_a_minute >= rate.a_minute:
@@ -164,7 +164,7 @@ def velocity_count(whose: str, rate: Rate, signed: Signed | None) -> None:
 
 
 def velocity_sats(whose: str, most: int | None, signed: Signed | None, price: int) -> None:
-    """With a bid of `price`, what is signed in an hour is at most `most` sats (0: no bound), expired or not."""
+    """Refuses a bid of `price` that takes the sats signed in an hour above `most` (0: no limit), expired or not."""
     if most == 0:
         return
     if most is None or signed is None or signed.sats_in_an_hour + price > most:
@@ -172,19 +172,19 @@ def velocity_sats(whose: str, most: int | None, signed: Signed | None, price: in
 
 
 def users_max(ceiling: int, users: int, *, is_new: bool) -> None:
-    """Whoever has no keys yet gets some while fewer than the ceiling have."""
+    """Refuses keys for a new user once as many users have them as the ceiling allows."""
     if is_new and users >= ceiling:
         raise Refused("users-max", f"{users} users have keys, and no more are given any")
 
 
 def velocity_challenges(a_minute: int, signed: int | None) -> None:
-    """`signed`: the task's challenges of the last minute."""
+    """Refuses one more challenge; `signed` is the task's number of the last minute."""
     if signed is None or signed >= a_minute:
         raise Refused("velocity", f"{signed} challenges in a minute for the task")
 
 
 def hourly_user(most_outstanding: int) -> int:
-    """Sats a user's bids may come to in an hour; 0 outstanding stays refused by its own rule."""
+    """Returns the most sats of a user's bids in an hour. `outstanding_user` already refuses at 0 outstanding."""
     return HOURLY_FACTOR * most_outstanding
 
 
@@ -197,7 +197,7 @@ def expiry_max(grant: Grant, ceilings: Ceilings, expires_ms: int | None, now_ms:
 
 
 def list_lower(price: int | None, highest: int | None) -> None:
-    """`highest`: sats of the dearest listing of this output that was signed within the last hour, 0 when none was.
+    """Refuses a listing more than a tenth below `highest`, the dearest of this output in the last hour (0: none).
 
     A listing's signature cannot be taken back, so a price falls by a tenth an hour at most: 100,000 may be followed by
     90,000, not by 89,999.
@@ -210,7 +210,7 @@ def list_lower(price: int | None, highest: int | None) -> None:
 
 
 def msg_template(grant: Grant, bid: BidMessage, keys: UserKeys) -> str:
-    """The bid's text, of the grant's slug and receiving address and in the venue's grammar."""
+    """Returns the bid's text in the venue's grammar. Refuses another slug or receiving address than the grant's."""
     if bid.slug != grant.slug:
         raise Refused("msg-template", "the slug is not the grant's")
     try:
@@ -220,7 +220,7 @@ def msg_template(grant: Grant, bid: BidMessage, keys: UserKeys) -> str:
 
 
 def offer_terms(grant: Grant, offer: OfferToSign) -> None:
-    """What an offer is said to be for: of the grant's slug, one item or several. No PSBT can say so itself."""
+    """Refuses an offer for another slug than the grant's, or with a bad quantity: no PSBT says what it pays for."""
     if offer.slug != grant.slug:
         raise Refused("msg-template", "the slug is not the grant's")
     try:
@@ -231,7 +231,7 @@ def offer_terms(grant: Grant, offer: OfferToSign) -> None:
 
 
 def sign_in_template(grant: Grant, text: str, address: str) -> None:
-    """A sign-in at the grant's venue, by the user's own `address`."""
+    """Refuses a text that is not a sign-in at the grant's venue by the user's own `address`."""
     try:
         check_sign_in(text, grant.venue, address)
     except MessageError as error:
@@ -246,6 +246,6 @@ def challenge_template(challenge: str) -> None:
 
 
 def intent_conflict(asked: tuple[object, ...], signed: tuple[object, ...]) -> None:
-    """An intent is asked for again with everything that it was signed with."""
+    """Refuses a known intent that comes with other fields than it was signed with."""
     if asked != signed:
         raise Refused("intent-conflict", "this intent was signed with other fields")

@@ -1,4 +1,4 @@
-"""What is said between the signer and those who ask it: values, and their strict reading on the signer's side."""
+"""The protocol of the signer: values, and their strict reading on the signer's side."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_SATS = 21_000_000 * 100_000_000
 MAX_MS = 1 << 53
 MAX_ID = (1 << 63) - 1
 MAX_TEXT = 256
-# 32 KiB, more than which no PSBT is read, in base64; and how many a venue may want signed beside the listing's own.
+# A PSBT is read up to 32 KiB, here in base64; and how many a venue may want signed beside the listing's own.
 MAX_PSBT_TEXT = 4 * -(-32 * 1024 // 3)
 MAX_SECURE = 4
 LISTING_INTENT_DIGITS = 64
@@ -35,17 +35,17 @@ _OUTPOINT = re.compile(r"[0-9a-f]{64}:(?:0|[1-9][0-9]{0,9})")
 
 
 class RequestError(ValueError):
-    """A request to the signer has a missing, unknown or misshapen field; the message names it."""
+    """A request to the signer with a missing, unknown or misshapen field; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the signer may sign for one task until `expires_ms`.
+    """The rights of one task at the signer until `expires_ms`.
 
-    `user` is the sign-in address whose keys sign, `receive` where bought goods go. `hardcap_sats` bounds one bid,
+    `user` is the sign-in address whose keys sign; bought goods go to `receive`. `hardcap_sats` bounds one bid,
     `outstanding_sats` the sum of this user's signed bids that have not expired and `outstanding_task_sats` that of this
     task's, under whatever token they were signed; `max_expiry_ms` bounds a bid's signed life.
-    `inscription_id` (empty: none) is what may be listed, for `min_price_sats` at least; `slug` may then be empty.
+    `inscription_id` (empty: none) may be listed, for `min_price_sats` at least; `slug` may then be empty.
     A grant replaces the task's former one; its `token` must be higher than any seen for the task.
     """
 
@@ -90,10 +90,10 @@ class SignedBid:
 
 @dataclass(frozen=True, slots=True)
 class OfferToSign:
-    """One bid that is paid for by PSBTs, to be signed. `intent` is 32 hex digits and names the order for ever.
+    """One bid to be signed that PSBTs pay for. `intent` is 32 hex digits and names the order for ever.
 
     `price` is the whole order's sats and `quantity` as in a bid's message. `psbts` are the venue's drafts in base64,
-    `coins` (`txid:vout`) all that they may spend. `trait` is (type, value), if it is bid on one.
+    `coins` (`txid:vout`) all that they may spend. `trait` is (type, value) for a bid on a trait.
     """
 
     intent: str
@@ -149,7 +149,7 @@ class UserKeys:
 
 @dataclass(frozen=True, slots=True)
 class SignerStatus:
-    """`play` says that the keys are play money's; `reason` why it is not ready (else empty)."""
+    """The signer's state. `play`: its keys are play money's; `reason`: why it is not ready (else empty)."""
 
     state: Literal["ready", "reconciling", "locked"]
     play: bool
@@ -158,7 +158,7 @@ class SignerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ControlState:
-    """Whether bids are signed: for all (`subject` is empty), for a user (sign-in address) or a task (its id as text).
+    """A switch for bids: for all (`subject` is empty), for a user (sign-in address) or a task (its id as text).
 
     Only in `run` they are; cancels are signed in every state.
     """
@@ -169,7 +169,7 @@ class ControlState:
 
 
 def take(request: Mapping[str, Any], *names: str) -> list[Any]:
-    """The values of these fields, of which each must be there and no other. Raises RequestError."""
+    """Returns the values of these fields; each must be there, and no other. Raises RequestError."""
     unknown = request.keys() - set(names)
     if unknown:
         raise RequestError(f"unknown field {min(unknown)[:MAX_TEXT]!r}")
@@ -180,14 +180,14 @@ def take(request: Mapping[str, Any], *names: str) -> list[Any]:
 
 
 def whole(name: str, value: Any, low: int, high: int) -> int:
-    """`value` if it is a whole number from `low` to `high` and no boolean. Raises RequestError."""
+    """Returns `value` if it is a whole number from `low` to `high` and no boolean. Raises RequestError."""
     if type(value) is not int or not low <= value <= high:
         raise RequestError(f"{name} must be a whole number from {low} to {high}")
     return value
 
 
 def text(name: str, value: Any) -> str:
-    """`value` if it is 1 to MAX_TEXT characters of valid Unicode. Raises RequestError."""
+    """Returns `value` if it is 1 to MAX_TEXT characters of valid Unicode. Raises RequestError."""
     if type(value) is not str or not 0 < len(value) <= MAX_TEXT:
         raise RequestError(f"{name} must be text of 1 to {MAX_TEXT} characters")
     try:
@@ -198,31 +198,31 @@ def text(name: str, value: Any) -> str:
 
 
 def sign_in_text(value: Any) -> str:
-    """`value` if it is text of a length that a venue's sign-in may have. Raises RequestError."""
+    """Returns `value` if it is text short enough for a venue's sign-in. Raises RequestError."""
     if type(value) is not str or not 0 < len(value) <= MAX_SIGN_IN:
         raise RequestError(f"text must be text of 1 to {MAX_SIGN_IN} characters")
     return value
 
 
 def text_or_nothing(name: str, value: Any) -> str:
-    """`text`, or "". Raises RequestError."""
+    """Returns `text`, or "". Raises RequestError."""
     return "" if value == "" else text(name, value)
 
 
 def hex_text(name: str, value: Any, digits: int) -> str:
-    """`value` if it is that many lower-case hex digits. Raises RequestError."""
+    """Returns `value` if it is `digits` lower-case hex digits. Raises RequestError."""
     if type(value) is not str or len(value) != digits or not set(value) <= set("0123456789abcdef"):
         raise RequestError(f"{name} must be {digits} lower-case hex digits")
     return value
 
 
 def task_and_token(task: Any, token: Any) -> tuple[int, int]:
-    """A task's id and token, both at least 1. Raises RequestError."""
+    """Returns a task's id and token, both at least 1. Raises RequestError."""
     return whole("task", task, 1, MAX_ID), whole("token", token, 1, MAX_ID)
 
 
 def read_grant(value: Any) -> Grant:
-    """A grant as it came over the socket. Addresses and slug are checked by the signer. Raises RequestError."""
+    """Reads a grant as it came over the socket. Addresses and slug are checked by the signer. Raises RequestError."""
     if not isinstance(value, dict):
         raise RequestError("grant must be an object")
     fresh = dict(zip(_names(Grant), take(value, *_names(Grant)), strict=True))
@@ -249,7 +249,7 @@ def read_grant(value: Any) -> Grant:
 
 
 def read_bid(value: Any) -> BidMessage:
-    """A bid as it came over the socket; its slug and quantity are checked by the grammar. Raises RequestError."""
+    """Reads a bid as it came over the socket; its slug and quantity are checked by the grammar. Raises RequestError."""
     if not isinstance(value, dict):
         raise RequestError("bid must be an object")
     fresh = dict(zip(_names(BidMessage), take(value, *_names(BidMessage)), strict=True))
@@ -264,7 +264,7 @@ def read_bid(value: Any) -> BidMessage:
 
 
 def read_offer(value: Any) -> OfferToSign:
-    """An offer as it came over the socket; its PSBTs are read by the checks. Raises RequestError."""
+    """Reads an offer as it came over the socket; its PSBTs are read by the checks. Raises RequestError."""
     if not isinstance(value, dict):
         raise RequestError("offer must be an object")
     fresh = dict(zip(_names(OfferToSign), take(value, *_names(OfferToSign)), strict=True))
@@ -289,7 +289,7 @@ def read_offer(value: Any) -> OfferToSign:
 
 
 def read_listing(value: Any) -> ListingToSign:
-    """A listing as it came over the socket; its PSBTs are read by the checks. Raises RequestError."""
+    """Reads a listing as it came over the socket; its PSBTs are read by the checks. Raises RequestError."""
     if not isinstance(value, dict):
         raise RequestError("listing must be an object")
     fresh = dict(zip(_names(ListingToSign), take(value, *_names(ListingToSign)), strict=True))
@@ -307,14 +307,14 @@ def read_listing(value: Any) -> ListingToSign:
 
 
 def read_outpoint(value: Any) -> str:
-    """`txid:vout` as explorers write it, in its one way of writing. Raises RequestError."""
+    """Returns `txid:vout` as explorers write it, in its only spelling. Raises RequestError."""
     outpoint = _shaped("outpoint", value, _OUTPOINT)
     whole("outpoint", int(outpoint.partition(":")[2]), 0, 0xFFFFFFFF)
     return outpoint
 
 
 def read_signing_key(value: Any) -> SigningKey:
-    """Which of a user's keys is to sign. Raises RequestError."""
+    """Returns which of a user's keys is to sign. Raises RequestError."""
     if value not in SIGNING_KEYS:
         raise RequestError(f"key must be {' or '.join(SIGNING_KEYS)}")
     key: SigningKey = value
@@ -322,7 +322,7 @@ def read_signing_key(value: Any) -> SigningKey:
 
 
 def read_control(scope: Any, subject: Any, state: Any) -> ControlState:
-    """A control as it came over the socket. A user's address is checked by the signer. Raises RequestError."""
+    """Reads a control as it came over the socket. A user's address is checked by the signer. Raises RequestError."""
     if scope not in SCOPES or state not in STATES:
         raise RequestError(f"scope must be one of {', '.join(SCOPES)}, state one of {', '.join(STATES)}")
     if scope == "global":
@@ -344,7 +344,7 @@ def _trait_or_nothing(value: Any) -> tuple[str, str] | None:
 
 
 def inscription_or_nothing(value: Any) -> str:
-    """An inscription's id, or "". Raises RequestError."""
+    """Returns an inscription's id, or "". Raises RequestError."""
     return "" if value == "" else _shaped("inscription_id", value, _INSCRIPTION)
 
 
@@ -355,7 +355,7 @@ def _shaped(name: str, value: Any, shape: re.Pattern[str]) -> str:
 
 
 def psbt_text(name: str, value: Any) -> str:
-    """`value` if it may be a PSBT in base64 by its length. Raises RequestError."""
+    """Returns `value` if its length allows it to be a PSBT in base64. Raises RequestError."""
     if type(value) is not str or not 0 < len(value) <= MAX_PSBT_TEXT or not value.isascii():
         raise RequestError(f"{name} must be base64 of at most {MAX_PSBT_TEXT} characters")
     return value

@@ -1,6 +1,6 @@
-"""A marketplace as a bot sees it: every question and every order is a call that takes time, on a simulated clock.
+"""A marketplace for a bot: every question and every order is a call that takes time, on a simulated clock.
 
-It stands on the practice market's engine, so bids rank, expire and are bought as ours are there.
+It stands on the practice market's engine, so bids rank, expire and are bought as ours.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.machine.clockwork import Clock
 
 
 class Bot(Protocol):
-    """One round of a peer's loop; `loop_s` are its seconds between two."""
+    """One round of a peer's loop; `loop_s` are the seconds between two rounds."""
 
     loop_s: float
 
@@ -24,7 +24,7 @@ class Bot(Protocol):
 
 
 class Desk:
-    """What the bot of address `maker` may ask and do about one collection; `calls` counts by kind."""
+    """The calls of the bot with address `maker` for one collection; `calls` counts them by kind."""
 
     def __init__(self, engine: Engine, market: Market, clock: Clock, maker: str, travel_s: float) -> None:
         self._engine, self._market, self._clock = engine, market, clock
@@ -37,13 +37,13 @@ class Desk:
         return self._clock.now_ms
 
     def ask(self, what: str) -> None:
-        """A call whose answer nobody here needs, as a challenge or a draft."""
+        """Makes a call whose answer is not needed here, such as a challenge or a draft."""
         self.calls[what] += 1
         self._clock.advance(self._travel_s)
         self._engine.expire()
 
     def listings(self) -> list[int]:
-        """Prices, cheapest first."""
+        """Returns prices, cheapest first."""
         self.ask("listings")
         return sorted(order.price for order in self._market.asks.values())
 
@@ -52,7 +52,7 @@ class Desk:
         return min(order.price for order in self._market.asks.values())
 
     def bids(self) -> list[Order]:
-        """Everybody's, best first."""
+        """Returns all bids, best first."""
         self.ask("bids")
         return self._market.best("bid", self.now_ms)
 
@@ -68,7 +68,7 @@ class Desk:
         self._engine.place_bid(self._market, terms)
 
     def cancel(self, bids: list[Order]) -> None:
-        """All in one call."""
+        """Cancels the bids in one call."""
         self.ask("cancel")
         for bid in bids:
             if self._engine.order(bid.order_id) is not None:

@@ -1,7 +1,7 @@
-"""Tasks listed, created and changed in FastAPI, nothing between it and SQLite: what is written when it must be quick.
+"""Tasks listed, created and changed in FastAPI, with nothing between it and SQLite: code written for speed.
 
 `python -m bench.peers.fastapi_raw DATABASE PORT PRAGMAS`: one connection, SQL by hand, `config` spliced into the answer
-as it stands in the table (JSON with the names that callers see), msgspec in and out.
+as it stands in the table (JSON with the API's names), msgspec in and out.
 """
 
 from __future__ import annotations

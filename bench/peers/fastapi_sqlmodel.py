@@ -1,7 +1,7 @@
-"""The task list, creation and change as FastAPI's and SQLModel's own documentation would have them written.
+"""Tasks listed, created and changed in the style of FastAPI's and SQLModel's own documentation.
 
 `python -m bench.peers.fastapi_sqlmodel DATABASE PORT PRAGMAS`: rows by SQLModel, one session a request, answers checked
-and written by `response_model`. The table's `config` is JSON with the names that callers see.
+and written by `response_model`. The table's `config` is JSON with the API's names.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""What NFTToolz' Ordinals-bid-bot does in one scheduled round with a collection offer, written anew.
+"""One scheduled round of NFTToolz' Ordinals-bid-bot with a collection offer, written anew.
 
 After github.com/NFTToolz/Ordinals-bid-bot at 49dc1fa: src/bid.ts (processScheduledLoop, the part for COLLECTION) and
 src/functions/Offer.ts, where a cancel and a place are two calls each. It bids once per collection. Its answers to
-events of a socket are left out, as is what it asks of a mempool server.
+events of a socket are left out, as are its calls to a mempool server.
 """
 
 from __future__ import annotations
 
 from bench.peers.desk import Desk
 
-DETAILS_S = 30.0  # for which the collection's details are kept
+DETAILS_S = 30.0  # how long the collection's details are kept
 
 
 class Nfttools:

@@ -1,4 +1,4 @@
-"""What satflow-mm does in one round, written anew: it keeps nothing of its own and sends a whole ladder or none of it.
+"""One round of satflow-mm, written anew: it keeps no state and sends a whole ladder or none of it.
 
 After github.com/SwapLabsInc/satflow-mm at 413c785: src/index.js (mainLoop), src/services/protocols/ordinals/
 collection-manager.js (processCollection) and bidding.js. Calls to Magic Eden, mempool and ZenRows are left out, which
@@ -47,7 +47,7 @@ class SatflowMM:
         return [min(max(round(mean * step / TICK) * TICK, TICK), most) for step in self._steps]
 
     def _is_changed(self, live: list[int], wanted: list[int]) -> bool:
-        """A step that is gone, or one that is off by more than the threshold, changes the ladder."""
+        """Tells whether the ladder changed: a step is gone, or off by more than the threshold."""
         points = sorted(set(wanted), reverse=True)
         if len(live) != len(points):
             return True

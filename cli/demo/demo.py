@@ -1,4 +1,4 @@
-"""`bidkeeper demo`: up, on the practice marketplace, with a demo user whose tasks trade before your eyes.
+"""`bidkeeper demo`: up, on the practice marketplace, with a demo user whose tasks trade as you watch.
 
 The demo user is an ordinary one: it signs in with a wallet of its own and talks to the service over HTTP only.
 """
@@ -22,8 +22,8 @@ from core.errors import BidkeeperError, SettingsError
 from core.settings import Settings
 
 _PUPPETS, _NINJAS = "bitcoin-puppets-demo", "pizza-ninjas-demo"
-# A ladder on a collection, one of a rune, and a pair of bids that goes after whoever bids more. Their prices follow the
-# floor within 4 %: at 1 % the top would move every minute or two, and each time another bid is signed for an hour.
+# A ladder on a collection, one of a rune, and a pair of bids that outbids rivals. Their prices follow the floor within
+# 4 %: at 1 % the top would move every minute or two, and each move signs one more bid for an hour.
 _TASKS: tuple[dict[str, Any], ...] = (
     {
         "slug": _PUPPETS,
@@ -57,7 +57,7 @@ _TASKS: tuple[dict[str, Any], ...] = (
         "updateTolerance": 0.04,
     },
 )
-# What is bought is put up for sale, one inscription at a time, at this share of the floor and not below that price.
+# Bought inscriptions are put up for sale, one at a time, at this share of the floor and not below that price.
 _PRICE_PERCENT = 1.15
 _LEAST_PRICE = {_PUPPETS: 1_500_000, _NINJAS: 400_000}
 
@@ -69,11 +69,11 @@ _NO_ANSWER = (OSError, http.client.HTTPException, ValueError, BidkeeperError)
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Takes nothing: everything is a setting."""
+    """Adds nothing: everything is a setting."""
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """As `up`, with the demo's own settings where none were given."""
+    """Runs `up`, with the demo's own settings where none are given."""
     if settings.market != "simulator":
         raise SettingsError(["BIDKEEPER_MARKET must be simulator: the demo never touches a real market"])
     environment = {
@@ -87,7 +87,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 class Demo:
-    """Starts the demo user's tasks, then prints what each cycle of theirs did; what repeats itself is printed once."""
+    """Starts the demo user's tasks, then prints each cycle's result; repetitions are printed once."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -102,7 +102,7 @@ class Demo:
         self._words: dict[str, str] = {}
 
     def step(self) -> None:
-        """One look; whatever the service cannot answer at the moment is tried again at the next."""
+        """Looks once; a failed question is asked again at the next look."""
         now = time.monotonic()
         if now - self._looked < _LOOK_EVERY_S:
             return
@@ -146,7 +146,7 @@ class Demo:
             self._list_another(listings)
 
     def _follow(self, name: str, path: str, task: dict[str, Any]) -> None:
-        """Counts and prints the cycles since the last look; those of an earlier demo are none of this one's."""
+        """Counts and prints the cycles since the last look, without those of an earlier demo."""
         shown = (task["lastCycle"], task["lastError"])
         if shown == self._shown.get(name, (None, None)):
             return
@@ -158,12 +158,12 @@ class Demo:
             words = cycle["action"] + (f" ({cycle['error']})" if cycle["error"] else "")
             self._tell(name, words, cycle["time"])
         if task["lastError"] and not new:
-            # It did not come to the end of a cycle.
+            # It did not reach the end of a cycle.
             self._tell(name, task["lastError"])
         self._shown[name], self._newest[name] = shown, cycles[0] if cycles else None
 
     def _tell(self, name: str, words: str, at_seconds: float | None = None) -> None:
-        # A listing that stays where it is says at each floor what else it might cost.
+        # A listing that stays as it is gives its other possible price at each floor.
         gist = words.partition(": wanted ")[0]
         if gist != self._words.get(name):
             self._words[name] = gist
@@ -177,7 +177,7 @@ class Demo:
             _say(f"task {task['id']} {task['slug']}: started: {_in_words(task['config'])}")
 
     def _list_another(self, ended: list[dict[str, Any]]) -> None:
-        """Puts up for sale what no task is there for: at first a gift of the market, then what was bought."""
+        """Puts an inscription without a task up for sale: at first a gift of the market, then a bought one."""
         vault = self._session.call("GET", "/api/wallet")["vault"]
         if not ended:
             gift = f"{hashlib.sha256(vault.encode()).hexdigest()}i0"
@@ -187,7 +187,7 @@ class Demo:
             inscription, slug = item["id"], item["collectionId"]
             if slug in _LEAST_PRICE and inscription not in known:
                 if item["address"] != vault:
-                    # What bids buy goes to the user's own address; the demo user sends it to the vault.
+                    # Bids buy to the user's own address; the demo user sends the inscription to the vault.
                     self._session.send(inscription, vault)
                 self._list(inscription, slug, ended)
                 return
@@ -207,7 +207,7 @@ class Demo:
 
 
 def _in_words(config: dict[str, Any]) -> str:
-    """What a task of the demo is to do."""
+    """Describes the work of a demo task."""
     low, high = (f"{config[name] * 100:.0f}" for name in ("bidPercentLow", "bidPercentHigh"))
     words = f"{config['bidCount']} bids from {low} to {high} % of the floor, none above {config['hardcapSats']:,} sats"
     return f"{words}, ahead of rivals" if config["outbidEnabled"] else words

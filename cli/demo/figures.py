@@ -1,4 +1,4 @@
-"""The figures of a demo's run: what its tasks did, counted from their cycles, and what that cost in calls."""
+"""The figures of a demo's run: each task's results, counted from its cycles, and their cost in calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_OPERATIONS = 6
 
 @dataclass(slots=True)
 class TaskFigures:
-    """What one task did; `still` are the cycles that left everything as it was, `patience` is the most it needed."""
+    """One task's results; `still` are the cycles that changed nothing, `patience` is the most it needed."""
 
     cycles: int = 0
     still: int = 0
@@ -48,7 +48,7 @@ class TaskFigures:
 
 
 class Figures:
-    """Those of every task of a run, by the name that it is printed with."""
+    """The figures of every task of a run, by its printed name."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, TaskFigures] = {}
@@ -57,7 +57,7 @@ class Figures:
         self._tasks.setdefault(name, TaskFigures()).count(cycle)
 
     def lines(self, seconds: float, metrics: str | None) -> Iterator[str]:
-        """A headline, one line for each task, and the calls, unless `metrics` (GET /metrics) could not be had.
+        """Yields a headline, one line for each task, and the calls, unless `metrics` (GET /metrics) could not be read.
 
         Nothing at all before the first cycle.
         """
@@ -71,7 +71,7 @@ class Figures:
 
 
 def calls(metrics: str) -> str:
-    """The calls since the gateway's start, all and by operation, the most frequent first."""
+    """Returns the calls since the gateway's start, all and by operation, the most frequent first."""
     counts: dict[str, int] = {}
     for _, operation, count in _CALLS.findall(metrics):
         counts[operation] = counts.get(operation, 0) + int(count)
@@ -83,7 +83,7 @@ def calls(metrics: str) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """For example `1 h 5 min`."""
+    """Writes a duration, for example `1 h 5 min`."""
     hours, minutes = divmod(round(seconds) // 60, 60)
     if hours:
         return f"{hours} h {minutes} min"

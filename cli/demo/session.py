@@ -1,4 +1,4 @@
-"""The demo user's session: signed in with a wallet of its own, talking HTTP as anybody would."""
+"""The demo user's session: signed in with a wallet of its own, over plain HTTP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATIENCE_AT_THE_END_S = 2
 
 
 class Unauthorized(BidkeeperError):
-    """The session is over."""
+    """The session has ended."""
 
 
 class Session:
@@ -35,7 +35,7 @@ class Session:
         return bool(self._token)
 
     def sign_in(self) -> None:
-        """Raises what `call` raises."""
+        """Signs in. Raises as `call`."""
         key = _demo_key(self._settings.data_dir / "demo-wallet.json")
         who = address.p2wpkh(hash160.hash160(key.get_public_key().sec()))
         challenge = self.call("POST", "/api/auth/challenge", {"address": who})
@@ -49,24 +49,24 @@ class Session:
         print(f"  export TOKEN={self._token}", flush=True)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """The service's answer.
+        """Returns the service's answer.
 
-        Raises OSError, HTTPException or ValueError when it cannot be had, Unauthorized when the session is over, and
-        BidkeeperError with what was said when the answer is a refusal.
+        Raises OSError, HTTPException or ValueError when there is none, Unauthorized when the session has ended, and
+        BidkeeperError with the text of a refusal.
         """
         return json.loads(self._ask(self._settings.port, method, path, body))
 
     def metrics(self) -> str:
-        """The installation's metrics as text, or soon not at all; raises as `call` does."""
+        """Returns the installation's metrics as text, with little patience; raises as `call`."""
         return self._ask(self._settings.port, "GET", "/metrics", None, _PATIENCE_AT_THE_END_S)
 
     def give(self, vault: str, inscription: str, collection: str, name: str) -> None:
-        """Lets the practice market put an inscription into an empty vault; raises as `call` does."""
+        """Lets the practice market put an inscription into an empty vault; raises as `call`."""
         gift = {"id": inscription, "collection": collection, "name": name}
         self._ask(self._settings.simulator_port, "PUT", f"/sim/wallets/{vault}", {"inscriptions": [gift]})
 
     def send(self, inscription: str, address: str) -> None:
-        """Sends an inscription of the demo user's to another address; raises as `call` does."""
+        """Sends an inscription of the demo user's to another address; raises as `call`."""
         body = {"inscriptionId": inscription, "address": address}
         self._ask(self._settings.simulator_port, "POST", "/sim/move", body)
 
@@ -88,7 +88,7 @@ class Session:
 
 
 def _demo_key(path: Path) -> PrivateKey:
-    """The demo user's sign-in key, made at the first demo in this data directory. It never holds money."""
+    """Returns the demo user's sign-in key, made at the first demo in this data directory. It never holds money."""
     if not path.exists():
         path.touch(mode=0o600)
         path.write_text(json.dumps({"play_money_sign_in_key": secrets.token_hex(32)}))

@@ -1,4 +1,4 @@
-"""What the doctor says of an answer that was understood, and of the clock behind a venue's answers."""
+"""The doctor's check lines for understood answers, and for the clock behind a venue's answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLOCK_REMEDY = "set the clock by NTP: timedatectl set-ntp true"
 
 
 def understood(name: str, answer: Answer) -> Check:
-    """What was seen; a warning where nothing was there to be seen."""
+    """Reports an understood answer; a warning where it was empty."""
     value = answer.value
     if isinstance(value, tuple | dict) and not value:
         if answer.question == "own bids":
@@ -35,7 +35,7 @@ def understood(name: str, answer: Answer) -> Check:
 
 
 def skew(venue: str, heard: list[Exchange]) -> Iterator[Check]:
-    """Each exchange proves a least skew; the least of them counts, since a cache may show an old date."""
+    """Yields the skew: each exchange proves a least one; the smallest counts, since a cache may show an old date."""
     told = [each for exchange in heard if (each := exchange.skew_s()) is not None]
     if not told:
         return

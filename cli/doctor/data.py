@@ -23,7 +23,7 @@ _AUDIT_TAIL = 1 << 20
 
 
 def examine(settings: Settings, seen: doctor_database.Seen) -> Iterator[Check]:
-    """Looks at everything; what the database tells goes to `seen`."""
+    """Looks at everything; the database's contents go to `seen`."""
     directory = settings.data_dir
     if not directory.is_dir():
         yield warn("data directory", f"{directory} is not there yet", "bidkeeper up makes it")
@@ -73,7 +73,7 @@ def _file_system(settings: Settings) -> Check:
 
 
 def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """The kind of file system that `path` is on (ext4, nfs4, ...), None when that cannot be seen."""
+    """Returns the kind of file system that `path` is on (ext4, nfs4, ...), None when that cannot be found out."""
     best, kind = -1, None
     try:
         lines = mounts.read_text().splitlines()
@@ -132,7 +132,7 @@ def _audit(path: Path) -> Check:
 def verify_tail(path: Path) -> int:
     """Checks that the lines in the last megabyte follow one another and returns their number. Raises ValueError.
 
-    A last line without its end is being written, or was torn by a crash; the signer cuts it off.
+    An unfinished last line is being written, or was torn by a crash; the signer cuts it off.
     """
     with path.open("rb") as file:
         start = max(0, file.seek(0, os.SEEK_END) - _AUDIT_TAIL)

@@ -25,7 +25,7 @@ _WAL_FORMAT = (2, 2)  # bytes 18 and 19 of a database in WAL mode
 
 @dataclass(slots=True)
 class Seen:
-    """What the database told: how many tasks are wanted, which by venue, and the newest slugs that are traded."""
+    """The database's contents: the number of wanted tasks, by venue, and the newest slugs traded."""
 
     tasks: int | None = None
     collection: str | None = None
@@ -55,7 +55,7 @@ def examine(settings: Settings, seen: Seen) -> Iterator[Check]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """A connection that leaves no file behind: while nobody else has the database open, it takes no locks either."""
+    """Opens a connection that leaves no file behind; if no other process has the database open, it takes no locks."""
     is_open = path.with_name(path.name + "-wal").exists()
     uri = f"file:{quote(str(path))}?mode=ro" + ("" if is_open else "&immutable=1")
     base.database.initialize(SqliteDatabase(uri, uri=True, timeout=_BUSY_S))
@@ -82,7 +82,7 @@ def _contents(settings: Settings, seen: Seen) -> Iterator[Check]:
 
 
 def _from_the_future() -> list[str]:
-    """Migrations that the database has seen and this version does not have."""
+    """Returns the migrations in the database that this version does not have."""
     if not base.database.table_exists("schema_migration"):
         return []
     known = {path.stem for path in Path(str(schema.__file__)).with_name("migrations").glob("[0-9]*.py")}

@@ -1,4 +1,6 @@
-"""`bidkeeper doctor`: looks at all that Bidkeeper needs and says what to do about each fault. Changes nothing."""
+"""`bidkeeper doctor`: an examination of everything that Bidkeeper needs, with the remedy for each fault. Changes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +28,22 @@ PARTS = ("machine", "settings", "data", "programs", "venues")
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """[--only PART ...] [--json] [--collection SLUG] [--rune TICKER]"""
+    """Adds [--only PART ...] [--json] [--collection SLUG] [--rune TICKER]."""
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     parser.add_argument("--only", action="append", choices=PARTS, help="look at this part; may be given many times")
     add_about(parser)
 
 
 def add_about(parser: argparse.ArgumentParser) -> None:
-    """[--collection SLUG] [--rune TICKER]"""
+    """Adds [--collection SLUG] [--rune TICKER]."""
     parser.add_argument("--collection", metavar="SLUG", help="ask the market about this one")
     parser.add_argument("--rune", metavar="TICKER", help="ask about this one, written with its bullets")
 
 
 def run_alone(options: argparse.Namespace) -> int:
-    """Reads the settings itself, since wrong ones are the first thing to explain. Returns 1 when anything fails."""
+    """Runs the doctor. It reads the settings itself, since it explains wrong ones first. Returns 1 when anything
+    fails.
+    """
     log.set_up("doctor", "ERROR")
     checks = []
     for check in examine(options, os.environ, lambda: time.time_ns() // 1_000_000):
@@ -55,7 +59,7 @@ def run_alone(options: argparse.Namespace) -> int:
 def examine(
     options: argparse.Namespace, environment: Mapping[str, str], clock_ms: Callable[[], int]
 ) -> Iterator[Check]:
-    """All checks that `options` ask for, as they are made. `clock_ms` is this machine's clock (epoch)."""
+    """Yields the checks that `options` ask for, as they are made. `clock_ms` is this machine's clock (epoch)."""
     parts = options.only or PARTS
     if "machine" in parts:
         yield from _safely("machine", doctor_machine.examine())
@@ -73,7 +77,7 @@ def _with(
 ) -> Iterator[Check]:
     seen = doctor_database.Seen()
     own = doctor_processes.own(settings.data_dir)
-    # Also when nothing is to be said of it: how many tasks there are, and what they trade, is asked about below.
+    # Also when it is not to be printed: later checks need the number of tasks, and their slugs.
     for check in _safely("data", doctor_data.examine(settings, seen)):
         if "data" in parts:
             yield check
@@ -89,7 +93,7 @@ def _with(
 
 
 def _safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
-    """One part that cannot be looked at must not hide the others."""
+    """Yields a part's checks; a part that cannot be examined must not hide the others."""
     try:
         yield from checks
     except Exception as error:
@@ -97,7 +101,7 @@ def _safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
 
 
 def about(options: argparse.Namespace, settings: Settings, seen: doctor_database.Seen) -> About:
-    """What the operator names, else what the newest tasks trade, else something well known."""
+    """Chooses the subjects: the operator's, else the newest tasks', else well-known ones."""
     usual = default_about(settings.market)
     collection = options.collection or seen.collection or usual.collection
     return replace(usual, collection=collection, rune=options.rune or seen.rune or usual.rune)

@@ -1,4 +1,4 @@
-"""What went over the wire between an adapter and its venue, for those who want to see the raw answer."""
+"""The exchanges between an adapter and its venue on the wire, with the raw answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Adapter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and its whole answer; `reply` None = there was none. Times are our clock's epoch milliseconds."""
+    """One request and its whole answer; `reply` None is no answer. Times are our clock's epoch milliseconds."""
 
     method: str
     target: str
@@ -34,9 +34,9 @@ class Exchange:
     reply: Reply | None
 
     def skew_s(self) -> float | None:
-        """By how many seconds our clock is ahead (behind: below 0) of the venue's, at the least; None if not told.
+        """Returns the seconds that our clock is at least ahead of the venue's (behind: below 0); None without a date.
 
-        `Date` names a second between sending and receiving, so what is within that span proves nothing.
+        `Date` names a second between sending and receiving, so a difference within that span proves nothing.
         """
         made = None if self.reply is None else made_s(self.reply.headers)
         if made is None:
@@ -46,13 +46,13 @@ class Exchange:
         return max(ahead, 0) / 1000 - max(behind, 0) / 1000
 
     def quota_headers(self) -> dict[str, str]:
-        """The headers by which the venue says what is left."""
+        """Returns the headers in which the venue gives its remaining quota."""
         headers = {} if self.reply is None else self.reply.headers
         return {name: value for name, value in headers.items() if any(word in name.lower() for word in _QUOTA_WORDS)}
 
 
 class Listener:
-    """Hears the exchanges of adapters. `clock_ms` is the epoch; `before` runs ahead of each exchange."""
+    """A listener to the exchanges of adapters. `clock_ms` is the epoch; `before` runs ahead of each exchange."""
 
     def __init__(self, clock_ms: Callable[[], int], before: Callable[[], None] = lambda: None) -> None:
         self.heard: list[Exchange] = []
@@ -61,7 +61,7 @@ class Listener:
         self._before = before
 
     def listen(self, adapter: Adapter) -> None:
-        """From now on hears what `adapter` exchanges."""
+        """Listens to the exchanges of `adapter` from now on."""
         http = adapter._http
         self._heard_of.append(http)
         exchange = http._exchange
@@ -86,7 +86,7 @@ class Listener:
 
 
 def shown_headers(headers: Mapping[str, str], secrets: list[str]) -> list[str]:
-    """`Name: value` of each header, without what is secret in it."""
+    """Writes `Name: value` for each header, without secrets."""
     return [
         f"{name}: {MASKED if name.lower() in _HIDDEN_HEADERS else masked(value, secrets)}"
         for name, value in headers.items()
@@ -94,7 +94,7 @@ def shown_headers(headers: Mapping[str, str], secrets: list[str]) -> list[str]:
 
 
 def masked(text: str, secrets: list[str]) -> str:
-    """`text` without our keys, should the venue repeat them."""
+    """Returns `text` without our keys, should the venue repeat them."""
     for secret in secrets:
         text = text.replace(secret, MASKED)
     return text

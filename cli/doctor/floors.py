@@ -1,4 +1,4 @@
-"""Whether a marketplace's floor is the price of its cheapest listing: by that asks are read, or are not."""
+"""A check that a marketplace's floor is the price of its cheapest listing, since reads of asks depend on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REMEDY = "look again in a minute; if it stays so, bidkeeper venue probe {venue}
 
 
 def examine(answers: Mapping[tuple[str, str], Any], slug: str) -> Iterator[Check]:
-    """Looks at the answers about one collection, by (venue, question), of each venue whose floors are relied on."""
+    """Checks the answers about one collection, by (venue, question), of each venue whose floors are relied on."""
     for venue in sorted({venue for venue, question in answers if question == "listings"}):
         floor = (answers.get((venue, "floors")) or {}).get(slug)
         listings = answers[venue, "listings"]

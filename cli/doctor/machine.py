@@ -1,4 +1,4 @@
-"""The doctor on the machine: Python, libraries, limits, swap, and whether its clock is kept right."""
+"""The doctor on the machine: Python, libraries, limits, swap, and its clock's synchronisation."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from wallet.keystore import memory as keystore_memory
 from wallet.signer.signing import require_libsecp256k1
 
 _LEAST_SQLITE = (3, 37, 0)  # STRICT tables
-_NORMAL, _FULL = 1, 2  # what PRAGMA synchronous answers
+_NORMAL, _FULL = 1, 2  # answers of PRAGMA synchronous
 _FILES_A_TASK, _OTHER_FILES = 3, 200
 _CUSTOMARY_TASKS = 100
 _REINSTALL = "make the environment anew: make setup, or deploy/install.sh"
 
 
 def examine() -> Iterator[Check]:
-    """What needs no settings."""
+    """Examines everything that needs no settings."""
     yield ok("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield _sqlite()
     yield from _libraries()
@@ -35,7 +35,7 @@ def examine() -> Iterator[Check]:
 
 
 def examine_for(settings: Settings, tasks: int | None, manager: int | None) -> Iterator[Check]:
-    """What depends on them: room for `tasks` (None = not known), in the manager's limits if it runs (a pid)."""
+    """Examines room for `tasks` (None = unknown) under the settings and, if it runs, the manager's (a pid) limits."""
     yield _open_files(_CUSTOMARY_TASKS if tasks is None else tasks, manager)
     yield _memory(settings)
 
@@ -94,7 +94,7 @@ def _clock_sync() -> Check:
 
 
 def _open_files(tasks: int, manager: int | None) -> Check:
-    """The manager raises its soft limit to the hard one, so that the hard one counts."""
+    """Checks the hard limit: the manager raises its soft limit to it."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     whose = "this shell"
     if manager is not None and (found := _hard_limit(manager)) is not None:
@@ -107,7 +107,7 @@ def _open_files(tasks: int, manager: int | None) -> Check:
 
 
 def _hard_limit(pid: int) -> int | None:
-    """`Max open files` of a process, hard; None when it cannot be seen."""
+    """Reads the hard limit of `Max open files` of a process; None when it cannot be read."""
     try:
         for line in Path(f"/proc/{pid}/limits").read_text().splitlines():
             if line.startswith("Max open files"):
@@ -119,7 +119,7 @@ def _hard_limit(pid: int) -> int | None:
 
 
 def _memory(settings: Settings) -> Check:
-    """The signer forbids its own core dumps and locks its memory, as far as it may."""
+    """Checks memory: the signer forbids its own core dumps and locks its memory, as far as it may."""
     name = "swap"
     if not keystore_memory.has_swap():
         return ok(name, "there is none; the signer dumps no core")

@@ -1,4 +1,4 @@
-"""The doctor on the month's calls: what all tasks that run cost together where the key has a quota."""
+"""The doctor on the month's calls: the joint cost of all running tasks where the key has a quota."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from strategy.monthly import (
     usable,
 )
 
-RUNES_FROM = "unisat"  # whichever marketplace they are bid on
+RUNES_FROM = "unisat"  # whichever marketplace they bid on
 
 
 def examine(settings: Settings, running: Mapping[str, Sequence[Task]] | None) -> Iterator[Check]:
-    """A line for each key with a quota. `running` are the tasks by venue, None when they are not known."""
+    """Yields a line for each key with a quota. `running` are the tasks by venue, None when unknown."""
     if running is None:
         return
     for venue in settings.venues:
@@ -73,5 +73,5 @@ def _carries(venue: str, quota: int, costs: CallCosts) -> str:
 
 
 def quota_variable(venue: str) -> str:
-    """The setting that says how large the quota is."""
+    """Returns the setting with the size of the quota."""
     return f"BIDKEEPER_{(dialect_of(venue) or venue).upper()}_MONTHLY_CALLS"

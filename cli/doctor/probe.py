@@ -1,4 +1,4 @@
-"""`bidkeeper venue probe NAME --save DIR`: keeps a venue's raw answers, so that a drifted shape can be reported."""
+"""`bidkeeper venue probe NAME --save DIR`: a record of a venue's raw answers, for reports of changed shapes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ No address of this installation was asked about.
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """probe NAME --save DIR [--collection SLUG] [--rune TICKER]"""
+    """Adds probe NAME --save DIR [--collection SLUG] [--rune TICKER]."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     probe = actions.add_parser("probe", help="ask a venue what the adapters ask, and keep its raw answers")
     probe.add_argument("venue", choices=VENUES, metavar="NAME", help=", ".join(VENUES))
@@ -43,7 +43,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[], int]) -> int:
-    """As `run`, by the given clock (epoch)."""
+    """Runs the probe by the given clock (epoch), as `run`."""
     venue, about = options.venue, doctor.about(options, settings, Seen())
     adapters = make_adapters(settings)
     asked = adapters_of(venue, adapters)
@@ -65,7 +65,7 @@ def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[]
 
 
 class _Folder:
-    """A new directory that only its owner can enter. Raises BidkeeperError when there is something of that name."""
+    """A new directory that only its owner can enter. Raises BidkeeperError when the path is taken."""
 
     def __init__(self, path: Path, secrets: list[str]) -> None:
         self._path = path
@@ -78,7 +78,7 @@ class _Folder:
             raise BidkeeperError(f"{path} cannot be made: {error.strerror}") from error
 
     def keep(self, number: int, answer: Answer) -> str:
-        """Writes an answer and returns the line that tells of it."""
+        """Writes an answer and returns its line for the README."""
         stem = f"{number:02}-{answer.question.replace(' ', '-')}"
         exchange, outcome = answer.exchange, answer.outcome + (f": {answer.reason}" if answer.reason else "")
         if exchange is None:

@@ -1,4 +1,4 @@
-"""The processes of an installation, as the kernel shows them: who has which port."""
+"""The processes of an installation, as the kernel shows them, and their ports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LISTEN = "0A"
 
 
 def own(data_dir: Path) -> dict[int, str]:
-    """Command lines by pid of the processes that work in `data_dir`: they all have it in their environment.
+    """Returns command lines by pid of the processes that work in `data_dir`, which is in their environment.
 
     Processes of other users and those that hide from their own (the signer) are not seen.
     """
@@ -34,7 +34,7 @@ def _pids() -> Iterator[int]:
 
 
 def can_bind(host: str, port: int) -> bool:
-    """Whether a program could listen there now."""
+    """Tells whether a program could listen there now."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -45,7 +45,7 @@ def can_bind(host: str, port: int) -> bool:
 
 
 def holds(pid: int, port: int) -> bool:
-    """Whether this process listens at `port` (TCP)."""
+    """Tells whether this process listens at `port` (TCP)."""
     inodes = {f"socket:[{inode}]" for inode in _listening(port)}
     try:
         return any(str(entry.readlink()) in inodes for entry in Path(f"/proc/{pid}/fd").iterdir())
@@ -54,7 +54,7 @@ def holds(pid: int, port: int) -> bool:
 
 
 def _listening(port: int) -> Iterator[str]:
-    """Inodes of the sockets that listen at `port`."""
+    """Yields the inodes of the sockets that listen at `port`."""
     for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
         try:
             lines = table.read_text().splitlines()[1:]

@@ -1,4 +1,4 @@
-"""The doctor on the programs: each is asked through the socket by which the others ask it."""
+"""The doctor on the programs: each is asked through its own socket."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEFT_IS_LITTLE = 0.1
 
 
 def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
-    """Looks at ports and programs; a service that is down is one line. `own` are the installation's processes."""
+    """Examines ports and programs; a service that is down is one line. `own` are the installation's processes."""
     servers = [settings.port + index for index in range(settings.server_processes)]
     ports = dict.fromkeys(servers, (settings.host, "BIDKEEPER_PORT"))
     if settings.market == "simulator":
@@ -51,12 +51,12 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
 
 
 def manager_of(own: dict[int, str]) -> int | None:
-    """The pid of the manager, None when it is not seen."""
+    """Returns the pid of the manager, None when it is not seen."""
     return next((pid for pid, line in own.items() if line.rstrip().endswith("manager")), None)
 
 
 def quota(venue: str, status: dict[str, Any]) -> Check:
-    """What is used and left of the month, from the status of a venue's quota."""
+    """Reports the use and rest of the month, from the status of a venue's quota."""
     left, limit, rungs = int(status["left"]), int(status["limit"]), status.get("rungs")
     used = f"{int(status['used']):,} of {limit:,} calls at {venue} are used this month, {left:,} are left"
     text = f"{used}; {int(status['projected']):,} at its end, if it goes on like the last hour"
@@ -69,7 +69,7 @@ def quota(venue: str, status: dict[str, Any]) -> Check:
 
 
 def _kept_quota(settings: Settings) -> Iterator[Check]:
-    """What the gateway has written down of the month."""
+    """Yields the month's use as the gateway has written it down."""
     file = settings.quota_file
     if any(is_held(settings, name) for name in SECRETS) or (file.exists() and not os.access(file, os.R_OK)):
         return
@@ -110,12 +110,12 @@ def _port(host: str, port: int, variable: str, own: dict[int, str]) -> Check:
         if status == 200 and json.loads(body) == {"status": "ok"}:
             return ok(name, "a Bidkeeper answers there; whether it is this one cannot be seen by this user")
     except (OSError, http.client.HTTPException, ValueError):
-        pass  # it is somebody else's
+        pass  # it is another user's
     return fail(name, f"{host}:{port} is taken by another program", f"end that one, or set {variable}")
 
 
 def _asked(name: str, settings: Settings, look: Callable[[], Iterator[Check]]) -> Iterator[Check]:
-    """What `look` finds, or that there was no answer."""
+    """Yields the checks of `look`, or one that there was no answer."""
     try:
         yield from look()
     except (BidkeeperError, OSError, http.client.HTTPException, ValueError, LookupError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""What a venue is asked to find out whether it answers as its adapter expects: reads only, each one request."""
+"""Questions to a venue that show whether its answers fit its adapter: reads only, each one request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from markets.base import AuthFailed, NotFound, NotSupported, RateLimited, VenueE
 from markets.wire import Unreadable
 
 VENUES = ("satflow", "unisat", "mempool", "ord")
-# An address that nobody uses: its key was made for the self-test of signatures and thrown away.
+# An unused address: its key was made for the self-test of signatures and thrown away.
 ADDRESS = "bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"
 _FIRST_INSCRIPTION = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799i0"
 
@@ -22,7 +22,7 @@ Outcome = Literal["understood", "not known", "not supported", "drifted", "no acc
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What is asked about: a collection's slug, a rune's spaced name."""
+    """The subjects of the questions: a collection's slug, a rune's spaced name."""
 
     collection: str
     rune: str
@@ -39,7 +39,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a question: a `value` when it was understood, else the `reason`."""
+    """The result of a question: a `value` when it was understood, else the `reason`."""
 
     question: str
     outcome: Outcome
@@ -49,14 +49,14 @@ class Answer:
 
 
 def default_about(market: str) -> About:
-    """Something that trades there every day."""
+    """Returns subjects that trade there every day."""
     if market == "simulator":
         return About("nodemonkes-demo", "PRACTICE•RUNE•TOKEN")
     return About("nodemonkes", "DOG•GO•TO•THE•MOON")
 
 
 def adapters_of(venue: str, adapters: Adapters) -> list[Adapter]:
-    """The adapters that talk to `venue`; none when it is not set."""
+    """Returns the adapters that talk to `venue`; none when it is not set up."""
     found: dict[str, list[Any]] = {"unisat": [adapters.unisat, adapters.unisat_index]}
     return [each for each in found.get(venue, [_of(venue, adapters)]) if each is not None]
 
@@ -66,7 +66,7 @@ def _of(venue: str, adapters: Adapters) -> Any:
 
 
 def questions(venue: str, adapters: Adapters, about: About) -> list[Question]:
-    """What `venue` is asked, in order; the first is one that every key may ask."""
+    """Returns the questions to `venue`, in order; the first is one that every key may ask."""
     return {"satflow": _satflow, "unisat": _unisat, "mempool": _mempool, "ord": _ord}[venue](adapters, about)
 
 

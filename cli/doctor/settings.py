@@ -1,4 +1,4 @@
-"""The doctor on settings: every fault at once, and what is allowed but seldom meant."""
+"""The doctor on settings: every fault at once, and legal values that are seldom meant."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from core.settings import HELD, OPTIONS, SECRETS, Settings, load
 from wallet.signer.allowed import with_normal_addresses
 
 NAME = "settings"
-# Variables that are no settings: `up` and the installer hand them to what they start.
+# Variables that are no settings: `up` and the installer hand them to their programs.
 _OTHERS = {"CONFIG", "COMMAND", "WITH_SIMULATOR", "CRASHPOINT", "INSTALL_ROOT", "INSTALL_OWNERS"}
 # supervisord binds its socket under a name that ends in its pid, and renames it.
 _LONGEST_PID = ".4194304"
 
 
 def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
-    """The settings, or None when they are wrong; and a line for each fault.
+    """Reads the settings, None when they are wrong; and a line for each fault.
 
-    The file of a key that only another user may read is no fault: HELD stands for that key.
+    A key's file that only another user may read is no fault: HELD stands for that key.
     """
     try:
         return with_normal_addresses(load(environment)), []
@@ -34,19 +34,19 @@ def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
         settings = with_normal_addresses(load(environment, with_secrets=False))
     except SettingsError:
         return None, [fail(NAME, problem, "see docs/settings.md") for problem in problems]
-    # What is left are files of keys that cannot be read; one that is there is another user's, as it should be.
+    # The rest are files of keys that cannot be read; one that is there is another user's, as it should be.
     files = _key_files(environment)
     absent = [problem for problem in problems if not os.path.lexists(files.get(problem.split()[0], ""))]
     return settings, [fail(NAME, problem, "put the key into the file that it names") for problem in absent]
 
 
 def is_held(settings: Settings, secret: str) -> bool:
-    """Whether this key is in a file that this user may not read."""
+    """Tells whether this key is in a file that this user may not read."""
     return bool(getattr(settings, secret) == HELD)
 
 
 def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
-    """Looks at settings that can be read."""
+    """Examines settings that can be read."""
     source = _file(environment)
     yield ok(NAME, f"read from the environment{' and ' + source if source else ''}; market {settings.market}")
     yield from _strangers(environment)
@@ -62,7 +62,7 @@ def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Chec
 
 
 def _file(environment: Mapping[str, str]) -> str:
-    """The name of the TOML file, empty when there is none."""
+    """Returns the name of the TOML file, empty when there is none."""
     name = environment.get("BIDKEEPER_CONFIG", "bidkeeper.toml")
     return name if Path(name).exists() else ""
 
@@ -73,7 +73,7 @@ def _table(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _key_files(environment: Mapping[str, str]) -> dict[str, str]:
-    """The files of keys, by the variable that names them or could."""
+    """Returns the files of keys, by the variable that names them or could."""
     table, found = _table(environment), {}
     for name in SECRETS:
         variable = f"BIDKEEPER_{name.upper()}_FILE"
@@ -90,7 +90,7 @@ def _strangers(environment: Mapping[str, str]) -> Iterator[Check]:
 
 
 def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
-    """Files with keys that others than their owner may read."""
+    """Yields files with keys that others than their owner may read."""
     files = _key_files(environment)
     files["BIDKEEPER_KEYSTORE_PASSPHRASE_FILE"] = str(settings.keystore_passphrase_file or "")
     if any(name in _table(environment) for name in SECRETS):
@@ -100,7 +100,7 @@ def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterato
             if name and Path(name).is_file() and Path(name).stat().st_mode & 0o077:
                 yield fail(NAME, f"{what} may be read by others: {name}", f"chmod 600 {name}")
         except OSError:
-            continue  # in a directory that only its own user enters
+            continue  # in a directory that only its own user can enter
 
 
 def _sockets(settings: Settings) -> Iterator[Check]:

@@ -1,7 +1,7 @@
-"""Whether prices of runes are in the unit that they are taken for: sats per whole token.
+"""A check that prices of runes are in the expected unit: sats per whole token.
 
-UniSat's own lots are checked one by one by its adapter (price against amount times unit price). Between the two
-venues a wrong unit shows as a factor that no market has.
+UniSat's own lots are checked one by one by its adapter (price against amount times unit price). Between two venues a
+wrong unit shows as a factor that no market has.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from cli.doctor.check import Check, fail, ok, warn
 
 _MOST_APART = 5  # two venues' floors of one rune
 _LEAST_BID = Decimal("0.01")  # a best bid below this part of the lowest ask is strange, yet possible
-_MOST_BID = 2  # one above twice the lowest ask is not: somebody would have sold
+_MOST_BID = 2  # a best bid above twice the lowest ask is impossible: it would have been filled
 NAME = "rune unit"
 _REPORT = "bidkeeper venue probe satflow --save DIR, and report it; do not bid on runes there until it is settled"
 
 
 def examine(answers: Mapping[tuple[str, str], Any]) -> Iterator[Check]:
-    """Looks at the answers of UniSat and Satflow about one rune, by (venue, question)."""
+    """Checks the answers of UniSat and Satflow about one rune, by (venue, question)."""
     lots = answers.get(("unisat", "rune listings"))
     if not lots:
         return
@@ -50,5 +50,5 @@ def _bid(bid: Decimal, ask: Decimal) -> Check:
 
 
 def shown(number: Decimal) -> str:
-    """Four digits of it: 0.01234, 12.35, 1234."""
+    """Writes four digits of a number: 0.01234, 12.35, 1234."""
     return format(Decimal(f"{number:.4g}"), "f")

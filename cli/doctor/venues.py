@@ -1,4 +1,4 @@
-"""The doctor on marketplaces and sources of data: reads only, by the adapters that the gateway trades with."""
+"""The doctor on marketplaces and sources of data: reads only, by the gateway's own adapters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gateway.app import adapters as make_adapters
 from markets.base import AuthFailed, VenueError
 from markets.client import MarketClient
 
-# 3 of the 5 requests a second that a key has: the gateway trades with the same one meanwhile.
+# 3 of a key's 5 requests a second: the gateway uses the same key meanwhile.
 PAUSE_S = 0.3
 _GATEWAY_S = 15.0
 _INDEX_BEHIND = 3  # blocks
@@ -48,7 +48,7 @@ class Venues:
         self._answers: dict[tuple[str, str], Any] = {}
 
     def examine(self) -> Iterator[Check]:
-        """A line for each thing that was looked at."""
+        """Yields a line for each subject."""
         if self._is_practice_away():
             yield warn("venues", "not asked: the practice market does not run", "bidkeeper up")
             return
@@ -71,12 +71,12 @@ class Venues:
         return settings.market == "simulator" and doctor_processes.can_bind("127.0.0.1", settings.simulator_port)
 
     def _is_key_closed(self, venue: str) -> bool:
-        """Whether only the gateway's user may read the key of `venue`; the practice market takes any."""
+        """Tells whether only the gateway's user may read the key of `venue`; the practice market takes any."""
         is_real = self._settings.market != "simulator"
         return is_real and f"{venue}_api_key" in SECRETS and doctor_settings.is_held(self._settings, f"{venue}_api_key")
 
     def _by_gateway(self, venue: str) -> Iterator[Check]:
-        """Who may not read the key can still see whether the gateway's is accepted."""
+        """Checks that the gateway's key is accepted, for a user who may not read it."""
         remedy = "for the rest, bidkeeper doctor --only venues as the gateway's user (docs/operations.md)"
         try:
             with MarketClient(self._settings.gateway_socket, _GATEWAY_S) as market:
@@ -104,7 +104,7 @@ class Venues:
                 self._answers[venue, answer.question] = answer.value
                 yield self._check(venue, url, answer)
                 if answer.outcome in ("no access", "pause", "silent"):
-                    break  # the others would fare no better
+                    break  # the others would fail the same way
         self.calls[venue] += len(listener.heard)
         yield from venue_answers.skew(venue, listener.heard)
         yield from self._quota(venue, listener.heard)
@@ -141,7 +141,7 @@ class Venues:
             yield ok(f"{venue} limits", masked(text, self._secrets))
 
     def _indexes(self) -> Iterator[Check]:
-        """Whether the indexes keep up with the chain."""
+        """Tells whether the indexes keep up with the chain."""
         tip = self._answers.get(("mempool", "height"))
         state = self._answers.get(("ord", "index"))
         heights = {"unisat": self._answers.get(("unisat", "height"))}
@@ -160,12 +160,12 @@ class Venues:
 
 
 def pause() -> None:
-    """Before each call."""
+    """Waits before each call."""
     time.sleep(PAUSE_S)
 
 
 def secrets_of(settings: Settings) -> list[str]:
-    """The keys that must not be shown."""
+    """Returns the keys that must not be shown."""
     return [key for name in SECRETS if (key := getattr(settings, name))]
 
 
@@ -177,6 +177,6 @@ def _key_remedy(venue: str) -> str:
 
 
 def _origin(url: str) -> str:
-    """Without its path, in which some providers have a key."""
+    """Returns the URL without its path, in which some providers have a key."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"

@@ -1,6 +1,6 @@
 """Order books recorded by others, one JSON object a line; `docs/replay.md` describes them.
 
-They are written by hand and by other programs, so what is not clearly a value ends the reading with the line's number.
+They are written by hand and by other programs, so anything but a clear value ends the reading with the line's number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a recorded book does not tell: the venue's grid and minimum, and what the task may hold (sats)."""
+    """Terms that a recorded book does not tell: the venue's grid and minimum, and the task's limit (sats)."""
 
     tick: int | None
     min_bid: int | None
@@ -37,7 +37,7 @@ class Terms:
 
 
 def is_book(path: Path) -> bool:
-    """Whether the file begins as a recording of books, not as a journal."""
+    """Tells whether the file begins as a recording of books, not as a journal."""
     try:
         first = json.loads(next((line for line in lines_of(path) if line.strip()), b"null"))
     except (ValueError, RecursionError):
@@ -46,7 +46,7 @@ def is_book(path: Path) -> bool:
 
 
 def read_books(path: Path, config: BidConfig, terms: Terms) -> Recording:
-    """The books of the config's slug as the cycles of a task that has it. Raises ReplayError."""
+    """Reads the books of the config's slug as the cycles of a task with that config. Raises ReplayError."""
     wanted, others = normal_slug(config.type, config.slug), set[str]()
     entries = list[Entry]()
     for number, line in enumerate(lines_of(path), start=1):
@@ -143,7 +143,7 @@ def _sales(row: Mapping[str, Any], now_ms: int) -> Iterator[Sale]:
 
 
 def _rows(row: Mapping[str, Any], name: str, most: int) -> Iterator[tuple[str, list[Any]]]:
-    """Each row under its name in errors (counted from 0), filled up with None."""
+    """Yields each row under its name in errors (counted from 0), filled up with None."""
     for index, values in enumerate(wire.rows(row.get(name), name, most=_MOST_ROWS)):
         what = f"{name}[{index}]"
         if not isinstance(values, list) or not 1 <= len(values) <= most:
@@ -168,7 +168,7 @@ def _unit(price: int, quantity: Decimal, is_rune: bool) -> Decimal:
 
 
 def _time(value: Any, what: str) -> int:
-    """Milliseconds since 1970, given as such or in ISO 8601."""
+    """Reads milliseconds since 1970, given as such or in ISO 8601."""
     if not isinstance(value, str):
         return wire.milliseconds(value, what)
     try:

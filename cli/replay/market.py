@@ -1,4 +1,4 @@
-"""A market on paper: our orders, and which recorded sales would have filled them."""
+"""A market on paper: our orders, and the recorded sales that would have filled them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILL_RULE = (
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One of our simulated bids, and the sale that it took."""
+    """One of our simulated bids, and the sale that filled it."""
 
     order: OwnOrder
     sale: Sale
@@ -32,12 +32,12 @@ class PaperMarket:
     def __init__(self) -> None:
         self.own: list[OwnOrder] = []
         self.fills: list[Fill] = []
-        self._bids: Sequence[Bid] | None = None  # of others, as last recorded
+        self._bids: Sequence[Bid] | None = None  # other makers', as last recorded
         self._counted: set[str] = set()
         self._next_id = 1
 
     def settle(self, entry: Entry, config: BidConfig) -> tuple[list[Fill], list[OwnOrder]]:
-        """What happened up to the entry's time: the fills, and the orders that expired."""
+        """Moves on to the entry's time; returns the fills, and the orders that expired."""
         fills = []
         for sale in sorted(entry.sales or (), key=lambda sale: (sale.sold_ms, sale.sale_id)):
             if sale.sale_id in self._counted:
@@ -66,16 +66,16 @@ class PaperMarket:
             self._next_id += 1
 
     def is_top(self, bids: Iterable[Bid]) -> bool:
-        """Whether our best bid ranks ahead of all of these: its price is higher, or equal and it is known as older."""
+        """Tells whether our best bid ranks ahead of all of these: its price is higher, or equal and surely older."""
         best = min(self.own, key=_rank, default=None)
         return best is not None and all(_is_ahead(best, bid.price, bid.quantity, bid.placed_ms) for bid in bids)
 
 
 def taken_by(sale: Sale, own: Iterable[OwnOrder], bids: Sequence[Bid] | None, config: BidConfig) -> OwnOrder | None:
-    """Which of our orders the sale would have gone to by the fill rule, None when to none.
+    """Returns our order that the sale would have filled by the fill rule, None for none.
 
-    Prices of runes are compared per token, and an order for more tokens than were sold is not filled. What is not
-    known speaks against us: the age of the recorded bid, the quantity sold, the traits of what was sold.
+    Prices of runes are compared per token, and an order for more tokens than were sold is not filled. The unknown
+    counts against us: the age of the recorded bid, the quantity sold, the traits of the sold item.
     """
     placed_ms = sale.placed_ms if sale.placed_ms is not None else _age_of_recorded(sale, bids or ())
     for order in sorted(own, key=_rank):
@@ -92,7 +92,7 @@ def taken_by(sale: Sale, own: Iterable[OwnOrder], bids: Sequence[Bid] | None, co
 
 
 def _age_of_recorded(sale: Sale, bids: Iterable[Bid]) -> int | None:
-    """When the bid was placed that was sold into: by its id, else the oldest of those at its price."""
+    """Returns when the bid that was sold into was placed: found by its id, else the oldest at its price."""
     bids = list(bids)
     same = [bid for bid in bids if bid.order_id == sale.bid_id]
     if not same:
@@ -103,7 +103,7 @@ def _age_of_recorded(sale: Sale, bids: Iterable[Bid]) -> int | None:
 
 
 def _rank(order: OwnOrder) -> tuple[Decimal, int, int]:
-    """Best first: price per token, then age."""
+    """Returns the sort key, best first: price per token, then age."""
     return -order.price_sats / order.quantity, order.created_ms, order.id
 
 

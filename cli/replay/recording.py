@@ -1,4 +1,4 @@
-"""What a replay is fed: the entries of a task's journal, or of order books recorded by others."""
+"""A replay's input: the entries of a task's journal, or of order books recorded by others."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from strategy.journal import Decoder
 
 
 class ReplayError(BidkeeperError):
-    """The recording or what is to be tried on it cannot be used; the message says what is wrong with it."""
+    """An unusable recording, or config to try on it; the message names the fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """`entries` in the order of time. `notes` say what was left out of them."""
+    """Entries in the order of time; `notes` name what was left out."""
 
     name: str
     entries: list[Entry]
@@ -24,7 +24,7 @@ class Recording:
 
 
 def lines_of(path: Path) -> list[bytes]:
-    """The lines of a file, without their ends. Raises ReplayError."""
+    """Reads the lines of a file, without their ends. Raises ReplayError."""
     try:
         return path.read_bytes().split(b"\n")
     except OSError as error:
@@ -32,10 +32,9 @@ def lines_of(path: Path) -> list[bytes]:
 
 
 def read_journal(paths: list[Path]) -> Recording:
-    """The journal whose files are `paths`, oldest first. Lines that cannot be read are left out and noted.
+    """Reads the journal with the files `paths`, oldest first. Unreadable lines are left out and noted.
 
-    After such a line everything is lost up to the next one that needs no other. Raises ReplayError when no cycle is
-    left.
+    After such a line everything is lost until the next self-contained one. Raises ReplayError when no cycle is left.
     """
     entries, notes, decoder = list[Entry](), list[str](), Decoder()
     for path in paths:
@@ -62,5 +61,5 @@ def read_journal(paths: list[Path]) -> Recording:
 
 
 def _more_lost(name: str, number: int, lost: int) -> list[str]:
-    """`lost` lines before line `number` were left out, the first of which has its own note."""
+    """Notes that `lost` lines before line `number` were left out; the first of them has its own note."""
     return [f"{name} lines {number - lost + 1} to {number - 1} need it and are left out"] if lost > 1 else []

@@ -1,4 +1,4 @@
-"""`bidkeeper replay`: a task's recorded cycles, or recorded order books, through the same decision again."""
+"""`bidkeeper replay`: a task's recorded cycles, or recorded order books, through the present decision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workers.bidding.journal import journal_path, older
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """FILE | --task N, and what to try on it"""
+    """Adds FILE | --task N, and the options to try on it."""
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a journal, or recorded order books")
     source.add_argument("--task", type=int, metavar="N", help="the journal of this task in the data directory")
@@ -39,7 +39,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Prints what the recording makes of the config. Returns 1 when `--verify` finds a difference."""
+    """Prints the replay's result. Returns 1 when `--verify` finds a difference."""
     given = _given(options)
     if options.file is not None and is_book(options.file):
         if options.verify:
@@ -80,7 +80,7 @@ def _journal_files(settings: Settings, options: argparse.Namespace) -> list[Path
 def _changing(
     options: argparse.Namespace, given: dict[str, Any], recording: Recording
 ) -> Callable[[BidConfig], BidConfig]:
-    """What becomes of each recorded config. Only here, and only when it is needed, are the request's rules loaded."""
+    """Returns the change of each recorded config. Only here, and only if needed, are the request's rules loaded."""
     if options.config is None and not given:
         return lambda recorded: recorded
     fixed = None if options.config is None else _merged(_from_file(options.config), None)
@@ -111,7 +111,7 @@ def _merged(given: dict[str, Any], stored: BidConfig | None) -> BidConfig:
 def _changes(recorded: BidConfig, config: BidConfig) -> dict[str, Any]:
     if recorded == config:
         return {}
-    from server.http.bodies import to_camel
+    from pydantic.alias_generators import to_camel
 
     return changes_between(recorded, config, to_camel)
 
@@ -130,7 +130,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    """The fields of --set: each value is JSON, or else text."""
+    """Reads the fields of --set: each value is JSON, or else text."""
     from server.http.json_in import BadBody, read_object
 
     given: dict[str, Any] = {}

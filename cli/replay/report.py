@@ -1,4 +1,4 @@
-"""What a replay found, as values for JSON. The same recording gives the same bytes."""
+"""A replay's result, as values for JSON. The same recording gives the same bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from strategy.config import BidConfig
 def values(
     recording: Recording, verified: Verified | None, changes: dict[str, Any], outcome: Outcome | None
 ) -> dict[str, Any]:
-    """Everything as JSON values; money in sats, exact numbers as Decimal, times in ISO 8601."""
+    """Returns everything as JSON values; money in sats, exact numbers as Decimal, times in ISO 8601."""
     first, last = recording.entries[0], recording.entries[-1]
     found: dict[str, Any] = {
         "recording": recording.name,
@@ -46,7 +46,7 @@ def values(
 
 
 def changes_between(old: BidConfig, new: BidConfig, to_camel: Callable[[str], str]) -> dict[str, Any]:
-    """The fields that differ, under the callers' names: [before, after]."""
+    """Returns the fields that differ, under their names in the API: [before, after]."""
     names = [field.name for field in fields(BidConfig)]
     pairs = {name: (getattr(old, name), getattr(new, name)) for name in names}
     return {to_camel(name): list(pair) for name, pair in pairs.items() if pair[0] != pair[1]}
@@ -66,7 +66,7 @@ def _notes(recording: Recording, outcome: Outcome) -> list[str]:
 
 
 def _telling(steps: list[Step]) -> Iterator[Step]:
-    """The steps that did something, or skipped rungs for other reasons than the step before."""
+    """Yields the steps that acted, or skipped rungs for other reasons than the step before."""
     former = None
     for step in steps:
         skipped = [note.label for note in step.plan.rungs if note.is_skipped]
@@ -126,7 +126,7 @@ def _ratios(units: list[Decimal], floors: list[Decimal | None]) -> list[Decimal]
 
 
 def _average(numbers: list[Decimal]) -> Decimal | None:
-    """To six decimals."""
+    """Returns the average to six decimals."""
     if not numbers:
         return None
     with localcontext() as context:

@@ -1,4 +1,4 @@
-"""A config on a recording: the same decision as a worker's, cycle after cycle, against a market on paper."""
+"""A config on a recording: a worker's decision, cycle after cycle, against a market on paper."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ LATER_MS, LATER_WITHIN_MS = 24 * 3_600_000, 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one simulated cycle did; `fills` and `expired` came about since the one before it."""
+    """One simulated cycle; `fills` and `expired` happened since the one before it."""
 
     now_ms: int
     plan: Plan
     fills: list[Fill]
     expired: list[OwnOrder]
-    prices: list[int]  # of our live bids afterwards, highest first
+    prices: list[int]  # of our live bids after it, highest first
 
 
 @dataclass(slots=True)
@@ -46,8 +46,8 @@ class Outcome:
     skipped: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     top_ms: int = 0
-    ranked_ms: int = 0  # in which the bids of others were known
-    without_bids: int = 0  # cycles that wanted the bids of others and had none recorded
+    ranked_ms: int = 0  # with known bids of others
+    without_bids: int = 0  # cycles that needed the bids of others and had none recorded
     without_sales: int = 0
 
     @property
@@ -56,12 +56,12 @@ class Outcome:
         return [fill for step in self.steps for fill in step.fills]
 
     def floor_at(self, ms: int) -> Decimal | None:
-        """The floor as last recorded before `ms`."""
+        """Returns the floor as last recorded before `ms`."""
         place = bisect_right(self.floors, ms, key=lambda floor: floor[0])
         return self.floors[place - 1][1] if place else None
 
     def floor_later(self, ms: int) -> Decimal | None:
-        """The floor 24 hours after `ms`, or within the hour that follows."""
+        """Returns the floor 24 hours after `ms`, or within the hour that follows."""
         place = bisect_left(self.floors, ms + LATER_MS, key=lambda floor: floor[0])
         if place == len(self.floors) or self.floors[place][0] > ms + LATER_MS + LATER_WITHIN_MS:
             return None
@@ -69,10 +69,10 @@ class Outcome:
 
 
 def simulate(entries: list[Entry], config_of: Callable[[BidConfig], BidConfig], *, is_journal: bool) -> Outcome:
-    """Runs the recorded cycles with the config that `config_of` makes of each one's.
+    """Runs the recorded cycles with the configs that `config_of` makes of theirs.
 
     Begins without orders. A recorded cycle is passed over while the one before it is less than nine tenths of
-    `loopSeconds` old, unless it is a journal's at that very pace.
+    `loopSeconds` old, unless it is a journal's at exactly that pace.
     """
     run = _Run(is_journal)
     outcome = Outcome(config_of(entries[-1].config))
@@ -83,7 +83,7 @@ def simulate(entries: list[Entry], config_of: Callable[[BidConfig], BidConfig], 
 
 
 class _Run:
-    """What one simulated cycle hands to the next."""
+    """The state that one simulated cycle hands to the next."""
 
     def __init__(self, is_journal: bool) -> None:
         self._is_journal = is_journal
@@ -137,12 +137,12 @@ class _Run:
         wants_bids = config.outbid_enabled or config.only_bid_if_highest
         outcome.without_bids += wants_bids and (snapshot is None or snapshot.bids is None)
         outcome.calls.update(asks=1, bids=int(wants_bids), own_bids=1)
-        # One call for what must go, one for what makes way before something comes, one for what goes after it.
+        # One call for the hard cancels, one for those before a new bid, one for those after it.
         cancels = {(cancel.hard, cancel.after_rung is None) for cancel in plan.to_cancel}
         outcome.calls.update(place=len(plan.to_place), cancel=len(cancels))
 
     def _rank(self, entry: Entry, following: Entry, outcome: Outcome) -> None:
-        """Counts the time to the next entry, as long as this one's book is not stale by then."""
+        """Counts the time to the next entry, while this one's book is not stale."""
         if entry.snapshot is None or entry.snapshot.bids is None:
             return
         span_ms = min(following.now_ms - entry.now_ms, entry.rules.stale_after_ms)
@@ -151,7 +151,7 @@ class _Run:
             outcome.top_ms += span_ms
 
     def _snapshot(self, entry: Entry, config: BidConfig) -> Snapshot | None:
-        """The recorded one, without what was recorded for another config."""
+        """Returns the recorded snapshot without the parts recorded for another config."""
         snapshot = entry.snapshot
         if snapshot is None:
             return None
@@ -163,7 +163,7 @@ class _Run:
         return replace(snapshot, history=self._history(config, entry.now_ms))
 
     def _history(self, config: BidConfig, now_ms: int) -> History:
-        """As a worker has it: of the last hour's samples of what this config's range hangs on."""
+        """Returns the history that a worker would have: the last hour's samples of this config's reference."""
         samples = self._samples.get(measure(config), {})
         first = now_ms // MINUTE_MS - WINDOW_MINUTES
         prices = sorted(price for minute, price in samples.items() if minute > first)
@@ -183,7 +183,7 @@ class _Run:
                 del samples[min(samples)]
 
     def _limits(self, limits: Limits, config: BidConfig, now_ms: int) -> Limits:
-        """The recorded ones with our simulated fills in place of the recorded ones."""
+        """Returns the recorded limits with our simulated fills in place of the recorded ones."""
         newest = tuple(sorted((fill.sale.sold_ms for fill in self._market.fills), reverse=True)[:10])
         spent = sum(fill.order.price_sats for fill in self._market.fills)
         fills = Fills(len(self._market.fills), spent, newest)

@@ -1,4 +1,4 @@
-"""What a replay found, as lines for people."""
+"""A replay's result, as lines for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from server.http.json_out import plain
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
-    """The lines of what `replay_report.values` returned."""
+    """Yields the lines of the values that `replay_report.values` returned."""
     yield f"{found['recording']}: {found['slug']} ({found['type']}), {found['cycles']} cycles"
     yield f"from {found['from']} to {found['to']}"
     yield from (f"note: {note}" for note in found["notes"])

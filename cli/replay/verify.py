@@ -1,4 +1,4 @@
-"""Whether this version decides what the recorded one decided, from the same inputs."""
+"""A check that this version decides as the recorded one did, from the same inputs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from strategy.intents import Plan, RungNote
 from strategy.reasons import Reason
 from strategy.summary import left_alone, summary
 
-COMPARED = ("to_cancel", "to_place", "rungs", "bids", "reference")  # what else a plan has follows from these
+COMPARED = ("to_cancel", "to_place", "rungs", "bids", "reference")  # the rest of a plan follows from these
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """`decided` recorded decisions were made again from their recorded inputs; `differences` came out otherwise."""
+    """The comparison: `decided` recorded decisions were made again; `differences` came out otherwise."""
 
     decided: int
     differences: list[dict[str, Any]]
 
 
 def verify(entries: list[Entry]) -> Verified:
-    """Decides every entry that has its plan again."""
+    """Decides every entry with a plan again."""
     decided, differences = 0, list[dict[str, Any]]()
     for entry in entries:
         if entry.plan is None:
@@ -42,7 +42,7 @@ def verify(entries: list[Entry]) -> Verified:
 
 
 def action(plan: Plan) -> str:
-    """The plan in one line, as if all of it was carried out. A reason of another version may be in it, as text."""
+    """Writes the plan in one line, as if all of it was carried out. A reason of another version stays text."""
     return summary(
         len(plan.to_place),
         sum(note.reason == Reason.KEPT for note in plan.rungs),
@@ -53,5 +53,5 @@ def action(plan: Plan) -> str:
 
 
 def skipped(note: RungNote) -> str:
-    """Why a rung got no bid."""
+    """Says why a rung got no bid."""
     return f"{note.reason} ({note.detail})" if note.detail else str(note.reason)

@@ -1,16 +1,18 @@
-"""A venue that does not answer is asked once in ten seconds, until it does. Clock: monotonic seconds, as argument."""
+"""A breaker: a venue that does not answer is asked once in ten seconds until it does. The clock is an argument, in
+monotonic seconds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-FAILURES = 5  # in a row, and over at least
-SPAN_S = 3.0  # this long: a blip that hits several calls at once is one failure
+FAILURES = 5  # in a row, and over at least SPAN_S
+SPAN_S = 3.0  # a blip that hits several calls at once is one failure
 PROBE_S = 10.0
 
 
 class Breaker:
-    """Open after FAILURES; then one probe every PROBE_S may go out, and its answer closes it."""
+    """One venue's breaker: open after FAILURES; then one probe every PROBE_S may go out, and an answer closes it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -23,9 +25,9 @@ class Breaker:
         return self._probe_at is not None
 
     def wait_s(self, *, may_probe: bool = True) -> float | None:
-        """None: go ahead, this may be the probe. Else the seconds until the next probe. Asks for one call only.
+        """Returns None when a call may go out now, perhaps as the probe, else the seconds until the next probe.
 
-        A write whose fate would be unknown is no probe (`may_probe` False).
+        Asks for one call only. A write whose fate would be unknown is no probe (`may_probe` False).
         """
         if self._probe_at is None:
             return None
@@ -36,12 +38,12 @@ class Breaker:
         return max(self._probe_at - now, 0.0)
 
     def answered(self) -> None:
-        """The venue said something, whatever it was."""
+        """Notes an answer of the venue, whatever it said."""
         self._failures = 0
         self._probe_at = None
 
     def failed(self) -> None:
-        """It did not, or not so that it could be understood."""
+        """Notes a call without an answer, or with one that could not be understood."""
         now = self._clock()
         if not self._failures:
             self._first_at = now

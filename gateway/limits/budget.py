@@ -1,4 +1,4 @@
-"""Who may send a request now: one token bucket for each key, asked by priority.
+"""Turns to send a request: one token bucket for each key, given by priority.
 
 Time is the monotonic clock in seconds, given as an argument.
 """
@@ -24,9 +24,9 @@ class Priority(IntEnum):
     REST = 3
 
 
-# Slots that stay free for what is more urgent, so that a venue that hangs on reads still hears a cancel.
+# Slots kept free for more urgent calls, so that a venue that hangs on reads still gets a cancel.
 _SPARE = {Priority.CANCEL: 0, Priority.OWN_BIDS: 0, Priority.PLACE: 1, Priority.REST: 2}
-# Fifths of a second that add up to a token miss it by a rounding error, and the time until it is full is none at all.
+# Fifths of a second that add up to one token miss it by a rounding error; such a bucket counts as full.
 _ONE = 1 - 1e-6
 _FIRST_BACK_OFF_S, _LONGEST_BACK_OFF_S = 2.5, 30.0
 
@@ -39,9 +39,10 @@ class _Waiter:
 
 
 class Budget:
-    """`rate` requests a second with bursts of `burst`, and at most `slots` at once; `spare` of them at most stay free.
+    """The budget of one key: `rate` requests a second, bursts of `burst`, at most `slots` at once.
 
-    Each `take` that returns must be followed by one `done`. A waiter that is cancelled costs nothing.
+    At most `spare` slots are kept for more urgent calls. Each `take` that returns must be followed by one `done`. A
+    waiter that is cancelled costs nothing.
     """
 
     def __init__(self, rate: float, burst: int, slots: int, clock: Clock, *, spare: int = 0) -> None:
@@ -60,7 +61,7 @@ class Budget:
     async def take(self, priority: Priority, until: float) -> None:
         """Waits for the right to send one request, until the clock shows `until`.
 
-        Raises RateLimited when the key is paused for longer than that, Unavailable when the turn did not come.
+        Raises RateLimited when the key is paused for longer than that, Unavailable when its turn did not come.
         """
         waiter = _Waiter(priority, until, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
@@ -76,46 +77,46 @@ class Budget:
             raise
 
     def done(self) -> None:
-        """A request has been answered, or failed."""
+        """Frees the slot of a request that was answered or failed."""
         self._slots += 1
         self.pump()
 
     def give_back(self) -> None:
-        """A granted request was never sent."""
+        """Gives back the turn of a request that was never sent."""
         self._tokens = min(self._tokens + 1, float(self._burst))
         self.done()
 
     def pause(self, seconds: float | None) -> None:
-        """The venue asked for a pause of the whole key; None = it did not say how long, and each time it doubles."""
+        """Pauses the whole key, as the venue asked. Without a time (None) each pause is double the last."""
         if seconds is None:
             seconds = min(_FIRST_BACK_OFF_S * 2**self._refusals, _LONGEST_BACK_OFF_S)
         self._refusals = min(self._refusals + 1, 10)
         self._paused_until = max(self._paused_until, self._clock() + seconds)
         self._refill()
-        # A bucket that filled up meanwhile would end the pause with the same burst that began it.
+        # A bucket that filled up meanwhile would end the pause with the burst that began it.
         self._tokens = min(self._tokens, 1.0)
         self._counted_at = self._paused_until
         self.pump()
 
     def answered(self) -> None:
-        """The venue took a request: the next pause of unknown length is a short one again."""
+        """Notes that the venue took a request: the next pause of unknown length is short again."""
         self._refusals = 0
 
     def left(self) -> float:
-        """Requests that could be sent at once."""
+        """Returns how many requests could be sent at once."""
         self._refill()
         return self._tokens
 
     def paused_s(self) -> float:
-        """Seconds until the key is used again; 0 = it is."""
+        """Returns the seconds until the key is used again; 0 when it is in use."""
         return max(self._paused_until - self._clock(), 0.0)
 
     def waiting(self) -> int:
-        """Requests that wait for their turn."""
+        """Counts the requests that wait for their turn."""
         return len(self._waiters)
 
     def pump(self) -> None:
-        """Grants what can be granted now and sets the clock for the next time; called whenever anything changed."""
+        """Grants all turns that are due and sets the timer for the next; called whenever anything changed."""
         self._refill()
         now = self._clock()
         for waiter in [each for each in self._waiters if max(now, self._paused_until) >= each.until]:
@@ -154,8 +155,8 @@ class Budget:
             return
         token_at = now + max(1 - self._tokens, 0.0) / self._rate
         turn_at = max(token_at, self._paused_until)
-        # By what is there, not by the time: the last crumb of a token is due so soon that no clock tells it from now.
+        # Decided by the tokens, not by the time: the last fraction of a token is due too soon for any clock to tell.
         if self._tokens >= 1 and self._paused_until <= now:
-            turn_at = float("inf")  # it waits for a slot, and `done` pumps
+            turn_at = float("inf")  # it waits for a slot, which `done` frees
         wake_at = min(turn_at, *(waiter.until for waiter in self._waiters))
         self._timer = asyncio.get_running_loop().call_later(max(wake_at - now, 0.001), self.pump)

@@ -1,4 +1,4 @@
-"""Which writes of a task may still go out: those under the newest token that the gateway was told.
+"""Fences: only writes under a task's newest token may go out.
 
 A write is `queued` until it has its turn and `sending` from then until its answer is there or lost. Raising a fence
 drops what is queued under lower tokens and waits for what is sending: a write that has its turn asks `permit` in the
@@ -33,7 +33,7 @@ class Ticket:
 
 
 class Fences:
-    """The least token of each task. For a task not seen since the start, `least_token(task)` tells it."""
+    """The least token of each task. For a task not seen since the start, `least_token(task)` gives it."""
 
     def __init__(self, least_token: Callable[[int], int]) -> None:
         self._least_token = least_token
@@ -43,7 +43,10 @@ class Fences:
 
     @contextmanager
     def enter(self, task: int, token: int, drop: Callable[[], object]) -> Iterator[Ticket]:
-        """A write of `task` is under way. Raises Refused('stale_token') or, when nobody can tell, Unavailable."""
+        """Registers a write of `task` while it is under way.
+
+        Raises Refused('stale_token'), or Unavailable when the least token cannot be found out.
+        """
         if task not in self._least:
             self._least[task] = self._look_up(task)
         self.permit(task, token)

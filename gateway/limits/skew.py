@@ -1,4 +1,4 @@
-"""Whether our clock and a venue's agree: a bid that is signed by a clock that is wrong ends at the wrong time."""
+"""Clock skew between us and a venue: a bid signed by a wrong clock ends at the wrong time."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ _LAST = 5  # answers
 
 
 class Skew:
-    """Learns from the dates of the answers of the venue `name`. Safe in any thread.
+    """The skew of the venue `name`, measured by the dates of its answers. Safe in any thread.
 
-    `monotonic` is in seconds, `now_ms` the epoch.
-    What an answer tells is kept as how far the venue's clock is ahead of our monotonic one, so when our own clock is
-    set, that is seen at once and not by the answers that follow.
+    `monotonic` is in seconds, `now_ms` the epoch. It keeps how far the venue's clock is ahead of our monotonic one, so
+    a change of our own clock shows at once, not only in later answers.
     """
 
     def __init__(self, name: str, monotonic: Callable[[], float], now_ms: Callable[[], int]) -> None:
         self._name = name
         self._monotonic = monotonic
         self._now_ms = now_ms
-        self._told: tuple[tuple[float, float], ...] = ()  # of each of the last answers: at least, at most
+        self._told: tuple[tuple[float, float], ...] = ()  # for each of the last answers: at least, at most
         self._is_logged = False
 
     def watching(self, call: Callable[[], Value]) -> Callable[[], Value]:
-        """`call`, whose answers are learnt from."""
+        """Wraps `call` so that the dates of its answers are measured."""
 
         def watched() -> Value:
             sent = self._monotonic()
@@ -48,7 +47,7 @@ class Skew:
         return watched
 
     def note(self, made: int, sent: float, received: float) -> None:
-        """One answer, made within the second from `made` (epoch, by the venue); the others are monotonic times."""
+        """Notes one answer, made within the second from `made` (epoch, by the venue); the other times are monotonic."""
         self._told = (*self._told, (made - received, made + 1 - sent))[-_LAST:]
         off_s = self.excess_s()
         if off_s and not self._is_logged:
@@ -56,9 +55,9 @@ class Skew:
         self._is_logged = bool(off_s)
 
     def seconds(self) -> float | None:
-        """By how much our clock is ahead of the venue's (behind: below 0), at the least; None when it never told.
+        """Returns the seconds that our clock is at least ahead of the venue's (behind: below 0); None if unknown.
 
-        Within the second and the time that an exchange takes, nothing is proven. Of the last answers the median.
+        The median of the last answers. A difference within one second and the time of the exchange proves nothing.
         """
         told = self._told
         if not told:
@@ -68,7 +67,7 @@ class Skew:
         return proven[len(proven) // 2]
 
     def excess_s(self) -> float:
-        """As `seconds`, where that is too much to bid by; else 0."""
+        """Returns `seconds`, if they are too many to bid by; else 0."""
         found = self.seconds() or 0.0
         return found if abs(found) > MOST_S else 0.0
 
@@ -79,6 +78,6 @@ class Skew:
             raise Refused("clock_skew", f"{text}; nothing was sent")
 
     def remark(self) -> str:
-        """Further members of an answer's JSON object, for askers to plan no bids; empty while the clock is right."""
+        """Returns further members of an answer's JSON object that forbid bids; empty while the clock is right."""
         off_s = self.excess_s()
         return f',"skew_s":{off_s:.0f}' if off_s else ""

@@ -1,8 +1,8 @@
-"""Limits of a minute: so many reads and so many writes, for the whole installation and for one wallet.
+"""Limits per minute: some number of reads and of writes, for the whole installation and for one wallet.
 
-A venue counts in windows of 60 s whose beginnings nobody tells. What holds in any 60 s holds in each of them, so that
-is what is kept here, and a second more, since requests do not all take the same time to arrive. Clock: monotonic
-seconds, as argument.
+A venue counts in windows of 60 s that begin at unknown times. A limit that holds in any 60 s holds in each of them, so
+it is kept so here, for a second more, since requests take different times to arrive. The clock is an argument, in
+monotonic seconds.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from markets.capabilities import Capabilities
 
 WINDOW_S = 61.0
 Use = Literal["read", "write"]
-# What stays free of each limit for what is more urgent: a quarter for cancels and for looks at the own bids.
+# A part of each limit is kept for urgent calls: a quarter for cancels and for reads of own bids.
 _URGENT = frozenset({Priority.CANCEL, Priority.OWN_BIDS})
 _SPARE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Toll:
-    """What a call counts as. `wallet` is any address of the profile that makes it, None = it is made for everybody.
+    """The toll of a call. `wallet` is any address of the profile that makes it, None is a call for everybody.
 
-    `more` calls of the same kind follow this one, which would be wasted without them.
+    `more` calls of the same kind must follow this one, else it was wasted.
     """
 
     use: Use = "read"
@@ -38,7 +38,7 @@ READ = Toll()
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """One call that counts, from when it has its turn."""
+    """One counted call, from its turn on."""
 
     use: Use
     wallet: str | None
@@ -56,15 +56,15 @@ class Windows:
         self._profiles: dict[str, str] = {}
 
     def bind(self, address: str, wallet: str) -> None:
-        """From now on `address` counts as `wallet`: both are of one profile."""
+        """Makes `address` count as `wallet` from now on: both belong to one profile."""
         self._profiles[address] = wallet
 
     def wait_s(self, toll: Toll, priority: Priority) -> float:
-        """Seconds until such a call fits; 0 = it does now."""
+        """Returns the seconds until such a call fits; 0 when it does now."""
         now, wallet = self._clock(), self._wallet(toll)
         self._calls = [call for call in self._calls if now - call.at < WINDOW_S]
         alike = [call for call in self._calls if call.use == toll.use]
-        # Whoever made a call for everybody, it may have been this profile.
+        # A call for everybody may have been made by this profile.
         own = [call for call in alike if wallet is None or call.wallet in (wallet, None)]
         full_until = max(
             _full_until(alike, self._all[toll.use], toll, priority),
@@ -73,18 +73,18 @@ class Windows:
         return max(full_until - now, 0.0)
 
     def enter(self, toll: Toll) -> Call:
-        """Counts a call that has its turn; follow it by `sent`, or `give_back` if it is not made."""
+        """Counts a call whose turn it is; follow it by `sent`, or `give_back` if it is not made."""
         call = Call(toll.use, self._wallet(toll), self._clock())
         if self._all[toll.use] is not None or self._each[toll.use] is not None:
             self._calls.append(call)
         return call
 
     def sent(self, call: Call) -> None:
-        """The call goes out now: from here on it counts for a minute."""
+        """Notes that the call goes out now: from here on it counts for a minute."""
         call.at = self._clock()
 
     def give_back(self, call: Call) -> None:
-        """The call was not made."""
+        """Takes a call back that was not made."""
         if call in self._calls:
             self._calls.remove(call)
 
@@ -93,7 +93,7 @@ class Windows:
 
 
 def _full_until(calls: list[Call], limit: int | None, toll: Toll, priority: Priority) -> float:
-    """When so many of `calls` are older than a minute that the call fits under `limit`."""
+    """Returns when enough of `calls` are older than a minute for the call to fit under `limit`."""
     if limit is None:
         return 0.0
     room = limit - toll.more - (0 if priority in _URGENT else limit // _SPARE)

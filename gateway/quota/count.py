@@ -1,7 +1,7 @@
-"""How many calls of one key a month has had, kept in a file: a crash makes the count too high, never too low.
+"""The count of a key's calls in a month, kept in a file: a crash makes it too high, never too low.
 
-The file is ahead of the truth: it says what will have been used before the next writing of it. A clean end writes the
-exact number.
+The file is ahead of the truth: it holds the count that will be reached before it is written again. A clean end writes
+the exact number.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from gateway.quota.file import QuotaFile
 from gateway.quota.pace import Use, end_of, month_of
 
-BLOCK = 20  # calls for one writing of the file: as many too many are counted after a crash, at most
+BLOCK = 20  # calls for each write of the file: a crash counts at most this many too many
 
 
 class QuotaCount:
-    """The count of one venue's key, of which the file keeps a hash: another key begins anew. Safe in any thread."""
+    """The count of one venue's key; the file keeps its hash, so that another key begins anew. Safe in any thread."""
 
     def __init__(self, file: QuotaFile, venue: str, key: str, now_ms: Callable[[], int], block: int = BLOCK) -> None:
         self._file = file
@@ -26,15 +26,17 @@ class QuotaCount:
         self._of = f"{venue} {hashlib.sha256(key.encode()).hexdigest()[:16]}"
         self._now_ms = now_ms
         self._block = block
-        self._lock = threading.Lock()  # of the numbers; never held while the disk is waited for
-        self._writing = threading.Lock()  # calls go one by one past the file: none leaves before it is written down
+        self._lock = threading.Lock()  # guards the numbers; never held while waiting for the disk
+        self._writing = threading.Lock()  # lets calls pass the file one by one: none leaves before it is written down
         self._month, self._since_ms, self._used = month_of(now_ms()), now_ms(), 0
         self._end_ms = end_of(self._month)
         self._written = 0
         self._load()
 
     def count(self) -> None:
-        """One call is about to be sent. When the file cannot be written, that is logged and the call goes out."""
+        """Counts a call that is about to be sent. When the file cannot be written, that is logged and the call goes
+        out.
+        """
         with self._writing:
             with self._lock:
                 self._turn_month()
@@ -46,13 +48,13 @@ class QuotaCount:
             self._file.put(self._venue, kept)
 
     def use(self, limit: int) -> Use:
-        """The month so far."""
+        """Returns the month's use so far."""
         with self._lock:
             self._turn_month()
             return Use(limit, self._used, self._since_ms, self._end_ms)
 
     def close(self) -> None:
-        """Writes the exact number, if there is one to write."""
+        """Writes the exact number, if it has changed."""
         with self._writing:
             with self._lock:
                 if self._written <= self._used:

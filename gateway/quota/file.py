@@ -16,19 +16,19 @@ log = logging.getLogger(__name__)
 
 
 class QuotaFile:
-    """What was kept of each venue's count: `of` (venue and hash of its key), `month`, `since_ms` and `used`.
+    """The file of counts, for each venue: `of` (venue and hash of its key), `month`, `since_ms` and `used`.
 
-    A file of one venue alone, as it was written before there were several, is that one object.
+    An older file, of one venue alone, is just that object.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises BidkeeperError when the file is there and cannot be read."""
+        """Reads the file. Raises BidkeeperError when it is there and cannot be read."""
         self._path = path
         self._lock = threading.Lock()
         self._kept = self._load()
 
     def get(self, venue: str) -> Mapping[str, Any] | None:
-        """What was kept of a venue, or None."""
+        """Returns a venue's stored count, or None."""
         with self._lock:
             return self._kept.get(venue)
 

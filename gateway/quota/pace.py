@@ -1,4 +1,4 @@
-"""How a month's calls are made to last: pure arithmetic on how far use is ahead of an even pace.
+"""The pace that makes a month's calls last: pure arithmetic on how far use is ahead of an even pace.
 
 From the first call of the month the even pace leads to PACED of the quota at its end. Use may be ahead of it:
 
@@ -8,8 +8,8 @@ From the first call of the month the even pace leads to PACED of the quota at it
     8 % to 10 %             1 to 2      new and renewed bids are refused too, a ladder's lowest rungs first
     10 % and more           from 2 on   no bid is placed
 
-What is done at one pressure slows the calls down until use is level with the pace, so nothing has to be known of what
-tasks want. Cancels and what they need are never refused; PACED and 10 % leave the last 5 % to them.
+The measures at one pressure slow the calls down until use is level with the pace, whatever tasks want. Cancels and what
+they need are never refused; PACED and 10 % leave the last 5 % to them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 PACED = 0.85
-HEAD_START, STRETCHING, REFUSING = 0.05, 0.03, 0.02  # of the quota
-SPENT_ON_READS, SPENT_ON_OWN_BIDS = 0.98, 0.995  # of the quota: from here on such reads are refused
+HEAD_START, STRETCHING, REFUSING = 0.05, 0.03, 0.02  # shares of the quota
+SPENT_ON_READS, SPENT_ON_OWN_BIDS = 0.98, 0.995  # shares of the quota from which such reads are refused
 SHORTEST_STRETCH_S, LONGEST_STRETCH_S = 5.0, 600.0
-_MOST_RUNGS = 32  # placed at pressure 1; half as many with each fifth more
+_MOST_RUNGS = 32  # placed at pressure 1; half as many with each further fifth
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The calls of one month: `used` of `limit` between `since_ms` (the first) and now; the month ends at `end_ms`."""
+    """One month's calls: `used` of `limit` between `since_ms` (the first call) and now; the month ends at `end_ms`."""
 
     limit: int
     used: int
@@ -35,19 +35,19 @@ class Use:
 
 
 def month_of(now_ms: int) -> str:
-    """The calendar month (UTC) of an epoch time: 2026-11."""
+    """Returns the calendar month (UTC) of an epoch time: 2026-11."""
     return datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m")
 
 
 def end_of(month: str) -> int:
-    """Epoch milliseconds at which a month ends: when the one after it begins."""
+    """Returns the epoch milliseconds at which a month ends and the next begins."""
     year, number = map(int, month.split("-"))
     following = datetime(year + number // 12, number % 12 + 1, 1, tzinfo=UTC)
     return int(following.timestamp()) * 1000
 
 
 def pressure(use: Use, now_ms: int) -> float:
-    """See the table above; at least -2."""
+    """Returns the pressure by the table above; at least -2."""
     length_ms = max(use.end_ms - use.since_ms, 1)
     elapsed = min(max(now_ms - use.since_ms, 0), length_ms) / length_ms
     ahead = use.used / use.limit - PACED * elapsed - HEAD_START
@@ -57,14 +57,17 @@ def pressure(use: Use, now_ms: int) -> float:
 
 
 def stretch_s(pressure: float) -> float:
-    """How old a read may be though less was asked for; 0 = no older. Pressure 0.5 gives 55 s, 1 ten minutes."""
+    """Returns the age in seconds that reads may have, even if less was asked for; 0 = none.
+
+    Pressure 0.5 gives 55 s, 1 ten minutes.
+    """
     if pressure <= 0:
         return 0.0
     return float(SHORTEST_STRETCH_S * (LONGEST_STRETCH_S / SHORTEST_STRETCH_S) ** min(pressure, 1.0))
 
 
 def rungs(pressure: float) -> int | None:
-    """How many rungs of a ladder, from the top, may have new bids; None = all. Pressure 1.4 gives 8, 1.8 two."""
+    """Returns how many rungs, from a ladder's top, may have new bids; None = all. Pressure 1.4 gives 8, 1.8 two."""
     if pressure < 1:
         return None
     return int(_MOST_RUNGS ** (2 - pressure)) if pressure < 2 else 0

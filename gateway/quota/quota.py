@@ -1,4 +1,4 @@
-"""One key's month: whether a call may still be made, how old reads may be, and what there is left."""
+"""The quota of one key's month: may a call be made, how old may reads be, what is left."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gateway.quota.pace import SPENT_ON_OWN_BIDS, SPENT_ON_READS, pressure, rung
 from markets.base import RateLimited, Refused
 
 _SPENT = {Priority.REST: SPENT_ON_READS, Priority.PLACE: SPENT_ON_READS, Priority.OWN_BIDS: SPENT_ON_OWN_BIDS}
-_GRACE = 0.25  # of pressure: who was just told that a rung may be placed has cancelled what it replaces
+_GRACE = 0.25  # of pressure: a client just told that a rung may be placed has already cancelled the bid it replaces
 _HOUR_MS = 3_600_000
 _SLOT_MS = 60_000
 LONGEST_PAUSE_S = 900.0
 
 
 class Quota:
-    """`limit` calls a calendar month (UTC), counted by `count`. `now_ms` is the epoch."""
+    """A quota of `limit` calls a calendar month (UTC), counted by `count`. `now_ms` is the epoch."""
 
     def __init__(self, limit: int, count: QuotaCount, now_ms: Callable[[], int]) -> None:
         self.limit = limit
@@ -28,11 +28,11 @@ class Quota:
         self._recent: deque[list[int]] = deque()  # [slot, calls] of the last hour
 
     def count(self) -> None:
-        """One call is about to be sent. Safe in any thread."""
+        """Counts a call that is about to be sent. Safe in any thread."""
         self._count.count()
 
     def note(self) -> None:
-        """One call was made: for the projection. In the loop's thread only."""
+        """Notes a call for the projection. In the loop's thread only."""
         slot = self._now_ms() // _SLOT_MS
         if not self._recent or self._recent[-1][0] != slot:
             self._recent.append([slot, 0])
@@ -40,7 +40,7 @@ class Quota:
         self._recent[-1][1] += 1
 
     def permit(self, priority: Priority) -> None:
-        """Raises RateLimited when the month has no call left for this. Cancels always have one."""
+        """Raises RateLimited when the month has no call left at this priority. Cancels always have one."""
         use = self._count.use(self.limit)
         if use.used >= _SPENT.get(priority, float("inf")) * self.limit:
             left_s = max(use.end_ms - self._now_ms(), 0) / 1000
@@ -54,15 +54,15 @@ class Quota:
             raise Refused("quota", f"the month's quota of calls runs short: {which} for now")
 
     def stretch_s(self) -> float:
-        """How old reads may be though less was asked for, seconds; 0 = no older."""
+        """Returns the age in seconds that reads may have, even if less was asked for; 0 = none."""
         return stretch_s(self._pressure())
 
     def rungs(self) -> int | None:
-        """How many rungs of a ladder may have new bids; None = all."""
+        """Returns how many rungs of a ladder may have new bids; None = all."""
         return rungs(self._pressure())
 
     def status(self) -> dict[str, Any]:
-        """What was used and what is left; `projected` is the month's use if it went on like the last hour."""
+        """Returns the calls used and left; `projected` is the month's use at the last hour's rate."""
         use, now_ms = self._count.use(self.limit), self._now_ms()
         self._forget(now_ms // _SLOT_MS)
         span_ms = min(max(now_ms - self._recent[0][0] * _SLOT_MS, _SLOT_MS), _HOUR_MS) if self._recent else _HOUR_MS

@@ -1,4 +1,4 @@
-"""A market's books and traits, each read once for all who ask: a trait picks from what was read for everybody."""
+"""A market's books and traits, each read once for all who ask; a trait's book is picked from the whole one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from markets.codec import text
 
 BOOK_PAGES = 2
 BOOK_ENTRIES = 200
-# A book is not held for the same any longer than ten minutes, whatever the floor says; less a little, so that it is
-# read in every twentieth cycle of 30 s, and not in every twenty-first where cycles come a moment early.
+# A book counts as unchanged for at most ten minutes, whatever the floor says; a little less, so that it is read in
+# every twentieth cycle of 30 s, not in every twenty-first where cycles come a moment early.
 CONFIRMED_S = 590.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Asks:
-    """Listings, cheapest first; `packed` is their whole book, packed once for all askers."""
+    """Listings, cheapest first; `packed` is the whole book, packed once for all."""
 
     listings: tuple[Listing, ...]
     taken_ms: int
@@ -32,7 +32,7 @@ class _Asks:
 
 @dataclass(frozen=True, slots=True)
 class _Bids:
-    """Bids, best first; `packed` is the book of those on the whole collection or rune."""
+    """Bids, best first; `packed` is the book of bids on the whole collection or rune."""
 
     offers: tuple[Offer, ...]
     taken_ms: int
@@ -40,7 +40,9 @@ class _Bids:
 
 
 class Books:
-    """Each read returns JSON text and raises VenueError leaves; `max_age_s` as in `gateway/reads/snapshots.py`."""
+    """Reads of books. Each returns JSON text and raises VenueError leaves; `max_age_s` as in
+    `gateway/reads/snapshots.py`.
+    """
 
     def __init__(self, adapter: Adapter, venue: Venue, snapshots: Snapshots, tickers: Tickers, floors: Floors) -> None:
         self._adapter = adapter
@@ -50,10 +52,11 @@ class Books:
         self._floors = floors
 
     async def asks(self, slug: str, max_age_s: float, trait: Trait | None = None, *, by_floor: bool = False) -> str:
-        """`by_floor`: a book of the last ten minutes will do, if the floor of now is that of its cheapest listing.
+        """Returns listings. With `by_floor` a book of the last ten minutes is enough if the floor is still its
+        cheapest price.
 
-        A floor is asked for with those of other slugs in one call, so it costs next to nothing; where there is no
-        other slug the book is read.
+        A floor is read with those of other slugs in one call, so it costs next to nothing; if no other slug is wanted,
+        the book is read.
         """
         if by_floor and trait is None and self._floors.are_shared(slug):
             confirmed = await self._confirmed(slug, max_age_s)
@@ -71,7 +74,7 @@ class Books:
         return read.packed if trait is None else _ask_book(_having(read.listings, trait), read.taken_ms)
 
     async def _confirmed(self, slug: str, max_age_s: float) -> str | None:
-        """The book that is kept, if it has to be confirmed and is; None = read it, or take it as it is."""
+        """Returns the stored book if it needs to be confirmed and the floor does so; None: read it, or use it as is."""
         key = ("asks", slug)
         kept: _Asks | None = self._snapshots.kept(key, CONFIRMED_S)
         if kept is None or not kept.listings or self._snapshots.kept(key, max_age_s) is not None:
@@ -79,7 +82,7 @@ class Books:
         try:
             floor = (await self._floors.read([slug], "ordinals", max_age_s)).get(slug)
         except VenueError:
-            return None  # the book itself may still be told
+            return None  # young enough without being confirmed
         kept = self._snapshots.kept(key, CONFIRMED_S)
         if floor is None or kept is None or not kept.listings or floor.taken_ms < kept.taken_ms:
             return None
@@ -110,7 +113,7 @@ class Books:
 
 
 def _having(listings: tuple[Listing, ...], trait: Trait) -> tuple[Listing, ...]:
-    """Those known to have `trait`. Raises NotSupported when none of the listings tells its traits."""
+    """Returns the listings known to have `trait`. Raises NotSupported when no listing tells its traits."""
     if listings and all(listing.traits is None for listing in listings):
         raise NotSupported("the market's listings do not tell which traits they have")
     return tuple(listing for listing in listings if trait in (listing.traits or ()))

@@ -1,8 +1,8 @@
 """Facts of outputs and inscriptions, joined from a mempool server and the indexes that are set.
 
-Value and script come from the transaction's own bytes, whose hash is the txid that was asked for, so no server can
-make them up. For the rest a source is believed unless another says otherwise; then, as when none says anything, it is
-None. A source that does not answer at the moment says nothing.
+Value and script come from the transaction's own bytes, whose hash is the txid asked for, so no server can make them up.
+Any other fact is believed unless sources contradict one another; then, and without any source, it is None. A source
+that does not answer says nothing.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from markets.facts import Indexed, Whereabouts
 from markets.mempool import Mempool
 from wallet.psbt.transaction import Outpoint, TxOutput, WireError, decode_network
 
-MADE_AGE_S = 86_400.0  # what a transaction made never changes
+MADE_AGE_S = 86_400.0  # the outputs of a transaction never change
 MOST_ANSWERS = 5000  # each a few hundred bytes, five for an output
-PATIENCE_S = 4.0  # the signer waits 5 s: a source that hangs must not hide what the others say
+PATIENCE_S = 4.0  # the signer waits 5 s: a source that hangs must not hide the others' answers
 Value = TypeVar("Value")
 
 
 class ChainFacts:
-    """Both verbs return JSON text and raise VenueError leaves; `max_age_s` as in `gateway/reads/snapshots.py`."""
+    """Reads of facts. Each returns JSON text and raises VenueError leaves; `max_age_s` as in
+    `gateway/reads/snapshots.py`.
+    """
 
     def __init__(self, adapters: Adapters, venues: Venues, snapshots: Snapshots) -> None:
         self._mempool = adapters.mempool
@@ -42,7 +44,7 @@ class ChainFacts:
         self._snapshots = snapshots.beside(MOST_ANSWERS)
 
     async def outpoint(self, outpoint: str, max_age_s: float) -> str:
-        """What is known of an output (txid:vout). NotSupported when no source is set."""
+        """Returns the facts of an output (txid:vout). NotSupported when no source is set."""
         if self._mempool is None and self._ord is None and self._unisat is None:
             raise NotSupported("not set up here: neither BIDKEEPER_MEMPOOL_URL nor BIDKEEPER_ORD_URL is set")
         on_chain, by_ord, by_unisat = await asyncio.gather(
@@ -54,7 +56,9 @@ class ChainFacts:
         return json.dumps(named(joined(outpoint, on_chain, indexes)))
 
     async def whereabouts(self, inscription_id: str, max_age_s: float) -> str:
-        """Where an inscription is. Raises NotFound as the index says it, Unavailable when no index answers."""
+        """Returns the output that an inscription is on. Raises NotFound if the index says so, Unavailable if none
+        answers.
+        """
         if self._ord is not None:
             try:
                 return await self._where_by_ord(inscription_id, max_age_s)
@@ -89,7 +93,7 @@ class ChainFacts:
         ord_, venue = needed(self._ord, "ORD_URL"), self._venues.ord
 
         async def fetch(flight: Flight) -> Indexed:
-            # In one reading and in this order: the output is never older than the height that is said of it.
+            # One reading, in this order: the output is never older than the height reported with it.
             state = await venue.read("outpoint", "status", Priority.REST, ord_.status, flight.begin)
             return await venue.read(
                 "outpoint", "output", Priority.REST, lambda: ord_.output(outpoint, state), flight.begin
@@ -119,7 +123,7 @@ class ChainFacts:
         return fetch
 
     async def _known(self, key: Hashable, max_age_s: float, fetch: Fetch[Value]) -> Value | None:
-        """The answer, or None when there is none at the moment; why is in the log of calls."""
+        """Returns the answer, or None while there is none; the log of calls says why."""
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await self._snapshots.get(key, max_age_s, fetch)
@@ -149,7 +153,7 @@ async def _nothing() -> None:
 
 
 def _made(mempool: Mempool, outpoint: str) -> TxOutput:
-    """What the transaction made at that place. Runs in a venue's thread."""
+    """Returns the output that the transaction made at that place. Runs in a venue's thread."""
     wanted = Outpoint.parse(outpoint)
     try:
         transaction = decode_network(mempool.transaction(outpoint.partition(":")[0]))

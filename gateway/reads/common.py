@@ -1,4 +1,4 @@
-"""What is read for the whole installation, whatever venue a task trades at: runes, fee rates, coins, facts."""
+"""Reads that do not depend on a task's venue: runes, fee rates, coins, facts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ RUNE_LOTS = 200
 
 
 class CommonReads:
-    """Each returns JSON text and raises VenueError leaves; `max_age_s` as in `gateway/reads/snapshots.py`."""
+    """The common reads. Each returns JSON text and raises VenueError leaves; `max_age_s` as in
+    `gateway/reads/snapshots.py`.
+    """
 
     def __init__(self, adapters: Adapters, venues: Venues, snapshots: Snapshots) -> None:
         self._adapters = adapters
@@ -48,7 +50,7 @@ class CommonReads:
         return await shared(self._snapshots, self._venues.mempool, "fees", max_age_s, "fees", mempool.fees)
 
     async def coins(self, address: str, max_age_s: float) -> str:
-        """The unspent outputs of an address, confirmed and waiting; what lies on them is for `outpoint` to say."""
+        """Returns the unspent outputs of an address, confirmed or not; `outpoint` tells which assets they hold."""
         mempool = needed(self._adapters.mempool, "MEMPOOL_URL")
         venue, key = self._venues.mempool, ("coins", address)
         return await shared(
@@ -56,11 +58,11 @@ class CommonReads:
         )
 
     def check_balances(self) -> None:
-        """Raises NotSupported when nobody here could tell what an address holds."""
+        """Raises NotSupported when no source for balances is set."""
         needed(self._adapters.mempool, "MEMPOOL_URL")
 
     async def balance(self, address: str, max_age_s: float) -> str:
-        """What an address holds, confirmed and unconfirmed."""
+        """Returns the sats of an address, confirmed and unconfirmed."""
         mempool = needed(self._adapters.mempool, "MEMPOOL_URL")
 
         def call(taken_ms: int) -> Balance:

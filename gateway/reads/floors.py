@@ -1,6 +1,6 @@
-"""Floors of many slugs in one request: whoever asks while a request waits for its turn gets a seat in it.
+"""Floors of many slugs in one request: slugs asked for while a request waits for its turn join it.
 
-Free seats go to slugs asked for lately, so that tasks on different slugs and clocks still share requests.
+Free places go to slugs asked for lately, so that tasks on different slugs and clocks still share requests.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from markets.adapter import Adapter
 from markets.base import AuthFailed, Floor, Kind, Refused
 
 MOST_SLUGS = 40
-_LONGEST_QUERY = 2000  # characters; servers refuse addresses not much longer
+_LONGEST_QUERY = 2000  # characters; servers refuse URLs that are not much longer
 _LATELY_S = 600.0
 _MOST_REMEMBERED = 1000
 
 
 class _Batch:
-    """One request that has not been sent yet: who sits in it, and the task that will answer."""
+    """One request that is not sent yet: its slugs, and the task that will answer."""
 
     def __init__(self) -> None:
         self.flights: dict[str, list[Flight]] = {}
         self.answer: asyncio.Future[dict[str, Floor]] | None = None
-        self.size = 0  # slugs in the request, once it is sent
+        self.size = 0  # slugs in the request once it is sent
 
 
 class Floors:
@@ -46,15 +46,15 @@ class Floors:
         self._enough_for: dict[tuple[Kind, str], float] = {}
 
     def are_shared(self, slug: str) -> bool:
-        """Whether the floor of another collection than this one was enough for somebody of late.
+        """Tells whether another collection's floor alone was lately enough for some request.
 
-        Only then does a call for floors serve several; for one alone its listings are read at the same price.
+        Only then does one call for floors serve several; for one collection its listings cost the same.
         """
         _remember(self._enough_for, ("ordinals", slug))
         return self._most > 1 and any(key[1] != slug and _recent(self._enough_for, key) for key in self._enough_for)
 
     async def read(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, Floor]:
-        """Floors by slug; slugs the venue does not know are left out. Raises VenueError leaves."""
+        """Returns floors by slug; slugs the venue does not know are left out. Raises VenueError leaves."""
         unique = list(dict.fromkeys(slugs))
         answers = await asyncio.gather(*(self._one(slug, kind, max_age_s) for slug in unique), return_exceptions=True)
         for answer in answers:
@@ -87,7 +87,7 @@ class Floors:
         except Refused:
             if batch.size <= 1:
                 raise
-        # One of the others may be what the venue does not take.
+        # One of the others may be a slug that the venue refuses.
         try:
             return await self._alone_in_one(slug, kind, flight)
         except Refused:

@@ -1,4 +1,4 @@
-"""What several sources say of one output, as one answer: doubt is None."""
+"""The join of several sources' facts of one output; doubt is None."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class OnChain:
-    """What the mempool server says; None is what it does not say."""
+    """A mempool server's facts; None is a fact it does not give."""
 
     made: TxOutput | None
     is_confirmed: bool | None
@@ -26,10 +26,10 @@ def joined(outpoint: str, on_chain: OnChain, indexes: Sequence[Indexed]) -> Outp
     made, spending, tip = on_chain.made, on_chain.spending, on_chain.tip_height
     heights = [index.height for index in indexes if index.height is not None]
     if tip is not None and heights and max(heights) > tip + 1:
-        tip = None  # a block may come in between two questions, but a tip that lags is no tip
+        tip = None  # a block may come between two questions, but a tip that lags is no tip
     is_unspent = None if spending is None else not spending.is_spent
     if is_unspent and made is None:
-        is_unspent = None  # servers call an output unspent, too, that they do not know
+        is_unspent = None  # servers also call an output unspent that they do not know
     if is_unspent and any(index.is_spent for index in indexes):
         is_unspent = None  # one of them is wrong
     return OutpointFacts(
@@ -49,6 +49,6 @@ def joined(outpoint: str, on_chain: OnChain, indexes: Sequence[Indexed]) -> Outp
 
 
 def _agreed(said: Iterable[Value | None]) -> Value | None:
-    """What all say that say anything."""
+    """Returns the value that all sources agree on that know it, else None."""
     known = {each for each in said if each is not None}
     return known.pop() if len(known) == 1 else None

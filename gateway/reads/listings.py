@@ -1,4 +1,4 @@
-"""What the gateway reads of listings: what a vault has listed, and what a venue wants signed to list or delist."""
+"""Reads of listings: a vault's own, and the PSBTs that a venue wants signed to list or delist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_PAGES = 20
 
 
 class ListingReads:
-    """Each returns JSON text and raises VenueError leaves."""
+    """The reads of listings. Each returns JSON text and raises VenueError leaves."""
 
     def __init__(self, adapter: Adapter, venue: Venue, snapshots: Snapshots) -> None:
         self._adapter = adapter
@@ -24,7 +24,7 @@ class ListingReads:
         self._snapshots = snapshots
 
     async def own(self, wallet: str, max_age_s: float) -> str:
-        """All of them or none: a part of them would look as if the others were gone."""
+        """Returns all of a wallet's listings or none: a part would look as if the others were gone."""
 
         async def fetch(flight: Flight) -> str:
             source = Pages(
@@ -45,14 +45,14 @@ class ListingReads:
         return await self._snapshots.get(own_listings_key(wallet), max_age_s, fetch)
 
     async def draft(self, ask: ListingAsk) -> str:
-        """Never shared: it is for this one listing. It goes with a write, so it has a write's priority."""
+        """Drafts one listing. Never shared, and with a write's priority, since a write follows."""
         toll = Toll("write", ask.owner, more=1)
         return text(
             await self._venue.ask("draft_listing", Priority.PLACE, lambda: self._adapter.draft_listing(ask), toll)
         )
 
     async def draft_delist(self, wallet: str, inscription_id: str) -> str:
-        """As `draft`, with a cancel's priority."""
+        """Drafts a delisting, with a cancel's priority and never shared."""
 
         def call() -> ListingDraft:
             return self._adapter.draft_delist(wallet, inscription_id)

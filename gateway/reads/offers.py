@@ -1,4 +1,4 @@
-"""What goes before a write and is never shared: a drafted bid, and the two steps of a sign-in."""
+"""Reads that prepare a write and are never shared: a drafted bid, and the two steps of a sign-in."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from markets.offers import BidAsk, Pair, SignInAnswer
 
 
 class OfferReads:
-    """Each returns JSON text and raises VenueError leaves."""
+    """The reads before a drafted bid. Each returns JSON text and raises VenueError leaves."""
 
     def __init__(self, adapter: Adapter, venue: Venue) -> None:
         self._adapter = adapter
         self._venue = venue
 
     async def draft_bid(self, ask: BidAsk) -> str:
-        """What the venue wants signed for a bid. It counts as a write there, and is of use with its placing only.
+        """Drafts a bid: returns the PSBTs to be signed. The venue counts it as a write; it is of use for its placing
+        only.
 
         Raises Refused('clock_skew') while our clock is too far off for a bid.
         """
@@ -27,7 +28,7 @@ class OfferReads:
         return text(await self._venue.ask("draft_bid", Priority.PLACE, lambda: self._adapter.draft_bid(ask), toll))
 
     async def sign_in_texts(self, pair: Pair) -> str:
-        """As urgent as a cancel, since one may wait for the session."""
+        """Returns the sign-in texts; as urgent as a cancel, which may wait for the session."""
         toll = Toll(wallet=pair.payment)
         return text(
             await self._venue.ask("sign_in_texts", Priority.CANCEL, lambda: self._adapter.sign_in_texts(pair), toll)
@@ -37,6 +38,6 @@ class OfferReads:
         pair = answer.pair
         toll = Toll(wallet=pair.payment)
         await self._venue.ask("sign_in", Priority.CANCEL, lambda: self._adapter.sign_in(answer), toll)
-        # One profile, by whichever of its addresses it is asked about.
+        # One profile, whichever of its addresses a call names.
         self._venue.windows.bind(pair.ordinals, pair.payment)
         return "null"

@@ -17,7 +17,7 @@ Entry = TypeVar("Entry")
 
 
 class Fetched(NamedTuple, Generic[Entry]):
-    """What was read of an answer: `pages` of them. `is_all` = there are no more."""
+    """Entries read from `pages` pages. `is_all`: there are no more."""
 
     entries: list[Entry]
     pages: int
@@ -26,7 +26,7 @@ class Fetched(NamedTuple, Generic[Entry]):
 
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[Entry]):
-    """How one answer is put together: its first page, and those behind it, `most` at most. `verb` is who asks."""
+    """The plan to read one answer: its first page and those behind it, at most `most`. `verb` is the request's."""
 
     venue: Venue
     verb: str
@@ -39,7 +39,7 @@ class Pages(Generic[Entry]):
     async def fetch(
         self, flight: Flight, enough: Callable[[list[Entry]], bool] = lambda found: False
     ) -> Fetched[Entry]:
-        """The entries of the pages until `enough`. Raises VenueError leaves."""
+        """Returns the entries of the pages until `enough`. Raises VenueError leaves."""
         found: list[Entry] = []
         at: Cursor = None
         pages = 0

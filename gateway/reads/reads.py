@@ -1,4 +1,4 @@
-"""What the gateway reads from one marketplace besides its books. Every answer is shared as a snapshot."""
+"""Reads from one marketplace besides its books. Every answer is shared as a snapshot."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from markets.codec import text
 WALLET_PAGES = 5
 WALLET_ITEMS = 500
 OWN_BIDS_PAGES = 20
-WALLET_ADDRESS_AGE_S = 3600.0  # a pair of addresses has one bidding wallet for good; only "none yet" changes
+WALLET_ADDRESS_AGE_S = 3600.0  # a pair of addresses keeps its bidding wallet for good; only "none yet" changes
 
 
 class Reads:
-    """All reads. Each returns JSON text and raises VenueError leaves; `max_age_s` as in `gateway/reads/snapshots.py`.
+    """Reads of one marketplace. Each returns JSON text and raises VenueError leaves.
 
-    `snapshots` are the market's own; `common` is shared by all.
+    `max_age_s` as in `gateway/reads/snapshots.py`. `snapshots` are the market's own; `common` is shared by all.
     """
 
     def __init__(self, adapter: Adapter, venue: Venue, common: CommonReads, snapshots: Snapshots) -> None:
@@ -38,7 +38,7 @@ class Reads:
         self._venue = venue
         self._common = common
         self._snapshots = snapshots
-        self._own_bids: dict[str, set[tuple[str, str, tuple[str, ...]]]] = {}  # what is kept of a wallet's bids
+        self._own_bids: dict[str, set[tuple[str, str, tuple[str, ...]]]] = {}  # keys by wallet
         self._floors = Floors(adapter, venue, snapshots)
         self._sales = SalesReads(adapter, venue, snapshots)
         self.listings = ListingReads(adapter, venue, snapshots)
@@ -57,9 +57,9 @@ class Reads:
         return text(await self._sales.read(spelt, kind, since_ms, max_age_s))
 
     async def own_bids(self, wallet: str, slugs: Sequence[str], max_age_s: float) -> str:
-        """All of them or none: a part of them would look as if the others were gone.
+        """Returns all of a wallet's bids or none: a part would look as if the others were gone.
 
-        `slugs` matter only where the venue tells bids by collection: there it is all of those on these.
+        `slugs` matter only where the venue gives bids by collection: there the answer is all bids on these.
         """
         told = tuple(sorted(set(slugs))) if self._adapter.capabilities().own_bids_by_collection else ()
 
@@ -83,7 +83,7 @@ class Reads:
         return await self._snapshots.get(key, max_age_s, fetch)
 
     async def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> str:
-        """What bids are paid from: the bidding wallet, or the payment address itself where bids spend its coins."""
+        """Returns the funds of bids: the bidding wallet's, or the payment address's where bids spend its coins."""
         self._common.check_balances()
         if self._adapter.capabilities().bids_are_psbt:
             return await self._common.balance(payment, max_age_s)
@@ -119,24 +119,24 @@ class Reads:
         )
 
     async def challenge(self, wallet: str) -> str:
-        """Never shared: it goes with a cancel, and a venue may take each only once."""
+        """Returns a challenge to sign. Never shared: it goes with a cancel, and a venue may take each only once."""
         toll = Toll(wallet=wallet)
         return json.dumps(
             await self._venue.ask("challenge", Priority.CANCEL, lambda: self._adapter.challenge(wallet), toll)
         )
 
     def forget_own_bids(self, wallet: str) -> None:
-        """Something was written for `wallet`."""
+        """Drops the stored bids of `wallet` after a write."""
         for key in self._own_bids.pop(wallet, ()):
             self._snapshots.forget(key)
 
     def forget_own_listings(self, wallet: str) -> None:
-        """Something was listed or delisted for `wallet`."""
+        """Drops the stored listings of `wallet` after a listing or delisting."""
         self._snapshots.forget(own_listings_key(wallet))
         self._snapshots.forget(("wallet_contents", wallet))
 
     async def _spelt(self, ticker: str) -> str | None:
-        """As venues spell it; None = there is no such rune, which must not hide the floors of others."""
+        """Returns the venues' spelling of a rune, or None for an unknown one, which must not hide others' floors."""
         try:
             return await self._common.tickers.spelt(ticker)
         except NotFound:

@@ -1,4 +1,4 @@
-"""Sales of a collection or rune: read as far back as somebody asks, and shared by all who ask for no more."""
+"""Sales of a collection or rune: read as far back as any client asks, and shared by all who ask for no more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Key = tuple[str, Kind, str]
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """All that was read, newest first: nothing since `since_ms` is missing. `is_all` = further pages are not read."""
+    """Sales read, newest first: complete since `since_ms`. `is_all` false means that further pages were not read."""
 
     sales: tuple[Sale, ...]
     taken_ms: int
@@ -33,10 +33,12 @@ class SalesReads:
         self._adapter = adapter
         self._venue = venue
         self._snapshots = snapshots
-        self._asked: dict[_Key, list[int]] = {}  # how far back each of those who wait wants to see
+        self._asked: dict[_Key, list[int]] = {}  # the starts that waiting clients want
 
     async def read(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> Sales:
-        """Sales since `since_ms`; an answer that does not reach back so far is read anew. Raises VenueError leaves."""
+        """Returns the sales since `since_ms`; an answer that does not reach back so far is read anew. Raises
+        VenueError leaves.
+        """
         key: _Key = ("sales", kind, slug)
 
         async def fetch(flight: Flight) -> _Read:
@@ -59,7 +61,7 @@ class SalesReads:
         _, kind, slug = key
 
         def enough(found: Sequence[Sale]) -> bool:
-            # Whoever has joined meanwhile is among those who ask. Out of order, an earlier page may hold an older sale.
+            # Clients that joined meanwhile count too. Out of order, an earlier page may hold an older sale.
             since_ms = min(self._asked.get(key, ()), default=flight.taken_ms)
             return bool(found) and _in_order(found) and found[-1].sold_ms < since_ms
 
@@ -69,7 +71,7 @@ class SalesReads:
         found, pages, is_complete = await source.fetch(flight, enough)
         since_ms = 0
         if not is_complete:
-            # One of the same millisecond may be on the page that was not read.
+            # A sale of the same millisecond may be on the page that was not read.
             since_ms = found[-1].sold_ms + 1 if found and _in_order(found) else flight.taken_ms
         sales = sorted({sale.sale_id: sale for sale in found}.values(), key=lambda sale: -sale.sold_ms)
         return _Read(tuple(sales), flight.taken_ms, since_ms, is_complete or pages == SALES_PAGES)

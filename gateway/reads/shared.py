@@ -22,9 +22,9 @@ async def shared(
     verb: str = "",
     as_text: Callable[[Any], str] = text,
 ) -> str:
-    """The text of what `call` reads, given the moment when it began. Raises VenueError leaves.
+    """Returns the text of the value that `call` reads, given the moment when it began. Raises VenueError leaves.
 
-    `verb` is who asks, where that is not called as the operation at the venue is.
+    `verb` is the request's, where it differs from the venue's operation.
     """
 
     async def fetch(flight: Flight) -> str:

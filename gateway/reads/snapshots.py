@@ -1,7 +1,7 @@
-"""Answers shared by all who ask the same: one reading at a time for each key, kept for as long as somebody accepts it.
+"""Answers shared by all who ask the same: one reading at a time for each key, kept as long as a client accepts it.
 
-The age of an answer counts from the moment its reading began, since the venue may have answered from then. So an
-asker with `max_age_s` 0, such as one that has just written, never gets what was read before it asked.
+The age of an answer counts from the moment its reading began, since the venue may have answered from then. So a client
+with `max_age_s` 0, such as one that has just written, never gets what was read before it asked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Fetch = Callable[["Flight"], Awaitable[Value]]
 
 
 class Flight:
-    """One reading. Whoever carries it out calls `begin` right before its first request is sent."""
+    """One reading. Call `begin` right before its first request is sent."""
 
     def __init__(self, clock: Callable[[], float], now_ms: Callable[[], int]) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class Flight:
         self.task: asyncio.Future[Any] | None = None
 
     def begin(self) -> None:
-        """The reading begins now; further calls change nothing."""
+        """Marks the reading's beginning; further calls change nothing."""
         if self.began_at is None:
             self.began_at = self._clock()
             self.taken_ms = self._now_ms()
@@ -37,13 +37,15 @@ class Flight:
 @dataclass(slots=True)
 class _Entry:
     value: Any = None
-    began_at: float | None = None  # of `value`; None = there is none
+    began_at: float | None = None  # when the reading of `value` began; None without a value
     not_before: float = float("-inf")
     flights: list[Flight] = field(default_factory=list)
 
 
 class Snapshots:
-    """At most `most` answers; the one not asked for longest goes first. `clock` is monotonic, `now_ms` the epoch."""
+    """A store of at most `most` answers; the one unused for longest goes first. `clock` is monotonic, `now_ms` the
+    epoch.
+    """
 
     def __init__(self, clock: Callable[[], float], now_ms: Callable[[], int], most: int = 500) -> None:
         self._clock = clock
@@ -52,11 +54,11 @@ class Snapshots:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
     def beside(self, most: int) -> Snapshots:
-        """Another store on the same clocks, so that many small answers do not push out few great ones."""
+        """Makes another store on the same clocks, so that many small answers do not push out a few large ones."""
         return Snapshots(self._clock, self._now_ms, most)
 
     async def get(self, key: Hashable, max_age_s: float, fetch: Fetch[Value]) -> Value:
-        """What `fetch` answers, not older than `max_age_s`; raises what it raises. Errors are not kept."""
+        """Returns an answer of `fetch` not older than `max_age_s`; raises its errors, which are not stored."""
         entry = self._entry(key)
         if entry.began_at is not None and self._fresh(entry, entry.began_at, max_age_s):
             return entry.value
@@ -68,22 +70,22 @@ class Snapshots:
         return await self._join(entry, flight)
 
     def kept(self, key: Hashable, max_age_s: float) -> Any:
-        """The answer that is there, not older than `max_age_s`; None without one, and nothing is read."""
+        """Returns the stored answer if it is not older than `max_age_s`, else None; reads nothing."""
         entry = self._entries.get(key)
         if entry is None or entry.began_at is None or not self._fresh(entry, entry.began_at, max_age_s):
             return None
         return entry.value
 
     def flight(self) -> Flight:
-        """A reading on our clocks."""
+        """Starts a reading on our clocks."""
         return Flight(self._clock, self._now_ms)
 
     def put(self, key: Hashable, value: Any, flight: Flight) -> None:
-        """Keeps an answer that came along with another's `flight`."""
+        """Stores an answer that came along with another's `flight`."""
         self._keep(self._entry(key), value, flight)
 
     def forget(self, key: Hashable) -> None:
-        """Something was written: no reading that has begun by now is an answer for later askers."""
+        """Drops an answer after a write: no reading begun by now is an answer for later requests."""
         entry = self._entries.get(key)
         if entry is not None:
             entry.value, entry.began_at = None, None
@@ -131,7 +133,7 @@ class Snapshots:
         finally:
             flight.askers -= 1
             if not flight.askers and flight.began_at is None and not flight.task.done():
-                # Nobody waits any more, and nothing was spent on it yet.
+                # Nothing waits for it any more, and nothing was spent on it yet.
                 if flight in entry.flights:
                     entry.flights.remove(flight)
                 flight.task.cancel()

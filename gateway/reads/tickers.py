@@ -1,4 +1,4 @@
-"""What a rune is, and the spelling of its name that venues expect: with its bullets."""
+"""Runes by ticker, and their spelling at venues: with bullets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Tickers:
         self._snapshots = snapshots
 
     async def rune(self, ticker: str, max_age_s: float) -> Rune:
-        """One call. Raises VenueError leaves; NotSupported when no provider of runes is set."""
+        """Looks one rune up, in one call. Raises VenueError leaves; NotSupported when no provider of runes is set."""
         unisat = needed(self._unisat, "UNISAT_URL")
 
         async def fetch(flight: Flight) -> Rune:
@@ -35,7 +35,7 @@ class Tickers:
         return await self._snapshots.get(("rune", same(ticker)), max_age_s, fetch)
 
     async def spelt(self, ticker: str) -> str:
-        """`ticker` as venues spell it: as given when it has bullets, or when nobody here could tell where they go."""
+        """Returns `ticker` as venues spell it: as given when it has bullets, or without a provider of runes."""
         if _BULLET in ticker or self._unisat is None:
             return ticker
         return (await self.rune(ticker, SPELLING_AGE_S)).ticker

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from markets.adapter import Adapter, Cursor, Listing
+from markets.adapter import Adapter, Cursor, Listing, number_of
 from markets.answers import of_read, of_write
 from markets.base import (
     AuthFailed,
@@ -38,7 +38,7 @@ _NO_BIDS = "no bids from here: an offer there, and its cancel, is a transaction 
 
 
 class OrdinalsWallet(Adapter):
-    """The venue's operations; `base` ends before `/collection/...`. All its prices are what a seller is paid.
+    """The venue's adapter; `base` ends before `/collection/...`. All its prices are the seller's.
 
     Sessions are held in memory, by the address that signed in. `now_ms` and `nonce` (32 hex digits) are for tests.
     """
@@ -60,7 +60,7 @@ class OrdinalsWallet(Adapter):
         self._lock = threading.Lock()
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
-        """The floor of the one slug asked for: the venue has no request for several. Raises ValueError for more."""
+        """Returns the floor of the one slug given: the venue has no request for several. Raises ValueError for more."""
         (slug,) = slugs
         try:
             answer = self._http.read(f"/collection/{segment(books.slug_of(slug, kind))}/stats")
@@ -69,7 +69,7 @@ class OrdinalsWallet(Adapter):
             return {}
 
     def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
-        """All of them in one page."""
+        """Returns all listings in one page."""
         answer = self._http.read(f"/collection/{segment(slug)}/escrows")
         return of_read(lambda: books.asks(answer), self.name)
 
@@ -78,24 +78,24 @@ class OrdinalsWallet(Adapter):
         return of_read(lambda: books.traits(answer), self.name)
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
-        """One page of the sales through the venue; those of other venues are not in it."""
-        start = _start(cursor)
+        """Returns one page of the sales through this venue; other venues' sales are not in it."""
+        start = number_of(cursor, 0)
         params = {"limit": str(books.SALES_PAGE), "offset": str(start)}
         answer = self._http.read(f"/collection/{segment(books.slug_of(slug, kind))}/sold-escrows", params)
         return of_read(lambda: books.sales(answer, slug, start), self.name)
 
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
-        """All of them in one page."""
+        """Returns all inscriptions in one page."""
         answer = self._http.read(f"/wallet/{segment(address)}/inscriptions")
         return of_read(lambda: wallets.wallet_items(answer, self._images), self.name)
 
     def item(self, inscription_id: str) -> Item:
-        """Details of one inscription, up to a day old there."""
+        """Returns details of one inscription, which are up to a day old there."""
         answer = self._http.read(f"/inscription/{segment(inscription_id)}")
         return of_read(lambda: wallets.item(answer, inscription_id, self._images), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
-        """What a wallet has listed: first all whose price is told, then the others one by one."""
+        """Returns a wallet's listings: first all with a known price, then the others one by one."""
         if cursor is None:
             answer = self._http.read(f"/wallet/{segment(owner)}/inscriptions")
             return of_read(lambda: wallets.own_listings(answer, owner), self.name)
@@ -114,7 +114,7 @@ class OrdinalsWallet(Adapter):
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
     def draft_listing(self, ask: ListingAsk) -> ListingDraft:
-        """The PSBT of a plain listing, without the venue's co-signer. Changes nothing there."""
+        """Returns the PSBT of a plain listing, without the venue's co-signer. Changes nothing there."""
         answer = self._http.read("/wallet/escrow-bulk", post=listings.draft_body(ask))
         return of_read(lambda: listings.draft(answer), self.name)
 
@@ -123,7 +123,7 @@ class OrdinalsWallet(Adapter):
         of_write(lambda: listings.check_listed(answer))
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
-        """Cancels the plain listing of one inscription with the owner's session; `signature` is not looked at."""
+        """Cancels the plain listing of one inscription in the owner's session; `signature` is not used."""
         token = self._token(owner)
         try:
             answer = self._http.write("/market/cancel-escrow", listings.delist_body(inscription_id, token), permit)
@@ -134,7 +134,7 @@ class OrdinalsWallet(Adapter):
             raise
 
     def sign_in_texts(self, pair: Pair) -> SignInTexts:
-        """What the address that holds the inscriptions is to sign, within five minutes. No request: we write it."""
+        """Makes the text that the inscriptions' address must sign within five minutes. No request: we write it."""
         nonce, issued_ms = self._nonce(), self._now_ms()
         message = listings.sign_in_message(pair.ordinals, nonce, issued_ms)
         return SignInTexts(f"{nonce}.{issued_ms}", (SignInText(SIGN_IN_ID, message, pair.ordinals),))
@@ -157,11 +157,3 @@ class OrdinalsWallet(Adapter):
                 return held.token
             self._sessions.pop(owner, None)
         raise SignInNeeded(f"{self.name} wants the owner to sign in")
-
-
-def _start(cursor: Cursor) -> int:
-    if cursor is None:
-        return 0
-    if not isinstance(cursor, int):
-        raise TypeError("its pages begin at a number")
-    return cursor

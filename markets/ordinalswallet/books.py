@@ -1,4 +1,4 @@
-"""Ordinals Wallet's floors, listings, sales and traits into ours. Prices as in `ordinalswallet_wire.py`."""
+"""Ordinals Wallet's floors, listings, sales and traits into our types. Prices as in `ordinalswallet_wire.py`."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from markets.wire import (
 )
 from strategy.book import Ask
 
-SALES_PAGE = 100  # the most it gives
+SALES_PAGE = 100  # the most in one answer
 _RUNE = "rune-"  # a rune is a collection by this name and its spaced ticker
 _MOST_LISTED = 5000
 
 
 def slug_of(slug: str, kind: Kind) -> str:
-    """The name under which the venue has a collection or a rune."""
+    """Returns the venue's name of a collection or a rune."""
     return _RUNE + slug if kind == "runes" else slug
 
 
 def floor(answer: Any, slug: str, kind: Kind) -> Floor:
-    """The floor of one collection (the seller's price) or rune (sats per token, as shown)."""
+    """Reads the floor of one collection (the seller's price) or rune (sats per token, as shown)."""
     stats = table(content(answer), "stats")
     listed = first(stats, "listed_count", "listed")
     count = 0 if listed is None else how_many(integral(listed), "listed")
@@ -51,7 +51,7 @@ def floor(answer: Any, slug: str, kind: Kind) -> Floor:
 
 
 def asks(answer: Any) -> Page[Listing]:
-    """All listings of a collection or rune, cheapest first; traits are not told."""
+    """Reads all listings of a collection or rune, cheapest first; their traits are not told."""
     entries = [table(row, "listing") for row in rows(content(answer), "listings", most=_MOST_LISTED)]
     found = sorted((_ask(entry) for entry in entries if is_for_sale(entry)), key=lambda ask: ask.unit_price)
     return Page(tuple(Listing(ask, None) for ask in found), None)
@@ -70,7 +70,7 @@ def _ask(entry: Mapping[str, Any]) -> Ask:
 
 
 def sales(answer: Any, slug: str, start: int) -> Page[Sale]:
-    """Sales through the venue, newest first, from the `start`-th. One strange sale makes all unreadable."""
+    """Reads sales through the venue, newest first, from the `start`-th. One strange sale makes all unreadable."""
     entries = rows(content(answer), "sales")
     found = tuple(_sale(table(row, "sale"), slug) for row in entries)
     return Page(found, start + len(entries) if len(entries) >= SALES_PAGE else None)
@@ -92,14 +92,14 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale:
 
 
 def _price(entry: Mapping[str, Any]) -> tuple[int, Decimal]:
-    """The price of all of it, and how much it is: a lot of tokens names no inscription."""
+    """Reads the whole price and the quantity: a lot of tokens names no inscription."""
     if entry.get("inscription_id") is not None:
         return sellers_price(entry), Decimal(1)
     return sats(entry.get("satoshi_price"), "price of a lot", least=1), amount(entry.get("amount"), "amount of a lot")
 
 
 def traits(answer: Any) -> dict[str, dict[str, int]]:
-    """Type to value to how many items have it; a strange one is left out, as anybody writes what they like."""
+    """Reads type to value to the count of items; a strange trait is left out, as anybody can write one."""
     kinds: dict[str, dict[str, int]] = {}
     for row in rows(content(answer), "traits"):
         group = table(row, "trait")

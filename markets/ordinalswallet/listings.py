@@ -1,4 +1,4 @@
-"""Ordinals Wallet's listings and sign-in: what is asked for, what is signed and what is sent."""
+"""Ordinals Wallet's listings and sign-in: bodies of its requests, drafts, signed forms."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _CANCELLED = ("cancelled", "already_cancelled")
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session of one address until `expires_s` (epoch seconds). `token` is shown nowhere."""
+    """A session of one address until `expires_s` (epoch seconds). `token` is never shown."""
 
     token: str = field(repr=False)
     expires_s: int
 
 
 def sign_in_message(address: str, nonce: str, issued_ms: int) -> str:
-    """The text that the venue rebuilds and checks, byte for byte."""
+    """Writes the text that the venue rebuilds and checks, byte for byte."""
     return (
         "Sign in to Ordinals Wallet\n\n"
         "This proves you own this address. It does not move funds or cost a fee.\n\n"
@@ -39,7 +39,7 @@ def sign_in_message(address: str, nonce: str, issued_ms: int) -> str:
 
 
 def session_body(address: str, reference: str, signature: str) -> dict[str, Any]:
-    """The body of POST /auth/session for a text that we made. Raises AuthFailed for a reference that is not ours."""
+    """Makes the body of POST /auth/session for a text that we made. Raises AuthFailed for a foreign reference."""
     found = _REFERENCE.fullmatch(reference)
     if found is None:
         raise AuthFailed("this sign-in was not begun here")
@@ -47,7 +47,7 @@ def session_body(address: str, reference: str, signature: str) -> dict[str, Any]
 
 
 def session(answer: Any, address: str) -> Session:
-    """The session that was opened for `address`."""
+    """Reads the session that was opened for `address`."""
     opened = table(content(answer), "session")
     if opened.get("address") != address:
         raise Unreadable("the session is another address's")
@@ -58,7 +58,7 @@ def session(answer: Any, address: str) -> Session:
 
 
 def draft_body(ask: ListingAsk) -> dict[str, Any]:
-    """The body of POST /wallet/escrow-bulk for one inscription."""
+    """Makes the body of POST /wallet/escrow-bulk for one inscription."""
     return {
         "inscriptions": [ask.inscription_id],
         "from": ask.owner,
@@ -70,7 +70,7 @@ def draft_body(ask: ListingAsk) -> dict[str, Any]:
 
 
 def draft(answer: Any) -> ListingDraft:
-    """What the venue wants signed; its hex as our base64. Whoever signs reads it."""
+    """Reads the PSBT to be signed, hex into our base64. The signer checks it."""
     found = table(content(answer), "draft").get("psbt")
     if not isinstance(found, str) or len(found) > 2 * LONGEST_PSBT or not _PSBT.fullmatch(found):
         raise Unreadable("the draft is no PSBT in hex")
@@ -81,7 +81,7 @@ def draft(answer: Any) -> ListingDraft:
 
 
 def list_body(order: ListingOrder) -> bytes:
-    """The body of POST /market/escrow-bulk, with witnesses as the official client sends it. Raises Refused."""
+    """Makes the body of POST /market/escrow-bulk, with witnesses as the official client sends them. Raises Refused."""
     try:
         psbt = base64.b64decode(with_witnesses(order.signed_psbt))
     except ValueError as error:
@@ -90,7 +90,7 @@ def list_body(order: ListingOrder) -> bytes:
 
 
 def delist_body(inscription_id: str, token: str) -> bytes:
-    """The body of POST /market/cancel-escrow for a listing of the plain kind, which goes by its inscription."""
+    """Makes the body of POST /market/cancel-escrow for a plain listing, which goes by its inscription."""
     return json.dumps({"inscription_id": inscription_id, "signature": token}).encode()
 
 
@@ -105,7 +105,7 @@ def check_listed(answer: Any) -> None:
 
 
 def delisted(answer: Any) -> bool:
-    """Whether the listing is gone; one that was gone before is."""
+    """Tells whether the listing is gone; one that was gone before counts too."""
     said = table(content(answer), "answer")
     transition = said.get("transition")
     if transition is not None and text(transition, "transition") not in _CANCELLED:

@@ -1,4 +1,4 @@
-"""Ordinals Wallet's wallets and single inscriptions into ours. Prices as in `ordinalswallet_wire.py`."""
+"""Ordinals Wallet's wallets and single inscriptions into our types. Prices as in `ordinalswallet_wire.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_HELD = 5000
 
 
 def wallet_items(answer: Any, images: str) -> Page[WalletItem]:
-    """All inscriptions of a wallet; the picture of one is at `images`/its id."""
+    """Reads all inscriptions of a wallet; the picture of each is at `images`/its id."""
     return Page(tuple(_wallet_item(entry, images) for entry in _held(answer)), None)
 
 
@@ -38,9 +38,9 @@ def _wallet_item(entry: Mapping[str, Any], images: str) -> WalletItem:
 
 
 def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
-    """What is listed of a wallet; `following` is of those whose price is to be asked for one by one.
+    """Reads a wallet's listings; `following` names those whose price must be asked for one by one.
 
-    Where a creator takes a part of the price, it is not told here what the seller is paid.
+    Where a creator takes a part of the price, the answer does not tell the seller's.
     """
     known: list[OwnListing] = []
     to_ask: list[str] = []
@@ -59,7 +59,7 @@ def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
 
 
 def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | None:
-    """The listing of one inscription with its seller's price, None when there is none any more."""
+    """Reads the listing of one inscription with its seller's price, None when it is gone."""
     try:
         listing = table(content(answer), "listing")
     except NotFound:
@@ -74,7 +74,7 @@ def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | No
 
 
 def item(answer: Any, inscription_id: str, images: str) -> Item:
-    """Details of one inscription; the id is checked."""
+    """Reads details of one inscription and checks its id."""
     found = table(content(answer), "inscription")
     if found.get("id") != inscription_id:
         raise Unreadable("the answer is about another inscription")
@@ -101,7 +101,7 @@ def item(answer: Any, inscription_id: str, images: str) -> Item:
 
 
 def _listing(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The live listing of an entry of a wallet, None when it has none."""
+    """Returns the live listing of a wallet's entry, None when it has none."""
     told = entry.get("escrow")
     if told is None:
         return None
@@ -110,7 +110,7 @@ def _listing(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _to_show(value: Any) -> str | None:
-    """A name to show, or None: anybody can inscribe one, so a strange one must not hide the wallet."""
+    """Reads a name to show, or None: anybody can inscribe one, so a strange one must not hide the wallet."""
     if not isinstance(value, str):
         return None
     return "".join(c for c in value[:200] if c.isprintable()) or None

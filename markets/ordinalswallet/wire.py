@@ -1,7 +1,7 @@
-"""What all answers of Ordinals Wallet have in common: errors that come with status 200, prices, the state of a listing.
+"""The common parts of Ordinals Wallet's answers: errors with status 200, prices, the state of a listing.
 
-Shapes are those of its official client's types and recorded answers (`ordinals-wallet/ow-cli`). Every function of
-these files raises Unreadable for what it does not understand, and a Refused leaf for an error.
+Shapes are those of its official client's types and recorded answers (`ordinals-wallet/ow-cli`). Every function of these
+files raises Unreadable for what it does not understand, and a Refused leaf for an error.
 
 The venue shows what a buyer pays: the seller's price and its own fee, which is 2.7 % of the whole and 1,000 sats at
 least (client code; all recorded prices fit). Listings are made, and their PSBTs paid, at the seller's price. Here an
@@ -24,7 +24,7 @@ _KEPT_PER_MILLE = 973  # of what the buyer pays, for the seller
 
 
 def content(answer: Any) -> Any:
-    """An answer that is no error. Raises NotFound or another Refused leaf for one that is."""
+    """Returns an answer that is no error. Raises NotFound or another Refused leaf for one that is."""
     if not isinstance(answer, dict) or not answer.get("error"):
         return answer
     code = answer.get("code")
@@ -35,9 +35,9 @@ def content(answer: Any) -> Any:
 
 
 def sellers(shown: Any, what: str) -> int:
-    """What the seller is paid of a price that the venue shows: the most that it shows as no more than that.
+    """Returns the seller's part of a shown price: the most that is shown as no more than that.
 
-    Shown is the seller's price and 1,000 sats, or that price / 0.973 rounded down, whichever is higher.
+    The shown price is the seller's and 1,000 sats, or the seller's / 0.973 rounded down, whichever is higher.
     """
     price = sats(shown, what, least=1)
     after_rate = ((price + 1) * _KEPT_PER_MILLE - 1) // 1000
@@ -48,7 +48,7 @@ def sellers(shown: Any, what: str) -> int:
 
 
 def sellers_price(entry: Mapping[str, Any]) -> int:
-    """The seller's price of a listing or sale of an inscription, which some answers tell beside the buyer's."""
+    """Returns the seller's price of an inscription's listing or sale, which some answers give beside the buyer's."""
     told = entry.get("escrow_price")
     if told is not None:
         return sats(told, "seller's price", least=1)
@@ -56,7 +56,7 @@ def sellers_price(entry: Mapping[str, Any]) -> int:
 
 
 def is_for_sale(listing: Mapping[str, Any]) -> bool:
-    """Whether nobody has bought it yet; one that is being bought is not on offer."""
+    """Tells whether the listing is on offer: not bought, and not being bought."""
     told = [listing.get(name) or "" for name in ("bought_at", "purchase_txid", "secure_purchase_state")]
     if not all(isinstance(each, str) for each in told):
         raise Unreadable("what became of a listing is not told in words")
@@ -64,5 +64,5 @@ def is_for_sale(listing: Mapping[str, Any]) -> bool:
 
 
 def integral(value: Any) -> Any:
-    """A whole number that came with decimals (2045220.0) as one without."""
+    """Returns a whole number that came with decimals (2045220.0) without them."""
     return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value

@@ -1,7 +1,7 @@
 """ord.net (developers.ord.net, 2026-10), and the practice market that speaks its dialect.
 
-Everything there is asked in a session, which two addresses of a user open together. What is the same for everybody is
-asked in whichever session is open.
+Every request needs a session, which two addresses of a user open together. Requests with the same answer for everybody
+use any open session.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Value = TypeVar("Value")
 
 
 class OrdNet(Adapter):
-    """The venue's operations. `base` ends before the documented routes (`https://ord.net/api/v1`)."""
+    """The venue's adapter. `base` ends before the documented routes (`https://ord.net/api/v1`)."""
 
     def __init__(self, base: str, name: str, *, clock: Callable[[], float] = time.time) -> None:
         self.name = name
@@ -58,30 +58,30 @@ class OrdNet(Adapter):
         return self._read(lambda: ordnet_reads.asks(answer, slug))
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Offer]:
-        """All of them in one page: no paging is documented."""
+        """Returns all bids in one page: no paging is documented."""
         self._ordinals(kind)
         known = needed_slug(slug)
         answer = self._ask(self._sessions.any(), lambda http: http.read(_of(known, "collection-offers")))
         return self._read(lambda: ordnet_offers.bids(answer, known))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
-        """NotSupported for a collection of more than a hundred items: they are told item by item only."""
+        """Returns a collection's traits. NotSupported for more than a hundred items, told one by one."""
         path, params = _of(needed_slug(slug), "inscriptions"), paging(None)
         answer = self._ask(self._sessions.any(), lambda http: http.read(path, params))
         return self._read(lambda: ordnet_reads.traits(answer))
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
-        """Those that were made at ord.net. Of an unknown collection there are none."""
+        """Returns the sales made at ord.net. An unknown collection has none."""
         self._ordinals(kind)
         params = {"collectionSlug": needed_slug(slug), **paging(cursor)}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/sales", params))
         return self._read(lambda: ordnet_reads.sales(answer, slug))
 
     def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[OwnBid]:
-        """The live offers of a payment address on the collections `slugs`, each of which is one page.
+        """Returns the live offers of a payment address on the collections `slugs`, one page each.
 
-        ord.net lists our offers by collection only (its list of all is of those on single items), so without `slugs`
-        nothing can be said: Unavailable, which is not the same as none.
+        ord.net lists our offers by collection only (its list of all is of those on single items), so without `slugs` it
+        is Unavailable, which is not the same as none.
         """
         session = self._sessions.of_payment(wallet)
         asked = sorted({needed_slug(slug) for slug in slugs})
@@ -93,7 +93,7 @@ class OrdNet(Adapter):
         return Page(found, next((each for each in asked if each > slug), None))
 
     def item(self, inscription_id: str) -> Item:
-        """What its listing tells of an inscription. NotFound when it is not listed."""
+        """Returns details of an inscription from its listing. NotFound when it is not listed."""
         params = {"inscriptionId": inscription_id, **paging(None)}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
         return self._read(lambda: ordnet_reads.item(answer, inscription_id))
@@ -114,7 +114,7 @@ class OrdNet(Adapter):
         return self._drafts.keep(self._read(lambda: ordnet_offers.draft(answer, ask)))
 
     def draft_listing(self, ask: ListingAsk) -> ListingDraft:
-        """The settlement, and beside it transfer and recovery: signed DEFAULT and ALL, not as elsewhere."""
+        """Drafts the settlement, with transfer and recovery beside it: signed DEFAULT and ALL, not as elsewhere."""
         session = self._sessions.of_ordinals(ask.owner)
         path = _of(needed_slug(ask.slug), "listings/preflight")
         asked = ordnet_listings.preflight_body(ask, session.binding)
@@ -163,7 +163,7 @@ class OrdNet(Adapter):
         self._listed.note([of_write(lambda: ordnet_listings.submitted(answer, order.ask))])
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
-        """Takes down the listing that `own_listings` has shown of it. Nothing is signed for it."""
+        """Takes down the inscription's listing that `own_listings` has shown. Nothing is signed for it."""
         listing = self._listed.of(inscription_id, owner)
         session = self._sessions.of_ordinals(owner)
         path = _of(needed_slug(listing.slug), "listings/delist")
@@ -172,7 +172,7 @@ class OrdNet(Adapter):
         return of_write(lambda: ordnet_listings.delisted(answer, listing))
 
     def _hours(self, wanted: int) -> int:
-        """The shortest life that ord.net gives an offer and that is long enough."""
+        """Returns the shortest life that ord.net gives an offer and that is long enough."""
         if (found := self.capabilities().life_hours(wanted)) is None:
             raise NotSupported(f"no bid at ord.net lives {wanted} hours")
         return found
@@ -182,7 +182,7 @@ class OrdNet(Adapter):
             raise NotSupported("ord.net trades no runes")
 
     def _ask(self, session: Session, ask: Callable[[OrdNetHttp], Value]) -> Value:
-        """One request in `session`; a token that the venue does not take any more is forgotten."""
+        """Makes one request in `session`; a token that the venue refuses is forgotten."""
         try:
             return ask(session.http)
         except SignInNeeded:

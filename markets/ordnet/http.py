@@ -1,4 +1,4 @@
-"""ord.net over HTTP: one session's token on every request, and what its statuses mean where ours say less."""
+"""ord.net over HTTP: a session's token on every request, and statuses with a meaning of their own."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from markets.http import Http
 from markets.replies import Reply, error_text, retry_after_s
 from markets.wire import Unreadable, parse
 
-WINDOW_S = 60.0  # limits are counted in fixed windows of a minute, and a 429 does not say how much of it is left
+WINDOW_S = 60.0  # limits count in fixed windows of a minute, and a 429 does not say how much of it is left
 
 
 class OrdNetHttp(Http):
-    """`token` is a session's, or None for the requests that open one. The token is in no error and no log."""
+    """A client with `token`, None for the requests that open a session. The token is in no error and no log."""
 
     def __init__(self, base: str, token: str | None = None) -> None:
         super().__init__(base, {} if token is None else {"Authorization": f"Bearer {token}"})
@@ -31,7 +31,7 @@ class OrdNetHttp(Http):
             return RateLimited(WINDOW_S if said is None else said)
         text = _text(reply)
         if reply.status == 409:
-            # What it knew has changed before anything was done; a stale PSBT is not to be sent again.
+            # The state has changed before anything was done; a stale PSBT must not be sent again.
             return Refused("changed", text or "the venue says that things have changed")
         if reply.status == 401 and self._has_session and text is not None:
             return SignInNeeded("the venue has ended this session")

@@ -1,8 +1,8 @@
-"""ord.net's way to list: three PSBTs are drafted and signed, none is broadcast before the sale.
+"""Listings at ord.net: three PSBTs are drafted and signed, none is broadcast before the sale.
 
 The transfer moves the item into an escrow (sighash DEFAULT), the settlement pays us out of it (SINGLE|ANYONECANPAY),
-and the recovery brings it back (ALL), so that nothing is signed when it is taken down. Every function raises
-Unreadable for what it does not understand.
+and the recovery brings it back (ALL), so that nothing is signed when it is taken down. Every function raises Unreadable
+for what it does not understand.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from markets.ordnet.sessions import Binding
 from markets.ordnet.wire import Step, step, uuid
 from markets.wire import Unreadable, rows, table, whole
 
-# A listing lives so long. The lister makes it anew when it is gone, so that none outlives us by more.
+# The life of a listing. The lister renews it when it is gone, so none outlives us by more.
 DURATION_DAYS = 30
-TRANSFER, SETTLEMENT, RECOVERY = 0, 131, 1  # the sighash of each, as documented
+TRANSFER, SETTLEMENT, RECOVERY = 0, 131, 1  # their sighashes, as documented
 _MOST_KEPT = 5000
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """What a preflight answered, kept for its submit, which must repeat it."""
+    """The answer to a preflight, kept for its submit, which must repeat it."""
 
     ask: ListingAsk
     anchor: str
@@ -52,24 +52,24 @@ class Latest(Generic[Value]):
                 del self._kept[next(iter(self._kept))]
 
     def of(self, inscription_id: str) -> Value | None:
-        """The value that was kept, None when there is none."""
+        """Returns the stored value, None when there is none."""
         with self._lock:
             return self._kept.get(inscription_id)
 
 
 class Listed:
-    """Which listing stands for an inscription: a listing is taken down by its own id, and by its collection's name."""
+    """The listing of each inscription: a listing is taken down by its own id and its collection's name."""
 
     def __init__(self) -> None:
         self._latest: Latest[OwnListing] = Latest()
 
     def note(self, listings: Iterable[OwnListing]) -> None:
-        """Keeps what a read has shown, or a submit has made."""
+        """Stores listings that a read has shown or a submit has made."""
         for listing in listings:
             self._latest.note(listing.inscription_id, listing)
 
     def of(self, inscription_id: str, owner: str) -> OwnListing:
-        """The listing of this inscription by `owner`. Raises Unavailable when no read has shown it yet."""
+        """Returns the listing of this inscription by `owner`. Raises Unavailable when no read has shown it yet."""
         listing = self._latest.of(inscription_id)
         if listing is None or listing.owner != owner:
             raise Unavailable("which listing that is, is not known yet: read the listings first; nothing was sent")
@@ -77,7 +77,7 @@ class Listed:
 
 
 def preflight_body(ask: ListingAsk, binding: Binding) -> dict[str, Any]:
-    """The body of POST /collection/{slug}/listings/preflight."""
+    """Makes the body of POST /collection/{slug}/listings/preflight."""
     return {
         "walletBindingId": binding.id,
         "ordinalsPublicKey": ask.tap_internal_key,
@@ -86,7 +86,7 @@ def preflight_body(ask: ListingAsk, binding: Binding) -> dict[str, Any]:
 
 
 def draft(answer: Any, ask: ListingAsk) -> Drafted:
-    """What is to be signed, all of it by the owner."""
+    """Reads the drafted steps, which the owner must sign, all of them."""
     found = table(answer, "draft")
     entry = _only(found.get("listings"), ask.inscription_id, "drafted listing")
     steps = {}
@@ -110,13 +110,13 @@ def draft(answer: Any, ask: ListingAsk) -> Drafted:
 
 
 def to_sign(drafted: Drafted) -> ListingDraft:
-    """The settlement, signed as a plain listing is everywhere; beside it the transfer (DEFAULT), the recovery (ALL)."""
+    """Returns the settlement, signed as any plain listing; beside it transfer (DEFAULT) and recovery (ALL)."""
     beside = (SecureDraft(each.psbt, each.indices) for each in (drafted.transfer, drafted.recovery))
     return ListingDraft(drafted.settlement.psbt, tuple(beside))
 
 
 def drafted_for(order: ListingOrder, drafted: Drafted | None) -> Drafted:
-    """`drafted`, of which `order` is the signed form. Raises Refused when there is none, or of another listing."""
+    """Returns `drafted` if `order` is its signed form. Raises Refused when there is none, or of another listing."""
     if drafted is None:
         raise Refused("changed", "this draft is not known here any more; nothing was sent")
     if (order.ask, order.unsigned_psbt, len(order.signed_secure)) != (drafted.ask, drafted.settlement.psbt, 2):
@@ -125,7 +125,7 @@ def drafted_for(order: ListingOrder, drafted: Drafted | None) -> Drafted:
 
 
 def submit_body(order: ListingOrder, drafted: Drafted, binding: Binding) -> dict[str, Any]:
-    """The body of POST /collection/{slug}/listings/submit: the preflight's, and the PSBTs signed."""
+    """Makes the body of POST /collection/{slug}/listings/submit: the preflight's, and the PSBTs signed."""
     inscription_id = order.ask.inscription_id
     transfer, recovery = order.signed_secure
     steps = (drafted.transfer.signed(transfer), drafted.settlement.signed(order.signed_psbt))
@@ -140,20 +140,20 @@ def submit_body(order: ListingOrder, drafted: Drafted, binding: Binding) -> dict
 
 
 def submitted(answer: Any, ask: ListingAsk) -> OwnListing:
-    """The listing that was made. Unreadable unless it is this one."""
+    """Reads the listing that was made. Unreadable unless it is this one."""
     entry = _only(table(answer, "submit").get("listings"), ask.inscription_id, "listing")
     listing_id = uuid(entry.get("listingId"), "id of a listing")
     return OwnListing(listing_id, ask.inscription_id, ask.slug, ask.price, ask.owner)
 
 
 def delist_body(listing: OwnListing, binding: Binding) -> dict[str, Any]:
-    """The body of POST /collection/{slug}/listings/delist."""
+    """Makes the body of POST /collection/{slug}/listings/delist."""
     listed = {"inscriptionId": listing.inscription_id, "listingId": listing.listing_id}
     return {"walletBindingId": binding.id, "listings": [listed]}
 
 
 def delisted(answer: Any, listing: OwnListing) -> bool:
-    """Whether the listing is among those that are reported as taken down."""
+    """Tells whether the answer reports the listing as taken down."""
     found = [table(row, "listing") for row in rows(table(answer, "delist").get("listings"), "listings", most=20)]
     return any(
         uuid(entry.get("listingId"), "id of a listing") == listing.listing_id

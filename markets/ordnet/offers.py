@@ -1,7 +1,7 @@
-"""ord.net's offers on collections and traits: the books, our own, and what is drafted, signed and submitted for one.
+"""ord.net's offers on collections and traits: the books, our own, and the drafts, signed forms and submits.
 
-An offer is off-chain: the PSBT that would fund it is signed and kept by the venue, and broadcast only when somebody
-sells into it. Every function raises Unreadable for what it does not understand.
+An offer is off-chain: the PSBT that would fund it is signed and kept by the venue, and broadcast only at a sale. Every
+function raises Unreadable for what it does not understand.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from strategy.book import Bid
 FUNDING = "funding"  # the role of the one PSBT of an offer
 _CLOSED = frozenset({"accepted", "rejected", "cancelled", "expired", "invalidated"})
 _MOST_ROWS = 5000
-_MOST_COINS = 50  # of one offer
+_MOST_COINS = 50  # for one offer
 _LONGEST_TOKEN = 20_000
 _MOST_DRAFTS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a preflight answered, kept for its submit, which must repeat it."""
+    """The answer to a preflight, kept for its submit, which must repeat it."""
 
     ask: BidAsk
     coins: tuple[Coin, ...]
@@ -48,7 +48,7 @@ class Drafts:
         self._kept: dict[str, Draft] = {}
 
     def keep(self, draft: Draft) -> BidDraft:
-        """Keeps `draft`; what is returned is what is to be signed."""
+        """Stores `draft`; returns its PSBTs to be signed."""
         with self._lock:
             self._kept.pop(draft.parent, None)
             self._kept[draft.parent] = draft
@@ -58,7 +58,7 @@ class Drafts:
         return BidDraft(draft.parent, (DraftPsbt(FUNDING, found.psbt, found.indices, found.sighash),))
 
     def of(self, order: BidOrder) -> Draft:
-        """The draft that `order` is the signed form of. Raises Refused when there is none, or of another bid."""
+        """Returns the draft that `order` is the signed form of. Raises Refused without one, or for another bid."""
         with self._lock:
             draft = self._kept.get(order.reference)
         if draft is None:
@@ -72,7 +72,7 @@ class Drafts:
 
 
 def bids(answer: Any, slug: str) -> Page[Offer]:
-    """The offers on a collection and its traits, all in one page; other targets compete for something else."""
+    """Reads the offers on a collection and its traits, all in one page; other targets compete for something else."""
     found = [(entry, targeted(entry.get("target"))) for entry in _live(answer)]
     offers = [Offer(_bid(entry, slug), frozenset().union(*groups)) for entry, groups in found if groups is not None]
     return Page(tuple(sorted(offers, key=lambda offer: -offer.bid.price)), None)
@@ -88,10 +88,10 @@ def _bid(entry: Mapping[str, Any], slug: str) -> Bid:
 
 
 def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> tuple[OwnBid, ...]:
-    """Our offers on a collection and its traits: those of `binding`, out of all of the profile's wallets.
+    """Reads our offers on a collection and its traits: those of `binding`, out of all of the profile's wallets.
 
-    One strange entry makes the whole answer unreadable: unknown is not empty. An offer on several traits or on any of
-    some is none of ours; it has no slug, as one on a single item.
+    One strange entry makes the whole answer unreadable: unknown is not empty. An offer on several traits or on one of
+    several is none of ours; it has no slug, like one on a single item.
     """
     found = []
     for entry in _live(answer):
@@ -111,7 +111,7 @@ def _only(groups: tuple[frozenset[Trait], ...] | None) -> Trait | None:
 
 
 def _is_of(entry: Mapping[str, Any], binding: Binding, all_bindings: Collection[Binding]) -> bool:
-    """Whether an offer of the profile is of this wallet of it. An offer of nobody we know of is unreadable."""
+    """Tells whether a profile's offer is of this one of its wallets. An offer of an unknown wallet is unreadable."""
     acts = entry.get("actionBindingId")
     if acts is not None:
         found = [each for each in all_bindings if each.id == acts]
@@ -139,7 +139,7 @@ def _is_live(value: Any) -> bool:
 
 
 def preflight_body(ask: BidAsk, binding: Binding) -> dict[str, Any]:
-    """The body of POST /collection/{slug}/collection-offers/preflight. Raises Refused leaves."""
+    """Makes the body of POST /collection/{slug}/collection-offers/preflight. Raises Refused leaves."""
     if ask.kind != "ordinals":
         raise NotSupported("ord.net takes no bids on runes")
     if ask.quantity != 1:
@@ -161,7 +161,7 @@ def _body(ask: BidAsk, binding: Binding) -> dict[str, Any]:
 
 
 def draft(answer: Any, ask: BidAsk) -> Draft:
-    """The one offer that was drafted for `ask`, paid with coins that were given."""
+    """Reads the one offer that was drafted for `ask`, paid with coins that were given."""
     offers = rows(table(answer, "draft").get("offers"), "drafted offers", most=1)
     if not offers:
         raise Unreadable("nothing was drafted")
@@ -187,7 +187,7 @@ def draft(answer: Any, ask: BidAsk) -> Draft:
 
 
 def submit_body(kept: Draft, signed: str, binding: Binding) -> dict[str, Any]:
-    """The body of POST /collection/{slug}/collection-offers/submit: the preflight's, and the PSBT signed."""
+    """Makes the body of POST /collection/{slug}/collection-offers/submit: the preflight's, and the PSBT signed."""
     offer = {
         "priceSats": kept.ask.price,
         "selectedPaymentUtxos": [_utxo(coin) for coin in kept.coins],
@@ -200,7 +200,7 @@ def submit_body(kept: Draft, signed: str, binding: Binding) -> dict[str, Any]:
 
 
 def submitted(answer: Any, kept: Draft) -> str:
-    """Our name of the offer that was made. Unreadable unless it is the one that was drafted, and live."""
+    """Returns our name of the offer that was made. Unreadable unless it is the drafted one, and live."""
     offers = rows(table(answer, "submit").get("offers"), "offers", most=1)
     if not offers:
         raise Unreadable("no offer was made")
@@ -212,7 +212,7 @@ def submitted(answer: Any, kept: Draft) -> str:
 
 
 def cancelled(answer: Any, offer_id: str) -> bool:
-    """Whether the offer is reported as cancelled."""
+    """Tells whether the offer is reported as cancelled."""
     entry = table(answer, "cancel")
     if uuid(entry.get("offerId"), "id of an offer") != offer_id:
         raise Unreadable("the answer is about another offer")

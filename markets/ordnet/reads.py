@@ -1,4 +1,4 @@
-"""ord.net's floors, listings, sales and traits into ours. Unreadable for what is not understood."""
+"""ord.net's floors, listings, sales and traits into our types. Unreadable for what is not understood."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from strategy.book import Ask
 
 
 def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor]:
-    """Floors by the slug that was asked for; a slug that ord.net does not know is left out."""
+    """Reads floors by the slug that was asked for; a slug that ord.net does not know is left out."""
     stats = table(answer, "floors")
     if not flag(stats.get("success"), "success"):
         raise Unreadable("an error in an answer with status 200")
@@ -49,7 +49,7 @@ def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor]:
 
 
 def asks(answer: Any, slug: str) -> Page[Listing]:
-    """Listings of a collection. They do not tell the traits of their items."""
+    """Reads a collection's listings. They do not tell their items' traits."""
     entries = _listings(answer)
     return Page(tuple(Listing(_ask(entry, slug), None) for entry in entries), following(answer))
 
@@ -62,7 +62,7 @@ def _ask(entry: Mapping[str, Any], slug: str) -> Ask:
 
 
 def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
-    """What `owner` has listed. One strange entry makes the whole answer unreadable: unknown is not unlisted."""
+    """Reads the listings of `owner`. One strange entry makes the whole answer unreadable: unknown is not unlisted."""
     return Page(tuple(_own(entry, owner) for entry in _listings(answer)), following(answer))
 
 
@@ -79,9 +79,9 @@ def _own(entry: Mapping[str, Any], owner: str) -> OwnListing:
 
 
 def item(answer: Any, inscription_id: str) -> Item:
-    """What its listing says of one inscription. NotFound when it is not listed.
+    """Reads one inscription's details from its listing. NotFound when it is not listed.
 
-    A listing of several inscriptions at once is not one of this one.
+    A listing of several inscriptions at once does not count.
     """
     for entry in _listings(answer):
         if identifier(entry.get("inscriptionId"), "inscription of a listing") == inscription_id:
@@ -107,7 +107,7 @@ def _listings(answer: Any) -> list[Mapping[str, Any]]:
 
 
 def sales(answer: Any, slug: str) -> Page[Sale]:
-    """Sales that were made at ord.net. It tells of sales elsewhere, too: those are no news of this market."""
+    """Reads sales made at ord.net. Sales elsewhere, which it tells as well, are left out."""
     entries = rows(table(answer, "sales").get("sales"), "sales")
     found = (_sale(table(row, "sale"), slug) for row in entries)
     return Page(tuple(sale for sale in found if sale is not None), following(answer))
@@ -134,7 +134,7 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale | None:
 
 
 def traits(answer: Any) -> dict[str, dict[str, int]]:
-    """Type to value to how many items have it. NotSupported when one page does not hold the whole collection."""
+    """Reads type to value to the count of items. NotSupported when one page does not hold the whole collection."""
     if following(answer := table(answer, "items")) is not None:
         raise NotSupported("ord.net tells the traits of a large collection item by item only")
     counts: dict[str, Counter[str]] = {}

@@ -1,4 +1,4 @@
-"""Sessions at ord.net: what is to be signed for one, its token and wallet binding, and who holds which.
+"""Sessions at ord.net: the texts to sign, tokens and wallet bindings, and the open sessions of each pair.
 
 A session is opened by two addresses (BIP-322) and lasts an hour. Tokens are in memory only.
 """
@@ -20,14 +20,14 @@ from markets.ordnet.http import OrdNetHttp
 from markets.ordnet.wire import uuid
 from markets.wire import Unreadable, address, moment, rows, table
 
-MARGIN_MS = 30_000  # a token that ends while a request is on its way would be refused
+MARGIN_MS = 30_000  # a token that ends while a request is under way would be refused
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}", re.ASCII)
 _MOST_BINDINGS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A pair of addresses as the venue knows it."""
+    """A pair of addresses with the venue's ids of it."""
 
     id: str
     payment: str
@@ -36,7 +36,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open session of `binding`; `bindings` are all of its profile. `token` is shown nowhere."""
+    """An open session of `binding`; `bindings` are all of its profile. `token` is never shown."""
 
     binding: Binding
     bindings: tuple[Binding, ...]
@@ -54,7 +54,7 @@ class Sessions:
         self._held: dict[tuple[str, str], Session] = {}
 
     def hold(self, session: Session) -> None:
-        """Keeps `session` instead of a former one of its pair."""
+        """Stores `session` in place of an older one of its pair."""
         with self._lock:
             self._held[session.binding.payment, session.binding.ordinals] = session
 
@@ -66,23 +66,23 @@ class Sessions:
                 del self._held[key]
 
     def of_pair(self, payment: str, ordinals: str) -> Session:
-        """The session of these two addresses. Raises SignInNeeded."""
+        """Returns the session of these two addresses. Raises SignInNeeded."""
         return self._find(lambda binding: (binding.payment, binding.ordinals) == (payment, ordinals))
 
     def of_payment(self, payment: str) -> Session:
-        """A session that `payment` pays in. Raises SignInNeeded."""
+        """Returns a session that `payment` pays in. Raises SignInNeeded."""
         return self._find(lambda binding: binding.payment == payment)
 
     def of_ordinals(self, ordinals: str) -> Session:
-        """A session that `ordinals` receives in. Raises SignInNeeded."""
+        """Returns a session that `ordinals` receives in. Raises SignInNeeded."""
         return self._find(lambda binding: binding.ordinals == ordinals)
 
     def any(self) -> Session:
-        """The session that lasts longest, for what is the same for everybody. Raises SignInNeeded."""
+        """Returns the session that lasts longest, for requests that any session may make. Raises SignInNeeded."""
         return self._find(lambda binding: True)
 
     def now_ms(self) -> int:
-        """Now, in epoch milliseconds."""
+        """Returns the epoch milliseconds of now."""
         return int(self._clock() * 1000)
 
     def _find(self, is_wanted: Callable[[Binding], bool]) -> Session:
@@ -96,9 +96,9 @@ class Sessions:
 
 
 def texts(answer: Any, pair: Pair) -> SignInTexts:
-    """What is to be signed, from the answer to POST /auth/challenge: a text for each of the pair's addresses.
+    """Reads the texts to be signed from the answer to POST /auth/challenge: one for each of the pair's addresses.
 
-    A text's id ends with its role, by which its address is known again when the signature comes.
+    A text's id ends with its role, by which the signature finds its address again.
     """
     opened = table(answer, "challenge")
     found: list[SignInText] = []
@@ -128,7 +128,7 @@ def _message(value: Any) -> str:
 
 
 def verify_body(answer: SignInAnswer) -> dict[str, Any]:
-    """The body of POST /auth/verify. Raises Refused for signatures that are none."""
+    """Makes the body of POST /auth/verify. Raises Refused for invalid signatures."""
     return {
         "authRequestId": answer.reference,
         "verifications": [_verification(*each, answer.pair) for each in answer.signatures.items()],
@@ -148,7 +148,7 @@ def _verification(text_id: str, signature: str, pair: Pair) -> Mapping[str, str]
 
 
 def session(answer: Any, pair: Pair, base: str, now_ms: int) -> Session:
-    """The session in the answer to POST /auth/verify."""
+    """Reads the session in the answer to POST /auth/verify."""
     opened = table(answer, "session")
     token = opened.get("sessionToken")
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):

@@ -1,4 +1,4 @@
-"""What ord.net's answers (developers.ord.net, OpenAPI 1.0.0) have in common: pages, ids, targets, steps to sign.
+"""The common parts of ord.net's answers (developers.ord.net, OpenAPI 1.0.0): pages, ids, targets, steps to sign.
 
 Every function raises Unreadable for what it does not understand.
 """
@@ -22,13 +22,13 @@ _UUID = re.compile(r"[0-9A-Za-z-]{8,40}", re.ASCII)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}", re.ASCII)
 _CURSOR = re.compile(r"[\x21-\x7e]{1,2000}", re.ASCII)
 _MOST_INPUTS = 1000
-_LAST_OUTPUT = 100_000  # a block has room for no more
+_LAST_OUTPUT = 100_000  # a block has no room for more
 _SIGHASHES = frozenset({0, 1, 2, 3, 129, 130, 131})
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A PSBT to be signed at `indices` with `sighash`; `entry` is the whole step, to be sent back with it signed."""
+    """A PSBT to be signed at `indices` with `sighash`; `entry` is the whole step, sent back with the signed PSBT."""
 
     psbt: str
     indices: tuple[int, ...]
@@ -36,23 +36,23 @@ class Step:
     entry: Mapping[str, Any]
 
     def signed(self, psbt: str) -> dict[str, Any]:
-        """The step as it is submitted."""
+        """Returns the step as it is submitted."""
         return {**self.entry, "psbtBase64": psbt}
 
 
 def body(content: Mapping[str, Any]) -> bytes:
-    """A write's body."""
+    """Encodes a write's body."""
     return json.dumps(content, ensure_ascii=False).encode()
 
 
 def known_slug(slug: str) -> str | None:
-    """`slug` as ord.net writes it, or None for what can be no slug there: it would refuse the whole request."""
+    """Returns `slug` as ord.net writes it, or None for an impossible one, which would spoil the whole request."""
     lower = slug.lower()
     return lower if _SLUG.fullmatch(lower) else None
 
 
 def needed_slug(slug: str | None) -> str:
-    """`slug` as ord.net writes it. Raises Refused for what can be none there."""
+    """Returns `slug` as ord.net writes it. Raises Refused if it can be none there."""
     found = None if slug is None else known_slug(slug)
     if found is None:
         raise Refused("bad_request", "which collection? ord.net's slugs have letters, digits, - and _ only")
@@ -60,19 +60,19 @@ def needed_slug(slug: str | None) -> str:
 
 
 def uuid(value: Any, what: str) -> str:
-    """An id of an offer, listing, binding or challenge."""
+    """Reads an id of an offer, listing, binding or challenge."""
     if not isinstance(value, str) or not _UUID.fullmatch(value):
         raise Unreadable(f"{what}: not an id")
     return value
 
 
 def venue_id(slug: str, offer_id: str) -> str:
-    """How we name an offer: a cancel goes by its collection and its id, so both are in the name."""
+    """Returns our name of an offer: its collection and its id, since a cancel needs both."""
     return f"{slug}:{offer_id}"
 
 
 def parts(name: str) -> tuple[str, str]:
-    """The collection and the id in a name that `venue_id` made. Raises Refused for other names."""
+    """Returns collection and id from a name of `venue_id`. Raises Refused for other names."""
     slug, _, offer_id = name.partition(":")
     if _SLUG.fullmatch(slug) and _UUID.fullmatch(offer_id):
         return slug, offer_id
@@ -80,7 +80,7 @@ def parts(name: str) -> tuple[str, str]:
 
 
 def paging(cursor: Cursor) -> dict[str, str]:
-    """The query that asks for the page at `cursor`."""
+    """Returns the query that asks for the page at `cursor`."""
     if cursor is None:
         return {"limit": str(PAGE_SIZE)}
     if not isinstance(cursor, str):
@@ -89,7 +89,7 @@ def paging(cursor: Cursor) -> dict[str, str]:
 
 
 def following(answer: Mapping[str, Any]) -> str | None:
-    """The next page's cursor, None at the end."""
+    """Reads the next page's cursor, None at the end."""
     pagination = table(answer.get("pagination"), "pagination")
     if not flag(pagination.get("hasNext"), "hasNext"):
         return None
@@ -100,16 +100,16 @@ def following(answer: Mapping[str, Any]) -> str | None:
 
 
 def target(trait: Trait | None) -> dict[str, Any]:
-    """What a bid is on, as ord.net writes it."""
+    """Returns a bid's target as ord.net writes it."""
     if trait is None:
         return {"kind": "all"}
     return {"kind": "traits", "traits": [{"type": trait[0], "values": [trait[1]]}]}
 
 
 def targeted(value: Any) -> tuple[frozenset[Trait], ...] | None:
-    """Which traits an offer asks for: groups of alternatives, all of which must be met; none = the whole collection.
+    """Reads the traits that an offer asks for: groups of alternatives, one of each must be met; none = the collection.
 
-    None for what is neither the collection nor traits of it.
+    None for a target that is neither the collection nor traits of it.
     """
     found = table(value, "target")
     kind = text(found.get("kind"), "kind of a target")
@@ -132,7 +132,7 @@ def _group(entry: Mapping[str, Any]) -> frozenset[Trait]:
 
 
 def step(value: Any, signer: str, what: str) -> Step:
-    """A step that `signer` alone is to sign, all its inputs in one way."""
+    """Reads a step that `signer` alone must sign, all its inputs in one way."""
     entry = table(value, what)
     psbt = entry.get("psbtBase64")
     if not isinstance(psbt, str) or len(psbt) > LONGEST_PSBT or not _BASE64.fullmatch(psbt):
@@ -150,7 +150,7 @@ def step(value: Any, signer: str, what: str) -> Step:
 
 
 def vout(value: Any, what: str) -> int:
-    """The number of an output, or of an input."""
+    """Reads the number of an output, or of an input."""
     number = whole(value, what)
     if number > _LAST_OUTPUT:
         raise Unreadable(f"{what}: {number} is the number of no output")

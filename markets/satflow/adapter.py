@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from core.settings import PLAY_MARKET
-from markets.adapter import Adapter, Cursor, Listing, Offer
+from markets.adapter import Adapter, Cursor, Listing, Offer, number_of
+from markets.answers import of_read, of_write
 from markets.base import BidOrder as Order
-from markets.base import Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unavailable, Unknown, WalletItem
+from markets.base import Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unknown, WalletItem
 from markets.http import Http, Permit
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft
@@ -22,13 +23,11 @@ from markets.satflow import traits as satflow_traits
 from markets.satflow import wire as satflow_wire
 from markets.satflow import withdrawals as satflow_withdrawals
 from markets.satflow.units import PRACTICE, ReadBack, Units
-from markets.wire import Page, Unreadable
-
-Value = TypeVar("Value")
+from markets.wire import Page
 
 
 class Satflow(Adapter):
-    """The venue's operations; books and sales are numbered from page 1, wallets from cursor 0.
+    """The venue's adapter; books and sales are numbered from page 1, wallets from cursor 0.
 
     `base` ends before the documented routes (`https://api.satflow.com/v1`).
     """
@@ -41,8 +40,9 @@ class Satflow(Adapter):
         withdraw_path: str | None = None,
         rune_price: str | None = None,
     ) -> None:
-        """What the venue's documentation does not say, or its own client does otherwise: `withdraw_path` is where
-        signed withdrawals go, `rune_price` what the price of a rune bid is of.
+        """Sets the venue up, with two settings that its documentation leaves open.
+
+        `withdraw_path` is the path for signed withdrawals, `rune_price` the unit that the price of a rune bid is for.
         """
         self.name = name
         self._withdraw_path = withdraw_path
@@ -53,81 +53,80 @@ class Satflow(Adapter):
         self._http = Http(base, {"x-api-key": api_key})
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
-        """Floors of many slugs at once; unknown slugs are left out."""
+        """Returns floors of many slugs at once; unknown slugs are left out."""
         answer = self._http.read("/collection-stats/floors", {"type": kind, "slugs": ",".join(slugs)})
-        return _read(lambda: satflow_wire.floors(answer, slugs, kind))
+        return of_read(lambda: satflow_wire.floors(answer, slugs, kind))
 
     def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
-        page = _number(cursor, 1)
+        page = number_of(cursor, 1)
         answer = self._http.read("/activity/listings", _book(slug, page, "asc"))
-        return _read(lambda: satflow_books.asks(answer, slug, page))
+        return of_read(lambda: satflow_books.asks(answer, slug, page))
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Offer]:
-        page = _number(cursor, 1)
+        page = number_of(cursor, 1)
         answer = self._http.read("/activity/bids", _book(slug, page, "desc"))
-        return _read(lambda: satflow_books.bids(answer, slug, kind, page, self._units))
+        return of_read(lambda: satflow_books.bids(answer, slug, kind, page, self._units))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
-        """The traits of a collection: type to value to the count of items. NotFound, NotSupported as they are told."""
+        """Returns a collection's traits: type to value to the count of items. Raises as `catalogue`."""
         answer = self._http.read("/collection", {"collection_id": slug, "categoryAttributes": "true"})
-        return _read(lambda: satflow_traits.catalogue(answer, slug))
+        return of_read(lambda: satflow_traits.catalogue(answer, slug))
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
-        page = _number(cursor, 1)
+        page = number_of(cursor, 1)
         params = {"collectionSlug": slug, "sortBy": "fillCompletedAt", "sortDirection": "desc"}
         answer = self._http.read("/activity/sales", params | _page(page))
-        return _read(lambda: satflow_sales.sales(answer, slug, kind, page))
+        return of_read(lambda: satflow_sales.sales(answer, slug, kind, page))
 
     def own_bids(self, wallet: str, cursor: Cursor = None, slugs: Collection[str] = ()) -> Page[OwnBid]:
-        """All of them in one page. The venue answers 404 for a wallet without bids."""
+        """Returns all live bids in one page. The venue answers 404 for a wallet without bids."""
         try:
             answer = self._http.read("/address/bids", {"address": wallet})
         except NotFound:
             return Page((), None)
-        found = _read(lambda: satflow_wire.own_bids(answer, self._units))
+        found = of_read(lambda: satflow_wire.own_bids(answer, self._units))
         return Page(self._read_back.checked(wallet, found), None)
 
     def challenge(self, address: str) -> str:
-        """A text to be signed by `address` before it may cancel."""
+        """Returns a text that `address` must sign before it may cancel."""
         answer = self._http.read("/challenge", {"address": address})
-        return _read(lambda: satflow_wire.challenge(answer))
+        return of_read(lambda: satflow_wire.challenge(answer))
 
     def bidding_wallet(self, payment: str, receive: str, pubkey: str) -> str:
-        """The address that funds the bids of this pair of addresses. Raises NotFound when there is none yet."""
+        """Returns the address that funds the bids of this pair of addresses. Raises NotFound when there is none yet."""
         params = {"ordinalsAddress": receive, "paymentAddress": payment, "paymentPubkey": pubkey}
         answer = self._http.read("/address/bidding-wallet", params)
-        found = _read(lambda: satflow_wire.bidding_wallet(answer))
+        found = of_read(lambda: satflow_wire.bidding_wallet(answer))
         if found is None:
             raise NotFound("this address has no bidding wallet yet")
         return found
 
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
-        params = {"address": address, "itemType": "inscription", "cursor": str(_number(cursor, 0)), "limit": "100"}
+        params = {"address": address, "itemType": "inscription", "cursor": str(number_of(cursor, 0)), "limit": "100"}
         answer = self._http.read("/address/wallet-contents", params)
-        return _read(lambda: satflow_wire.wallet_items(answer))
+        return of_read(lambda: satflow_wire.wallet_items(answer))
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         params = {"address": owner, "itemType": "inscription", "listedOnly": "true"}
-        params |= {"cursor": str(_number(cursor, 0)), "limit": "100"}
+        params |= {"cursor": str(number_of(cursor, 0)), "limit": "100"}
         answer = self._http.read("/address/wallet-contents", params)
-        return _read(lambda: satflow_listings.own_listings(answer, owner))
+        return of_read(lambda: satflow_listings.own_listings(answer, owner))
 
     def draft_listing(self, ask: ListingAsk) -> ListingDraft:
-        """The PSBTs that the venue wants signed for a listing. Changes nothing there."""
+        """Returns the PSBTs that the venue wants signed for a listing. Changes nothing there."""
         answer = self._http.read("/intent/sell", post=satflow_listings.ask_body(ask))
-        return _read(lambda: satflow_listings.draft(answer))
+        return of_read(lambda: satflow_listings.draft(answer))
 
     def item(self, inscription_id: str) -> Item:
         params = {"inscriptionId": inscription_id, "metadata": "true", "bid": "true", "listing": "true"}
         answer = self._http.read("/item", params)
-        return _read(lambda: satflow_details.item(answer, inscription_id))
+        return of_read(lambda: satflow_details.item(answer, inscription_id))
 
     def place(self, order: Order, permit: Permit | None = None) -> None:
-        """Submits a signed bid. The venue tells no id: it shows among the own bids, known by its expiry.
+        """Submits a signed bid. The venue gives no id: the bid shows among the own bids, known by its expiry.
 
-        Rune orders are sent only where it is set that their price is the whole order's: Satflow's docs say one thing
-        and its own sample bot does another, and a mistake would overpay a thousandfold. One that reads back at
-        another price is the last.
+        Rune orders are sent only if a setting says that their price is the whole order's: Satflow's docs and its own
+        sample bot differ, and a mistake would overpay a thousandfold. One that reads back at another price is the last.
         """
         if satflow_items.is_item(order.slug):
             body = satflow_items.order_body(order)
@@ -139,11 +138,11 @@ class Satflow(Adapter):
         _accepted(self._http.write("/bid/place", body, permit))
 
     def draft_bid(self, order: BidAsk) -> BidDraft:
-        """The PSBT of an offer on one inscription, whose id is its slug; other bids are messages. Changes nothing."""
+        """Drafts an offer on one inscription, whose id is its slug; other bids are messages. Changes nothing."""
         if not satflow_items.is_item(order.slug):
             raise NotSupported(f"{self.name} drafts offers on single inscriptions only: its other bids are messages")
         answer = self._http.read("/intent/bid", post=satflow_items.ask_body(order))
-        return _read(lambda: satflow_items.draft(answer, order))
+        return of_read(lambda: satflow_items.draft(answer, order))
 
     def _check_runes(self) -> None:
         if self._rune_price is None:
@@ -157,30 +156,30 @@ class Satflow(Adapter):
         """Cancels bids by their ids; False when the venue reports that it failed for any of them."""
         answer = self._http.write("/cancel", satflow_wire.cancel_body(wallet, venue_ids, signature), permit)
         _accepted(answer)
-        return _sent(lambda: satflow_wire.cancelled(answer, len(venue_ids)))
+        return of_write(lambda: satflow_wire.cancelled(answer, len(venue_ids)))
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
         """Submits a signed listing; a former one of the same inscription is replaced."""
         answer = self._http.write("/list", satflow_listings.order_body(order), permit)
         _accepted(answer)
-        _sent(lambda: satflow_listings.check_listed(answer, order.ask))
+        of_write(lambda: satflow_listings.check_listed(answer, order.ask))
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Cancels the listing of one inscription; False when the venue reports that it failed."""
         answer = self._http.write("/cancel", satflow_listings.delist_body(owner, inscription_id, signature), permit)
         _accepted(answer)
-        return _sent(lambda: satflow_wire.cancelled(answer, 1))
+        return of_write(lambda: satflow_wire.cancelled(answer, 1))
 
     def draft_withdrawal(self, payment: str, amount: int) -> str:
-        self._submit_path()  # a draft that could not be handed in is of no use
+        self._submit_path()  # a draft is useless if it cannot be handed in
         answer = self._http.read("/intent/withdraw", post={"userAddress": payment, "amount": amount})
-        return _read(lambda: satflow_withdrawals.draft(answer))
+        return of_read(lambda: satflow_withdrawals.draft(answer))
 
     def submit_withdrawal(self, payment: str, psbt: str, permit: Permit | None = None) -> str:
         body = satflow_withdrawals.signed_body(payment, psbt)
         answer = self._http.write(self._submit_path(), body, permit)
         _accepted(answer)
-        return _sent(lambda: satflow_withdrawals.sent(answer))
+        return of_write(lambda: satflow_withdrawals.sent(answer))
 
     def _submit_path(self) -> str:
         if self._withdraw_path is None:
@@ -200,20 +199,12 @@ def _book(slug: str, page: int, direction: str) -> dict[str, str]:
     }
 
 
-def _number(cursor: Cursor, first: int) -> int:
-    if cursor is None:
-        return first
-    if not isinstance(cursor, int):
-        raise TypeError("Satflow's pages have numbers")
-    return cursor
-
-
 def _page(page: int) -> dict[str, str]:
     return {"page": str(page), "pageSize": str(satflow_books.PAGE_SIZE)}
 
 
 def _accepted(answer: Any) -> None:
-    """Raises for an answer with status 200 that says no (Refused) or nothing clear (Unknown)."""
+    """Raises Refused for an answer with status 200 that says no, Unknown for one that says nothing clear."""
     if not isinstance(answer, dict):
         raise Unknown("sent, but the answer is not understood: not an object")
     if answer.get("success") is True and "error" not in answer:
@@ -221,17 +212,3 @@ def _accepted(answer: Any) -> None:
     if answer.get("success") is not True and (said := error_text({"error": answer.get("error")})):
         raise refusal(said)
     raise Unknown("sent, but the answer does not say whether it was taken")
-
-
-def _read(understand: Callable[[], Value]) -> Value:
-    try:
-        return understand()
-    except Unreadable as error:
-        raise Unavailable(f"failed to understand the venue: {error}") from error
-
-
-def _sent(understand: Callable[[], Value]) -> Value:
-    try:
-        return understand()
-    except Unreadable as error:
-        raise Unknown(f"sent, but the answer is not understood: {error}") from error

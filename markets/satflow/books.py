@@ -1,6 +1,6 @@
 """Satflow's listings and market bids into our books: the documented items and the shapes seen beside the docs.
 
-The field names of sellers and bidders are not documented; the lists below hold every name that was seen.
+The field names of sellers and bidders are not documented; the lists below hold every name seen.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from strategy.book import Ask, Bid
 
 PAGE_SIZE = 100
 
-# The seller's address of a listing: the ordinals address first, since that is what a listing is signed with.
+# A listing's seller: the ordinals address first, since it signs listings.
 SELLER_FIELDS = (
     "ask.sellerOrdAddress",
     "sellerOrdAddress",
@@ -49,7 +49,7 @@ SELLER_FIELDS = (
     "ask.sellerReceiveAddress",
     "sellerReceiveAddress",
 )
-# The bidder's address of a bid: the payment address first, since bids are signed with it.
+# A bid's bidder: the payment address first, since it signs bids.
 BIDDER_FIELDS = (
     "bidderAddress",
     "bid.bidderAddress",
@@ -69,7 +69,7 @@ _CLOSED_STATES = frozenset(
 
 
 def asks(answer: Any, slug: str, page: int) -> Page[Listing]:
-    """Listings of a collection; sales that only wait for their block are left out."""
+    """Reads a collection's listings; sales that only wait for their block are left out."""
     data = table(payload(answer), "listings")
     entries = rows(first(data, "items", "listings", "results"), "listings")
     found = [_ask(table(row, "listing"), slug) for row in entries]
@@ -87,7 +87,7 @@ def _ask(entry: Mapping[str, Any], slug: str) -> Listing | None:
 
 
 def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[Offer]:
-    """Bids on the whole collection or rune and on traits; those on one item compete for something else."""
+    """Reads bids on the whole collection or rune and on traits; those on one item compete for something else."""
     data = table(payload(answer), "bids")
     entries = rows(first(data, "items", "bids", "results"), "bids")
     found = [_bid(table(row, "bid"), slug, kind, units) for row in entries]
@@ -134,7 +134,7 @@ def _is_closed(entry: Mapping[str, Any]) -> bool:
 
 
 def following(data: Mapping[str, Any], page: int, count: int) -> int | None:
-    """The page after `page`, which had `count` entries, or None at the end."""
+    """Returns the page after `page`, which had `count` entries, or None at the end."""
     pages = first(data, "pagination.totalPages")
     if pages is not None:
         return page + 1 if page < whole(pages, "totalPages") else None
@@ -142,7 +142,7 @@ def following(data: Mapping[str, Any], page: int, count: int) -> int | None:
 
 
 def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The maker's address, or "" when the entry does not tell it (the documented shapes do not)."""
+    """Reads the maker's address, or "" when the entry does not tell it (the documented shapes do not)."""
     for name in names:
         value = first(entry, name)
         if isinstance(value, str) and value:
@@ -151,7 +151,7 @@ def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _placed_ms(entry: Mapping[str, Any]) -> int | None:
-    """When a bid was placed; None when not told. It only breaks ties."""
+    """Reads the time of a bid's placing; None when not told. It only breaks ties."""
     try:
         return moment(first(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"), "time")
     except Unreadable:

@@ -1,4 +1,4 @@
-"""Satflow's details of one inscription into ours."""
+"""Satflow's details of one inscription into our types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from markets.wire import Unreadable, first, link, table, text_or_none, whole_or_
 
 
 def item(answer: Any, inscription_id: str) -> Item:
-    """Details of one inscription; the id is checked."""
+    """Reads details of one inscription and checks its id."""
     found = table(payload(answer), "item")
     if found.get("id") != inscription_id:
         raise Unreadable("item: the answer is about another inscription")

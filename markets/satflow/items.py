@@ -1,7 +1,7 @@
 """Satflow's offers on single inscriptions, which are PSBTs and not messages (API 1.1.4: intent/bid, bid/place).
 
-An offer's slug is the inscription's id. They have no end, and there is one a bidder and inscription: a new one
-replaces the one before.
+An offer's slug is the inscription's id. They have no end. A bidder has one for each inscription: a new one replaces the
+one before.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _INSCRIPTION = re.compile(r"[0-9a-f]{64}i(0|[1-9][0-9]{0,9})", re.ASCII)
 
 
 def is_item(slug: str) -> bool:
-    """Whether a bid on `slug` is one on a single inscription."""
+    """Tells whether a bid on `slug` is one on a single inscription."""
     return _INSCRIPTION.fullmatch(slug) is not None
 
 
 def ask_body(ask: BidAsk) -> dict[str, Any]:
-    """The body of POST /intent/bid. Raises Refused for an offer that the venue could pay with any coin it finds."""
+    """Makes the body of POST /intent/bid. Raises Refused for an offer without named coins."""
     outpoints = [coin.outpoint for coin in ask.coins]
     if not outpoints or len(",".join(outpoints)) > LONGEST_REFERENCE:
         raise Refused("coins", f"an offer names 1 to {LONGEST_REFERENCE // 70} coins that may pay for it")
@@ -40,14 +40,14 @@ def ask_body(ask: BidAsk) -> dict[str, Any]:
 
 
 def draft(answer: Any, ask: BidAsk) -> BidDraft:
-    """What the venue wants signed: which inputs is not told, those of the coins. The coins go back with the signed."""
+    """Reads the PSBT to be signed at the coins' inputs, which are not told. The coins go back with the signed one."""
     bidder = table(first(table(payload(answer), "draft"), "bidder"), "bidder")
     drafted = DraftPsbt("bid", psbt(bidder.get("unsignedBiddingPSBTBase64")), (), None)
     return BidDraft(",".join(coin.outpoint for coin in ask.coins), (drafted,))
 
 
 def order_body(order: BidOrder) -> bytes:
-    """The body of POST /bid/place for an offer. Raises Refused for one that is not drafted and signed."""
+    """Makes the body of POST /bid/place for an offer. Raises Refused for one that is not drafted and signed."""
     if len(order.signed_psbts) != 1 or not order.reference:
         raise Refused("not_drafted", "an offer on an inscription is one signed PSBT with the coins of its draft")
     body = {

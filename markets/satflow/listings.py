@@ -1,4 +1,4 @@
-"""Satflow's JSON of listings into our types and back (API 1.1.4: intent/sell, list, cancel, wallet-contents).
+"""Satflow's JSON of listings to and from our types (API 1.1.4: intent/sell, list, cancel, wallet-contents).
 
 Every function raises Unreadable for what it does not understand.
 """
@@ -27,7 +27,7 @@ _MOST_INPUTS = 1000
 
 
 def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
-    """What `owner` has listed. One strange entry makes the whole answer unreadable: unknown is not unlisted."""
+    """Reads the listings of `owner`. One strange entry makes the whole answer unreadable: unknown is not unlisted."""
     contents = table(payload(answer), "wallet contents")
     entries = rows(first(contents, "results.ordinals", "ordinals"), "inscriptions")
     cursor = contents.get("nextCursor")
@@ -57,13 +57,13 @@ def _own_listing(entry: Mapping[str, Any], owner: str) -> OwnListing | None:
 
 
 def ask_body(ask: ListingAsk) -> dict[str, Any]:
-    """The body of POST /intent/sell."""
+    """Makes the body of POST /intent/sell."""
     body = _listing(ask)
     return body if ask.slug is None else body | {"collectionSlug": ask.slug}
 
 
 def draft(answer: Any) -> ListingDraft:
-    """What the venue wants signed. The PSBTs are texts here; whoever signs reads them."""
+    """Reads the PSBTs to be signed, as texts. The signer checks them."""
     seller = table(first(table(payload(answer), "draft"), "seller"), "seller")
     secure = rows(seller.get("secureListingPSBTs") or [], "secure PSBTs", most=MOST_SECURE)
     return ListingDraft(psbt(seller.get("unsignedListingPSBTBase64")), tuple(map(_secure, secure)))
@@ -83,14 +83,14 @@ def _index(value: Any) -> int:
 
 
 def psbt(value: Any) -> str:
-    """A PSBT in base64, of a fair length."""
+    """Reads a PSBT in base64, of a fair length."""
     if not isinstance(value, str) or len(value) > LONGEST_PSBT or not _BASE64.fullmatch(value):
         raise Unreadable("a PSBT is not base64 of a fair length")
     return value
 
 
 def order_body(order: ListingOrder) -> bytes:
-    """The body of POST /list."""
+    """Makes the body of POST /list."""
     payer = {"sellerPaymentAddress": order.payment, "sellerPaymentPublicKey": order.payment_pubkey}
     body = {
         "listings": [_listing(order.ask) | payer],
@@ -126,6 +126,6 @@ def check_listed(answer: Any, ask: ListingAsk) -> None:
 
 
 def delist_body(owner: str, inscription_id: str, signature: str) -> bytes:
-    """The body of POST /cancel for one listing, which goes by its inscription."""
+    """Makes the body of POST /cancel for one listing, which goes by its inscription."""
     body = {"makerAddress": owner, "orderType": "ask", "signature": signature, "inscriptionId": inscription_id}
     return json.dumps(body).encode()

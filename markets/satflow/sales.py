@@ -1,6 +1,6 @@
-"""Satflow's sales into ours: the documented generic items and the shapes of its orders.
+"""Satflow's sales into our types: the documented generic items and the shapes of its orders.
 
-Nothing but id, price and time is documented; the lists below hold every name that was seen in its other answers.
+Nothing but id, price and time is documented; the lists below hold every name seen in its other answers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from markets.satflow.books import check_slug, following
 from markets.satflow.wire import only_rune, payload
 from markets.wire import Page, address, amount, first, identifier, moment, rows, sats, table, tokens
 
-# Of a sale out of a bid the bidder is the buyer: the paying address first, since bids are known by it.
+# In a sale out of a bid the bidder is the buyer: the paying address first, since bids are known by it.
 BUYER_FIELDS = (
     "buyerAddress",
     "buyer.address",
@@ -35,7 +35,7 @@ BUYER_FIELDS = (
     "bid.bidderTokenReceiveAddress",
 )
 BID_ID_FIELDS = ("bid_id", "bidId", "bid._id", "bid.bid_id", "bid.id", "bidOrderId")
-# The order's own `createdAt` is when it was made, not when it was filled: only where nothing better is told.
+# An order's own `createdAt` is its making, not its fill: used only if nothing better is told.
 TIME_FIELDS = (
     "fillCompletedAt",
     "fillPendingAt",
@@ -49,7 +49,7 @@ _NO_SALE = frozenset({"active", "cancelled", "canceled", "expired", "failed"})
 
 
 def sales(answer: Any, slug: str, kind: Kind, page: int) -> Page[Sale]:
-    """One page of sales. One strange sale makes it unreadable: what is missed would look like no sale."""
+    """Reads one page of sales. One strange sale makes it unreadable: a missed one would look like no sale."""
     data = table(payload(answer), "sales")
     entries = rows(first(data, "items", "sales", "results", "listings"), "sales")
     found = (_sale(table(row, "sale"), slug, kind) for row in entries)
@@ -79,7 +79,7 @@ def _quantity(entry: Mapping[str, Any], kind: Kind, inscription: Any) -> Decimal
     if filled is not None:
         return amount(filled, "filled quantity")
     if kind == "ordinals" and inscription is not None:
-        return Decimal(1)  # whatever the quantity of the order that it fills a part of
+        return Decimal(1)  # whatever the quantity of the order it is a part of
     given = first(entry, "quantity", "bid.quantity")
     if given is not None:
         return amount(given, "quantity of a sale")

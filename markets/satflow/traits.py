@@ -1,4 +1,4 @@
-"""Traits in Satflow's answers: the catalogue of a collection, and which traits a listing has or a bid asks for."""
+"""Traits in Satflow's answers: a collection's catalogue, the traits of a listing, the target of a bid."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from markets.base import NotFound, NotSupported
 from markets.satflow.wire import payload
 from markets.wire import Unreadable, first, how_many, rows, same, table, text
 
-# Where a listing tells the traits of its item. The documented items do not; these are the names under which Satflow's
-# other answers and other markets tell them.
+# Fields with the traits of a listing's item. The documented items have none; Satflow's other answers and other markets
+# use these names.
 TRAIT_FIELDS = tuple(
     f"{holder}{name}"
     for holder in (
@@ -36,7 +36,7 @@ BID_TRAIT_FIELDS = ("attribute", "bid.attribute", "attributes", "bid.attributes"
 
 
 def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
-    """The traits that a listing's item is known to have, or None when the listing says nothing about traits."""
+    """Reads the traits of a listing's item, or None when the listing tells none."""
     for name in TRAIT_FIELDS:
         given = first(entry, name)
         if (found := traits.told(given)) is not None:
@@ -45,7 +45,7 @@ def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
 
 
 def bid_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
-    """The traits that a bid asks for; none = it is on the whole collection, None = on something that is not clear."""
+    """Reads the traits a bid asks for; none = the whole collection, None = an unclear target."""
     given = first(entry, *BID_TRAIT_FIELDS)
     if given in (None, "", [], {}):
         return None if entry.get("type") == "trait" else frozenset()
@@ -53,9 +53,9 @@ def bid_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
 
 
 def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
-    """Type to value to how many items have it, from GET /collection with `categoryAttributes`.
+    """Reads type to value to the count of items from GET /collection with `categoryAttributes`.
 
-    Raises NotFound for an unknown collection, NotSupported when it is there and nothing is said about its traits.
+    Raises NotFound for an unknown collection, NotSupported for a known one whose traits are not told.
     """
     data = table(payload(answer), "collection")
     found = first(data, "collection", "collections", "results")

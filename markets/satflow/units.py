@@ -1,7 +1,8 @@
-"""What a price at Satflow is the price of, and whether it reads back as what was sent.
+"""The unit of a price at Satflow, and a check that prices read back as they were sent.
 
 Items: the documentation of bid/place says "unit bid price", so a bid for five at 100,000 costs 500,000. Runes: it says
-the same, and Satflow's own sample bot sends the whole order's. The practice market's prices are the whole order's.
+the same, but Satflow's own sample bot sends the whole order's price. The practice market's prices are the whole
+order's.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ _MOST_REMEMBERED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What prices are of, by kind of goods: the whole "order", or one "item" or "token" of it."""
+    """The unit of prices, by kind of goods: the whole "order", or one "item" or "token" of it."""
 
     ordinals: str
     runes: str
 
     def price(self, value: Any, kind: Kind, what: str) -> Decimal:
-        """A price as it is told: whole sats, and for a token perhaps a part of one."""
+        """Reads a price: whole sats, and for a token perhaps a fraction."""
         return amount(value, what) if self._of(kind) == "token" else Decimal(sats(value, what, least=1))
 
     def total(self, told: Decimal, kind: Kind, quantity: Decimal) -> int:
-        """The whole order's price in sats; a part of one counts as one."""
+        """Returns the whole order's price in sats; a fraction counts as one."""
         total = told if self._of(kind) == "order" else told * quantity
         if total > MAX_SATS:
             raise Unreadable(f"{told} for each of {quantity} is no amount of sats")
         return int(total.to_integral_value(ROUND_CEILING))
 
     def each(self, told: Decimal, kind: Kind, quantity: Decimal) -> Decimal:
-        """The price of one item or token."""
+        """Returns the price of one item or token."""
         return told / quantity if self._of(kind) == "order" else told
 
     def _of(self, kind: Kind) -> str:
@@ -53,10 +54,10 @@ class _Sent(NamedTuple):
 
 
 class ReadBack:
-    """Rune bids of ours that were sent, against those that are read. Safe in several threads.
+    """The rune bids that we sent, compared with those that are read. Safe in several threads.
 
-    A price that is another than was sent means that the unit is another than is set here, and each further bid may
-    cost a thousand times what it should. `fault` says so from then on, for as long as the process lives.
+    A bid that reads back at another price than was sent shows that the unit is not the configured one, and each further
+    bid may cost a thousand times too much. `fault` says so from then on, for the life of the process.
     """
 
     def __init__(self) -> None:
@@ -65,14 +66,14 @@ class ReadBack:
         self._sent: dict[tuple[str, str, int], _Sent] = {}
 
     def sent(self, order: BidOrder) -> None:
-        """A rune bid is about to be sent; its end, to the millisecond, is how it is known again."""
+        """Notes a rune bid that is about to be sent; its end, to the millisecond, identifies it."""
         with self._lock:
             while len(self._sent) >= _MOST_REMEMBERED:
                 del self._sent[next(iter(self._sent))]
             self._sent[order.payment, same(order.slug), order.expires_ms] = _Sent(order.price, order.quantity)
 
     def checked(self, wallet: str, bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
-        """The bids, each that does not agree with what was sent at the larger of the two ways to read its price."""
+        """Returns the bids; one that differs from what was sent gets the larger of the two readings of its price."""
         return tuple(self._checked(wallet, bid) for bid in bids)
 
     def _checked(self, wallet: str, bid: OwnBid) -> OwnBid:
@@ -80,7 +81,7 @@ class ReadBack:
             return bid
         with self._lock:
             sent = self._sent.get((wallet, same(bid.slug), bid.expires_ms))
-        # Of a bid that was filled in part it is not said which price is shown.
+        # For a partly filled bid the meaning of the shown price is not known.
         if sent is None or bid.quantity != sent.quantity or bid.price == sent.price:
             return bid
         self.fault = (

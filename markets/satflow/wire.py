@@ -1,7 +1,7 @@
-"""Satflow's JSON into our types and back (API 1.1.4, docs.satflow.com/reference), with the shapes seen beside the docs.
+"""Satflow's JSON to and from our types (API 1.1.4, docs.satflow.com/reference), with shapes seen beside the docs.
 
-Every function raises Unreadable for what it does not understand: an entry is never dropped because it is strange,
-only because it is something else. The books of asks and bids are in `satflow_books.py`.
+Every function raises Unreadable for what it does not understand: an entry is never dropped because it is strange, only
+because it is something else. The books of asks and bids are in `satflow_books.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from markets.wire import (
 
 
 def payload(answer: Any) -> Any:
-    """`data` of an answer's envelope."""
+    """Returns `data` of an answer's envelope."""
     envelope = table(answer, "answer")
     if envelope.get("success") is False or ("error" in envelope and "data" not in envelope):
         raise Unreadable("an error in an answer with status 200")
@@ -42,7 +42,7 @@ def payload(answer: Any) -> Any:
 
 
 def floors(answer: Any, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
-    """Floors by the slug that was asked for; a slug the venue does not know is left out."""
+    """Reads floors by the slug that was asked for; a slug the venue does not know is left out."""
     asked: dict[str, list[str]] = {}
     for slug in slugs:
         asked.setdefault(same(slug), []).append(slug)
@@ -67,7 +67,7 @@ def _floor_price(value: Any, kind: Kind) -> Decimal | None:
 
 
 def own_bids(answer: Any, units: Units) -> tuple[OwnBid, ...]:
-    """All bids of a wallet. One strange entry makes the whole answer unreadable: unknown is not empty."""
+    """Reads all bids of a wallet. One strange entry makes the whole answer unreadable: unknown is not empty."""
     data = payload(answer)
     found = data if isinstance(data, list) else first(table(data, "own bids"), "results", "bids", "items")
     return tuple(_own_bid(table(row, "own bid"), units) for row in rows(found, "own bids", most=5000))
@@ -99,7 +99,7 @@ def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid:
 
 
 def only_rune(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The rune that a bid is for, or None when it names none."""
+    """Returns the rune that a bid is for, or None when it names none."""
     found = first(entry, "runes_metadata.runes", "bid.runes_metadata.runes")
     if found is None:
         return None
@@ -117,12 +117,12 @@ def _trait(value: Any) -> tuple[str, str] | None:
 
 
 def challenge(answer: Any) -> str:
-    """The text to sign before a cancel."""
+    """Reads the text to sign before a cancel."""
     return text(table(payload(answer), "challenge").get("challenge"), "challenge", longest=1000)
 
 
 def bidding_wallet(answer: Any) -> str | None:
-    """The address that funds the bids of a pair of addresses, or None when there is none yet."""
+    """Reads the address that funds the bids of a pair of addresses, or None when there is none yet."""
     data = table(payload(answer), "bidding wallet")
     if not data.keys() & {"address", "multiSig", "multisig"}:
         raise Unreadable("the answer does not tell the bidding wallet")
@@ -131,7 +131,7 @@ def bidding_wallet(answer: Any) -> str | None:
 
 
 def wallet_items(answer: Any) -> Page[WalletItem]:
-    """Inscriptions of a wallet."""
+    """Reads the inscriptions of a wallet."""
     data = table(payload(answer), "wallet contents")
     entries = rows(first(data, "results.ordinals", "ordinals"), "inscriptions")
     cursor = data.get("nextCursor")
@@ -156,7 +156,7 @@ def _wallet_item(entry: Mapping[str, Any]) -> WalletItem:
 
 
 def cancelled(answer: Any, asked: int) -> bool:
-    """Whether all `asked` orders are reported as cancelled."""
+    """Tells whether all `asked` orders are reported as cancelled."""
     data = table(payload(answer), "cancel")
     failed, succeeded = data.get("failedCount"), data.get("successCount")
     if failed is None and succeeded is None and not isinstance(data.get("success"), bool):
@@ -167,7 +167,7 @@ def cancelled(answer: Any, asked: int) -> bool:
 
 
 def place_body(order: BidOrder) -> bytes:
-    """The body of POST /bid/place; its numbers have the same digits as the signed text."""
+    """Makes the body of POST /bid/place; its numbers have the same digits as the signed text."""
     body: dict[str, Any] = {
         "price": order.price,
         "collectionSlug": order.slug,
@@ -189,31 +189,31 @@ def place_body(order: BidOrder) -> bytes:
 
 
 def cancel_body(wallet: str, venue_ids: Sequence[str], signature: str) -> bytes:
-    """The body of POST /cancel for bids."""
+    """Makes the body of POST /cancel for bids."""
     body = {"makerAddress": wallet, "orderType": "bid", "signature": signature}
     return json.dumps(body | {"_ids": list(venue_ids), "multiple": True}).encode()
 
 
 def plain(number: Decimal) -> str:
-    """`number` in plain digits without an exponent or trailing zeros: 12.50 is "12.5", 1E+3 is "1000"."""
+    """Writes `number` in plain digits without an exponent or trailing zeros: 12.50 is "12.5", 1E+3 is "1000"."""
     digits = format(number, "f")
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def _with_numbers(body: Mapping[str, Any], numbers: Mapping[str, Decimal]) -> bytes:
-    # json has no way to write a Decimal as a number without going through float.
+    # json can write a Decimal as a number only through float.
     tail = "".join(f", {json.dumps(name)}: {plain(number)}" for name, number in numbers.items())
     return (json.dumps(body, ensure_ascii=False)[:-1] + tail + "}").encode()
 
 
 def _label(value: Any) -> str | None:
-    """A name to show, or None; anybody can inscribe one, so a strange one must not hide the wallet."""
+    """Reads a name to show, or None; anybody can inscribe one, so a strange one must not hide the wallet."""
     if not isinstance(value, str):
         return None
     return "".join(c for c in value[:200] if c.isprintable()) or None
 
 
 def _link(value: Any) -> str | None:
-    """A web address to show, or None."""
+    """Reads a web address to show, or None."""
     is_link = isinstance(value, str) and len(value) <= 500 and value.startswith(("https://", "http://"))
     return value if is_link and value.isprintable() else None

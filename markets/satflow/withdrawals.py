@@ -1,6 +1,6 @@
-"""Satflow's JSON of withdrawals from a bidding wallet into our types and back (API 1.1.4: intent/withdraw).
+"""Satflow's JSON of withdrawals from a bidding wallet to and from our types (API 1.1.4: intent/withdraw).
 
-Where a signed one goes and what is answered is not documented; both are the practice market's. Every function raises
+The path for a signed one and its answer are not documented; both are the practice market's. Every function raises
 Unreadable for what it does not understand.
 """
 
@@ -18,7 +18,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}", re.ASCII)
 
 
 def draft(answer: Any) -> str:
-    """What the venue wants signed, in base64. Whoever signs reads it."""
+    """Reads the PSBT to be signed, in base64. The signer checks it."""
     psbt = table(payload(answer), "draft").get("unsignedPSBTBase64")
     if not isinstance(psbt, str) or len(psbt) > LONGEST_PSBT or not _BASE64.fullmatch(psbt):
         raise Unreadable("a PSBT is not base64 of a fair length")
@@ -26,10 +26,10 @@ def draft(answer: Any) -> str:
 
 
 def signed_body(payment: str, psbt: str) -> bytes:
-    """The body that hands over a signed draft."""
+    """Makes the body that hands over a signed draft."""
     return json.dumps({"userAddress": payment, "signedPSBT": psbt}).encode()
 
 
 def sent(answer: Any) -> str:
-    """The txid."""
+    """Reads the txid."""
     return txid(table(payload(answer), "withdrawal").get("txid"), "txid")

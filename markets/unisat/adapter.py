@@ -1,4 +1,4 @@
-"""UniSat open API: what a rune is, and its ask book. Each method is exactly one HTTP request."""
+"""UniSat open API: runes and their ask book. Each method is exactly one HTTP request."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from markets.wire import Page, Unreadable, address, amount, identifier, rows, sa
 from strategy.book import Ask
 
 PAGE_SIZE = 99  # the API takes less than 100
-MOST_RUNES = 500  # that it answers to one search
+MOST_RUNES = 500  # the most in the answer to one search
 MOST_DIVISIBILITY = 38
 _TICKER = re.compile(r"[A-Z](?:•?[A-Z]){0,27}")
 
 
 class Unisat:
-    """The venue's operations; `base` is the origin before `/v3/...`. Reads only."""
+    """A client of the API; `base` is the origin before `/v3/...`. Reads only."""
 
     def __init__(self, base: str, api_key: str | None) -> None:
         self._http = Http(base, {"Authorization": f"Bearer {api_key}"} if api_key else {})
 
     def rune(self, ticker: str) -> tuple[str, int]:
-        """The spaced name of a rune and its divisibility, by its ticker.
+        """Returns the spaced name of a rune and its divisibility, by its ticker.
 
         The search is documented for spaced names; without bullets it may find nothing. Raises NotFound then.
         """
@@ -37,7 +37,7 @@ class Unisat:
             raise Unavailable(f"failed to understand UniSat: {error}") from error
 
     def rune_book(self, ticker: str, start: int) -> Page[Ask]:
-        """One page of the lots on sale of a rune (spaced name), cheapest per token first, from the `start`-th.
+        """Returns one page of a rune's lots on sale (spaced name), cheapest per token first, from the `start`-th.
 
         Raises Unavailable, RateLimited and Refused leaves.
         """
@@ -59,7 +59,7 @@ def _rune(data: Any, ticker: str) -> tuple[str, int]:
     entries = rows(data.get("detail") if total else data.get("detail") or [], "runes")
     for row in entries:
         entry = table(row, "rune")
-        # The bullets are no part of a rune's identity: one name has one spelling.
+        # Bullets are no part of a rune's identity: one name has one spelling.
         if same(text(entry.get("spacedRune"), "rune")) != same(ticker):
             continue
         divisibility = whole(entry.get("divisibility"), "divisibility")
@@ -93,6 +93,6 @@ def _lot(entry: Any, ticker: str) -> Ask:
 
 
 def _check(price: int, quantity: Decimal, unit_price: Decimal) -> None:
-    # Tells sats from other units: the three must agree, to rounding of the price and of a printed unit price.
+    # Detects prices that are not in sats: the three must agree, to rounding of the price and of a printed unit price.
     if abs(quantity * unit_price - price) > max(Decimal(2), Decimal(price) / 50):
         raise Unreadable(f"lot of {quantity} at {unit_price} cannot cost {price} sats")

@@ -1,55 +1,53 @@
-"""UniSat's indexer: what lies on which output. Each method is exactly one HTTP request.
+"""UniSat's indexer: the assets of outputs. Each method is exactly one HTTP request.
 
 Shapes are those of its published OpenAPI files (`unisat-wallet/unisat-dev-docs`, open-api/swagger-source).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-from markets.base import Unavailable
+from markets.answers import of_read
 from markets.facts import Indexed, Whereabouts
 from markets.http import Http, segment
 from markets.unisat.wire import content
 from markets.wire import Unreadable, address, flag, height, identifier, rows, sats, script, table, text, txid, whole
 
-Value = TypeVar("Value")
-
 
 class UnisatIndex:
-    """The indexer's operations; `base` is the origin before `/v1/...`. Reads only.
+    """A client of the indexer; `base` is the origin before `/v1/...`. Reads only.
 
-    Raise Unavailable, RateLimited and Refused leaves.
+    Each raises Unavailable, RateLimited and Refused leaves.
     """
 
     def __init__(self, base: str, api_key: str | None) -> None:
         self._http = Http(base, {"Authorization": f"Bearer {api_key}"} if api_key else {})
 
     def chain_height(self) -> int:
-        """The last block that the index of inscriptions has taken in."""
+        """Returns the last block in the index of inscriptions."""
         answer = self._http.read("/v1/indexer/blockchain/info")
-        return _read(lambda: height(table(content(answer), "blockchain").get("blocks"), "blocks"))
+        return of_read(lambda: height(table(content(answer), "blockchain").get("blocks"), "blocks"), "UniSat")
 
     def runes_height(self) -> int:
-        """The last block that the index of runes has taken in."""
+        """Returns the last block in the index of runes."""
         answer = self._http.read("/v1/indexer/runes/status")
-        return _read(lambda: height(table(content(answer), "status").get("bestHeight"), "bestHeight"))
+        return of_read(lambda: height(table(content(answer), "status").get("bestHeight"), "bestHeight"), "UniSat")
 
     def output(self, wanted: str) -> Indexed:
-        """An output (txid:vout) and the inscriptions on it. An answer without their list says nothing of them."""
+        """Returns an output (txid:vout) and the inscriptions on it. Without their list they are unknown."""
         answer = self._http.read(f"/v1/indexer/utxo/{_path(wanted)}")
-        return _read(lambda: _output(table(content(answer), "output"), wanted))
+        return of_read(lambda: _output(table(content(answer), "output"), wanted), "UniSat")
 
     def runes(self, wanted: str) -> tuple[str, ...]:
-        """The runes on an output (txid:vout), by their spaced names."""
+        """Returns the runes on an output (txid:vout), by their spaced names."""
         answer = self._http.read(f"/v1/indexer/runes/utxo/{_path(wanted)}/balance")
-        return _read(lambda: _runes(content(answer)))
+        return of_read(lambda: _runes(content(answer)), "UniSat")
 
     def inscription(self, inscription_id: str, taken_ms: int) -> Whereabouts:
-        """Where an inscription is; one that is on its way in the mempool may be where it will be."""
+        """Returns the place of an inscription; one on its way in the mempool may be at its new place."""
         answer = self._http.read(f"/v1/indexer/inscription/info/{segment(inscription_id)}")
-        return _read(lambda: _inscription(table(content(answer), "inscription"), inscription_id, taken_ms))
+        return of_read(lambda: _inscription(table(content(answer), "inscription"), inscription_id, taken_ms), "UniSat")
 
 
 def _path(wanted: str) -> str:
@@ -100,10 +98,3 @@ def _inscription(found: Mapping[str, Any], wanted: str, taken_ms: int) -> Wherea
         value=sats(output.get("satoshi"), "satoshi"),
         taken_ms=taken_ms,
     )
-
-
-def _read(understand: Callable[[], Value]) -> Value:
-    try:
-        return understand()
-    except Unreadable as error:
-        raise Unavailable(f"failed to understand UniSat: {error}") from error

@@ -1,7 +1,7 @@
-"""Listings at UniSat, in two steps each: what is asked for and drafted, and what is sent back signed.
+"""Listings at UniSat, in two steps each: a draft is asked for, and sent back signed.
 
 `create_put_on` makes an order and drafts its PSBT, `create_modify_price` one for another price of a live order, and
-`create_put_off` one to take it back; `confirm_...` sends each back signed. What the PSBTs hold is not documented.
+`create_put_off` one to take it back; `confirm_...` sends each back signed. The PSBTs' contents are not documented.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from markets.wire import Unreadable, identifier, rows, table, whole
 _HEX = re.compile(r"70736274ff([0-9a-f]{2})+", re.ASCII)
 _BASE64 = re.compile(r"cHNidP8[A-Za-z0-9+/]+={0,2}", re.ASCII)
 _MOST_INPUTS = 1000
-_UNKNOWN_ERROR = -1  # the venue's own word for it
+_UNKNOWN_ERROR = -1  # the venue's own word for a fault
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is to be signed for the order `auction_id`; `is_new` = the order is not live yet."""
+    """The PSBT to be signed for the order `auction_id`; `is_new` = the order is not live yet."""
 
     auction_id: str
     is_new: bool
@@ -33,7 +33,7 @@ class Draft:
 
 
 def put_on_body(ask: ListingAsk) -> dict[str, Any]:
-    """The body of create_put_on; prices are texts there."""
+    """Makes the body of create_put_on; prices are texts there."""
     return {
         "nftType": "collection",
         "inscriptionId": ask.inscription_id,
@@ -47,28 +47,28 @@ def put_on_body(ask: ListingAsk) -> dict[str, Any]:
 
 
 def modify_body(ask: ListingAsk, auction_id: str) -> dict[str, Any]:
-    """The body of create_modify_price."""
+    """Makes the body of create_modify_price."""
     return {"auctionId": auction_id, "initPrice": str(ask.price), "unitPrice": str(ask.price)}
 
 
 def put_off_body(owner: str, auction_id: str) -> dict[str, Any]:
-    """The body of create_put_off, by a signature alone: without `offChain` it is a transaction that costs a fee."""
+    """Makes the body of create_put_off, by a signature alone: without `offChain` it costs a transaction."""
     return {"auctionId": auction_id, "nftAddress": owner, "offChain": True}
 
 
 def put_on_draft(answer: Any) -> Draft:
-    """The new order and its PSBT."""
+    """Reads the new order and its PSBT."""
     found = table(content(answer), "draft")
     return Draft(identifier(found.get("auctionId"), "listing id"), True, _draft(found, "signIndexes"))
 
 
 def modify_draft(answer: Any, auction_id: str) -> Draft:
-    """The PSBT of a live order's new price."""
+    """Reads the PSBT of a live order's new price."""
     return Draft(auction_id, False, _draft(table(content(answer), "draft"), "signIndexes"))
 
 
 def put_off_draft(answer: Any) -> ListingDraft:
-    """The PSBT that takes an order back."""
+    """Reads the PSBT that takes an order back."""
     found = table(content(answer), "draft")
     if found.get("btcSignIndexes"):
         raise Unreadable("taking it back wants coins signed: it is a transaction, not a signature")
@@ -84,7 +84,7 @@ def _draft(found: Any, indices: str) -> ListingDraft:
 
 
 def _psbt(value: Any) -> str:
-    """A PSBT, told in hex or base64, in base64."""
+    """Reads a PSBT in hex or base64; returns base64."""
     if isinstance(value, str) and len(value) <= 2 * LONGEST_PSBT and _HEX.fullmatch(value):
         value = base64.b64encode(bytes.fromhex(value)).decode()
     if not isinstance(value, str) or len(value) > LONGEST_PSBT or not _BASE64.fullmatch(value):
@@ -93,13 +93,13 @@ def _psbt(value: Any) -> str:
 
 
 def confirm_body(auction_id: str, signed_psbt: str, *, off_chain: bool = False) -> bytes:
-    """The body of confirm_put_on, confirm_modify_price and confirm_put_off."""
+    """Makes the body of confirm_put_on, confirm_modify_price and confirm_put_off."""
     body = {"auctionId": auction_id, "psbt": signed_psbt, "fromBase64": True}
     return json.dumps(body | ({"offChain": True} if off_chain else {})).encode()
 
 
 def check_confirmed(answer: Any) -> None:
-    """Raises for an answer to a write that is no yes: Refused leaves for a no, Unknown where it does not say."""
+    """Raises for a write's answer that is no yes: Refused leaves for a no, Unknown for an unclear one."""
     try:
         content(answer)
     except Unavailable as error:
@@ -113,5 +113,5 @@ def check_confirmed(answer: Any) -> None:
 
 
 def is_psbt(signature: str) -> bool:
-    """Whether a signature is a signed PSBT in base64."""
+    """Tells whether a signature is a signed PSBT in base64."""
     return len(signature) <= LONGEST_PSBT and _BASE64.fullmatch(signature) is not None

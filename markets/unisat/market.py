@@ -1,6 +1,6 @@
 """UniSat's collection market (open API v3), and the practice market that speaks its dialect.
 
-Its "bids" are purchases of listings at once: there are no standing bids to keep. The rune book is in `unisat.py`.
+Its "bids" are purchases of listings at once: there are no standing bids. The rune book is in `unisat.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from markets.adapter import Adapter, Cursor, Listing
+from markets.adapter import Adapter, Cursor, Listing, number_of
 from markets.answers import of_read, of_write
 from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, Refused, Sale, Unavailable
 from markets.http import Http, Permit
@@ -25,10 +25,10 @@ _MOST_REMEMBERED = 1000
 
 
 class UnisatMarket(Adapter):
-    """The venue's operations; `base` is the origin before `/v3/...`.
+    """The venue's adapter; `base` is the origin before `/v3/...`.
 
-    The venue names orders, we name inscriptions: which order an inscription has is remembered from the reads of own
-    listings, and which order a draft belongs to from the draft. Both are in memory only.
+    The venue names orders, we name inscriptions: the order of an inscription is remembered from the reads of own
+    listings, the order of a draft from the draft. Both are in memory only.
     """
 
     def __init__(self, base: str, api_key: str | None, name: str) -> None:
@@ -39,10 +39,9 @@ class UnisatMarket(Adapter):
         self._lock = threading.Lock()
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
-        """The floor of the one slug asked for. Raises ValueError for more.
+        """Returns the floor of the one slug given. Raises ValueError for more.
 
-        The venue's list of many collections is over a span of time, and whether one without trades is in it is not
-        said.
+        The venue's list of many collections covers a span of time, and may leave out one without trades.
         """
         (slug,) = slugs
         if kind != "ordinals":
@@ -55,7 +54,7 @@ class UnisatMarket(Adapter):
         return {} if found is None else {slug: found}
 
     def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
-        start = _start(cursor)
+        start = number_of(cursor, 0)
         body = _list({"collectionId": slug}, {"unitPrice": 1}, start)
         answer = self._ask("list", body)
         return of_read(lambda: wire.asks(answer, slug, start), self.name)
@@ -63,7 +62,7 @@ class UnisatMarket(Adapter):
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         if kind != "ordinals":
             self._no("sales of runes")
-        start = _start(cursor)
+        start = number_of(cursor, 0)
         wanted = {"nftType": "collection", "collectionId": slug, "event": "Sold"}
         answer = self._ask("actions", {"filter": wanted, "start": start, "limit": wire.PAGE_SIZE})
         return of_read(lambda: wire.sales(answer, slug, start), self.name)
@@ -73,7 +72,7 @@ class UnisatMarket(Adapter):
         return of_read(lambda: wire.item(answer, inscription_id), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
-        start = _start(cursor)
+        start = number_of(cursor, 0)
         answer = self._ask("list", _list({"address": owner}, {"onSaleTime": -1}, start))
         found = of_read(lambda: wire.own_listings(answer, owner, start), self.name)
         for listing in found.entries:
@@ -87,9 +86,9 @@ class UnisatMarket(Adapter):
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
     def draft_listing(self, ask: ListingAsk) -> ListingDraft:
-        """The PSBT of a new order, or of the new price of the one that the inscription is known to have.
+        """Drafts a new order, or the new price of the inscription's known order.
 
-        An order that nobody confirms is shown to nobody.
+        An unconfirmed order is not shown.
         """
         auction_id = self._order(ask.inscription_id)
         if auction_id is None:
@@ -109,7 +108,7 @@ class UnisatMarket(Adapter):
             answer = self._ask("create_modify_price", listings.modify_body(ask, auction_id))
             return of_read(lambda: listings.modify_draft(answer, auction_id), self.name)
         except Refused:
-            # It may be gone; the next draft is for a new one, unless a read of own listings shows it again.
+            # It may be gone; the next draft is for a new order, unless a read of own listings shows this one again.
             self._forget_order(ask.inscription_id)
             raise
 
@@ -122,17 +121,17 @@ class UnisatMarket(Adapter):
         try:
             self._confirm(step, listings.confirm_body(draft.auction_id, order.signed_psbt), permit)
         except Unavailable:
-            self._keep(draft)  # nothing was sent, so it may be sent yet
+            self._keep(draft)  # nothing was sent, so it may still be sent
             raise
         self._remember_order(order.ask.inscription_id, draft.auction_id)
 
     def draft_delist(self, owner: str, inscription_id: str) -> ListingDraft:
-        """The PSBT that takes a listing back without a transaction; signed, it is `delist`'s signature."""
+        """Drafts the return of a listing without a transaction; signed, it is `delist`'s signature."""
         answer = self._ask("create_put_off", listings.put_off_body(owner, self._known_order(inscription_id)))
         return of_read(lambda: listings.put_off_draft(answer), self.name)
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
-        """Takes a listing back; `signature` is the signed PSBT of `draft_delist`. Raises NotSupported for another."""
+        """Takes a listing back; `signature` is the signed PSBT of `draft_delist`. Raises NotSupported for any other."""
         if not listings.is_psbt(signature):
             raise NotSupported(f"{self.name} takes a listing back by a signed PSBT of its own only")
         body = listings.confirm_body(self._known_order(inscription_id), signature, off_chain=True)
@@ -176,15 +175,7 @@ def _key(psbt: str) -> bytes:
 
 
 def _bounded(remembered: dict[Any, Any]) -> dict[Any, Any]:
-    """`remembered` with room for one more: the oldest goes."""
+    """Returns `remembered` with room for one more: the oldest entry goes."""
     while len(remembered) >= _MOST_REMEMBERED:
         del remembered[next(iter(remembered))]
     return remembered
-
-
-def _start(cursor: Cursor) -> int:
-    if cursor is None:
-        return 0
-    if not isinstance(cursor, int):
-        raise TypeError("its pages begin at a number")
-    return cursor

@@ -1,7 +1,7 @@
-"""UniSat's collection market into our types and back (open API v3, `unisat-wallet/unisat-dev-docs`, collection market).
+"""UniSat's collection market to and from our types (open API v3, `unisat-wallet/unisat-dev-docs`).
 
-Prices are sats: the documentation does not say so, all of its clients read them so. Every function raises Unreadable
-for what it does not understand, and the leaves of `unisat_wire.content`.
+Prices are sats: the documentation does not say so, but all of its clients read them so. Every function raises
+Unreadable for what it does not understand, and the leaves of `unisat_wire.content`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAGE_SIZE = 99  # the API takes less than 100
 
 
 def floor(answer: Any, slug: str) -> Floor | None:
-    """The floor of one collection; None when the venue does not know it."""
+    """Reads the floor of one collection; None when the venue does not know it."""
     stats = content(answer)
     if not stats or table(stats, "statistic").get("collectionId") in (None, ""):
         return None
@@ -54,7 +54,7 @@ def floor(answer: Any, slug: str) -> Floor | None:
 
 
 def asks(answer: Any, slug: str, start: int) -> Page[Listing]:
-    """Listings at a fixed price, cheapest first, from the `start`-th; traits are not told."""
+    """Reads listings at a fixed price, cheapest first, from the `start`-th; traits are not told."""
     entries, following = _page(answer, "listings", start)
     found = [_ask(entry, slug) for entry in entries]
     return Page(tuple(Listing(ask, None) for ask in found if ask is not None), following)
@@ -71,12 +71,12 @@ def _ask(entry: Mapping[str, Any], slug: str) -> Ask | None:
 
 
 def _is_for_sale(entry: Mapping[str, Any]) -> bool:
-    """Whether it is sold at a fixed price; an auction's price is no asking price."""
+    """Tells whether it is sold at a fixed price; an auction's price is no asking price."""
     return entry.get("notOnSale") is not True and entry.get("marketType") in (None, "", "fixedPrice")
 
 
 def own_listings(answer: Any, owner: str, start: int) -> Page[OwnListing]:
-    """What `owner` has listed. One strange entry makes the whole answer unreadable: unknown is not unlisted."""
+    """Reads the listings of `owner`. One strange entry makes the whole answer unreadable: unknown is not unlisted."""
     entries, following = _page(answer, "own listings", start)
     return Page(tuple(_own_listing(entry, owner) for entry in entries if _is_for_sale(entry)), following)
 
@@ -95,7 +95,7 @@ def _own_listing(entry: Mapping[str, Any], owner: str) -> OwnListing:
 
 
 def sales(answer: Any, slug: str, start: int) -> Page[Sale]:
-    """Sales from the `start`-th. One strange sale makes all unreadable: what is missed would look like no sale."""
+    """Reads sales from the `start`-th. One strange sale makes all unreadable: a missed one would look like no sale."""
     entries, following = _page(answer, "sales", start)
     return Page(tuple(_sale(entry, slug) for entry in entries), following)
 
@@ -118,7 +118,7 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale:
 
 
 def item(answer: Any, inscription_id: str) -> Item:
-    """Details of one inscription; the id is checked."""
+    """Reads details of one inscription and checks its id."""
     found = table(content(answer), "inscription")
     if found.get("inscriptionId") != inscription_id:
         raise Unreadable("the answer is about another inscription")
@@ -144,7 +144,7 @@ def item(answer: Any, inscription_id: str) -> Item:
 
 
 def _page(answer: Any, what: str, start: int) -> tuple[list[Mapping[str, Any]], int | None]:
-    """The entries of one page, and where the next one begins."""
+    """Reads the entries of one page, and the start of the next."""
     data = table(content(answer), what)
     total = how_many(data.get("total"), "total")
     entries = [table(row, what) for row in rows(data.get("list") or [], what)]
@@ -161,12 +161,12 @@ def _check_slug(entry: Mapping[str, Any], slug: str) -> None:
 
 
 def _moment(value: Any) -> int:
-    """A time in milliseconds; clients have seen it in seconds as well."""
+    """Reads a time in milliseconds; clients have seen it in seconds as well."""
     if isinstance(value, int) and not isinstance(value, bool) and 10**9 <= value < 10**10:
         value *= 1000
     return moment(value, "time of a sale")
 
 
 def _integral(value: Any) -> Any:
-    """A whole number that came with decimals (50000.0) as one without."""
+    """Returns a whole number that came with decimals (50000.0) without them."""
     return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value

@@ -8,13 +8,14 @@ from markets.base import AuthFailed, BelowMinimum, NotFound, Refused, Unavailabl
 from markets.replies import error_text
 from markets.wire import Unreadable, table
 
-# Of errors/open-api-errors/marketplace-errors.yaml: maintenance, read-only, busy, updating; indexers that fail or lag.
+# Codes of errors/open-api-errors/marketplace-errors.yaml that the venue must mend: maintenance, read-only, busy,
+# updating; indexers that fail or lag.
 _THEIRS_TO_MEND = frozenset({-106, -111, -116, -119, -153, -154, -158, -161, -164, -169})
 _NOT_THERE = frozenset({-100, -109, -144})  # no such order, no such inscription, an order that is over
 
 
 def content(answer: Any) -> Any:
-    """`data` of an answer that says yes. Raises Unreadable, Unavailable and Refused leaves."""
+    """Returns `data` of an answer that says yes. Raises Unreadable, Unavailable and Refused leaves."""
     envelope = table(answer, "answer")
     code = envelope.get("code")
     if isinstance(code, bool) or not isinstance(code, int):

@@ -10,9 +10,9 @@ from dataclasses import replace
 from core.plans import Plan
 from models.ledger import orders
 from models.ledger.orders import Ceilings, Fills
-from strategy.bidding.plan_bids import Limits, Reason
 from strategy.config import MAX_SATS, BidConfig
-from strategy.intents import SignedRoom
+from strategy.intents import Limits, SignedRoom
+from strategy.reasons import Reason
 
 FILL_PAUSE_MS = 60_000  # after a fill nothing is placed for this long: the market has just moved towards us
 # Bids that were replaced or cancelled stay signed until they expire: see docs/decisions/0007-ceilings.md.

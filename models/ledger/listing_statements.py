@@ -67,14 +67,6 @@ MOVE = Prepared(
         }
     ).where(_IS_THIS, Listing.state == given("former_state"))
 )
-SAW = Prepared(
-    lambda: Listing.update(
-        {Listing.venue_id: given("venue_id"), Listing.misses: SQL("0"), Listing.updated_ms: given("updated_ms")}
-    ).where(_IS_THIS)
-)
-MISSED = Prepared(
-    lambda: Listing.update({Listing.misses: SQL("misses + 1"), Listing.updated_ms: given("updated_ms")}).where(_IS_THIS)
-)
 OLDEST_KEPT = Prepared(
     lambda: (
         Listing.select(Listing.id).where(_OF_TASK).order_by(Listing.id.desc()).limit(SQL("1")).offset(given("newer"))

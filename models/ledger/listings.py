@@ -14,20 +14,13 @@ from peewee import IntegrityError
 from models.base import transaction
 from models.ledger import listing_statements as statements
 from models.ledger.listing_table import (
-    CANCELLED,
-    CANCELLING,
     CLOSE_REASONS,
     CLOSED,
-    GONE,
     LIVE,
-    LOST,
     MOVES,
-    REFUSED,
     REPLACED,
     RESERVED,
     SIGNED,
-    SOLD,
-    SUBMITTED,
     UNKNOWN,
     Listing,
 )
@@ -35,45 +28,6 @@ from models.prepared import instance
 from models.tasks.numbers import row_id
 from models.tasks.statements import AUTOLIST
 from models.tasks.tables import RUNNING
-
-__all__ = [
-    "CANCELLED",
-    "CANCELLING",
-    "CLOSED",
-    "CLOSE_REASONS",
-    "GONE",
-    "LIVE",
-    "LOST",
-    "MOVES",
-    "REFUSED",
-    "REPLACED",
-    "RESERVED",
-    "SIGNED",
-    "SOLD",
-    "SUBMITTED",
-    "UNKNOWN",
-    "IllegalMove",
-    "Listing",
-    "NewListing",
-    "NotAllowedToList",
-    "OpenElsewhere",
-    "adopt",
-    "count_open",
-    "delistings",
-    "first_ms",
-    "give_up",
-    "highest_since",
-    "lowest_outstanding",
-    "missed",
-    "move",
-    "newest",
-    "newest_listed",
-    "open_listing",
-    "reserve",
-    "saw",
-    "suspect",
-    "tasks_to_delist",
-]
 
 _KEPT = 200  # newest rows of each task; of the others those that were signed, for their outputs' sake
 
@@ -225,24 +179,6 @@ def _move(
     listing.signed_ms = listing.signed_ms or signed_ms
     listing.listed_ms = listing.listed_ms or listed_ms
     listing.venue_id = venue_id or listing.venue_id
-
-
-def saw(listing: Listing, venue_id: str, now_ms: int) -> None:
-    """The venue shows the listing: its id is known from now on, and the misses start anew."""
-    if listing.venue_id == venue_id and listing.misses == 0:
-        return
-    statements.SAW.run(id=listing.id, venue_id=venue_id, updated_ms=now_ms)
-    listing.venue_id, listing.misses = venue_id, 0
-
-
-def missed(listing: Listing, read_ms: int) -> int:
-    """One more good read, begun at `read_ms`, that does not show the listing; returns how many in a row.
-
-    `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
-    """
-    statements.MISSED.run(id=listing.id, updated_ms=read_ms)
-    listing.misses, listing.updated_ms = listing.misses + 1, read_ms
-    return int(listing.misses)
 
 
 def open_listing(task_id: int) -> Listing | None:

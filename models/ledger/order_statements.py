@@ -81,14 +81,6 @@ MOVE = Prepared(
         }
     ).where(_IS_THIS, Order.state == given("former_state"))
 )
-SAW = Prepared(
-    lambda: Order.update(
-        {Order.venue_id: given("venue_id"), Order.misses: SQL("0"), Order.updated_ms: given("updated_ms")}
-    ).where(_IS_THIS)
-)
-MISSED = Prepared(
-    lambda: Order.update({Order.misses: SQL("misses + 1"), Order.updated_ms: given("updated_ms")}).where(_IS_THIS)
-)
 FILLED_OF_TASK = Prepared(
     lambda: Order.select(fn.COUNT(SQL("1")), fn.COALESCE(fn.SUM(Order.price_sats), SQL("0"))).where(
         _OF_TASK, _IS_KIND, IS_FILLED

@@ -18,7 +18,6 @@ from peewee import IntegrityError
 from models.base import transaction
 from models.ledger import order_statements as statements
 from models.ledger.order_table import (
-    CANCELLING,
     CLOSE_REASONS,
     CLOSED,
     FILLED,
@@ -27,49 +26,10 @@ from models.ledger.order_table import (
     LIVE,
     MOVES,
     RESERVED,
-    SIGNED,
-    SUBMITTED,
-    UNKNOWN,
     Order,
 )
 from models.prepared import each, instance
 from models.tasks.tasks import RUNNING
-
-__all__ = [
-    "CANCELLING",
-    "CLOSED",
-    "CLOSE_REASONS",
-    "FILLED",
-    "LIVE",
-    "MOVES",
-    "RESERVED",
-    "SIGNED",
-    "SUBMITTED",
-    "UNKNOWN",
-    "Ceilings",
-    "Fills",
-    "IllegalMove",
-    "LimitReached",
-    "NewOrder",
-    "NotAllowedToPlace",
-    "Order",
-    "closed_by_venue_id",
-    "count_open",
-    "exposure",
-    "exposure_of_all",
-    "fill",
-    "fills",
-    "has_open_orders",
-    "missed",
-    "move",
-    "open_orders",
-    "orders_by_expiry",
-    "reserve",
-    "saw",
-    "task_exposure",
-    "tasks_with_open_orders",
-    "wallet_orders",
-]
 
 FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 
@@ -254,24 +214,6 @@ def _move(order: Order, state: str, now_ms: int, reason: str | None, venue_id: s
     order.closed_ms, order.sale_id = closed_ms, sale_id
     if venue_id is not None:
         order.venue_id = venue_id
-
-
-def saw(order: Order, venue_id: str, now_ms: int) -> None:
-    """The venue shows the order: its id is known from now on, and the misses start anew."""
-    if order.venue_id == venue_id and order.misses == 0:
-        return
-    statements.SAW.run(id=order.id, venue_id=venue_id, updated_ms=now_ms)
-    order.venue_id, order.misses = venue_id, 0
-
-
-def missed(order: Order, read_ms: int) -> int:
-    """One more good read, begun at `read_ms`, that does not show the order; returns how many in a row.
-
-    `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
-    """
-    statements.MISSED.run(id=order.id, updated_ms=read_ms)
-    order.misses, order.updated_ms = order.misses + 1, read_ms
-    return int(order.misses)
 
 
 def open_orders(task_id: int) -> list[Order]:

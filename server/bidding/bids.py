@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from markets.base import BidBook, Kind, OwnBid, OwnBids
 from markets.client import MarketClient
 from models.ledger import orders
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.tasks.tasks import BiddingTask
 from server.bidding.tasks import BiddingTaskHandler
 from server.http import json_out

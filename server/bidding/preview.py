@@ -14,10 +14,10 @@ from markets.base import OwnBids, VenueError
 from markets.call_costs import call_costs
 from markets.client import MarketClient
 from markets.look import KNOWN_SLUG_S, Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
-from models import controls, references, users
+from models import controls, references
 from models.ledger import orders
 from models.ledger.limits import limits_of
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.tasks import BiddingTask
@@ -29,10 +29,10 @@ from server.bidding.tasks import BiddingTaskHandler
 from server.bidding.traits import refuse_unknown_trait
 from server.http.errors import invalid, not_found
 from server.schemas import bid_config
-from strategy.bidding.plan_bids import Memory, OwnOrder, Rules
 from strategy.book import NO_HISTORY, History, Profile
 from strategy.config import BidConfig, loads, normal_slug
 from strategy.entry import Entry
+from strategy.intents import Memory, OwnOrder, Rules
 from strategy.monthly import Month
 from wallet.client import SignerError
 
@@ -79,17 +79,14 @@ class PreviewHandler(BiddingTaskHandler):
             "exposure": orders.exposure(self.user.id, dry_run=config.dry_run),
             # The plan is what the task does once neither holds it back.
             "control": {"state": control.state, "scope": control.scope},
-            "refusal": users.refusal_to_trade(
-                self.user, self.services.settings.plans, self.services.whitelist, self.services.admins, self.now_ms
-            ),
+            "refusal": self.services.entitlements.refusal(self.user, self.now_ms),
             "errors": [*market.faults, *trouble],
         }
         self.answer(around | plan_as_json(entry, entry.decide(), market.seen, self._month(task, venue), self.user.id))
 
     async def _signing(self, task: BiddingTask | None, entry: Entry) -> tuple[Entry, list[str]]:
         """The cycle with what the signer says of its ceilings, or without it and why."""
-        subscription = users.subscription_of(self.user.id)
-        plan = self.services.settings.plans.get(subscription.plan) if subscription else None
+        plan = self.services.entitlements.plan(self.user.id)
         try:
             signed = await task_rooms(self.services, self.user, task.id if task else None, entry.config, plan)
         except SignerError as error:
@@ -153,12 +150,11 @@ class PreviewHandler(BiddingTaskHandler):
     def _entry(self, task: BiddingTask | None, config: BidConfig, market: _Market) -> Entry:
         """A cycle of the task, or the first one of a task that is yet to be created."""
         now_ms, settings = self.now_ms, self.services.settings
-        subscription = users.subscription_of(self.user.id)
         limits = limits_of(
             self.user.id,
             task.id if task else None,
             config,
-            settings.plans.get(subscription.plan) if subscription else None,
+            self.services.entitlements.plan(self.user.id),
             now_ms,
             balance_sats=market.seen.balance_sats,
             fee_reserve_sats=market.seen.fee_reserve_sats,

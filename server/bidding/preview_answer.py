@@ -7,9 +7,9 @@ from typing import Any
 
 from markets.look import Seen
 from server.http import json_out
-from strategy.bidding.plan_bids import Plan, RungNote
 from strategy.entry import Entry
 from strategy.hints import hints
+from strategy.intents import Plan, RungNote
 from strategy.monthly import Bidding, Month, Verdict
 from strategy.reasons import Reason
 

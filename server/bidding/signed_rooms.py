@@ -7,7 +7,8 @@ from models.ledger.limits import fills_of, most_signed_task, most_signed_user, w
 from models.users import User
 from server.http.services import Services
 from strategy.config import BidConfig
-from wallet.client import SignedRoom, SignerError
+from strategy.intents import SignedRoom
+from wallet.client import SignerError
 
 
 async def user_room(services: Services, user: User, plan: Plan | None) -> SignedRoom | None:

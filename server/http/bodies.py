@@ -16,8 +16,6 @@ from server.http.json_out import plain
 MAX_SATS = 2_100_000_000_000_000
 _MOST_DIGITS = 200
 
-__all__ = ["MAX_SATS", "Body", "Flag", "Number", "Sats", "Text", "Whole", "details_of", "to_camel"]
-
 
 class Body(BaseModel):
     """A request body. A field that may be left out has a default; `model_fields_set` says which were given."""

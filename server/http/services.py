@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 from core.plans import Plan
 from core.settings import Settings
 from markets.client import MarketClient
+from models.entitlements import Entitlements
 from models.unchanged import Unchanged
 from server.http.blocking import Pool
 from server.http.manager_client import Manager
@@ -20,11 +21,10 @@ from wallet.client import SignerClient
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Settings and peers. `whitelist` (may hold `*`) and `admins` are normalised addresses."""
+    """Settings, what they entitle users to, and peers."""
 
     settings: Settings
-    whitelist: frozenset[str]
-    admins: frozenset[str]
+    entitlements: Entitlements
     clock_ms: Callable[[], int]
     manager: Manager
     market: Pool[MarketClient]

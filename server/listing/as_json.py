@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from models.ledger import listings
-from models.ledger.listings import GONE, SOLD, Listing
+from models.ledger.listing_table import GONE, SOLD, Listing
 from models.tasks.tasks import AutolistTask
 from server.http import json_out
 from server.http.json_out import Raw

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from markets.base import VenueError
 from markets.listings import OwnListing
 from models.ledger import listings
-from models.ledger.listings import GONE, SOLD, Listing, NewListing, OpenElsewhere
+from models.ledger.listing_table import GONE, SOLD, Listing
+from models.ledger.listings import NewListing, OpenElsewhere
 from models.tasks.tasks import AutolistTask
 from server.http.base import SignedIn
 from wallet.client import SignerError

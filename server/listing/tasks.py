@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from models.ledger import listings
-from models.ledger.listings import Listing
+from models.ledger.listing_table import CANCELLED, Listing
 from models.tasks import tasks
 from models.tasks.tasks import AutolistTask, TaskExists, TaskLimitReached
 from server import task_venues
@@ -116,7 +116,7 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
             still_listed = await self.delete_task(task)
         before, after = self._before, listings.newest(number)
         was_closed = before is not None and not before.is_open and after is not None and after.id == before.id
-        is_cancelled = after is not None and after.close_reason == listings.CANCELLED and not was_closed
+        is_cancelled = after is not None and after.close_reason == CANCELLED and not was_closed
         message = _STILL_LISTED if still_listed else self._note
         self.answer({"success": True, "listingCancelled": is_cancelled} | ({"message": message} if message else {}))
 

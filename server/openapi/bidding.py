@@ -15,7 +15,7 @@ from server.openapi.operation import (
     many,
     one,
 )
-from server.schemas import answers
+from server.schemas import bidding_answers as answers
 from server.schemas.preview import Preview, TaskPreview
 from server.schemas.task_bodies import BiddingTaskChange, NewBiddingTask
 from server.task_log import DEFAULT_CYCLES, DEFAULT_LINES, MOST_LINES

@@ -18,7 +18,7 @@ from server.openapi.operation import (
     many,
     one,
 )
-from server.schemas import answers
+from server.schemas import listing_answers as answers
 from server.schemas.task_bodies import AutolistTaskChange, NewAutolistTask
 
 _TAG = "auto-list tasks"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from server.http import prometheus
 from server.openapi.operation import INVALID, JSON, SIGNER_AWAY, UNREADABLE, Answer, Operation, many, one, page
-from server.schemas import answers
+from server.schemas.service_answers import Alive, NotReady, Ready, VenueInfo
 from server.schemas.withdrawals import NewWithdrawal, Quote, Wallet, WithdrawalBody
 
 HTML = "text/html; charset=utf-8"
@@ -15,7 +15,7 @@ OPERATIONS = {
         id="listVenues",
         tag="market",
         summary="Marketplaces that tasks can name",
-        success=many(answers.VenueInfo, "The default one first."),
+        success=many(VenueInfo, "The default one first."),
     ),
     "GET /api/wallet": Operation(
         id="getWallet",
@@ -58,14 +58,14 @@ OPERATIONS = {
         id="isAlive",
         tag=_TAG,
         summary="Does the server live",
-        success=one(answers.Alive, "It lives."),
+        success=one(Alive, "It lives."),
         is_open=True,
     ),
     "GET /readyz": Operation(
         id="isReady",
         tag=_TAG,
         summary="Does everything answer that is needed",
-        success={200: Answer("Everything answers.", answers.Ready), 503: Answer("It does not.", answers.NotReady)},
+        success={200: Answer("Everything answers.", Ready), 503: Answer("It does not.", NotReady)},
         is_open=True,
     ),
     "GET /metrics": Operation(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from server.openapi.operation import INVALID, SIGNER_AWAY, UNREADABLE, Operation, one
-from server.schemas import answers
-from server.schemas.auth import ChallengeBody, ProfileBody, VerifyBody
+from server.schemas.answers import Success
+from server.schemas.auth import Challenge, ChallengeBody, Profile, ProfileBody, Session, VerifyBody
 
 _TAG = "sign-in"
 _TOO_OFTEN = "Too many sign-in calls, or open challenges; `Retry-After` says when to come back."
@@ -17,7 +17,7 @@ OPERATIONS = {
         summary="Ask for a text to sign",
         text="With a bearer token and another address than one's own, the text only proves that address.",
         body=ChallengeBody,
-        success=one(answers.Challenge, "The text, to be signed before it expires."),
+        success=one(Challenge, "The text, to be signed before it expires."),
         errors={400: "Not a Bitcoin address that can sign in.", 403: _NOT_LISTED, 429: _TOO_OFTEN},
         is_open=True,
         may_sign_in=True,
@@ -28,7 +28,7 @@ OPERATIONS = {
         summary="Give the signature, get a token",
         text="The signature is BIP-322 (simple). `publicKey` is checked for its shape and never trusted.",
         body=VerifyBody,
-        success=one(answers.Session, "Signed in."),
+        success=one(Session, "Signed in."),
         errors={
             400: "Fields are missing or wrong.",
             401: "The signature is wrong, or the challenge is unknown, used or expired.",
@@ -38,10 +38,10 @@ OPERATIONS = {
         is_open=True,
     ),
     "POST /api/auth/logout": Operation(
-        id="signOut", tag=_TAG, summary="End this session", success=one(answers.Success, "The token is void.")
+        id="signOut", tag=_TAG, summary="End this session", success=one(Success, "The token is void.")
     ),
     "GET /api/auth/me": Operation(
-        id="getProfile", tag=_TAG, summary="Who I am", success=one(answers.Profile, "Profile, plan and its use.")
+        id="getProfile", tag=_TAG, summary="Who I am", success=one(Profile, "Profile, plan and its use.")
     ),
     "PATCH /api/auth/me": Operation(
         id="changeProfile",
@@ -49,7 +49,7 @@ OPERATIONS = {
         summary="Change the name or the ordinals address",
         text="Another `ordinalsAddress` comes with `challengeId` and `signature` of a challenge for that address.",
         body=ProfileBody,
-        success=one(answers.Profile, "The profile as it is now."),
+        success=one(Profile, "The profile as it is now."),
         errors={
             400: INVALID,
             409: "The ordinals address is in use: bids are open, a task runs, or the bidding wallet holds a balance.",

@@ -1,13 +1,16 @@
-"""Bodies of the sign-in operations and of the profile."""
+"""Signing in, and the profile: what a caller sends and is answered."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from pydantic import Field, PlainValidator
 
 from server.http.bodies import Body, or_null, text, wrong
+from server.schemas.answers import Answer, Seconds
 
 _HEX_KEY = r"[0-9a-fA-F]{64}(?:[0-9a-fA-F]{2})?"
 _KEY = re.compile(_HEX_KEY)
@@ -61,3 +64,70 @@ class ProfileBody(Body):
     ordinals_address: Annotated[str | None, or_null(_any_text, str)] = None
     challenge_id: Annotated[str | None, or_null(_any_text, str)] = None
     signature: Annotated[str | None, or_null(_any_text, str)] = None
+
+
+class Challenge(Answer):
+    """A text to sign."""
+
+    challenge_id: UUID
+    message: Annotated[str, Field(description="What the wallet signs, to the letter.")]
+    expires_at: Seconds
+
+
+class SessionUser(Answer):
+    """Who has signed in."""
+
+    id: int
+    address: str
+    ordinals_address: str
+    plan: str
+    is_admin: bool
+
+
+class Session(Answer):
+    """A new session."""
+
+    token: Annotated[str, Field(description="The bearer token; it is not shown again.")]
+    user: SessionUser
+
+
+class PlanDetails(Answer):
+    """A plan's limits and price."""
+
+    name: str
+    max_tasks: int
+    max_bids_per_task: int
+    price_sats: int
+    duration_days: int
+
+
+class Subscription(Answer):
+    """Which plan, until when."""
+
+    plan: str
+    expires_at: datetime
+    status: Literal["active", "expired"]
+
+
+class Stats(Answer):
+    """How much of the plan is used."""
+
+    task_count: int
+    max_tasks: int
+    exposure: Annotated[int, Field(ge=0, description="Sats of all orders that are not closed.")]
+    max_exposure: int
+
+
+class Profile(Answer):
+    """The caller's account."""
+
+    id: int
+    address: str
+    ordinals_address: Annotated[str, Field(description="Where bought inscriptions and runes go.")]
+    display_name: str | None
+    plan: str
+    plan_details: PlanDetails
+    is_admin: bool
+    subscription: Subscription
+    stats: Stats
+    created_at: datetime

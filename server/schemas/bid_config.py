@@ -9,8 +9,9 @@ from operator import attrgetter
 from typing import Annotated, Any
 
 from pydantic import PlainValidator, create_model
+from pydantic.alias_generators import to_camel
 
-from server.http.bodies import Body, Flag, Number, Text, Whole, number, or_null, read, text, to_camel, whole, wrong
+from server.http.bodies import Body, Flag, Number, Text, Whole, number, or_null, read, text, whole, wrong
 from server.http.json_out import Raw, dumps
 from strategy.config import BidConfig, Problem, canonical_slug, loads, problems
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator
+from pydantic.alias_generators import to_camel
 
 from server.http.bodies import (
     SATS,
@@ -23,7 +24,6 @@ from server.http.bodies import (
     read,
     sats,
     text,
-    to_camel,
     whole,
     wrong,
 )

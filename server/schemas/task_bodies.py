@@ -10,9 +10,9 @@ from dataclasses import fields
 from typing import Any
 
 from pydantic import ConfigDict
+from pydantic.alias_generators import to_camel
 
 from core.settings import VENUES
-from server.http.bodies import to_camel
 from server.schemas.bid_config import BidConfigFields
 from server.schemas.listing_config import ListingFields
 from strategy import config as rules

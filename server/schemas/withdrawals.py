@@ -1,4 +1,4 @@
-"""Withdrawals: what a caller asks for and is answered."""
+"""The caller's money here and its withdrawal: what they ask for and are answered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pydantic import ConfigDict, Field, PlainValidator
 
 from models.ledger.withdrawals import STATES
 from server.http.bodies import MAX_SATS, SATS, Body, Flag, number, one_of, read, text, whole, wrong
-from server.schemas import answers
 from server.schemas.answers import Answer
 from server.schemas.listing_config import is_inscription_id
 from wallet.withdrawal.request import SOURCES, VIRTUAL_KB
@@ -159,9 +158,53 @@ class Quote(Answer):
     left_out: list[LeftOut]
 
 
-class Wallet(answers.Wallet):
+class MarketplaceWallet(Answer):
+    """The marketplace's wallet that pays for the caller's bids."""
+
+    address: str
+    balance_sats: Annotated[int, Field(ge=0)]
+
+
+class Wallet(Answer):
     """The caller's addresses here, the money behind their bids, and what is on its way out."""
 
+    payment: Annotated[str, Field(description="Bids are signed and funded here.")]
+    vault: Annotated[str, Field(description="Listings are signed here.")]
+    ordinals_address: str
+    bidding_wallet: MarketplaceWallet | None
+    exposure: Annotated[int, Field(ge=0, description="Sats of all orders that are not closed.")]
+    worst_loss: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="The most that bids can cost, whatever their exposure: the balance behind them. Null when it "
+            "cannot be told.",
+        ),
+    ]
+    if_all_fill_now: Annotated[
+        int | None,
+        Field(
+            ge=0, description="What is spent if every open order is filled: exposure, or the balance if that is less."
+        ),
+    ]
+    signed_sats: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="Sats of bids that are signed and not expired, whether or not they were cancelled since. Null "
+            "while the signer cannot be asked.",
+        ),
+    ]
+    signed_limit_sats: Annotated[
+        int | None, Field(ge=0, description="What signedSats may come to: no bid is signed above it.")
+    ]
+    signed_free_at: Annotated[
+        str | None,
+        Field(description="When the next signature expires, which makes room for others; null: there is none."),
+    ]
+    balance_error: Annotated[
+        str, Field(description="Why biddingWallet is null: there is none yet, or the marketplace cannot be read.")
+    ] = ""
     payment_sats: Annotated[
         int | None, Field(ge=0, description="Confirmed sats at the payment address; null when that cannot be read.")
     ]

@@ -19,8 +19,8 @@ from models.ledger import withdrawals
 from models.ledger.withdrawals import CONFIRMED, REFUSED, RESERVED, SUBMITTED, UNKNOWN, NewWithdrawal, Withdrawal
 from server.http.services import Services
 from server.withdrawals.plan import Plan
-from wallet.client import SignedWithdrawal, SignerError, SignerLocked, SignerRefused
-from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS, as_request, from_request
+from wallet.client import SignerError, SignerLocked, SignerRefused
+from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS, SignedWithdrawal, as_request, from_request
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from embit.transaction import Transaction, TransactionOutput
 from simulator.bitcoin.transactions import address_of, minted, moved, outpoint_of, parse, script_of
 
 BLOCK_SECONDS = 600
-# A height and its time; the others follow from it, every ten minutes one.
+# A known height and its time; one block every ten minutes follows from it.
 KNOWN_HEIGHT, KNOWN_TIME = 900_000, 1_750_000_000
-# How deep what was there from the beginning lies.
+# The depth of coins that were there from the beginning.
 OLD_BLOCKS = 120
-# An unconfirmed transaction gets into the next block but one: not within a test's first seconds by chance.
+# An unconfirmed transaction gets into the next block but one, so never by chance within a test's first seconds.
 UNCONFIRMED_BLOCKS = 2
 # Sats of an output that holds an inscription.
 LEAST_POSTAGE, MOST_POSTAGE = 546, 10_000
@@ -25,7 +25,7 @@ LEAST_POSTAGE, MOST_POSTAGE = 546, 10_000
 
 @dataclass(slots=True)
 class Coin:
-    """One output: sats, script in hex, what an index finds on it, and what spends it (txid and input) if anything.
+    """One output: sats, script in hex, the assets found on it by an index, and its spending (txid, input), if any.
 
     `runes` are raw amounts with divisibility by spaced name.
     """
@@ -60,28 +60,28 @@ class Recorded:
 
 
 class Chain:
-    """All coins and transactions that were ever made. `clock` gives ms since the epoch."""
+    """All coins and transactions ever made. `clock` gives ms since the epoch."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
         self.coins: dict[str, Coin] = {}
         self.transactions: dict[str, Recorded] = {}
-        # The outpoints that each inscription went through, newest last.
+        # The outpoints that each inscription passed through, newest last.
         self._trails: dict[str, list[str]] = {}
         self._just_spent: list[str] = []
 
     # Blocks
 
     def height(self) -> int:
-        """Of the newest block: one more every BLOCK_SECONDS."""
+        """Returns the height of the newest block: one more every BLOCK_SECONDS."""
         return KNOWN_HEIGHT + (self._clock() // 1000 - KNOWN_TIME) // BLOCK_SECONDS
 
     def confirmations(self, txid: str) -> int:
-        """Blocks since that of the transaction, its own among them; 0 while it waits."""
+        """Counts the blocks since the transaction's, its own among them; 0 while it waits."""
         return max(0, self.height() - self.transactions[txid].height + 1)
 
     def confirm(self, txid: str | None) -> list[str]:
-        """Puts a transaction that waits, or all of them, into the newest block; the txids."""
+        """Puts one waiting transaction, or all, into the newest block; returns their txids."""
         waiting = [each for each in self.transactions if txid in (None, each) and not self.confirmations(each)]
         for each in waiting:
             self.transactions[each] = Recorded(self.transactions[each].raw, self.height())
@@ -90,25 +90,25 @@ class Chain:
     # Coins
 
     def coin_of(self, inscription: str) -> Coin | None:
-        """The output that holds an inscription, a waiting transaction counted."""
+        """Returns the output that holds an inscription, waiting transactions included."""
         trail = self._trails.get(inscription)
         return self.coins[trail[-1]] if trail else None
 
     def confirmed_coin_of(self, inscription: str) -> Coin | None:
-        """The output that holds an inscription by the blocks alone, as an index sees it."""
+        """Returns the output that holds an inscription by the blocks alone, as an index sees it."""
         trail = self._trails.get(inscription, [])
         seen = (self.coins[outpoint] for outpoint in reversed(trail))
         return next((coin for coin in seen if self.confirmations(coin.txid)), None)
 
     def unspent(self, owner: str) -> Iterator[Coin]:
-        """The outputs of an address that nothing spends, oldest first."""
+        """Yields the unspent outputs of an address, oldest first."""
         script = script_of(owner).data.hex()
         return (coin for coin in self.coins.values() if coin.script == script and coin.spent_by is None)
 
     # Changes
 
     def place(self, inscription: str, owner: str, *, confirmed: bool = True) -> Coin:
-        """Puts an inscription alone on a new output of `owner`: moved from where it is, else out of nothing."""
+        """Puts an inscription alone on a new output of `owner`: moved from its place, else out of nothing."""
         former = self.coin_of(inscription)
         if former is not None:
             made = moved(former.outpoint, TransactionOutput(former.value, script_of(owner)))
@@ -118,7 +118,7 @@ class Chain:
         return self.coins[f"{txid}:0"]
 
     def mint(self, tag: str, outputs: list[tuple[int, str]], inscriptions: dict[int, tuple[str, ...]]) -> str:
-        """Makes coins of (sats, owner) that have lain there for long; the txid. Equal calls make different coins."""
+        """Makes old coins of (sats, owner); returns the txid. Equal calls make different coins."""
         made = [TransactionOutput(value, script_of(owner)) for value, owner in outputs]
         count = 0
         while (found := minted(f"{tag} {count}", made)).txid().hex() in self.transactions:
@@ -133,7 +133,7 @@ class Chain:
         confirmed: bool = True,
         height: int | None = None,
     ) -> str:
-        """Records a transaction, `inscriptions` being what its outputs hold by their numbers; the txid."""
+        """Records a transaction whose outputs hold `inscriptions` by their numbers; returns the txid."""
         txid: str = made.txid().hex()
         newest = self.height() if confirmed else self.height() + UNCONFIRMED_BLOCKS
         self.transactions[txid] = Recorded(made.serialize().hex(), newest if height is None else height)
@@ -151,7 +151,7 @@ class Chain:
         return txid
 
     def take_spent(self) -> list[str]:
-        """The outputs that were spent since the last call."""
+        """Returns the outputs spent since the last call."""
         taken, self._just_spent = self._just_spent, []
         return taken
 
@@ -173,7 +173,7 @@ class Chain:
         return parse(found.raw) if found else None
 
     def dump(self) -> dict[str, Any]:
-        """As plain JSON values; `load` reads it back."""
+        """Returns plain JSON values that `load` reads back."""
         return {
             "coins": [asdict(coin) for coin in self.coins.values()],
             "transactions": {txid: [found.raw, found.height] for txid, found in self.transactions.items()},
@@ -193,7 +193,7 @@ class Chain:
 
 
 def postage(inscription: str) -> int:
-    """Sats of the output that an inscription begins on: its own, from LEAST_POSTAGE to MOST_POSTAGE."""
+    """Returns the sats of an inscription's first output: a fixed number from LEAST_POSTAGE to MOST_POSTAGE."""
     digest = hashlib.sha256(f"postage {inscription}".encode()).digest()
     return LEAST_POSTAGE + int.from_bytes(digest[:4]) % (MOST_POSTAGE - LEAST_POSTAGE + 1)
 
@@ -203,5 +203,5 @@ def block_hash(height: int) -> str:
 
 
 def block_time(height: int) -> int:
-    """Seconds since the epoch."""
+    """Returns seconds since the epoch."""
     return KNOWN_TIME + (height - KNOWN_HEIGHT) * BLOCK_SECONDS

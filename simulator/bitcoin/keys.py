@@ -1,4 +1,4 @@
-"""Which addresses a public key pays from."""
+"""The addresses that a public key pays from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COMPRESSED = re.compile(r"0[23][0-9a-fA-F]{64}")
 
 
 def belongs_to(public_key: str, payment: str) -> bool:
-    """Whether `payment` is the P2WPKH or nested P2WPKH address of a compressed key in hex."""
+    """Tells whether `payment` is the P2WPKH or nested P2WPKH address of a compressed key in hex."""
     if not _COMPRESSED.fullmatch(public_key):
         return False
     key_hash = hash160(bytes.fromhex(public_key))

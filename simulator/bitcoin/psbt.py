@@ -1,4 +1,4 @@
-"""Reading a PSBT of version 0 (BIP-174): the transaction, and what is said of each input.
+"""A reader of version 0 PSBTs (BIP-174): the transaction, and the fields of each input.
 
 embit's reader is not used: a count in a few hostile bytes makes it fill the memory, and it alters a sequence of 0.
 """
@@ -28,7 +28,7 @@ class Psbt:
 
 
 def parse(text: str) -> Psbt:
-    """A PSBT in base64. Raises ValueError for anything else."""
+    """Parses a PSBT in base64. Raises ValueError for anything else."""
     try:
         reader = _Reader(b64decode(text, validate=True))
     except binascii.Error:
@@ -51,7 +51,7 @@ def _transaction(raw: bytes) -> Transaction:
         tx = Transaction.parse(raw)
         same = tx.serialize() == raw
     except Exception:
-        # embit answers hostile bytes with whatever error they happen to cause.
+        # embit answers hostile bytes with any error that they happen to cause.
         raise ValueError("its transaction cannot be read") from None
     if not same or tx.is_segwit or not tx.vin:
         raise ValueError("its transaction is not an unsigned one")
@@ -59,7 +59,7 @@ def _transaction(raw: bytes) -> Transaction:
 
 
 class _Reader:
-    """Takes bytes from the front. Raises ValueError when there are too few."""
+    """A reader that takes bytes from the front. Raises ValueError when there are too few."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

@@ -1,4 +1,4 @@
-"""Writing a PSBT of version 0 (BIP-174): the unsigned transaction, and what is told of each input."""
+"""A writer of version 0 PSBTs (BIP-174): the unsigned transaction, and the fields of each input."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ TAP_LEAF_SCRIPT, TAP_INTERNAL_KEY, TAP_MERKLE_ROOT = b"\x15", b"\x17", b"\x18"
 
 @dataclass(frozen=True, slots=True)
 class Unsigned:
-    """A PSBT that is to be signed: `inputs` are the fields of each input of `tx`, which has no signature."""
+    """A PSBT to be signed: `inputs` are the fields of each input of `tx`, which has no signature."""
 
     tx: Transaction
     inputs: list[Map]
 
     def encode(self) -> str:
-        """In base64."""
+        """Returns the PSBT in base64."""
         written = b"psbt\xff" + _map({b"\x00": self.tx.serialize()})
         written += b"".join(map(_map, self.inputs)) + b"\x00" * len(self.tx.vout)
         return b64encode(written).decode()
 
 
 def spends(output: TransactionOutput, sighash: int | None = None) -> Map:
-    """The fields of an input that spends `output`, to be signed with `sighash`."""
+    """Returns the fields of an input that spends `output`, to be signed with `sighash`."""
     fields = {WITNESS_UTXO: output.serialize()}
     return fields if sighash is None else fields | {SIGHASH_TYPE: sighash.to_bytes(4, "little")}
 

@@ -1,4 +1,4 @@
-"""The signature of a taproot input that leaves the other inputs open, from BIP-341: what a listing is signed with.
+"""The signature of a listing, from BIP-341: a taproot input's that leaves the other inputs open.
 
 embit's own digest is wrong for ANYONECANPAY and for SINGLE.
 """
@@ -18,7 +18,7 @@ _WHOLE = {(64, b""): 0x00, (65, b"\x01"): 0x01}
 
 
 def digest(tx: Transaction, index: int, spent: TransactionOutput, sighash: int, leaf_hash: bytes = b"") -> bytes:
-    """The 32 bytes that input `index` signs, without annex; `spent` is the output that it spends.
+    """Returns the 32 bytes that input `index` signs, without annex; `spent` is the output that it spends.
 
     By key path, or with the 32 bytes of `leaf_hash` for the script of that leaf.
 
@@ -42,7 +42,7 @@ def digest(tx: Transaction, index: int, spent: TransactionOutput, sighash: int, 
 
 
 def is_signed(tx: Transaction, index: int, spent: TransactionOutput, signature: bytes, sighash: int) -> bool:
-    """Whether `signature` (64 bytes and the sighash) is that of the key in the P2TR output `spent`, with `sighash`."""
+    """Tells whether `signature` (64 bytes and the sighash) is by the key in the P2TR output `spent`, with `sighash`."""
     script = spent.script_pubkey.data
     if len(signature) != 65 or signature[64] != sighash or len(script) != 34 or script[:2] != b"\x51\x20":
         return False
@@ -54,7 +54,7 @@ def is_signed(tx: Transaction, index: int, spent: TransactionOutput, signature: 
 
 
 def is_owner_signed(tx: Transaction, spent: TransactionOutput, signature: bytes) -> bool:
-    """Whether the only input of `tx` is signed for all of it (DEFAULT or ALL) by the key in the P2TR output `spent`."""
+    """Tells whether the key in the P2TR output `spent` signed all of `tx`, which has one input, with DEFAULT or ALL."""
     script = spent.script_pubkey
     if script.script_type() != "p2tr" or len(tx.vin) != 1 or (len(signature), signature[64:]) not in _WHOLE:
         return False

@@ -1,4 +1,4 @@
-"""The transactions of the play chain: real ones that any library reads, though nobody mined them."""
+"""The transactions of the play chain: real ones that any library reads, though never mined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_OUTPUT = 0xFFFFFFFF
 
 
 def script_of(owner: str) -> Script:
-    """The script that pays an address; scripted owners with made-up names get one of their own."""
+    """Returns the script that pays an address; a scripted owner with a made-up name gets one of its own."""
     try:
         parsed = address.parse(owner)
     except address.AddressError:
@@ -23,24 +23,24 @@ def script_of(owner: str) -> Script:
 
 
 def address_of(script: Script) -> str | None:
-    """The mainnet address of a script, None when it has none."""
+    """Returns the mainnet address of a script, None when it has none."""
     return str(script.address()) if script.script_type() else None
 
 
 def minted(tag: str, outputs: list[TransactionOutput]) -> Transaction:
-    """A coinbase that makes `outputs` out of nothing; equal tags and outputs make equal transactions."""
+    """Makes a coinbase that pays `outputs` out of nothing; equal tags and outputs make equal transactions."""
     mark = hashlib.sha256(tag.encode()).digest()
     source = TransactionInput(bytes(32), _NO_OUTPUT, Script(bytes([len(mark)]) + mark))
     return Transaction(2, [source], outputs)
 
 
 def moved(outpoint: str, output: TransactionOutput) -> Transaction:
-    """Spends `outpoint` to `output`. The owner's signature is zeros: this chain has no key of his."""
+    """Spends `outpoint` to `output`. The owner's signature is zeros: this chain does not have the key."""
     return spent_together([outpoint], [output])
 
 
 def spent_together(outpoints: list[str], outputs: list[TransactionOutput]) -> Transaction:
-    """Spends several outputs at once, the owners' signatures being zeros as in `moved`."""
+    """Spends several outputs at once, with zeros for the owners' signatures as in `moved`."""
     sources = [spend(each) for each in outpoints]
     for source in sources:
         source.witness = Witness([bytes(64)])
@@ -48,7 +48,7 @@ def spent_together(outpoints: list[str], outputs: list[TransactionOutput]) -> Tr
 
 
 def spend(outpoint: str, sequence: int = REPLACEABLE) -> TransactionInput:
-    """The unsigned input that spends `txid:vout`."""
+    """Returns the unsigned input that spends `txid:vout`."""
     txid, vout = outpoint.split(":")
     return TransactionInput(bytes.fromhex(txid), int(vout), sequence=sequence)
 
@@ -58,5 +58,5 @@ def outpoint_of(source: TransactionInput) -> str:
 
 
 def parse(raw: str) -> Transaction:
-    """The transaction of hex digits that this chain wrote."""
+    """Reads the transaction of hex digits that this chain wrote."""
     return Transaction.parse(bytes.fromhex(raw))

@@ -1,4 +1,4 @@
-"""How often the dialects were asked, and what about: shows what a client's caches save."""
+"""Counts of the dialects' requests by subject: they show how many a client's caches save."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Counts:
         self._counts: dict[str, dict[str, int]] = {}
 
     def count(self, operation: Operation, key: str) -> None:
-        """Past MAX_KEYS keys of one operation, new keys are counted together."""
+        """Counts one request. Beyond MAX_KEYS keys of one operation, new keys are counted together."""
         counts = self._counts.setdefault(operation, {})
         if key not in counts and len(counts) >= MAX_KEYS:
             key = OTHERS

@@ -1,4 +1,4 @@
-"""What one API key may ask: 5 requests a second with a burst of 10, and 100,000 requests a calendar month (UTC)."""
+"""Limits of an API key: 5 requests a second with a burst of 10, and 100,000 requests a calendar month (UTC)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Limits:
         self.per_second, self.burst, self.monthly = PER_SECOND, BURST, PER_MONTH
 
     def change(self, per_second: int, burst: int, monthly: int) -> None:
-        """Sets other limits, for every key; all buckets are full at once, so that a lower rate is as sharp as asked.
+        """Sets other limits, for every key; all buckets are full at once, so that a lower rate takes effect at once.
 
-        What was used of the month stays used.
+        The month's use stays.
         """
         self.per_second, self.burst, self.monthly = per_second, burst, monthly
         now = self._monotonic()
@@ -47,7 +47,7 @@ class Limits:
     def admit(self, name: str, per_month: int = PER_MONTH) -> None:
         """Counts one request of the key `name`. Raises ApiError(429) when it is one too many.
 
-        `per_month` is the venue's own quota, in force as long as no other limits are set.
+        `per_month` is the venue's own quota, in force until other limits are set.
         """
         key = self._key(name)
         now = self._monotonic()
@@ -75,11 +75,11 @@ class Limits:
         return key
 
     def rows(self) -> dict[str, int]:
-        """The limits in force, as a control call gives them."""
+        """Returns the limits in force, as a control call gives them."""
         return {"perSecond": self.per_second, "burst": self.burst, "monthly": self.monthly}
 
     def dump(self) -> dict[str, Any]:
-        """What was used of the quotas; buckets are full again after a restart."""
+        """Returns the use of the quotas; buckets are full again after a restart."""
         return {name: {"month": key.month, "used": key.used} for name, key in self._keys.items()}
 
     def load(self, row: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The names of what a dialect may be asked, and of the ways in which an answer may go wrong."""
+"""Names of the dialects' operations, and of the ways in which an answer may go wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rate limits that count in fixed windows of the clock, as ord.net's do."""
+"""Rate limits in fixed windows of the clock, as ord.net's are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WINDOW_SECONDS = 60
 
 
 class Windows:
-    """How often each asker asked in the window that is now. `clock` is in ms."""
+    """Counts of each client's requests in the current window. `clock` is in ms."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
@@ -19,7 +19,7 @@ class Windows:
         self._counts: dict[tuple[str, str], int] = {}
 
     def admit(self, bucket: str, asker: str, limit: int) -> None:
-        """Counts one request of `asker`, also one that is refused. Raises ApiError(429) beyond `limit`."""
+        """Counts one request of `asker`, even if it is refused. Raises ApiError(429) beyond `limit`."""
         window = self._clock() // (1000 * self.seconds)
         if window != self._window:
             self._window, self._counts = window, {}

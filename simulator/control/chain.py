@@ -1,4 +1,4 @@
-"""The control routes for coins and blocks: money that lies on outputs of its own, and transactions that get in."""
+"""The control routes for coins and blocks: money on outputs of its own, and confirmation of transactions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_COINS = 200
 
 
 class PutCoins(JsonHandler):
-    """`PUT /sim/coins/{address} {values: [sats]}`: these coins are all the money of an address; answers them.
+    """`PUT /sim/coins/{address} {values: [sats]}`: makes these coins all the money of an address and returns them.
 
     A payment address's bidding wallets keep what they had with it in common.
     """
@@ -31,7 +31,7 @@ class PutCoins(JsonHandler):
 
 
 class Confirm(JsonHandler):
-    """`POST /sim/confirm {txid?}`: this transaction, or every one that waits, is in the newest block from now on."""
+    """`POST /sim/confirm {txid?}`: puts this transaction, or every waiting one, into the newest block."""
 
     def post(self) -> None:
         body = self.body() if self.request.body else {}

@@ -1,4 +1,4 @@
-"""The control routes for what happens to an inscription and its listing: moved, taken down, drafted evilly."""
+"""The control routes for inscriptions and listings: moves, delistings, evil drafts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.world import World
 
 
 class Move(JsonHandler):
-    """`POST /sim/move {inscriptionId, address, confirmed?}`: an inscription goes elsewhere, and a listing of it ends.
+    """`POST /sim/move {inscriptionId, address, confirmed?}`: moves an inscription and ends its listing.
 
     With `confirmed` false the transaction waits 10 to 20 minutes of the market's clock for its block.
     """
@@ -48,7 +48,7 @@ class Move(JsonHandler):
 
 
 class Delist(JsonHandler):
-    """`POST /sim/delist {inscriptionId, venue?}`: the venue drops a listing of its own accord."""
+    """`POST /sim/delist {inscriptionId, venue?}`: makes the venue drop a listing of its own accord."""
 
     def post(self) -> None:
         body = self.body()
@@ -63,7 +63,7 @@ class Delist(JsonHandler):
 
 
 class PutPoison(JsonHandler):
-    """`PUT /sim/poison {mode}`: drafts of listings are evil from now on, as `poison.Poison` names it; null ends it."""
+    """`PUT /sim/poison {mode}`: makes listing drafts evil, by a name of `poison.Poison`; null ends it."""
 
     def put(self) -> None:
         body = self.body()
@@ -81,7 +81,7 @@ class PutPoison(JsonHandler):
 class PutOutput(JsonHandler):
     """`PUT /sim/outputs/{txid:vout} {inscriptions?: [id], runes?: {name: {amount, divisibility?}}}`.
 
-    What an index finds on an output beside the inscription that was put there; `amount` is raw.
+    Assets that an index finds on an output beside its own inscription; `amount` is raw.
     """
 
     def put(self, outpoint: str) -> None:
@@ -101,7 +101,7 @@ class PutOutput(JsonHandler):
 
 
 def buy_listing(world: World, ask: Order, *, confirmed: bool) -> dict[str, Any]:
-    """Somebody buys the signed listing `ask`; what a control call answers. Raises ApiError(409) when it cannot be."""
+    """Buys the signed listing `ask`; returns the control call's answer. Raises ApiError(409) when it cannot be sold."""
     assert ask.inscription is not None
     try:
         sale, txid = buy_signed(world.engine, ask, confirmed=confirmed)
@@ -127,7 +127,7 @@ def buy_listing(world: World, ask: Order, *, confirmed: bool) -> dict[str, Any]:
 
 
 def flag(body: dict[str, Any], name: str, *, default: bool) -> bool:
-    """A field that is true or false. Raises ApiError(400)."""
+    """Reads a field that is true or false. Raises ApiError(400)."""
     value = body.get(name, default)
     if not isinstance(value, bool):
         raise bad(f"{name} must be true or false")

@@ -1,4 +1,4 @@
-"""The control routes `/sim/...`: set a scene, look at what happened. For tests and demos, never through nginx.
+"""The control routes `/sim/...`: set a scene, read the history. For tests and demos, never through nginx.
 
 Times are milliseconds since the epoch, prices sats of the whole order, paths percent-encoded.
 """
@@ -48,7 +48,7 @@ class PutFaults(JsonHandler):
 
 
 class GetHistory(JsonHandler):
-    """`GET /sim/history?since=`: what happened, oldest first; with `since` only events of a greater `number`.
+    """`GET /sim/history?since=`: the events, oldest first; with `since` only events of a greater `number`.
 
     410 when events after `since` are no longer kept (see `history.History`).
     """
@@ -61,7 +61,7 @@ class GetHistory(JsonHandler):
 
 
 class GetRequests(JsonHandler):
-    """`GET /sim/requests`: dialect requests by operation and what they asked about."""
+    """`GET /sim/requests`: dialect requests by operation and subject."""
 
     def get(self) -> None:
         self.send(self.world.counts.rows())
@@ -122,8 +122,10 @@ class Sell(JsonHandler):
 
 
 class PutLimits(JsonHandler):
-    """`PUT /sim/limits {perSecond?, burst?, monthly?}`: requests of one key, for benchmarks; what is left out is the
-    venue's own again. They survive a restart and end with a reset. `GET /sim/limits` tells those in force.
+    """`PUT /sim/limits {perSecond?, burst?, monthly?}`: limits of one key, for benchmarks.
+
+    A field left out means the venue's own limit. They survive a restart and end with a reset. `GET /sim/limits` returns
+    those in force.
     """
 
     def put(self) -> None:
@@ -160,7 +162,7 @@ def _sold(bid: Order, sales: list[Sale]) -> dict[str, Any]:
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Path, handler and arguments of each route."""
+    """Returns path, handler and arguments of each route."""
     here: dict[str, type[JsonHandler]] = {
         "/sim/reset": Reset,
         "/sim/collections/([^/]+)": PutCollection,

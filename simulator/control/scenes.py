@@ -62,7 +62,7 @@ class PutRune(JsonHandler):
 class PutWallet(JsonHandler):
     """`PUT /sim/wallets/{address} {balance?, inscriptions?: [{id, collection, name?, traits?}]}`.
 
-    What is given replaces what was; a payment address and its bidding wallets have one balance.
+    Given fields replace the former ones; a payment address and its bidding wallets have one balance.
     """
 
     def put(self, address: str) -> None:
@@ -83,7 +83,7 @@ class PutWallet(JsonHandler):
 
 
 def summary(world: World, market: Market) -> dict[str, Any]:
-    """A market in a few numbers; `floor` in sats, of a rune per whole token."""
+    """Returns a market in a few numbers; `floor` in sats, of a rune per whole token."""
     row: dict[str, Any] = {
         "slug": market.slug,
         "name": market.name,

@@ -7,7 +7,7 @@ from simulator.wire import only, whole
 
 
 class PutWindows(JsonHandler):
-    """`PUT /sim/windows {seconds}`: how long ord.net's windows are, for tests that cannot wait; a reset ends it."""
+    """`PUT /sim/windows {seconds}`: sets the length of ord.net's windows, for tests; a reset ends it."""
 
     def put(self) -> None:
         body = self.body()

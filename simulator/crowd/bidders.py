@@ -1,4 +1,4 @@
-"""The bidders among the background traders: they bid, outbid whoever leads, give up, and are sold to."""
+"""The bidders among the background traders: they bid, outbid the leader, give up, and are sold to."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from simulator.selling import sell
 
 MAX_BIDS = 14
 MIN_BIDS = 4
-# What a first bid offers, and up to where somebody goes on to outbid, as shares of the floor.
+# First bids, and the limit of outbidding, as shares of the floor.
 FIRST = (0.55, 0.85)
 FIRST_FOR_TRAIT = (0.6, 0.88)
 PATIENCE = (0.65, 0.9)
 OUTBID_BY = (1.002, 1.01)
 TRAIT_SHARE = 0.2
-# Nobody sells into a bid below this share of the floor.
+# A bid below this share of the floor is never sold into.
 WORTH_SELLING = 0.55
 NEAR_FLOOR = 0.8
 
 
 class Bidders:
-    """The bid side of the demo markets; all chance is `rng`'s."""
+    """The bid side of the demo markets; all randomness is `rng`'s."""
 
     def __init__(self, engine: Engine, rng: random.Random) -> None:
         self._engine = engine
@@ -53,8 +53,8 @@ class Bidders:
     def outbid(self, market: Market, course: Course) -> None:
         """Passes the leader by a little, as long as that stays well below the floor.
 
-        Where clients bid, the leader is the one whom one of their bids competes with: a bid on a trait has to pass
-        those on that trait and those on the whole collection.
+        Where clients bid, the leader is the bid that competes with one of theirs: a bid on a trait must pass those on
+        that trait and those on the whole collection.
         """
         bids = market.best("bid", self._engine.now_ms())
         clients = [bid for bid in bids if bid.origin == "dialect"]
@@ -67,24 +67,24 @@ class Bidders:
             return
         own = _bids(market)
         if len(own) >= MAX_BIDS:
-            # The least of the crowd gives up for it.
+            # The lowest of the crowd makes room for it.
             self._engine.cancel(own[-1])
         self._add(market, level, trait)
 
     def withdraw(self, market: Market) -> None:
-        """Somebody gives up, every other time the one who leads: it has become too dear."""
+        """Lets a bidder give up, every other time the leader: it has become too dear."""
         bids = _bids(market)
         if len(bids) > MIN_BIDS:
             self._engine.cancel(bids[0] if self._rng.random() < 0.5 else self._rng.choice(bids))
 
     def sell_into(self, market: Market, course: Course) -> None:
-        """Somebody sells into the best bid of the crowd, when it leads and is near the floor."""
+        """Sells into the best bid of the crowd, when it leads and is near the floor."""
         bids = market.best("bid", self._engine.now_ms())
         if bids and bids[0].origin != "dialect" and float(bids[0].unit_price) > NEAR_FLOOR * course.level:
             sell(self._engine, slug=market.slug, bid_id=bids[0].order_id)
 
     def sell_to_client(self, market: Market, course: Course) -> None:
-        """Somebody sells into a client's bid that is covered, after one has led for long enough."""
+        """Sells into a client's covered bid, after one has led for long enough."""
         bids = market.best("bid", self._engine.now_ms())
         if not bids or bids[0].origin != "dialect" or float(bids[0].unit_price) < WORTH_SELLING * course.level:
             return
@@ -98,12 +98,12 @@ class Bidders:
         bidder = self._engine.new_address()
         tokens = Decimal(self._rng.randrange(5_000, 50_000, 500)) if market.kind == "runes" else Decimal(1)
         tick = TICK[market.kind]
-        # Upwards, so that an outbid really passes the best bid.
+        # Rounded up, so that an outbid really passes the best bid.
         price = -(-round(level * float(tokens)) // tick) * tick
         traits = (trait,) if trait else ()
         self._engine.add(market, "bid", bidder, price, tokens, expires_ms=end_ms, traits=traits, origin="trader")
 
 
 def _bids(market: Market) -> list[Order]:
-    """The traders' own bids, highest first."""
+    """Returns the traders' own bids, highest first."""
     return sorted((bid for bid in market.bids.values() if bid.origin == "trader"), key=Order.rank)

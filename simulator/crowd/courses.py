@@ -1,4 +1,4 @@
-"""The demo markets, and where the floor of each one stands."""
+"""The demo markets, and the state of each one's floor."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Any
 
 from simulator.orders import Kind
 
-# How far a floor may go from where it began.
+# The range of a floor, as shares of its start.
 LOWEST, HIGHEST = 0.6, 1.6
-# The rest is in steps of about a second.
-# Between two moves of one market's floor.
+# The other times are in steps of about a second. Between two moves of one market's floor.
 DRIFT_EVERY = (20, 40)
-# Between two times that a rival passes whoever leads.
+# Between two times that a rival passes the leader.
 OUTBID_EVERY = (300, 900)
 # With orders of clients, before the cheap listings are swept.
 SWEEP_EVERY = (3_600, 9_000)
-# With a client's bid in the lead, before somebody sells into it: soon at first, then so that play money lasts.
+# With a client's bid in the lead, before it is sold into: soon at first, then rarely enough for play money to last.
 FIRST_SALE = (150, 400)
 SALE_EVERY = (1_800, 5_400)
 # With a cheap listing of a client, before it is bought.
@@ -40,7 +39,7 @@ class Demo:
     to_sale: int = 0
 
 
-# What a newcomer is to see in the first two minutes comes first: a floor that leaps, and a bid that is filled.
+# A newcomer's first two minutes come first: a floor that leaps, and a bid that is filled.
 DEMOS = (
     Demo("ordinals", "bitcoin-puppets-demo", "Bitcoin Puppets (practice)", 2_400_000, to_sweep=30),
     Demo("ordinals", "quantum-cats-demo", "Quantum Cats (practice)", 9_500_000),
@@ -52,11 +51,11 @@ DEMOS = (
 
 @dataclass(slots=True)
 class Course:
-    """Where a demo market's floor stands, and in how many steps it drifts, is swept, and sees a sale to a client.
+    """The state of a demo market: its floor, and the steps until it drifts, is swept, and sees a sale to a client.
 
     `settle_at` is the level that the floor comes back to after a sweep, 0 when it need not. `to_sweep` counts only the
     steps in which clients have orders, `to_sale` those in which a bid of theirs leads, and `to_buy` those in which a
-    listing of theirs is cheap: whoever comes later sees what the first ones saw.
+    listing of theirs is cheap: late clients see the same as the first.
     """
 
     level: float
@@ -72,12 +71,12 @@ class Course:
 
 
 def new_course(demo: Demo, rng: random.Random) -> Course:
-    """Where `demo` begins."""
+    """Makes the first course of `demo`."""
     drift, sweep, sale, outbid = (rng.randint(*span) for span in (DRIFT_EVERY, SWEEP_EVERY, FIRST_SALE, OUTBID_EVERY))
     return Course(demo.start, drift, demo.to_sweep or sweep, demo.to_sale or sale, to_outbid=outbid)
 
 
 def load_course(row: list[Any]) -> Course:
-    """The course that `Course.dump` wrote, or an older one, which has fewer of the fields."""
+    """Reads a course that `Course.dump` wrote, perhaps an older version with fewer fields."""
     read = (float, int, int, int, float, int, int)
     return Course(*(as_number(value) for as_number, value in zip(read, row, strict=False)))

@@ -16,20 +16,20 @@ log = logging.getLogger(__name__)
 
 MAX_ASKS = 16
 MIN_ASKS = 6
-# What the floor moves by at once, as a share of itself; small moves are likelier.
+# The step of a floor, as a share of itself; small moves are likelier.
 DRIFT = (0.003, 0.015)
-# How much likelier the way back is, for the part by which the floor is off its start: at 5 % off, 55 of 100 moves.
+# The pull back to the start, for the part by which the floor is off: at 5 % off, 55 of 100 moves go back.
 PULL = 1.0
-# What a sweep lifts the floor by, and how many of the dearest listings it leaves.
+# The lift of a sweep, and the number of the dearest listings that it leaves.
 SWEEP = (1.08, 1.11)
 LEFT_BY_SWEEP = 3
-# Up to where a client's listing is cheap enough to be bought, as a share of the floor's level.
+# The limit below which a client's listing is cheap enough to be bought, as a share of the floor's level.
 WORTH_BUYING = 1.2
 HATS = ("Red", "Blue", "Gold", "None")
 
 
 class Sellers:
-    """The ask side of the demo markets; all chance is `rng`'s."""
+    """The ask side of the demo markets; all randomness is `rng`'s."""
 
     def __init__(self, engine: Engine, rng: random.Random) -> None:
         self._engine = engine
@@ -56,13 +56,13 @@ class Sellers:
         self._engine.add(market, "ask", seller, price, traits=traits, inscription=inscription, origin="trader")
 
     def buy(self, market: Market) -> None:
-        """Somebody buys one of the cheaper asks; never the cheapest alone, since the floor moves in `drift`."""
+        """Buys one of the cheaper asks; never just the cheapest, since the floor moves in `drift`."""
         asks = _asks(market)
         if len(asks) > MIN_ASKS:
             buy(self._engine, self._rng.choice(asks[1:]), self._engine.new_address())
 
     def buy_from_client(self, market: Market, course: Course) -> None:
-        """Somebody buys the cheapest listing of a client, after some has been cheap for long enough."""
+        """Buys the cheapest listing of a client, after one has been cheap for long enough."""
         asks = _of_clients(market)
         if not asks or float(asks[0].unit_price) > WORTH_BUYING * course.level:
             return
@@ -97,7 +97,7 @@ class Sellers:
             self._price(market, ask, float(ask.unit_price) * factor)
 
     def sweep_when_due(self, demo: Demo, market: Market, course: Course) -> bool:
-        """Sweeps when clients have had orders for long enough; returns whether it was time."""
+        """Sweeps when clients have had orders for long enough; returns whether it was due."""
         if not any(order.origin == "dialect" for order in market.orders()):
             return False
         course.to_sweep -= 1
@@ -108,9 +108,9 @@ class Sellers:
         return True
 
     def sweep(self, demo: Demo, market: Market, course: Course) -> None:
-        """Somebody buys all but the dearest listings, whose sellers then ask for more: the floor leaps.
+        """Buys all but the dearest listings, whose sellers then ask for more: the floor leaps.
 
-        Listings of clients go too where they are below what the floor becomes.
+        Clients' listings below the new floor are bought as well.
         """
         lifted = min(course.level * self._rng.uniform(*SWEEP), HIGHEST * demo.start)
         asks = _asks(market)
@@ -120,7 +120,7 @@ class Sellers:
         for ask in asks[:-LEFT_BY_SWEEP]:
             buy(self._engine, ask, buyer)
         for ask in _of_clients(market):
-            # What is listed at two venues is sold once.
+            # An inscription listed at two venues is sold once.
             if float(ask.unit_price) < lifted and self._engine.order(ask.order_id) is ask:
                 self._buy_signed(ask)
         left = asks[-LEFT_BY_SWEEP:]
@@ -139,12 +139,12 @@ class Sellers:
 
 
 def _asks(market: Market) -> list[Order]:
-    """The traders' own asks, cheapest first."""
+    """Returns the traders' own asks, cheapest first."""
     return sorted((ask for ask in market.asks.values() if ask.origin == "trader"), key=Order.rank)
 
 
 def _of_clients(market: Market) -> list[Order]:
-    """The listings that clients signed, cheapest first."""
+    """Returns the listings that clients signed, cheapest first."""
     return sorted((ask for ask in market.asks.values() if ask.outpoint), key=Order.rank)
 
 

@@ -13,7 +13,7 @@ from simulator.orders import Market
 
 
 class Traders:
-    """The crowd. All chance is `rng`'s, all time the engine's, so equal seeds and steps give equal markets."""
+    """The crowd. All randomness is `rng`'s, all time the engine's, so equal seeds and steps give equal markets."""
 
     def __init__(self, engine: Engine, rng: random.Random) -> None:
         self._engine = engine
@@ -34,7 +34,7 @@ class Traders:
                     self._bidders.bid(market, course)
 
     def step(self) -> None:
-        """One move on each demo market that no script has taken over."""
+        """Makes one move on each demo market that no script has taken over."""
         for demo in DEMOS:
             market = self._engine.market(demo.kind, demo.slug)
             if market is not None and not market.scripted:
@@ -50,7 +50,7 @@ class Traders:
         self._pass_by(market, course)
 
     def _pass_by(self, market: Market, course: Course) -> None:
-        """Now and then somebody lists, buys, bids, gives up or sells to the crowd; in most steps nobody does."""
+        """Lets a trader list, buy, bid, give up or sell to the crowd now and then; most steps do nothing."""
         chance = self._rng.random()
         if chance < 0.03 or self._sellers.wants_more(market):
             self._sellers.list(market, course)
@@ -69,7 +69,7 @@ class Traders:
         return self._courses[demo.slug]
 
     def dump(self) -> dict[str, Any]:
-        """The courses as plain JSON values; chance begins anew after a restart."""
+        """Returns the courses as plain JSON values; randomness begins anew after a restart."""
         return {slug: course.dump() for slug, course in self._courses.items()}
 
     def load(self, row: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ SYMBOL = "\u00a4"
 
 
 class OrdHandler(DialectHandler):
-    """No key, no limit; JSON only for who asks for it by `Accept`, a web page for all others."""
+    """The base handler. It asks for no key and sets no limit; JSON only with `Accept`, else a web page."""
 
     def subject(self) -> str:
         return self.path_args[0][:200] if self.path_args else ""
@@ -37,13 +37,13 @@ class OrdHandler(DialectHandler):
         self.finish("<!doctype html><title>Ordinals</title>")
 
     def refuse(self, error: ApiError) -> None:
-        """Errors are plain text here."""
+        """Answers an error as plain text."""
         self.set_status(error.status)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(error.text)
 
     def holds(self, coin: Coin) -> list[str]:
-        """The inscriptions on an output, as far as the index has got."""
+        """Returns the inscriptions on an output, as far as the index has got."""
         found = self.engine.chain.confirmed_coin_of
         return [each for each in coin.inscriptions if found(each) is coin]
 
@@ -81,7 +81,7 @@ class Output(OrdHandler):
 
 
 class Inscription(OrdHandler):
-    """`GET /inscription/<ID>`: where it is by the blocks alone."""
+    """`GET /inscription/<ID>`: its place by the blocks alone."""
 
     operation: Operation = "inscription"
 
@@ -117,7 +117,7 @@ class Inscription(OrdHandler):
 
 
 class Address(OrdHandler):
-    """`GET /address/<A>`: its unspent outputs that hold something; play money is none of ord's."""
+    """`GET /address/<A>`: its unspent outputs with assets; ord knows no play money."""
 
     operation: Operation = "holdings"
 
@@ -164,7 +164,7 @@ class BlockHeight(OrdHandler):
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Path, handler and arguments of each route."""
+    """Returns path, handler and arguments of each route."""
     here = {
         "output/([^/]+)": Output,
         "inscription/([^/]+)": Inscription,

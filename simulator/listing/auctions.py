@@ -1,4 +1,4 @@
-"""Listings on their way at UniSat: what was asked for under an auction's id, until its signed PSBT comes."""
+"""Drafts at UniSat, kept under an auction's id until the signed PSBT comes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEPT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One draft and what it is for. `former_price` is that of the listing which another price is asked for."""
+    """One draft and its purpose. `former_price` is the old price of a listing to be repriced."""
 
     terms: AskTerms
     draft: Draft
@@ -23,7 +23,7 @@ class Asked:
 
 
 class Auctions:
-    """The newest KEPT drafts, one for each step of an auction, and what the auctions that were placed are."""
+    """The newest KEPT drafts, one for each step of an auction, and the terms of placed auctions."""
 
     def __init__(self) -> None:
         self._asked: OrderedDict[tuple[str, Step], Asked] = OrderedDict()
@@ -39,7 +39,7 @@ class Auctions:
         return self._asked.get((auction_id, step))
 
     def place(self, auction_id: str, step: Step) -> None:
-        """A draft became a listing, or ended one."""
+        """Notes that a draft became a listing, or ended one."""
         asked = self._asked.pop((auction_id, step))
         self._placed[auction_id] = asked.terms
         self._placed.move_to_end(auction_id)
@@ -47,5 +47,5 @@ class Auctions:
             self._placed.popitem(last=False)
 
     def placed(self, auction_id: str) -> AskTerms | None:
-        """What an auction is, or was."""
+        """Returns the terms of an auction, open or ended."""
         return self._placed.get(auction_id)

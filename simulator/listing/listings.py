@@ -20,9 +20,9 @@ from simulator.wallets import Item
 
 @dataclass(frozen=True, slots=True)
 class AskTerms:
-    """A listing as somebody asks for it: `price` in sats, `receive` the address that is paid.
+    """The terms of a listing: `price` in sats, `receive` the address that is paid.
 
-    `internal_key` is the seller's x-only key in hex, empty when not told. `venue` is where it is listed.
+    `internal_key` is the seller's x-only key in hex, empty when not told. It is listed at `venue`.
     """
 
     inscription: str
@@ -37,7 +37,7 @@ Cause = Literal["unknown", "holder", "unconfirmed", "crowded", "script", "key"]
 
 
 class Unlistable(Refusal):
-    """An inscription that cannot be listed as asked, with what is wrong, for venues that have a code for it."""
+    """An inscription that cannot be listed as asked; the error names the fault, for venues that have a code for it."""
 
     def __init__(self, cause: Cause, text: str) -> None:
         super().__init__(text)
@@ -46,7 +46,7 @@ class Unlistable(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """What a seller hands back, PSBTs in base64; `unsigned` may be empty."""
+    """The signed PSBTs of a seller, in base64; `unsigned` may be empty."""
 
     plain: str
     unsigned: str
@@ -54,13 +54,13 @@ class Signed:
 
 
 def draft(engine: Engine, terms: AskTerms) -> Drafts:
-    """The PSBTs that list an inscription. Raises Refusal when this seller cannot list it now."""
+    """Drafts the PSBTs that list an inscription. Raises Refusal when this seller cannot list it now."""
     coin, _ = holding(engine, terms)
     return drafts(coin, TransactionOutput(terms.price + coin.value, script_of(terms.receive)), terms.internal_key)
 
 
 def list_signed(engine: Engine, terms: AskTerms, signed: Signed, visible_ms: int = 0) -> Order:
-    """Takes a signed listing, in place of a former one of the same inscription, or notes why not and raises Refusal."""
+    """Enters a signed listing, in place of the inscription's older one, or notes the reason and raises Refusal."""
     try:
         coin, item = holding(engine, terms)
         wanted = draft(engine, terms)
@@ -85,7 +85,7 @@ def list_signed(engine: Engine, terms: AskTerms, signed: Signed, visible_ms: int
 
 
 def refuse(engine: Engine, terms: AskTerms, reason: str) -> None:
-    """Notes a listing that is not taken."""
+    """Notes a refused listing."""
     holder = engine.wallets.holder_of(terms.inscription)
     item = holder[1] if holder else Item(terms.inscription, "", "")
     market = engine.market("ordinals", item.collection) or Market("ordinals", item.collection, item.collection)
@@ -93,7 +93,7 @@ def refuse(engine: Engine, terms: AskTerms, reason: str) -> None:
 
 
 def ask_order(engine: Engine, market: Market, item: Item, terms: AskTerms) -> Order:
-    """A listing that is in no book yet, without an id: that comes with the place in one."""
+    """Makes a listing that is in no book yet, without an id: the book gives one."""
     return Order(
         order_id="",
         sequence=0,
@@ -114,7 +114,7 @@ def ask_order(engine: Engine, market: Market, item: Item, terms: AskTerms) -> Or
 
 
 def holding(engine: Engine, terms: AskTerms) -> tuple[Coin, Item]:
-    """The seller's output with the inscription, and what it is. Raises Unlistable."""
+    """Returns the seller's output with the inscription, and its item. Raises Unlistable."""
     holder, coin = engine.wallets.holder_of(terms.inscription), engine.chain.coin_of(terms.inscription)
     if holder is None or coin is None:
         raise Unlistable("unknown", "inscription not found")
@@ -133,7 +133,7 @@ def holding(engine: Engine, terms: AskTerms) -> tuple[Coin, Item]:
 
 
 def _is_internal(key: str, program: bytes) -> bool:
-    """Whether the x-only `key`, tweaked without any script, is the output key `program` (BIP-341)."""
+    """Tells whether the x-only `key`, tweaked without any script, is the output key `program` (BIP-341)."""
     try:
         tweaked: bytes = PublicKey.from_xonly(bytes.fromhex(key)).taproot_tweak().xonly()
     except ECError:

@@ -1,6 +1,6 @@
-"""Listings in one PSBT of the plain form: every input, an inscription's output, pays the output of its number.
+"""Listings in one PSBT of the plain form: every input, an inscription's output, pays the output with its number.
 
-The payout is the price alone; what the inscription's output holds goes with it to the buyer.
+The payout is the price alone; the sats of the inscription's output go with it to the buyer.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from simulator.wallets import Item
 
 
 def draft_plain(engine: Engine, wanted: Sequence[AskTerms]) -> Draft:
-    """The PSBT that lists all of `wanted`, one seller's. Raises Unlistable when one cannot be listed now."""
+    """Drafts the PSBT that lists all of `wanted`, one seller's. Raises Unlistable when one cannot be listed now."""
     coins = tuple(holding(engine, terms)[0] for terms in wanted)
     payouts = tuple(_payout(terms) for terms in wanted)
     return Draft(coins, payouts, SINGLE_ANYONECANPAY, tuple(range(len(coins))), wanted[0].internal_key)
 
 
 def check_plain(engine: Engine, terms: AskTerms, sale: SignedSale) -> tuple[Coin, Item]:
-    """What a signed half sells, when it is as `terms` say. Notes why not and raises Refusal otherwise."""
+    """Returns the coin and item that a signed half sells, if it agrees with `terms`. Else notes why and raises
+    Refusal.
+    """
     try:
         coin, item = holding(engine, terms)
         _check(sale, coin, terms)
@@ -48,7 +50,7 @@ def list_plain(
     visible_ms: int = 0,
     note: str = "listed again",
 ) -> Order:
-    """Takes one signed half, in place of a former listing of the inscription at that venue, whose end is noted so.
+    """Enters one signed half, in place of the inscription's older listing at that venue, whose end is noted so.
 
     Raises Refusal as `check_plain` does.
     """
@@ -65,7 +67,7 @@ def list_plain(
 
 
 def base64_of(digits: str, name: str) -> str:
-    """A PSBT in hex as one in base64. Raises Refusal, which calls it `name`, for what is not hex."""
+    """Converts a PSBT from hex to base64. Raises Refusal, which calls it `name`, if it is not hex."""
     try:
         return b64encode(bytes.fromhex(digits)).decode()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Listing drafts of a venue that has turned evil: what a seller's signer must not sign."""
+"""Listing drafts of a venue turned evil, which a seller's signer must refuse."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from simulator.engine import Engine
 from simulator.listing.listings import AskTerms
 from simulator.listing.psbt import Draft
 
-# What is wrong with the draft: the payout goes to a stranger; it is a sat short; the input is another output of the
-# seller's; a stranger's input comes along; NONE instead of SINGLE or ALL is asked for; a stranger is paid beside; a
-# second output of the seller's is to be signed away.
+# The draft's fault: the payout goes to a stranger; it is a sat short; the input is another output of the seller's; a
+# stranger's input is added; NONE instead of SINGLE or ALL is asked for; a stranger is paid besides; a second output of
+# the seller's is to be signed away.
 Poison = Literal[
     "wrong_payout", "low_payout", "other_outpoint", "extra_input", "sighash_none", "extra_output", "two_inputs"
 ]
@@ -27,7 +27,7 @@ THIEF = script_of("the thief")
 
 
 def poisoned(draft: Draft, poison: Poison | None, engine: Engine, terms: AskTerms) -> Draft:
-    """`draft` with what `poison` does to it; as it is when there is none."""
+    """Applies `poison` to `draft`; returns it unchanged without one."""
     payout = draft.outputs[0]
     match poison:
         case None:
@@ -49,7 +49,7 @@ def poisoned(draft: Draft, poison: Poison | None, engine: Engine, terms: AskTerm
 
 
 def poisoned_outputs(outputs: list[TransactionOutput], poison: Poison | None) -> list[TransactionOutput]:
-    """The outputs of a withdrawal with what `poison` does to them; as they are where it is about something else."""
+    """Applies `poison` to the outputs of a withdrawal; returns them unchanged if it concerns something else."""
     first, rest = outputs[0], outputs[1:]
     match poison:
         case "wrong_payout":
@@ -63,7 +63,7 @@ def poisoned_outputs(outputs: list[TransactionOutput], poison: Poison | None) ->
 
 
 def _other(coin: Coin, engine: Engine, terms: AskTerms) -> Coin:
-    """Another output of the seller's; one that looks like it when there is none."""
+    """Returns another output of the seller's; a made-up one if there is none."""
     others = (each for each in engine.chain.unspent(terms.seller) if each.outpoint != coin.outpoint)
     return next(others, _made_up("the seller's", 10_000, coin.script))
 

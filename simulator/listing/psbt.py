@@ -1,4 +1,4 @@
-"""The PSBTs of a listing: what a seller is asked to sign, and what comes back signed."""
+"""The PSBTs of a listing: drafts for the seller, and their signed forms."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from simulator.rules import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A PSBT to sign: what its inputs spend, what its outputs pay, and which inputs are to be signed how.
+    """A PSBT to sign: the outputs it spends and pays, and the inputs to be signed, with their sighash.
 
-    `internal_key` (x-only, hex, may be empty) is told of the inputs that are to be signed.
+    `internal_key` (x-only, hex, may be empty) is given for the inputs to be signed.
     """
 
     coins: tuple[Coin, ...]
@@ -34,7 +34,7 @@ class Draft:
         return Transaction(2, [spend(coin.outpoint) for coin in self.coins], list(self.outputs))
 
     def encode(self) -> str:
-        """In base64."""
+        """Returns the PSBT in base64."""
         psbt = PSBT(self.transaction)
         for at, coin in enumerate(self.coins):
             psbt.inputs[at].witness_utxo = coin.output
@@ -47,21 +47,21 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """The two forms of one listing: the plain one can be filled by anybody, the secure one covers all outputs."""
+    """The two forms of one listing: the plain one can be filled by any buyer, the secure one covers all outputs."""
 
     plain: Draft
     secure: Draft
 
 
 def drafts(coin: Coin, payout: TransactionOutput, internal_key: str) -> Drafts:
-    """One input and one output each: `coin` goes, `payout` comes."""
+    """Drafts one input and one output each: `coin` goes, `payout` comes."""
     plain = Draft((coin,), (payout,), SINGLE_ANYONECANPAY, internal_key=internal_key)
     return Drafts(plain, replace(plain, sighash=ALL_ANYONECANPAY))
 
 
 @dataclass(frozen=True, slots=True)
 class SignedSale:
-    """A seller's half of a sale: the input with its signature, and the output that it pays to."""
+    """A seller's half of a sale: the signed input, and the output that it pays to."""
 
     version: int
     locktime: int
@@ -70,13 +70,13 @@ class SignedSale:
     signature: bytes
 
     def unsigned(self) -> bytes:
-        """The transaction that was signed, without the signature."""
+        """Returns the transaction without its signature."""
         raw: bytes = Transaction(self.version, [self.source], [self.payout], self.locktime).serialize()
         return raw
 
 
 def read_signed(text: str, draft: Draft, name: str) -> SignedSale:
-    """The signed form of `draft` out of a base64 text. Raises Refusal, which calls it `name`, for anything else."""
+    """Reads the signed form of `draft` from base64. Raises Refusal, which calls it `name`, for anything else."""
     psbt = read(text, name)
     tx, wanted = psbt.tx, draft.transaction
     if len(tx.vin) != 1 or len(tx.vout) != 1:
@@ -101,12 +101,15 @@ def read_signed(text: str, draft: Draft, name: str) -> SignedSale:
 
 
 def signed_sale(text: str) -> SignedSale:
-    """The seller's half in a PSBT that `read_signed` took, or that `encode_sale` wrote."""
+    """Reads the seller's half from a PSBT that `read_signed` took, or that `encode_sale` wrote."""
     return signed_sales(text, "the listing")[0]
 
 
 def signed_sales(text: str, name: str) -> list[SignedSale]:
-    """The halves in a PSBT whose inputs each pay the output of their number, signed or finalized. Raises Refusal."""
+    """Reads the halves of a PSBT, signed or finalized, in which each input pays the output with its number.
+
+    Raises Refusal, which calls the PSBT `name`.
+    """
     psbt = read(text, name)
     tx = psbt.tx
     if len(tx.vin) != len(tx.vout):
@@ -118,7 +121,7 @@ def signed_sales(text: str, name: str) -> list[SignedSale]:
 
 
 def encode_sale(sale: SignedSale, coin: Coin) -> str:
-    """A PSBT in base64 of this half alone, which sells `coin`."""
+    """Encodes this half alone, which sells `coin`, as a PSBT in base64."""
     psbt = PSBT(Transaction(sale.version, [sale.source], [sale.payout], sale.locktime))
     psbt.inputs[0].witness_utxo = coin.output
     psbt.inputs[0].final_scriptwitness = Witness([sale.signature])
@@ -126,16 +129,16 @@ def encode_sale(sale: SignedSale, coin: Coin) -> str:
 
 
 def signature_of(fields: Map) -> bytes:
-    """The key path signature of a taproot input, also of one that is finalized; empty when there is none."""
+    """Returns the key path signature of a taproot input, finalized or not; empty when there is none."""
     witness = fields.get(FINAL_SCRIPTWITNESS, b"")
-    # One item of 64 or 65 bytes: how many there are, how long it is, and it.
+    # One item of 64 or 65 bytes: a count, a length, the item.
     if len(witness) in (66, 67) and witness[:2] == bytes([1, len(witness) - 2]):
         return witness[2:]
     return fields.get(TAP_KEY_SIG, b"")
 
 
 def read(text: str, name: str) -> Psbt:
-    """Any PSBT. Raises Refusal, which calls it `name`, when it is none."""
+    """Reads any PSBT. Raises Refusal, which calls it `name`, if it is none."""
     try:
         return parse(text)
     except ValueError as error:

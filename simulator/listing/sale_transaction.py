@@ -1,4 +1,4 @@
-"""The transaction in which somebody buys a listing: the seller's signed half with a buyer's inputs and outputs.
+"""The transaction that buys a listing: the seller's signed half with a buyer's inputs and outputs.
 
 The buyer's two small inputs and their sum as output 0 come first, so that the inscription's sat lands on output 1 and
 the seller's input and payout stand at the same index, as SINGLE needs it (magiceden-oss/msigner, README).
@@ -29,7 +29,7 @@ INSCRIPTION_AT = 1
 
 @dataclass(frozen=True, slots=True)
 class Buyer:
-    """Somebody with a key and enough money; equal names are the same one."""
+    """A buyer with a key and enough money; equal names are the same buyer."""
 
     name: str
 
@@ -50,11 +50,11 @@ Opener = Callable[[Transaction, list[TransactionOutput]], Witness]
 
 
 def complete(chain: Chain, coin: Coin, sale: SignedSale, buyer: Buyer, opened: Opener | None = None) -> Transaction:
-    """The whole signed transaction; the buyer's coins are made on `chain`.
+    """Completes the signed transaction; the buyer's coins are made on `chain`.
 
-    `opened` makes the witness of the seller's input out of the transaction and what its inputs spend, and raises
-    Refusal when it cannot; without, the seller's signature is all of it.
-    Raises Refusal, and makes nothing, when the seller's output is spent or their signature does not hold in it.
+    `opened` makes the witness of the seller's input out of the transaction and the outputs it spends, and raises
+    Refusal if it cannot; without it, the witness is the seller's signature. Raises Refusal, and makes nothing, when the
+    seller's output is spent or their signature does not hold in it.
     """
     if coin.spent_by is not None:
         raise Refusal("the inscription's output is spent")

@@ -1,1 +1,1 @@
-"""What ord.net's dialect has beyond the order book: sign-in, scripts, offers and listings paid on the chain."""
+"""The parts of ord.net's dialect beyond the order book: sign-in, scripts, offers and listings paid on the chain."""

@@ -1,4 +1,4 @@
-"""What ord.net's dialect keeps of a running practice market; none of it is part of the state file."""
+"""The state of ord.net's dialect in a running practice market; none of it is in the state file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from simulator.calls.windows import Windows
 from simulator.ordnet.sessions import Session, Sessions
 from simulator.wire import ApiError
 
-# How long a preflight may be submitted: the documents name no time.
+# The life of a preflight: the documents name no time.
 PREFLIGHT_MS = 10 * 60 * 1000
 KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What was drafted for whom: `asked` are the fields of the request, `draft` what came of it."""
+    """A draft for a session: `asked` are the request's fields, `draft` the result."""
 
     binding_id: str
     asked: str
@@ -35,11 +35,11 @@ class Desk:
         self.sessions = Sessions(clock)
         self.windows = Windows(clock)
         self._preflights: OrderedDict[str, Preflight] = OrderedDict()
-        # Offers and listings that were taken: whoever names one that is over is told so.
+        # Ids of offers and listings that were entered: a request for an ended one is told so.
         self.taken: set[str] = set()
 
     def keep(self, session: Session, asked: str, draft: Any, handle: str | None = None) -> str:
-        """Remembers a draft; the handle that a submit names it by."""
+        """Remembers a draft; returns the handle by which a submit names it."""
         handle = handle or secrets.token_urlsafe(24)
         self._preflights[handle] = Preflight(session.binding_id, asked, draft, self._clock() + PREFLIGHT_MS)
         if len(self._preflights) > KEPT:
@@ -47,7 +47,9 @@ class Desk:
         return handle
 
     def draft(self, session: Session, asked: str, handle: str) -> Any:
-        """The draft of a handle. Raises ApiError: 409 when it is over or was used, 400 when other fields were asked."""
+        """Returns the draft of a handle. Raises ApiError: 409 when it is over or was used, 400 when other fields were
+        asked.
+        """
         found = self._preflights.get(handle)
         if found is None or found.binding_id != session.binding_id or found.ends_ms <= self._clock():
             raise ApiError(409, "The preflight is over; start again")

@@ -1,7 +1,7 @@
 """The funding parent of an offer: the buyer's coins go to the offer's output and back to the buyer, without a fee.
 
 From ord.net's documents: a transaction of version 3 that is not broadcast before the offer is filled, with the offer's
-output first and an OP_RETURN that tells how to find it again. That the change comes last is a guess.
+output first and an OP_RETURN that helps to find it again. The change as the last output is a guess.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from simulator.rules import Refusal
 from simulator.wire import ApiError, bad
 
 MAX_COINS = 50
-# Less than this would be dust that no node relays.
+# Less would be dust that no node relays.
 LEAST_CHANGE = 330
 
 Spendable = tuple[str, int]
@@ -48,7 +48,7 @@ class Parent:
 
     @property
     def comes_back(self) -> int:
-        """Which output the buyer gets: the change, the offer's own when there is none."""
+        """The number of the buyer's output: the change, or the offer's own if there is none."""
         return 2 if len(self.transaction.vout) > 2 else 0
 
     @property
@@ -56,7 +56,7 @@ class Parent:
         return str(self.transaction.txid().hex())
 
     def to_sign(self, public_key: bytes) -> Unsigned:
-        """What the payment key is to sign at every input."""
+        """Returns the PSBT that the payment key must sign at every input."""
         return Unsigned(self.transaction, [self._fields(coin, public_key) for coin in self.coins])
 
     def _fields(self, coin: Coin, public_key: bytes) -> Map:
@@ -64,7 +64,7 @@ class Parent:
         return spends(coin.output) | ({b"\x04": script_sig[1:]} if script_sig else {})
 
     def signed(self, psbt: Psbt, public_key: bytes) -> Transaction:
-        """The whole transaction, out of this one signed. Raises Refusal when it is another one or not signed."""
+        """Returns the whole transaction from the signed PSBT. Raises Refusal for another one or an unsigned one."""
         if psbt.tx.serialize() != self.transaction.serialize():
             raise Refusal("the signed funding parent is not the one of the preflight")
         spent = [coin.output for coin in self.coins]
@@ -73,7 +73,7 @@ class Parent:
 
 
 def whole(tx: Transaction, witnesses: list[Witness], script_sigs: list[Script]) -> Transaction:
-    """`tx` with its witnesses and script sigs in place."""
+    """Returns `tx` with its witnesses and script sigs in place."""
     inputs = [
         TransactionInput(source.txid, source.vout, script_sig, source.sequence, witness)
         for source, witness, script_sig in zip(tx.vin, witnesses, script_sigs, strict=True)
@@ -82,7 +82,7 @@ def whole(tx: Transaction, witnesses: list[Witness], script_sigs: list[Script]) 
 
 
 def spendable(engine: Engine, payment: str, named: list[Spendable]) -> list[Coin]:
-    """The coins that a request names by outpoint and sats. Raises ApiError.
+    """Returns the coins that a request names by outpoint and sats. Raises ApiError.
 
     400 for one that is not a coin of `payment` with that value, or is not confirmed; 409 when it is spent.
     """
@@ -103,7 +103,7 @@ def spendable(engine: Engine, payment: str, named: list[Spendable]) -> list[Coin
 
 
 def select(found: list[Coin], sats: int) -> tuple[Coin, ...]:
-    """The fewest coins that pay `sats`, with no change that would be dust. Raises ApiError(400)."""
+    """Selects the fewest coins that pay `sats`, without change that would be dust. Raises ApiError(400)."""
     chosen: list[Coin] = []
     for coin in sorted(found, key=lambda coin: -coin.value):
         chosen.append(coin)

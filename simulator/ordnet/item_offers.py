@@ -1,8 +1,8 @@
 """Offers for one inscription: the settlement is drafted at once, and the buyer signs their inputs of it.
 
-The documents show which fields come and go. What the settlement looks like is a guess: the inscription's output first,
-then the buyer's coins; the inscription to the buyer, the price less the seller's fee to the owner, both fees to the
-venue, change. It pays no network fee here.
+The documents show the fields of requests and answers. The form of the settlement is a guess: the inscription's output
+first, then the buyer's coins; the inscription to the buyer, the price less the seller's fee to the owner, both fees to
+the venue, change. It pays no network fee here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def fee(price: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The offer for one inscription as it is to be signed; `coin` holds the inscription."""
+    """An offer for one inscription, to be signed; `coin` holds the inscription."""
 
     member: Member
     coin: Coin
@@ -51,7 +51,7 @@ class Draft:
 
     @property
     def total(self) -> int:
-        """What the buyer pays."""
+        """The sats that the buyer pays."""
         return self.price + fee(self.price)
 
     @property
@@ -77,7 +77,7 @@ class Draft:
 def draft(
     engine: Engine, market: Market, session: Session, wanted: list[str], price: int, hours: int, named: list[Spendable]
 ) -> list[Draft]:
-    """One for each inscription, all on the same coins. Raises ApiError: 404 for one of another collection."""
+    """Drafts one offer for each inscription, all on the same coins. Raises ApiError: 404 for another collection's."""
     if price < LEAST_PRICE or price % TICK:
         raise bad(f"priceSats must be at least {LEAST_PRICE} and a multiple of {TICK}")
     known = {member.item.id: member for member in members(engine, market, VENUE)}
@@ -95,7 +95,7 @@ def draft(
 
 
 def stale(engine: Engine, made: Draft) -> str:
-    """Why a draft can no longer be taken, however it is signed; empty when it can."""
+    """Says why a draft can no longer be entered, however it is signed; empty when it can."""
     if engine.chain.coins[made.coin.outpoint].spent_by is not None:
         return "the inscription has moved"
     spent = any(engine.chain.coins[coin.outpoint].spent_by is not None for coin in made.coins)
@@ -103,7 +103,7 @@ def stale(engine: Engine, made: Draft) -> str:
 
 
 def signed_order(engine: Engine, market: Market, made: Draft, psbt: str, key: bytes) -> Order:
-    """The offer that a signed settlement makes, not in the book yet. Raises Refusal."""
+    """Makes the offer of a signed settlement, not in the book yet. Raises Refusal."""
     try:
         read = parse(psbt)
     except ValueError as error:
@@ -121,7 +121,7 @@ def signed_order(engine: Engine, market: Market, made: Draft, psbt: str, key: by
 
 
 def unsigned_order(engine: Engine, market: Market, made: Draft) -> Order:
-    """Without id and signature, as a refused one is noted."""
+    """Makes the order without id and signature, as a refused one is noted."""
     now = engine.now_ms()
     return Order(
         order_id="",
@@ -139,6 +139,6 @@ def unsigned_order(engine: Engine, market: Market, made: Draft) -> Order:
         inscription=made.member.item.id,
         origin="dialect",
         venue=VENUE,
-        # The inscription's own output too: when it moves, the settlement can no longer be.
+        # The inscription's own output too: when it moves, the settlement becomes impossible.
         funding=tuple(coin.outpoint for coin in (made.coin, *made.coins)),
     )

@@ -1,8 +1,8 @@
-"""Listings at ord.net: three transactions that a seller signs for one inscription, none of them sent before a sale.
+"""Listings at ord.net: a seller signs three transactions for one inscription; none is sent before a sale.
 
 From "Sale PSBT Construction": TX1 moves the inscription to an output that seller and venue share, TX2 sells it from
-there, TX3 brings it back. That the payout goes to the payment address, a hundredth less than the price, is a guess, and
-so is that the recovery pays no fee.
+there, TX3 brings it back. Two guesses: the payout goes to the payment address, a hundredth less than the price, and the
+recovery pays no fee.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from simulator.wallets import Item
 SELLER_FEE_BPS = 100
 LEAST_PRICE = 1_000
 ANCHOR = practice_key("practice market ord.net anchors")
-# Sats of an anchor, and what of them pays for TX1 at a tenth of a sat per vbyte.
+# Sats of an anchor, and its part that pays for TX1 at a tenth of a sat per vbyte.
 ANCHOR_SATS, ANCHOR_FEE = 1_000, 25
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The listing of one inscription as it is to be signed; `anchor` is the venue's coin that pays for TX1."""
+    """The listing of one inscription, to be signed; `anchor` is the venue's coin that pays for TX1."""
 
     terms: AskTerms
     coin: Coin
@@ -48,7 +48,7 @@ class Draft:
 
     @property
     def transfer(self) -> Transaction:
-        """TX1."""
+        """The first transaction, TX1."""
         outputs = [
             TransactionOutput(self.coin.value, self.passthrough.script),
             TransactionOutput(self.anchor.value - ANCHOR_FEE, self.anchor.output.script_pubkey),
@@ -74,13 +74,15 @@ class Draft:
         return Unsigned(self.settlement, [self.passing(SINGLE_ANYONECANPAY) | leaf])
 
     def passing(self, sighash: int) -> Map:
-        """The fields of an input that spends the output of TX1."""
+        """Returns the fields of an input that spends the output of TX1."""
         told = {TAP_INTERNAL_KEY: self.passthrough.internal, TAP_MERKLE_ROOT: self.passthrough.leaf_hash}
         return spends(TransactionOutput(self.coin.value, self.passthrough.script), sighash) | told
 
 
 def draft(engine: Engine, session: Session, key: bytes, wanted: list[tuple[str, int]]) -> list[Draft]:
-    """The listings of inscriptions at their prices, by the x-only key. Raises Unlistable when one cannot be listed."""
+    """Drafts the listings of inscriptions at their prices, by the x-only key. Raises Unlistable when one cannot be
+    listed.
+    """
     found = []
     for inscription, price in wanted:
         terms = AskTerms(inscription, price, session.ordinals, session.payment, key.hex(), VENUE)
@@ -96,7 +98,7 @@ def draft(engine: Engine, session: Session, key: bytes, wanted: list[tuple[str, 
 
 
 def recovery(drafts: list[Draft]) -> Transaction:
-    """TX3, one for all: every inscription goes back where it was."""
+    """Makes TX3, one for all drafts: every inscription goes back to its place."""
     outputs = [TransactionOutput(each.coin.value, each.coin.output.script_pubkey) for each in drafts]
     return Transaction(3, [spend(each.passed) for each in drafts], outputs)
 
@@ -116,7 +118,7 @@ def check_recovery(drafts: list[Draft], text: str) -> None:
 
 
 def signed_order(engine: Engine, made: Draft, transfer: str, settlement: str) -> Order:
-    """The listing that two signed PSBTs make, not in the book yet. Raises Refusal."""
+    """Makes the listing of two signed PSBTs, not in the book yet. Raises Refusal."""
     first, second = read(transfer, "step 0"), read(settlement, "step 1")
     if first.tx.serialize() != made.transfer.serialize() or second.tx.serialize() != made.settlement.serialize():
         raise Refusal("a signed step is not the one of the preflight")
@@ -129,18 +131,18 @@ def signed_order(engine: Engine, made: Draft, transfer: str, settlement: str) ->
     order.signature = signature.hex()
     whole = made.transfer
     whole.vin[0].witness, whole.vin[1].witness = witness, _anchor_witness(made)
-    # What a sale takes: the whole TX1, and what its output is made of.
+    # The needs of a sale: the whole TX1, and the parts of its output.
     order.papers = (whole.serialize().hex(), made.passthrough.internal.hex(), made.passthrough.leaf.hex())
     return order
 
 
 def unsigned_order(engine: Engine, market: Market, made: Draft) -> Order:
-    """Without id and signature, as a refused one is noted."""
+    """Makes the order without id and signature, as a refused one is noted."""
     return ask_order(engine, market, made.item, made.terms)
 
 
 def stale(engine: Engine, made: Draft) -> bool:
-    """Whether the inscription has moved since the preflight."""
+    """Tells whether the inscription has moved since the preflight."""
     coin = engine.chain.coin_of(made.item.id)
     return coin is None or coin.outpoint != made.coin.outpoint or coin.spent_by is not None
 

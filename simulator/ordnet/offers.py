@@ -29,7 +29,7 @@ DEFAULT_HOURS = 168
 
 @dataclass(frozen=True, slots=True)
 class OfferAsk:
-    """`count` offers of `price` sats and below, each `step` less than the one before; keys in bytes."""
+    """A request for `count` offers of `price` sats and below, each `step` less than the one before; keys in bytes."""
 
     target: Target
     price: int
@@ -54,7 +54,7 @@ class OfferAsk:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One offer as it is to be signed; `secret` is what the venue must show to settle it."""
+    """One offer to be signed; `secret` is the venue's key to settle it."""
 
     target: Target
     parent: Parent
@@ -63,7 +63,7 @@ class Draft:
 
 
 def draft(engine: Engine, market: Market, ask: OfferAsk, session: Session) -> tuple[list[Draft], list[Member]]:
-    """The offers to sign, and the inscriptions that they are for. Raises ApiError."""
+    """Drafts the offers to sign, and finds the inscriptions that they are for. Raises ApiError."""
     ask.check()
     found = eligible(members(engine, market, VENUE), ask.target)
     usable = spendable(engine, session.payment, list(ask.spendable))
@@ -81,7 +81,7 @@ def draft(engine: Engine, market: Market, ask: OfferAsk, session: Session) -> tu
 
 
 def signed_order(engine: Engine, market: Market, made: Draft, session: Session, psbt: str, key: bytes) -> Order:
-    """The offer that a signed funding parent makes, not in the book yet. Raises Refusal."""
+    """Makes the offer of a signed funding parent, not in the book yet. Raises Refusal."""
     try:
         read = parse(psbt)
     except ValueError as error:
@@ -91,14 +91,14 @@ def signed_order(engine: Engine, market: Market, made: Draft, session: Session, 
     order.order_id = new_id(engine)
     order.signature = whole.vin[0].witness.items[0].hex()
     order.psbt = psbt
-    # What a settlement takes: the whole parent, what its output is made of, and the secret that opens it.
+    # The needs of a settlement: the whole parent, the parts of its output, and the secret that opens it.
     offer = made.parent.offer
     order.papers = (whole.serialize().hex(), offer.internal.hex(), offer.leaf.hex(), made.secret.hex())
     return order
 
 
 def stale(engine: Engine, made: Draft) -> str:
-    """Why a draft can no longer be taken, however it is signed; empty when it can."""
+    """Says why a draft can no longer be entered, however it is signed; empty when it can."""
     coins = (engine.chain.coins[coin.outpoint] for coin in made.parent.coins)
     if any(coin.spent_by is not None for coin in coins):
         return "a payment input is spent"
@@ -106,7 +106,7 @@ def stale(engine: Engine, made: Draft) -> str:
 
 
 def enter(engine: Engine, market: Market, orders: list[Order], visible_ms: int, *, twice: bool) -> list[Order]:
-    """Puts offers that were signed together into the book, in place of those that they replace; all that now stand.
+    """Enters offers that were signed together, in place of those that they replace; returns all that now stand.
 
     `twice` puts each a second time, under another id.
     """
@@ -121,7 +121,7 @@ def enter(engine: Engine, market: Market, orders: list[Order], visible_ms: int, 
 
 
 def unsigned_order(engine: Engine, market: Market, made: Draft, session: Session) -> Order:
-    """Without id and signature, as a refused one is noted."""
+    """Makes the order without id and signature, as a refused one is noted."""
     return Order(
         order_id="",
         sequence=0,
@@ -143,18 +143,18 @@ def unsigned_order(engine: Engine, market: Market, made: Draft, session: Session
 
 
 def replaced(engine: Engine, market: Market, buyer: str, target: Target, outpoints: set[str]) -> list[Order]:
-    """The buyer's open offers of the same scope that stand on one of these coins: a new one takes their place."""
+    """Returns the buyer's open offers of the same scope on one of these coins: a new one takes their place."""
     own = [bid for bid in engine.bids_of(buyer, hidden=True, venue=VENUE) if bid.venue == VENUE]
     same = [bid for bid in own if bid.slug == market.slug and bid.inscription is None and of_order(bid) == target]
     return [bid for bid in same if outpoints & set(bid.funding)]
 
 
 def new_id(engine: Engine) -> str:
-    """A UUID, as the venue's offers and listings have."""
+    """Makes a UUID, like those of the venue's offers and listings."""
     digest = hashlib.sha256(f"ordnet {engine.new_id()}".encode()).digest()
     return str(uuid.UUID(bytes=digest[:16], version=4))
 
 
 def public_id(order: Order) -> str:
-    """The order's id as a UUID: those of scripts and traders have 24 hex digits elsewhere."""
+    """Returns the order's id as a UUID: those of scripts and traders have 24 hex digits elsewhere."""
     return order.order_id if "-" in order.order_id else str(uuid.UUID(int=int(order.order_id, 16)))

@@ -1,4 +1,4 @@
-"""What ord.net's preflights give to sign when the practice venue has turned evil (see `simulator.listing.poison`)."""
+"""Poisoned drafts of ord.net's preflights (see `simulator.listing.poison`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.money import coins
 
 
 def spoiled(shown: Unsigned, poison: Poison | None, payout: int, other: Coin) -> Unsigned:
-    """`shown` with what `poison` does to it. Output `payout` is the signer's, `other` one more coin of theirs."""
+    """Applies `poison` to `shown`. Output `payout` is the signer's, `other` one more coin of theirs."""
     tx, inputs, outputs = shown.tx, list(shown.inputs), list(shown.tx.vout)
     sources = list(tx.vin)
     paid = outputs[payout]
@@ -44,12 +44,12 @@ def spoiled(shown: Unsigned, poison: Poison | None, payout: int, other: Coin) ->
 
 
 def indexes(asked: list[int], poison: Poison | None) -> list[int]:
-    """Which inputs are to be signed: the second of two as well."""
+    """Returns the inputs to be signed; under `two_inputs` one more."""
     return [*asked, asked[-1] + 1] if poison == "two_inputs" else asked
 
 
 def another(engine: Engine, owner: str, used: set[str]) -> Coin:
-    """A coin of `owner` besides the `used` ones; one that looks like it when there is none."""
+    """Returns a coin of `owner` besides the `used` ones; a made-up one if there is none."""
     free = (coin for coin in coins(engine, owner) if coin.outpoint not in used)
     made_up = Coin(f"{hashlib.sha256(owner.encode()).hexdigest()}:0", 10_000, script_of(owner).data.hex())
     return next(free, made_up)

@@ -1,4 +1,4 @@
-"""Somebody buys what is listed at ord.net: TX1 goes out, and the venue signs the sale together with the seller."""
+"""The purchase of a listing at ord.net: TX1 goes out, and the venue signs the sale together with the seller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulator.rules import Refusal
 
 
 def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, SignedSale]:
-    """Sends TX1: the output that it puts the inscription on, and the seller's half of the sale from there."""
+    """Sends TX1; returns the output that it puts the inscription on, and the seller's half of the sale from there."""
     coin = engine.chain.coins[ask.outpoint]
     if coin.spent_by is not None:
         raise Refusal("the inscription's output is spent")
@@ -30,7 +30,7 @@ def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, Signe
 
 
 def opener(ask: Order, sale: SignedSale) -> Callable[[Transaction, list[TransactionOutput]], Witness]:
-    """What makes the witness of the seller's input, by script path: both signatures, the leaf, the control block."""
+    """Makes the witness of the seller's input, by script path: both signatures, the leaf, the control block."""
     output = Output(*map(bytes.fromhex, ask.papers[1:3]))
 
     def opened(made: Transaction, spent: list[TransactionOutput]) -> Witness:

@@ -1,4 +1,4 @@
-"""ord.net's outputs: the one that an offer's money goes to, and the one that a listed inscription passes through.
+"""ord.net's outputs: the one that funds an offer, and the one that a listed inscription passes through.
 
 From ord.net's technical documents "Collection Offers" and "Sale PSBT Construction"; the order of the four keys in the
 offer's leaf is that of settlements on the chain.
@@ -22,7 +22,7 @@ LEAF_VERSION = 0xC0
 
 
 def practice_key(name: str) -> PrivateKey:
-    """One of the practice venue's keys; the real ones are the venue's alone."""
+    """Derives one of the practice venue's keys; the real ones are the venue's alone."""
     return PrivateKey(hashlib.sha256(name.encode()).digest())
 
 
@@ -32,7 +32,7 @@ ENCLAVE = practice_key("practice market ord.net enclave")
 
 
 def fee_script() -> Script:
-    """Where the practice venue's fees go."""
+    """Returns the script that the practice venue's fees go to."""
     return Script(b"\x51\x20" + xonly(practice_key("practice market ord.net fees")))
 
 
@@ -49,11 +49,11 @@ class Output:
 
     @property
     def leaf_hash(self) -> bytes:
-        """The merkle root too, as there is no other leaf."""
+        """The hash of the leaf, and the merkle root, as there is no other leaf."""
         return bytes(tagged_hash("TapLeaf", bytes([LEAF_VERSION]) + compact.to_bytes(len(self.leaf)) + self.leaf))
 
     def _tweaked(self) -> bytes:
-        """The output key with its parity in front (02 or 03)."""
+        """Returns the output key with its parity in front (02 or 03)."""
         tweak = tagged_hash("TapTweak", self.internal + self.leaf_hash)
         point = secp256k1.ec_pubkey_parse(b"\x02" + self.internal)
         return bytes(secp256k1.ec_pubkey_serialize(secp256k1.ec_pubkey_add(point, tweak)))
@@ -73,7 +73,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class OfferTerms:
-    """What an offer's leaf commits to: sats, seconds since the epoch, the buyer's ordinals script, and two hashes."""
+    """The terms in an offer's leaf: sats, seconds since the epoch, the buyer's ordinals script, and two hashes."""
 
     price: int
     expires_s: int
@@ -83,7 +83,7 @@ class OfferTerms:
 
 
 def offer_output(buyer: bytes, terms: OfferTerms, secret_hash: bytes) -> Output:
-    """Where the money of an offer goes: the buyer alone may take it back, or the venue's keys together settle."""
+    """Makes the output that funds an offer: the buyer alone may take it back, or the venue's keys together settle."""
     leaf = (
         b"\x00"
         + _IF
@@ -109,13 +109,13 @@ def offer_output(buyer: bytes, terms: OfferTerms, secret_hash: bytes) -> Output:
 
 
 def passthrough_output(seller: bytes) -> Output:
-    """tr(seller, multi_a(2, seller, ord.net)): the seller alone may take it back, both together sell."""
+    """Makes tr(seller, multi_a(2, seller, ord.net)): the seller alone may take it back, both together sell."""
     leaf = _push(seller) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _TWO + _NUMEQUAL
     return Output(seller, leaf)
 
 
 def announcement(offer: Output) -> Script:
-    """The OP_RETURN of a funding parent: internal key and merkle root, by which the buyer can find the offer again."""
+    """Makes the OP_RETURN of a funding parent: internal key and merkle root, for the buyer to find the offer again."""
     return Script(b"\x6a" + _push(offer.internal + offer.leaf_hash))
 
 

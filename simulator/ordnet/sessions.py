@@ -1,4 +1,4 @@
-"""Who is signed in at ord.net: challenges for the two addresses of a wallet, and the tokens that their answers earn."""
+"""Sessions at ord.net: challenges for the two addresses of a wallet, and the tokens for their answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.wire import ApiError, bad
 from wallet.bip322 import verify_ownership
 
 SESSION_MS = 60 * 60 * 1000
-# How long a challenge may be answered: the documents say that it ends, not when.
+# The life of a challenge: the documents name no time.
 FLOW_MS = 10 * 60 * 1000
 KEPT = 10_000
 _SPACE = uuid.UUID("8f8e2f0e-6f72-4d2e-b6e5-74706f72646e")
@@ -30,7 +30,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A sign-in that has begun. `ends_ms` is the last moment to answer it."""
+    """A sign-in that has begun. It can be answered until `ends_ms`."""
 
     request_id: str
     ordinals: str
@@ -41,7 +41,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody with a wallet of two addresses. Equal pairs have equal profiles and bindings, in every session."""
+    """A signed-in wallet of two addresses. Equal pairs have equal profiles and bindings, in every session."""
 
     token: str
     ordinals: str
@@ -66,7 +66,7 @@ class Sessions:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
 
     def begin(self, ordinals: str, payment: str) -> Flow:
-        """A text to sign for each of the two addresses; one when they are the same."""
+        """Begins a sign-in: a text to sign for each of the two addresses, one if they are the same."""
         now = self._clock()
         roles = {ordinals: "ordinals", payment: "payment"} if ordinals != payment else {ordinals: "ordinals"}
         said_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now / 1000))
@@ -83,7 +83,7 @@ class Sessions:
         return flow
 
     def flow(self, request_id: str) -> Flow:
-        """Raises ApiError: 404 for an unknown one, 410 when it is over."""
+        """Returns a sign-in. Raises ApiError: 404 for an unknown one, 410 when it is over."""
         flow = self._flows.get(request_id)
         if flow is None:
             raise ApiError(404, "Auth challenge not found")
@@ -92,12 +92,14 @@ class Sessions:
         return flow
 
     def payer(self, request_id: str) -> str:
-        """The payment address of a flow, empty for an unknown one."""
+        """Returns the payment address of a flow, empty for an unknown one."""
         flow = self._flows.get(request_id)
         return flow.payment if flow is not None else ""
 
     def check(self, flow: Flow, answers: dict[str, tuple[str, str]]) -> None:
-        """`answers`: address and signature (hex of the BIP-322 simple witness) by challenge. Raises ApiError."""
+        """Checks the answers: by challenge an address and a signature (BIP-322 simple witness in hex). Raises
+        ApiError.
+        """
         known = {challenge.challenge_id: challenge for challenge in flow.challenges}
         if not answers.keys() <= known.keys():
             raise ApiError(404, "Auth challenge not found")
@@ -115,7 +117,7 @@ class Sessions:
                 raise ApiError(401, "Invalid signature")
 
     def open(self, flow: Flow) -> Session:
-        """Ends the flow, whose answers were right, and gives a token."""
+        """Ends a flow with right answers, and returns a session with its token."""
         del self._flows[flow.request_id]
         session = Session(secrets.token_urlsafe(32), flow.ordinals, flow.payment, self._clock() + SESSION_MS)
         self._sessions[session.token] = session
@@ -124,6 +126,6 @@ class Sessions:
         return session
 
     def find(self, token: str) -> Session | None:
-        """The session of a token that is still good."""
+        """Returns the session of a token that is still good."""
         session = self._sessions.get(token)
         return session if session is not None and session.ends_ms > self._clock() else None

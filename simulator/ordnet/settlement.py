@@ -1,4 +1,4 @@
-"""How an offer at ord.net is filled: the transactions that the buyer signed get their other half and go out."""
+"""The filling of an offer at ord.net: the buyer's signed transactions get their other half and go out."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from simulator.orders import Order
 from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET, Output, fee_script
 from simulator.wallets import Item
 
-# What the venue keeps of an offer's price: from the documents' example and settlements on the chain.
+# The venue's share of an offer's price: from the documents' example and settlements on the chain.
 OFFER_FEE_BPS = 250
-# A signature that is nobody's: this chain has no key of the one who sells into an offer.
+# A placeholder signature: this chain does not have the key of the seller.
 _NOBODYS = Witness([bytes(64)])
 
 
 def settle(engine: Engine, bid: Order, item: Item, seller: str) -> str:
-    """Fills an offer with `item` of `seller`; the txid of the transaction that brings it to the buyer."""
+    """Fills an offer with `item` of `seller`; returns the txid of the transaction that brings it to the buyer."""
     coin = engine.chain.coin_of(item.id) or engine.chain.place(item.id, seller)
     if bid.inscription is not None:
         tx = parse(bid.papers[0])
@@ -35,7 +35,7 @@ def settle(engine: Engine, bid: Order, item: Item, seller: str) -> str:
 
 
 def _child(bid: Order, coin: Coin, parent: Transaction, seller: str) -> Transaction:
-    """Spends the inscription and the offer's output, which the venue's three keys and its secret open."""
+    """Makes the transaction that spends the inscription and the offer's output, with the venue's keys and secret."""
     offer = Output(*map(bytes.fromhex, bid.papers[1:3]))
     paid = parent.vout[0]
     fee = bid.price * OFFER_FEE_BPS // 10_000

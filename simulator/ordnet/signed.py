@@ -1,4 +1,4 @@
-"""Checking what a client signed, input by input, as a marketplace does: the witness that its signature makes."""
+"""Checks of a client's signatures, input by input, which also make the witnesses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT = 0
 
 
 def payment_witness(psbt: Psbt, at: int, spent: list[TransactionOutput], public_key: bytes) -> Witness:
-    """The witness of input `at`, signed ALL by the compressed `public_key` (a P2TR one DEFAULT or ALL).
+    """Returns the witness of input `at`, signed ALL by the compressed `public_key` (a P2TR one DEFAULT or ALL).
 
     P2WPKH, P2WPKH in P2SH, P2TR by key path; signed or finalized. Raises Refusal when it is not signed so.
     """
@@ -37,7 +37,7 @@ def payment_witness(psbt: Psbt, at: int, spent: list[TransactionOutput], public_
 
 
 def redeem(own: TransactionOutput, public_key: bytes) -> Script:
-    """The script of an input that spends `own`: empty but for P2SH."""
+    """Returns the script of an input that spends `own`: empty but for P2SH."""
     if own.script_pubkey.script_type() != "p2sh":
         return Script()
     return Script(b"\x16\x00\x14" + hash160(public_key))
@@ -46,7 +46,7 @@ def redeem(own: TransactionOutput, public_key: bytes) -> Script:
 def key_path_witness(
     psbt: Psbt, at: int, spent: list[TransactionOutput], sighashes: tuple[int, ...] = (DEFAULT,)
 ) -> Witness:
-    """The witness of taproot input `at`, signed by its output key with one of `sighashes`. Raises Refusal."""
+    """Returns the witness of taproot input `at`, signed by its output key with one of `sighashes`. Raises Refusal."""
     fields = psbt.inputs[at]
     signature = fields.get(TAP_KEY_SIG) or _only_item(fields)
     if signature is None:
@@ -62,7 +62,7 @@ def key_path_witness(
 
 
 def leaf_signature(psbt: Psbt, at: int, own: Output, value: int, key: bytes) -> bytes:
-    """The signature of the x-only `key` for the leaf of `own`, with SINGLE|ANYONECANPAY. Raises Refusal."""
+    """Returns the signature of the x-only `key` for the leaf of `own`, with SINGLE|ANYONECANPAY. Raises Refusal."""
     signature = psbt.inputs[at].get(TAP_SCRIPT_SIG + key + own.leaf_hash)
     if signature is None:
         raise Refusal(f"input {at} is not signed for the passthrough script")
@@ -72,7 +72,7 @@ def leaf_signature(psbt: Psbt, at: int, own: Output, value: int, key: bytes) -> 
 
 
 def holds_for_leaf(tx: Transaction, at: int, own: Output, value: int, key: bytes, signature: bytes) -> bool:
-    """Whether a SINGLE|ANYONECANPAY signature holds for input `at` of `tx`."""
+    """Tells whether a SINGLE|ANYONECANPAY signature holds for input `at` of `tx`."""
     if len(signature) != 65 or signature[64] != taproot.SINGLE_ANYONECANPAY:
         return False
     spent = TransactionOutput(value, own.script)
@@ -102,7 +102,7 @@ def _items(fields: Map) -> list[bytes]:
     try:
         return list(Witness.parse(fields.get(FINAL_SCRIPTWITNESS, b"\x00")).items)
     except Exception:
-        # embit answers hostile bytes with whatever error they happen to cause.
+        # embit answers hostile bytes with any error that they happen to cause.
         raise Refusal("a final witness cannot be read") from None
 
 

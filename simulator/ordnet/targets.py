@@ -1,4 +1,4 @@
-"""What a collection offer is for: the whole collection, or the inscriptions that have certain traits."""
+"""The target of a collection offer: the whole collection, or the inscriptions with certain traits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_VALUES = 100
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`traits` are all the values that are taken; none is the whole collection."""
+    """A target. `traits` are all accepted values; none is the whole collection."""
 
     traits: tuple[Trait, ...] = ()
 
@@ -33,12 +33,12 @@ class Target:
         return ", ".join(f"{row['type']}: {' / '.join(row['values'])}" for row in rows) or "Collection"
 
     def criteria(self, slug: str) -> str:
-        """The canonical JSON that an offer's leaf has the hash of."""
+        """Returns the canonical JSON whose hash is in an offer's leaf."""
         return json.dumps({"v": 1, "collection": slug, "target": self.as_json()}, separators=(",", ":"), sort_keys=True)
 
 
 def target_of(value: Any) -> Target:
-    """The target of a request. Raises ApiError(400)."""
+    """Reads the target of a request. Raises ApiError(400)."""
     if not isinstance(value, dict) or value.get("kind") not in ("all", "traits"):
         raise bad("target.kind must be all or traits")
     if value["kind"] == "all":
@@ -62,7 +62,7 @@ def of_order(bid: Order) -> Target:
 
 
 def eligible(found: list[Member], target: Target) -> list[Member]:
-    """Those of `found` that an offer for `target` takes."""
+    """Returns the members that an offer for `target` takes."""
     kinds = {kind for kind, _ in target.traits}
     return [
         member
@@ -72,5 +72,5 @@ def eligible(found: list[Member], target: Target) -> list[Member]:
 
 
 def root(found: list[Member]) -> bytes:
-    """32 bytes that commit to the eligible inscriptions."""
+    """Returns 32 bytes that commit to the eligible inscriptions."""
     return hashlib.sha256("\n".join(sorted(member.item.id for member in found)).encode()).digest()

@@ -1,4 +1,4 @@
-"""The steps of one decision, which share what they found: see `strategy.bidding.plan_bids` for their order."""
+"""The steps of one decision, which share their findings: see `strategy.bidding.plan_bids` for their order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Decision(Draft):
     """One decision while it is being made."""
 
     def sort(self, own: Sequence[OwnOrder]) -> None:
-        """Part the own orders by what can be done with them; cancel what config or range forbid at any age."""
+        """Sorts the own orders by their possible treatment; cancels, at any age, those that config or range forbid."""
         for order in highest_first(own):
             if order.state == "cancelling":
                 self.cancelling.append(order)
@@ -42,13 +42,13 @@ class Decision(Draft):
         return Reason.WRONG_TRAIT if order.trait != self.config.trait else self.ladder.forbidden(order)
 
     def rest(self, reason: Reason, detail: str = "") -> None:
-        """Place nothing, since something is not known; cancel only what the hard rules forbid."""
+        """Places nothing, since something is unknown; cancels only orders that break the hard rules."""
         self.skip_all(reason, detail)
         for order in self._within_hard_rules([], self.live):
             self.leave(order, reason)
 
     def rest_without_reference(self) -> None:
-        """Place nothing; leave the live bids alone until the grace is over, then cancel them."""
+        """Places nothing; leaves the live bids alone until the grace is over, then cancels them."""
         self.rest(Reason.NO_REFERENCE, self.market.cause)
         since = self.memory.no_reference_since_ms
         if since is not None and self.now_ms - since >= self.rules.grace_no_floor_ms:
@@ -57,7 +57,7 @@ class Decision(Draft):
                     self.cancel(order, Reason.NO_REFERENCE, hard=True)
 
     def walk(self, contest: Contest) -> None:
-        """Pair, settle the surplus, then renew and place what is missing."""
+        """Pairs, settles the surplus, then renews and places missing bids."""
         self._yield_to_others(contest)
         own = [*self.live, *self.fixed]
         rungs = [] if self.ladder.cause else contest.rungs(self.count, own, self.is_renewable)
@@ -93,7 +93,7 @@ class Decision(Draft):
                 continue
             verdict = self._settle(order, contest, is_wanted, pairing.refused.get(order.id))
             if doubts and verdict.is_cancelled and not verdict.hard and not is_wanted:
-                # What was to take its place may not be there: whose fate is unknown replaces nothing yet.
+                # Its successor may not exist: an order of unknown fate replaces nothing yet.
                 verdict, doubts = Verdict(order, False, False, Reason.IN_FLIGHT), doubts - 1
             self._carry_out(verdict)
             if not verdict.is_cancelled:
@@ -106,9 +106,9 @@ class Decision(Draft):
         self.memory = replace(self.memory, raises_ms=raises)
 
     def _waits_for_raise(self, beaten: OwnOrder, rungs: list[Rung]) -> bool:
-        """Whether our best bid, which was outbid, goes only for the bid that outbids in its turn.
+        """Tells whether our outbid best bid goes only when the bid that outbids in turn is placed.
 
-        Where that cannot be placed it is still the best we have, unless another rung above it gets a bid.
+        If that cannot be placed it is still our best, unless another rung above it gets a bid.
         """
         if not rungs or rungs[0].is_missing:
             return bool(rungs)
@@ -116,14 +116,14 @@ class Decision(Draft):
         return not any(rung.is_missing and rung.level > level for rung in rungs)
 
     def _yield_to_others(self, contest: Contest) -> None:
-        """Cancel, at any age, the bids that are not the highest though they are to be."""
+        """Cancels, at any age, bids that must be the highest and are not."""
         for order in [order for order in self.live if contest.is_outranked(order)]:
             self.cancel(order, Reason.NOT_HIGHEST, hard=False)
             self.live.remove(order)
 
     def _settle(self, order: OwnOrder, contest: Contest, is_wanted: bool, refused: Reason | None) -> Verdict:
         if self.blocked and is_wanted:
-            # What cannot be replaced is not given up: a balance that could not be read is not an empty one.
+            # A bid that cannot be replaced is not given up: an unreadable balance is not an empty one.
             return Verdict(order, False, False, self.blocked)
         verdict = settle(
             order,
@@ -144,7 +144,7 @@ class Decision(Draft):
         return verdict
 
     def _within_hard_rules(self, rungs: list[Rung], surplus: list[OwnOrder]) -> list[OwnOrder]:
-        """The surplus left when limits and count are kept. Bids that stand for no rung go first."""
+        """Returns the surplus that remains within limits and count. Bids that hold no rung go first."""
         by_order = {rung.order.id: rung for rung in rungs if rung.order}
         paired = [order for order in self.live if order.id in by_order]
         budget = Budget(self.limits, self.profile.balance_model)

@@ -1,4 +1,4 @@
-"""A plan while it is being made: what is known of the task, and what was decided so far."""
+"""A plan in the making: the task's inputs, and the decisions so far."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from strategy.intents import (
 from strategy.reasons import Reason
 from strategy.reference import Market
 
-# Why a bid goes because another is to take its place. All else goes for its own sake, and waits for nothing.
+# Reasons of a bid that goes because another takes its place. Any other goes for its own sake, and waits for nothing.
 MAKES_WAY = frozenset({Reason.RENEW, Reason.OUTBID, Reason.SURPLUS, Reason.STEP_DOWN, Reason.BELOW_RANGE})
 
 
 @dataclass(slots=True)
 class Draft:
-    """The arguments of one decision, the own orders by what can be done with them, and the plan's parts."""
+    """The arguments of one decision, the own orders by their possible treatment, and the plan's parts."""
 
     config: BidConfig
     profile: Profile
@@ -39,11 +39,11 @@ class Draft:
     now_ms: int
     market: Market
     ladder: Ladder
-    may_make_way: int | None = None  # how many live bids may go for others; None: as many as like
+    may_make_way: int | None = None  # how many live bids may make way for others; None: any number
     live: list[OwnOrder] = field(default_factory=list)
     fixed: list[OwnOrder] = field(default_factory=list)  # block a slot and cannot be cancelled
     cancelling: list[OwnOrder] = field(default_factory=list)
-    going: list[OwnOrder] = field(default_factory=list)  # of those that are cancelled, whatever only makes way
+    going: list[OwnOrder] = field(default_factory=list)  # the cancelled ones that only make way
     cancels: list[CancelIntent] = field(default_factory=list)
     places: list[PlaceIntent] = field(default_factory=list)
     rungs: dict[int, RungNote] = field(default_factory=dict)
@@ -51,12 +51,12 @@ class Draft:
 
     @property
     def count(self) -> int:
-        """Rungs that config and plan allow together."""
+        """The rungs that config and plan allow together."""
         return min(self.config.bid_count, max(self.limits.plan_bids, 0))
 
     @property
     def blocked(self) -> Reason | None:
-        """Why nothing at all may be placed, if so."""
+        """The reason why nothing at all may be placed, if any."""
         if self.limits.fee_reserve_sats is None:
             return Reason.FEE_UNKNOWN
         if self.limits.balance_sats is None:
@@ -64,36 +64,36 @@ class Draft:
         return None if self.limits.hold is Reason.FILL_BURST else self.limits.hold
 
     def is_renewable(self, order: OwnOrder) -> bool:
-        """Whether an order is to be renewed if it stands for a rung."""
+        """Tells whether an order must be renewed if it holds a rung."""
         is_live = order.state == "live" and self.now_ms < order.expires_ms
         return is_live and self.blocked is None and is_due(order, self.config, self.now_ms)
 
     def cancel(self, order: OwnOrder, reason: Reason, *, hard: bool) -> None:
-        """Cancel one live order."""
+        """Cancels one live order."""
         self.cancels.append(CancelIntent(order.id, order.price_sats, hard, reason))
         self.bids[order.id] = reason
         if reason in MAKES_WAY and not hard:
             self.going.append(order)
 
     def wait(self, order: OwnOrder, rung: int) -> None:
-        """Cancel this order only once the bid at this rung was accepted."""
+        """Delays an order's cancel until the bid at this rung was accepted."""
         self.cancels = [replace(each, after_rung=rung) if each.order_id == order.id else each for each in self.cancels]
 
     def keep(self, order: OwnOrder, reason: Reason) -> None:
-        """Leave an order alone that was to be cancelled."""
+        """Leaves an order alone that was to be cancelled."""
         self.cancels = [each for each in self.cancels if each.order_id != order.id]
         self.leave(order, reason)
 
     def leave(self, order: OwnOrder, reason: Reason) -> None:
-        """Leave one live order alone."""
+        """Leaves one live order alone."""
         self.bids[order.id] = reason
 
     def place(self, rung: Rung) -> None:
-        """Place a new order at this rung."""
+        """Places a new order at this rung."""
         self.places.append(PlaceIntent(rung.index, rung.price_sats, rung.quantity, self.config.trait))
 
     def unplace(self, intent: PlaceIntent, reason: Reason, holder: OwnOrder | None = None) -> None:
-        """Place nothing at this rung for now; `holder` keeps it as long."""
+        """Withdraws a placement for now; `holder` keeps the rung meanwhile."""
         self.places.remove(intent)
         if holder is None:
             self.rungs[intent.rung] = RungNote(intent.rung, intent.price_sats, reason)
@@ -103,16 +103,16 @@ class Draft:
             self.rungs[intent.rung] = RungNote(intent.rung, intent.price_sats, held, holder.id, detail)
 
     def note(self, rung: Rung, reason: Reason, order_id: int | None = None, detail: str = "") -> None:
-        """Say what becomes of a rung."""
+        """Notes the result for a rung."""
         self.rungs[rung.index] = RungNote(rung.index, rung.price_sats or None, reason, order_id, detail)
 
     def skip_all(self, reason: Reason, detail: str = "") -> None:
-        """Give every rung the same reason."""
+        """Gives every rung the same reason."""
         for index in range(self.count):
             self.rungs[index] = RungNote(index, None, reason, detail=detail)
 
     def plan(self) -> Plan:
-        """The finished plan: hard cancels before soft ones, each from the top."""
+        """Returns the finished plan: hard cancels before soft ones, each from the top."""
         for index in range(self.count, self.config.bid_count):
             self.rungs[index] = RungNote(index, None, Reason.PLAN_BIDS)
         is_uncapped = self.market.lowest_ask is None and self.config.bid_mode == "fixed"

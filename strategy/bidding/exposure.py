@@ -1,4 +1,4 @@
-"""Whether one more order fits into the task's total, the user's exposure, the balance and what may still fill."""
+"""The budget of a task: its total, the user's exposure, the balance, and the fills still allowed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from strategy.reasons import Reason
 
 
 def held(orders: Iterable[OwnOrder]) -> int:
-    """Sats that these orders hold."""
+    """Returns the sats that these orders hold."""
     return sum(order.price_sats for order in orders)
 
 
 class Budget:
-    """Counts orders against the limits, which are inclusive. A balance or fee that is not known limits nothing here.
+    """A count of orders against the limits, which are inclusive. An unknown balance or fee limits nothing here.
 
     Fees are no part of exposure: the fee reserve counts against the balance only.
     """
@@ -32,17 +32,17 @@ class Budget:
             self.take(order.price_sats)
 
     def take(self, price_sats: int) -> None:
-        """Count one order."""
+        """Counts one more order."""
         self.used += price_sats
         self.orders += 1
 
     def give_back(self, price_sats: int) -> None:
-        """Count one order less."""
+        """Counts one order less."""
         self.used -= price_sats
         self.orders -= 1
 
     def refusal(self, price_sats: int) -> Reason | None:
-        """Why one more order of this price does not fit, None when it does."""
+        """Says why one more order of this price does not fit, None when it does."""
         used = self.used + price_sats
         if over := self.over_limit(used, self.orders + 1):
             return over
@@ -55,14 +55,14 @@ class Budget:
         return Reason.INSUFFICIENT_BALANCE if needed > self._balance else None
 
     def has_room(self, sats: int, orders: int) -> bool:
-        """Whether so many more sats in so many more orders, which are there already, fit as well."""
+        """Tells whether these sats in these orders, which are there already, fit as well."""
         used, count = self.used + sats, self.orders + orders
         if self.over_limit(used, count) or used > self._limits.installation_room:
             return False
         return self._balance is None or not self._cumulative or used + count * self._fee <= self._balance
 
     def over_limit(self, used: int, orders: int) -> Reason | None:
-        """The limit that this many sats in this many orders would pass, None when they pass none."""
+        """Returns the limit that these sats in these orders would pass, or None."""
         limits = self._limits
         if 0 < limits.task_total < used:
             return Reason.TASK_TOTAL

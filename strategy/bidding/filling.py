@@ -1,4 +1,4 @@
-"""The end of a walk: renewals, the raise that outbids, and the bids that are missing, as slots and budget allow."""
+"""The end of a walk: renewals, the raise that outbids, and missing bids, as slots and budget allow."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ RAISE = "raise"  # detail of the note of a rung that is placed to outbid
 class Filling:
     """Fills the rungs of one draft from the top.
 
-    `staying` are live bids that stand for no rung and are left alone, highest first. `beaten` is our best bid if it
-    stands for no rung since the bid to outbid ranks ahead of it: it goes, at any age, only if what replaces it can be
-    placed. `raising` are the rungs at which a new bid outbids while our best one is behind; all that are placed in one
-    cycle are one raise. `steps_down`: our best bid goes for a lower one at the top rung.
+    `staying` are live bids that hold no rung and are left alone, highest first. `beaten` is our best bid if it holds no
+    rung since the bid to outbid ranks ahead of it: it goes, at any age, only if its successor can be placed. `raising`
+    are the rungs at which a new bid outbids while our best one is behind; all of one cycle are one raise. `steps_down`:
+    our best bid goes for a lower one at the top rung.
     """
 
     def __init__(self, draft: Draft, rungs: list[Rung], raising: list[Rung]) -> None:
@@ -31,7 +31,7 @@ class Filling:
         self.has_raised = False
 
     def fill(self) -> None:
-        """Renew what is due and place what is missing."""
+        """Renews due bids and places missing ones."""
         draft, rungs = self._draft, self._rungs
         paired = [rung.order for rung in rungs if rung.order]
         kept = [order for order in paired if order.state == "live" and order.id not in draft.bids]
@@ -39,7 +39,7 @@ class Filling:
             self.staying.insert(0, self.beaten)
         holding = [*draft.fixed, *draft.cancelling, *kept, *self.staying]
         budget = Budget(draft.limits, draft.profile.balance_model, holding)
-        # Renewals first: what they free or take is settled when the missing rungs are looked at.
+        # Renewals first: the room they free or take is known before the missing rungs.
         for rung in rungs:
             if rung.order:
                 self._hold(rung, rung.order, budget)
@@ -87,7 +87,7 @@ class Filling:
         draft.note(rung, reason, order.id, detail=rung.detail if reason is Reason.SIGNED_LIMIT else "")
 
     def _make_way(self, top: Rung, free: int, budget: Budget) -> None:
-        """Give up one bid for the top one: the one that was outbid, or the highest that stays where no slot is free.
+        """Gives up one bid for the top one: the outbid one, or, without a free slot, the highest that stays.
 
         Decided before anything is cancelled: a bid that cannot be replaced is not given up.
         """

@@ -1,4 +1,4 @@
-"""Which bids stay until what takes their place was accepted, and which go before it (make before break)."""
+"""The order of cancels and places: which bids stay until their successor was accepted (make before break)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strategy.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """An order and the new one that takes its place; `is_renewal` where it would be kept, had it longer to live."""
+    """An order and the new one that takes its place; `is_renewal` if the order would be kept, had it longer to live."""
 
     order: OwnOrder
     new: PlaceIntent
@@ -22,10 +22,10 @@ class Swap:
 
 
 class Handover:
-    """Settles for a draft with all its places and soft cancels who waits for whom.
+    """The order between a draft's places and soft cancels.
 
-    `holding` are the orders that stay, whatever becomes of the swaps. Whoever waits stands beside the new bids while
-    they are placed, so all of it has to fit every limit at once, in whatever order the venue's answers come.
+    `holding` are the orders that stay whatever the swaps' fate. A waiting order stands beside the new bids while they
+    are placed, so all of them must fit every limit at once, in whatever order the venue's answers come.
     """
 
     def __init__(self, draft: Draft, holding: Iterable[OwnOrder]) -> None:
@@ -45,7 +45,7 @@ class Handover:
                 self._draft.wait(swap.order, swap.new.rung)
 
     def _make_first(self) -> None:
-        """Nothing goes before what takes its place: a new bid that does not fit beside the old one waits."""
+        """Lets nothing go before its successor: a new bid that does not fit beside the old one waits."""
         draft = self._draft
         by_rung = {swap.new.rung: swap for swap in self._swaps}
         old = [swap.order for swap in self._swaps]
@@ -65,11 +65,11 @@ class Handover:
                 draft.keep(swap.order, Reason.NO_OVERLAP)
 
     def _spread_renewals(self, *, may_overlap: bool) -> None:
-        """Puts some renewals off to the next cycle where they would take most of the ladder off the market at once.
+        """Puts some renewals off to the next cycle if they would take most of the ladder off the market at once.
 
-        What is renewed without a gap may all be renewed together. Else half of the bids that stand are off at a time,
-        not one after the other: each round costs a cancel, its challenge and two reads, so that a ladder of 20 would
-        take 100 calls where two rounds take 28.
+        Renewals without a gap may all happen together. Else half of the standing bids are off at a time, not one after
+        the other: each round costs a cancel, its challenge and two reads, so that a ladder of 20 would take 100 calls
+        where two rounds take 28.
         """
         draft = self._draft
         renewals = [swap for swap in self._swaps if swap.is_renewal]
@@ -88,14 +88,14 @@ class Handover:
                 draft.keep(swap.order, Reason.RENEW_WAITS)
 
     def _budget(self) -> Budget:
-        """What is held once every old bid has gone and every new one has come."""
+        """Returns the budget after every old bid has gone and every new one has come."""
         budget = Budget(self._draft.limits, self._draft.profile.balance_model, self._holding)
         for new in self._draft.places:
             budget.take(new.price_sats)
         return budget
 
     def _beside(self, swaps: Iterable[Swap]) -> list[Swap]:
-        """Those, from the top, whose old bids may stand until all new ones do."""
+        """Returns the swaps, from the top, whose old bids may stand until all new ones do."""
         budget = self._budget()
         found = []
         for swap in swaps:
@@ -108,14 +108,14 @@ class Handover:
         return self._is_twin(order.price_sats, [new.price_sats for new in self._draft.places])
 
     def _is_twin(self, price: int, others: Iterable[int]) -> bool:
-        """Whether the venue would not take a new bid for there being another of ours at the same price."""
+        """Tells whether the venue would refuse a new bid because another of ours has the same price."""
         return not self._draft.profile.equal_bids_allowed and price in others
 
 
 def _swaps(draft: Draft) -> list[Swap]:
-    """From the top: each order that only makes way, with the new bid that takes its place.
+    """Returns each order that only makes way, from the top, with the new bid that takes its place.
 
-    That is its own rung's for what is renewed, the top one for what was outbid, and the nearest for what was moved.
+    A renewal's is at its own rung, an outbid one's at the top, a moved one's at the nearest rung.
     """
     going = {order.id: order for order in draft.going}
     new = {intent.rung: intent for intent in draft.places}

@@ -1,4 +1,4 @@
-"""Which kind of ladder a config asks for."""
+"""The choice of a ladder for a config."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ladder(Protocol):
 
     low: Level
     high: Level
-    cause: str  # what makes the range empty, "" when it is not
+    cause: str  # why the range is empty, "" when it is not
 
     @property
     def is_known(self) -> bool: ...
@@ -34,7 +34,7 @@ class Ladder(Protocol):
 
 
 def ladder_for(config: BidConfig, profile: Profile, rules: Rules, market: Market, divisibility: int | None) -> Ladder:
-    """The ladder of this config in this market; `divisibility` is the rune's number of decimals, if known."""
+    """Makes the ladder of this config in this market; `divisibility` is the rune's number of decimals, if known."""
     if config.is_rune and config.quantity_mode == "sats":
         return SatsLadder(config, profile, rules, market.exact, market.lowest_ask, divisibility)
     return QuantityLadder(config, profile, rules, market.exact, market.lowest_ask)

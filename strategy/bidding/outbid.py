@@ -1,4 +1,4 @@
-"""Our place among the bids of others: whom we can outbid and at what price, and where we are not first."""
+"""Our place among the bids of others: the bid to outbid, the price for it, and the rungs where we are not first."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ HOUR_MS = 3_600_000
 
 
 class Contest:
-    """The foreign bids as one config sees them: `bids` None when it does not look at them at all.
+    """The foreign bids as one config sees them: `bids` None when it ignores them.
 
-    `top` is where the ladder hangs from. With outbidding that is the price that outbids `leader`, the highest foreign
-    bid that can be outbid within the range: the least that wins, and the best attainable place when the first bid
-    cannot be beaten. Without such a bid it is the low end.
+    `top` is the ladder's upper end. With outbidding that is the price that outbids `leader`, the highest foreign bid
+    that can be outbid within the range: the least that wins, and the best attainable place when the first bid cannot be
+    beaten. Without such a bid it is the low end.
     """
 
     def __init__(self, config: BidConfig, ladder: Ladder, bids: Sequence[Bid] | None) -> None:
@@ -46,32 +46,32 @@ class Contest:
                 return
 
     def is_outranked(self, order: OwnOrder) -> bool:
-        """Whether an order is not to be there because somebody ranks ahead of it."""
+        """Tells whether an order must go because another bid ranks ahead of it."""
         return self.first is not None and not ranks_ahead(order, self.first)
 
     def beaten(self, own: Sequence[OwnOrder]) -> OwnOrder | None:
-        """The best of these orders if the bid to outbid ranks ahead of it, None otherwise."""
+        """Returns the best of these orders if the bid to outbid ranks ahead of it, else None."""
         if self.leader is None or not own:
             return None
         best = max(own, key=lambda order: (self._ladder.level(order), -order.created_ms, -order.id))
         return None if ranks_ahead(best, self.leader) else best
 
     def outbids(self, rung: Rung) -> bool:
-        """Whether a new bid at this rung ranks ahead of the bid to outbid."""
+        """Tells whether a new bid at this rung ranks ahead of the bid to outbid."""
         return self.leader is not None and is_above(rung.price_sats, rung.quantity, self.leader)
 
     def is_raise(self, own: Sequence[OwnOrder]) -> bool:
-        """Whether a new bid that outbids is a raise: our best bid is behind the one to outbid.
+        """Tells whether a new bid that outbids is a raise: our best bid is behind the one to outbid.
 
-        Where a bid that is not the highest is cancelled at once, the one that follows it is a raise all the same.
+        Where a bid that is not the highest is cancelled at once, its successor is a raise all the same.
         """
         return self.beaten(own) is not None or (self.leader is not None and self.first is not None and not own)
 
     def rungs(self, count: int, own: Sequence[OwnOrder], is_renewable: Callable[[OwnOrder], bool]) -> list[Rung]:
-        """The rungs, barred where a new bid would not be first.
+        """Returns the rungs, barred where a new bid would not be first.
 
-        A bid of ours that ranks ahead of the leader for less than the top rung is worth keeps it until it is renewed;
-        the other rungs are then not above that bid, or they would pay more than it takes.
+        A bid of ours that ranks ahead of the leader for less than the top rung's price keeps that rung until it is
+        renewed; the other rungs are then not above that bid, or they would pay too much.
         """
         rungs = self._barred(self._ladder.rungs(self.top, count))
         if self.leader is None or not rungs:
@@ -93,7 +93,7 @@ class Contest:
         return rungs
 
     def _holder_of(self, top: Rung, leader: Bid) -> Callable[[OwnOrder], bool]:
-        """What may hold the top rung: every bid that ranks ahead of the leader, unless it pays too much for that."""
+        """Makes the test for the top rung's holder: any bid ahead of the leader, unless it pays too much for that."""
         least, most = top.level - top.below, top.level + top.above
 
         def accepts(order: OwnOrder) -> bool:
@@ -108,5 +108,5 @@ class Contest:
 
 
 def recent_raises(memory: Memory, now_ms: int) -> tuple[int, ...]:
-    """The raises of the last hour; one that a clock set back puts into the future counts too."""
+    """Returns the raises of the last hour; one in the future, after a clock was set back, counts too."""
     return tuple(raised_ms for raised_ms in memory.raises_ms if now_ms - raised_ms < HOUR_MS)

@@ -1,4 +1,4 @@
-"""Which own order stands for which rung."""
+"""The pairing of own orders with rungs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from strategy.bidding.exposure import Budget
 from strategy.intents import OwnOrder
 from strategy.reasons import Reason
 
-# What rungs are spread by: sats of the whole order where all orders have one quantity, else the price of a token.
+# The scale of rungs: sats of the whole order if all orders have one quantity, else the price of a token.
 Level: TypeAlias = int | Fraction
 
 
 @dataclass(slots=True)
 class Rung:
-    """One rung while the plan is being made: its order, and what holds it or why it gets none.
+    """One rung while the plan is made, with its order, or the reason why it gets none.
 
-    `below` and `above` are how far from `level` a live bid may be and still stand for the rung. `barred` says why no
-    new bid may be placed here, though one that is there may stay. `accepts` says which orders may hold the rung where
-    it is not nearness that decides. Neither `order` nor `refused` means that a bid is missing.
+    `below` and `above` are the distances from `level` within which a live bid still holds the rung. `barred` says why
+    no new bid may be placed here, though an old one may stay. `accepts` decides which orders may hold the rung where
+    nearness does not. Neither `order` nor `refused` means that a bid is missing.
     """
 
     index: int
@@ -45,23 +45,23 @@ class Rung:
 
 
 def highest_first(orders: Iterable[OwnOrder]) -> list[OwnOrder]:
-    """The orders by price, the older first where prices are equal."""
+    """Sorts the orders by price, the older first at equal prices."""
     return sorted(orders, key=lambda order: (-order.price_sats, order.created_ms, order.id))
 
 
 def merge_equals(rungs: list[Rung]) -> None:
-    """Refuse every rung that is equal to the one above it, for venues that take no equal bids."""
+    """Refuses every rung that is equal to the one above it, for venues that take no equal bids."""
     for upper, rung in pairwise(rungs):
         if rung.level == upper.level and rung.refused is None:
             rung.refused = Reason.RUNGS_MERGED
 
 
 class Pairing:
-    """The walk of the rungs through the budget, with the own orders that stand for them.
+    """The walk of the rungs through the budget, with the own orders that hold them.
 
-    `fixed` are ids of orders that the budget already counts, `due` of those to be renewed: they will cost what their
-    rung costs. After `walk`, `pool` holds what stands for no rung, highest first, and `refused` says by order id why
-    a rung could not keep an order.
+    `fixed` are ids of orders that the budget already counts, `due` of those to be renewed at their rung's price. After
+    `walk`, `pool` has the orders without a rung, highest first, and `refused` says by order id why a rung could not
+    keep an order.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Pairing:
         budget: Budget,
         level: Callable[[OwnOrder], Level],
     ) -> None:
-        # Of equal ones the older ranks first at the venue; one that must be renewed loses its rank anyway.
+        # Of equal ones the older ranks first at the venue; one due for renewal loses its rank anyway.
         self.pool = sorted(pool, key=lambda order: (-level(order), order.id in due, order.created_ms, order.id))
         self.refused: dict[int, Reason] = {}
         self._fixed = fixed
@@ -81,7 +81,7 @@ class Pairing:
         self._level = level
 
     def walk(self, rungs: list[Rung]) -> None:
-        """From the top: give each rung that fits the highest order that is close enough; skip what does not fit."""
+        """Gives each rung that fits, from the top, the highest order close enough; skips other rungs."""
         for rung in rungs:
             if rung.refused:
                 continue
@@ -106,11 +106,11 @@ class Pairing:
         return rung.price_sats if order.id in self._due and rung.barred is None else order.price_sats
 
     def _highest_within(self, rung: Rung, lower: Rung | None) -> OwnOrder | None:
-        """The highest order that may hold the rung and fits the budget.
+        """Returns the highest order that may hold the rung and fits the budget.
 
-        `lower` is the next rung if this one has no room for a new bid: it then leaves to it what is closer to it, or
-        the two would take turns. Renewing an order is pointless where another one is at the rung's very price, or
-        above it: that one ranks ahead of what is renewed, and would take the rung from it.
+        `lower` is the next rung if this one has no room for a new bid: orders closer to that one are left to it, or the
+        two would take turns. Renewing an order is pointless if another one is at the rung's own price or above: that
+        one ranks ahead of the renewed one, and would take its rung.
         """
         most: Level = rung.level + rung.above
         least: Level = rung.level - rung.below

@@ -1,21 +1,21 @@
-"""How patient a task grows while what was signed for it nears the signer's ceilings.
+"""Patience: a task moves its bids less as its signatures near the signer's ceilings.
 
-A signature counts until its signed expiry, whether its bid was cancelled or not. So room comes back at (what is signed)
-/ (the life of a bid), and a ladder whose every rung moves once in a time A signs (the ladder) / A. A ceiling is four
-times what may be live at once, so that no ladder is above a quarter of it: at nine tenths of use, moves once in
+A signature counts until its signed expiry, whether its bid was cancelled or not. So room comes back at the rate (signed
+sats) / (a bid's life), and a ladder whose every rung moves once in a time A signs (the ladder) / A. A ceiling is four
+times the most that may be live at once, so no ladder is above a quarter of it: at nine tenths of use, moves once in
 
-    A = (a quarter of the ceiling) x life / (nine tenths of the ceiling) = life x 5 / 18
+A = (a quarter of the ceiling) x life / (nine tenths of the ceiling) = life x 5 / 18
 
-are what refills by itself. From half use on the least age of a bid that is moved grows in a straight line up to there
-and beyond, and with it how far from its rung a bid may stand. A smaller ladder, or a market that moves less, comes to
-rest at less than nine tenths.
+refill by themselves. From half use on, the least age of a bid that may move grows in a straight line up to there and
+beyond, and with it the distance that a bid may have from its rung. A smaller ladder, or a market that moves less, comes
+to rest at less than nine tenths.
 
-A signature of a short life gives its room back sooner. So a new bid lives for as many times less as the patience's
-square says, though for 16 minutes if it was to live so long: what has to move often is soon signed for less.
+A signature of a short life gives its room back sooner. So a new bid's life is divided by the patience's square, though
+not below 16 minutes if it was that long: a bid that must move often is soon signed for a shorter time.
 
 Example: bids of 16 minutes, a least age of 60 seconds, a tolerance of 1 %. Up to half use: just that. At 64 %: patience
-2.05, at an age of 132 seconds, within 2.05 %. At 90 %: patience 4, 266 seconds, 4 %.
-Bids of 120 minutes live for 120 up to half use, for 28 at 64 %, and for 16 from 72 % on.
+2.05, at an age of 132 seconds, within 2.05 %. At 90 %: patience 4, 266 seconds, 4 %. Bids of 120 minutes live for 120
+up to half use, for 28 at 64 %, and for 16 from 72 % on.
 """
 
 from __future__ import annotations
@@ -31,19 +31,22 @@ _AT_HALF, _AT_NINE_TENTHS = 100, 400  # hundredths
 
 
 def used_percent(rooms: Iterable[SignedRoom]) -> int:
-    """How far the ceiling that is used most is used, rounded down; 0 where there is none."""
+    """Returns the use of the fullest ceiling in percent, rounded down; 0 without one."""
     return max((_share(room, 100) for room in rooms), default=0)
 
 
 def patience_of(rooms: Iterable[SignedRoom]) -> Decimal:
-    """1 up to half use, 4 at nine tenths, in hundredths and a straight line: 1 + 3 x (use - 1/2) / (2/5)."""
+    """Computes the patience: 1 up to half use, 4 at nine tenths, linear in between: 1 + 3 x (use - 1/2) / (2/5).
+
+    Rounded down to hundredths.
+    """
     # 3 / (2/5) = 7.5, in hundredths of the whole use: 750 x use - 375.
     most = max((_share(room, 750) for room in rooms), default=0)
     return Decimal(_AT_HALF + max(0, most - 375)).scaleb(-2)
 
 
 def paced(rules: Rules, rooms: Iterable[SignedRoom], life_ms: int) -> Rules:
-    """The rules of a task whose bids live for `life_ms`, as patient as what is signed asks for."""
+    """Returns the rules of a task whose bids live for `life_ms`, with the patience that its signatures demand."""
     patience = patience_of(rooms)
     if patience == 1:
         return rules
@@ -54,7 +57,7 @@ def paced(rules: Rules, rooms: Iterable[SignedRoom], life_ms: int) -> Rules:
 
 
 def shortened_ms(life_ms: int, loop_s: int, patience: Decimal) -> int:
-    """How long a new bid is to live where it would live for `life_ms` in a task without patience.
+    """Returns the life of a new bid that would be `life_ms` in a task without patience.
 
     Never so short that a renewal, due three loops before the end, takes more than the last quarter of it.
     """
@@ -64,5 +67,5 @@ def shortened_ms(life_ms: int, loop_s: int, patience: Decimal) -> int:
 
 
 def _share(room: SignedRoom, parts: int) -> int:
-    """How many of so many parts of the ceiling are used, rounded down; none where it is 0, which no patience widens."""
+    """Counts the used parts of a ceiling, rounded down; none if the ceiling is 0, which no patience widens."""
     return room.signed_sats * parts // room.most_sats if room.most_sats else 0

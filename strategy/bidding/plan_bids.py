@@ -20,29 +20,9 @@ from strategy.bidding.patience import paced
 from strategy.bidding.rules import rules_of
 from strategy.book import Profile, Snapshot
 from strategy.config import BidConfig, unsupported
-from strategy.intents import BidNote, CancelIntent, Limits, Memory, OwnOrder, PlaceIntent, Plan, Rules, RungNote
+from strategy.intents import BidNote, CancelIntent, Limits, Memory, OwnOrder, Plan, Rules, RungNote
 from strategy.reasons import Reason
 from strategy.reference import read_market
-
-__all__ = [
-    "BidNote",
-    "CancelIntent",
-    "Limits",
-    "Memory",
-    "OwnOrder",
-    "PlaceIntent",
-    "Plan",
-    "Reason",
-    "Rules",
-    "RungNote",
-    "halted",
-    "life_ms",
-    "measure",
-    "memory_without_raise",
-    "plan_bids",
-    "raise_rung",
-    "without_places",
-]
 
 
 def plan_bids(

@@ -23,11 +23,11 @@ ONE = Decimal(1)
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Lowest and highest price of new bids, both on the grid; `high` is every bitcoin there is where nothing caps it.
+    """Lowest and highest price of new bids, both on the grid; `high` is every bitcoin there is if nothing caps it.
 
     `most` is the highest price at which a live bid may stay, `above` says why one over it may not. `cause` is empty
-    unless low > high, and then names what made the range empty: `hardcap`, `ask`, `min_bid` or `tick` (no
-    price of the grid lies between the ends).
+    unless low > high, and then names the reason: `hardcap`, `ask`, `min_bid` or `tick` (no price of the grid lies
+    between the ends).
     """
 
     low: int
@@ -38,26 +38,26 @@ class Range:
 
 
 def order_quantity(config: BidConfig) -> Decimal:
-    """Items or tokens of one order."""
+    """Returns the items or tokens of one order."""
     return config.quantity if config.is_rune else ONE
 
 
 def order_tick(config: BidConfig, profile: Profile) -> int:
-    """The grid of order prices; rune orders are planned to the sat, since their total is unit price x quantity."""
+    """Returns the grid of order prices; rune orders are planned to the sat, as unit price x quantity."""
     return 1 if config.is_rune else profile.tick
 
 
 def price_range(
     config: BidConfig, profile: Profile, tolerance: Decimal, reference: Fraction | None, lowest_ask: Decimal | None
 ) -> Range:
-    """The allowed prices of one order; `reference` and `lowest_ask` are unit prices, None when not known.
+    """Returns the allowed prices of one order; `reference` and `lowest_ask` are unit prices, None when unknown.
 
-    Without a reference percent mode knows no more than the caps. The range is never shifted to fit.
-    Example: floor 87,300, 0.60-0.85, hard cap 70,000, tick 1,000: 53,000 to 70,000.
+    Without a reference percent mode knows no more than the caps. The range is never shifted to fit. Example: floor
+    87,300, 0.60-0.85, hard cap 70,000, tick 1,000: 53,000 to 70,000.
 
     A high end that the market moves has a `tolerance` (a fraction, a tick at least) for live bids, which still stay
-    below the ask and within the hard cap. One that is a number of the owner's, or the ask, has none.
-    Example: floor 99,500, 0.75, tick 1,000, 1 %: new bids up to 74,000, and one at 75,000 may stay.
+    below the ask and within the hard cap. One set by the owner, or by the ask, has none. Example: floor 99,500, 0.75,
+    tick 1,000, 1 %: new bids up to 74,000, and one at 75,000 may stay.
     """
     tick, quantity = order_tick(config, profile), order_quantity(config)
     caps: list[tuple[int, str, Reason]] = []
@@ -92,7 +92,7 @@ def price_range(
 
 
 def targets(low: int, high: int, count: int, tick: int) -> list[int]:
-    """`count` prices spread evenly from `high` down to `low`, each floored to the grid; one alone is at the high end.
+    """Spreads `count` prices evenly from `high` down to `low`, each floored to the grid; a single one is at `high`.
 
     Example: 70,000 down to 53,000 in 4, tick 1,000: 70,000 / 64,000 / 58,000 / 53,000.
     """
@@ -103,7 +103,7 @@ def targets(low: int, high: int, count: int, tick: int) -> list[int]:
 
 
 class QuantityLadder:
-    """Orders of one quantity: levels are order totals."""
+    """The ladder of orders of one quantity: levels are order totals."""
 
     def __init__(
         self,
@@ -129,25 +129,25 @@ class QuantityLadder:
 
     @property
     def unit_ceiling(self) -> Decimal:
-        """No bid above this unit price can be outbid."""
+        """The unit price above which no bid can be outbid."""
         return quotient_up(self._range.high, self._quantity)
 
     def level(self, order: OwnOrder) -> Level:
-        """Where an order of ours stands."""
+        """Returns the level of an order of ours."""
         return order.price_sats
 
     def forbidden(self, order: OwnOrder) -> Reason | None:
-        """Why an order may not be there at all, None when it may."""
+        """Says why an order may not be there at all, None when it may."""
         if order.quantity != self._quantity:
             return Reason.WRONG_QUANTITY
         return self._range.above if order.price_sats > self._range.most else None
 
     def is_low(self, order: OwnOrder) -> bool:
-        """Whether an order is below the range."""
+        """Tells whether an order is below the range."""
         return order.price_sats < self._range.low
 
     def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]:
-        """`count` rungs from `top` down to the low end; the lower ones are not above `ceiling`."""
+        """Returns `count` rungs from `top` down to the low end; the lower ones are not above `ceiling`."""
         prices = targets(self._range.low, int(top), count, self._tick)
         if ceiling is not None:
             most = max(floor_to_tick(int(ceiling), self._tick), self._range.low)
@@ -159,13 +159,13 @@ class QuantityLadder:
         return rungs
 
     def _rung(self, index: int, price: int, gap_part: int) -> Rung:
-        """A rung that keeps what is within a part of its price or of the gap between two rungs, a tick at least."""
+        """Makes a rung that keeps a bid within a part of its price or of the gap between two rungs, a tick at least."""
         parts, of = self._reach
         reach = max(self._tick, price * parts // of, gap_part)
         return Rung(index, price, self._quantity, price, reach, reach)
 
     def _part_of_gap(self, top: int, count: int) -> int:
-        """How much of the gap between two rungs may lie between a bid and its rung; nothing while outbidding.
+        """Returns the part of the gap between two rungs that a bid may be away from its rung; 0 while outbidding.
 
         Example: a quarter of the gap between 72,000 and 15,000 in five is 3,562.
         """
@@ -175,13 +175,13 @@ class QuantityLadder:
         return (top - self._range.low) * parts // ((count - 1) * of)
 
     def _two_steps(self, price: int) -> int:
-        """Twice what outbidding adds to an order at this price: the top bid does not step down for less."""
+        """Returns twice the step of outbidding at this price: the top bid does not step down for less."""
         if self._config.outbid_mode == "percent":
             return math.floor(times(2, price, self._config.outbid_percent))
         return 2 * self._config.outbid_amount
 
     def outbidding(self, bid: Bid) -> Level | None:
-        """The lowest price that outbids this bid by as much as the config says and at least a tick, if allowed.
+        """Returns the lowest allowed price that outbids this bid by the config's step and at least a tick, or None.
 
         Example: 70,000 by 2 % is 71,400, on a grid of 1,000 it is 72,000.
         """

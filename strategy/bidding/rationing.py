@@ -1,7 +1,7 @@
-"""Who gets the room that is left under the signer's ceilings: renewals first, then what is missing, moves last.
+"""Shares of the room under the signer's ceilings: renewals first, then missing bids, moves last.
 
 A new signature costs its price until it expires, and a cancel gives nothing back. So a ladder that moves too often
-could not renew what stands. Each bid therefore leaves room for what comes before it:
+could not renew its bids. Each bid therefore leaves room for the more important ones:
 
 - a renewal: nothing;
 - a raise, and a bid that is missing: the renewals of all that is held beside it, at prices that may be half as high
@@ -22,7 +22,7 @@ from strategy.bidding.pairing import Rung
 from strategy.intents import SignedRoom
 from strategy.reasons import Reason
 
-_NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # of a ceiling, for the bids of others that share it
+_NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # parts of a ceiling, for the bids of others that share it
 
 
 class Ration:
@@ -36,11 +36,11 @@ class Ration:
     def share_out(
         self, rungs: Iterable[Rung], due: Collection[int], raising: Collection[Rung], free: int
     ) -> int | None:
-        """Bars the renewals (of orders `due`) and refuses the missing rungs for which there is no room.
+        """Bars the renewals (of orders `due`) and refuses the missing rungs that have no room.
 
         From the top; below the first missing rung that waits all others wait for it. `raising` are the rungs that
-        outbid, `free` says for how many missing ones nothing has to make way. Returns how many bids may make way for
-        what is left, None where nothing waits.
+        outbid, `free` is the number of missing ones that need no other bid to make way. Returns how many bids may make
+        way for the rest, None if nothing waits.
         """
         if not self._rooms:
             return None
@@ -72,7 +72,7 @@ class Ration:
         return moved if waits else None
 
     def _take(self, rung: Rung, left: int, part: int) -> str:
-        """Counts the rung's bid if it leaves so much, and that part of a shared ceiling; else says what is full."""
+        """Counts the rung's bid if it leaves `left`, and that part of a shared ceiling; else names the full ceiling."""
         left = left * 3 // 2
         for room in self._rooms:
             others = min(room.others_sats * 3 // 2, room.most_sats // part) if part else 0

@@ -1,4 +1,4 @@
-"""When a bid is close enough to its expiry to be placed anew."""
+"""Renewal: the time at which a bid close to its expiry is placed anew."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from strategy.intents import OwnOrder
 
 
 def is_due(order: OwnOrder, config: BidConfig, now_ms: int) -> bool:
-    """Whether its remaining life is at most min(a quarter of the expiry, max(three cycles, a minute)).
+    """Tells whether its remaining life is at most min(a quarter of the expiry, max(three cycles, a minute)).
 
     Example: expiry 16 minutes, cycle 30 s: due in its last 90 s.
     """
@@ -15,5 +15,5 @@ def is_due(order: OwnOrder, config: BidConfig, now_ms: int) -> bool:
 
 
 def margin_ms(config: BidConfig) -> int:
-    """So long before its end a bid is renewed. Cycles that come less often while nothing moves come for that."""
+    """Returns how long before its end a bid is renewed. Rare cycles come for that, too."""
     return min(config.expiry_ms // 4, max(3 * config.loop_s, 60) * 1000)

@@ -1,4 +1,4 @@
-"""The rules by which one task is planned: the service's, and what the task says otherwise."""
+"""The rules for one task: the service's, with the task's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strategy.intents import Rules
 
 
 def rules_of(config: BidConfig, rules: Rules) -> Rules:
-    """The service's rules with what this task's own fields say instead."""
+    """Returns the service's rules with this task's own fields in their place."""
     return replace(
         rules,
         tolerance=rules.tolerance if config.update_tolerance is None else config.update_tolerance,

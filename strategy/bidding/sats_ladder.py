@@ -24,8 +24,8 @@ NOTHING = Fraction(0)
 class SatsLadder:
     """Orders of `satsPerOrder` at most: levels are unit prices.
 
-    `divisibility` is the rune's number of decimals; without it no quantity can be computed, and only what needs none
-    is answered (`is_known`).
+    `divisibility` is the rune's number of decimals; without it no quantity can be computed, and only questions that
+    need none are answered (`is_known`).
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class SatsLadder:
         self._config = config
         self._tolerance = Fraction(rules.tolerance)
         self._reach = Fraction(rules.reach)
-        # While outbidding no rung keeps more for the gaps being wide.
+        # While outbidding a wide gap does not widen a rung's tolerance.
         self._share = NOTHING if config.outbid_enabled else Fraction(config.keep_within_gap)
         self._least = max(profile.min_bid, 1)
         self._ask = lowest_ask
@@ -50,7 +50,7 @@ class SatsLadder:
         self.low: Level = low if low is not None else 0
         self.high: Level = high if high is not None else MAX_SATS
         self.cause = ""
-        # Where the ask is the high end, a live bid may not be above it either.
+        # If the ask is the high end, a live bid may not be above it either.
         self._is_asked = lowest_ask is not None and self.high >= lowest_ask
         if lowest_ask is not None and self._is_asked:
             self.high = Fraction(lowest_ask)
@@ -66,15 +66,15 @@ class SatsLadder:
 
     @property
     def unit_ceiling(self) -> Decimal:
-        """No bid above this unit price can be outbid."""
+        """The unit price above which no bid can be outbid."""
         return quotient_up(self.high.numerator, self.high.denominator)
 
     def level(self, order: OwnOrder) -> Level:
-        """Where an order of ours stands."""
+        """Returns the level of an order of ours."""
         return Fraction(order.price_sats) * _inverse(order.quantity)
 
     def forbidden(self, order: OwnOrder) -> Reason | None:
-        """Why an order may not be there at all, None when it may."""
+        """Says why an order may not be there at all, None when it may."""
         price, quantity = order.price_sats, Fraction(order.quantity)
         if price > self._config.sats_per_order or self._is_too_small(price, quantity):
             return Reason.WRONG_QUANTITY
@@ -89,7 +89,7 @@ class SatsLadder:
         return Reason.ABOVE_RANGE if price > most + spare else None
 
     def _is_too_small(self, price: int, quantity: Fraction) -> bool:
-        """Whether one more of the smallest unit would fit with sats to spare, so that it is of another size.
+        """Tells whether the order is too small: one more of the smallest unit would fit with sats to spare.
 
         Flooring the total and staying below an ask leave less than five sats unused.
         """
@@ -103,11 +103,11 @@ class SatsLadder:
         return math.floor(Fraction(self._ask) * quantity) - 1
 
     def is_low(self, order: OwnOrder) -> bool:
-        """Whether an order is below the range. Totals are floored: the lowest rung's is less than a sat below."""
+        """Tells whether an order is below the range. Totals are floored: the lowest rung's is less than a sat below."""
         return order.price_sats + 1 <= self.low * Fraction(order.quantity)
 
     def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]:
-        """`count` rungs from the unit price `top` down to the low end, refused where no order can be made of them.
+        """Returns `count` rungs from the unit price `top` down to the low end, refused where no order is possible.
 
         The lower ones are not above `ceiling`.
         """
@@ -124,15 +124,15 @@ class SatsLadder:
         return rungs
 
     def _two_steps(self, top: Rung) -> Fraction:
-        """Twice what outbidding adds to the price of a token: the top bid does not step down for less."""
+        """Returns twice the step of outbidding in the price of a token: the top bid does not step down for less."""
         if self._config.outbid_mode == "percent":
             return 2 * Fraction(self._config.outbid_percent) * top.level
         return 2 * self._config.outbid_amount * _inverse(top.quantity)
 
     def _rung(self, index: int, unit: Level, gap_part: Fraction = NOTHING) -> Rung:
-        """As many of the smallest unit as `satsPerOrder` buys at this price, for the floor of what they cost.
+        """Makes a rung of as many smallest units as `satsPerOrder` buys at this price, at their cost rounded down.
 
-        It keeps what is within a part of its price or of the gap between two rungs, a sat an order at least. Example:
+        It keeps a bid within a part of its price or of the gap between two rungs, a sat an order at least. Example:
         50,000 sats at 0.972972... buy 51,388 tokens for 49,999.
         """
         assert self._divisibility is not None
@@ -149,19 +149,19 @@ class SatsLadder:
             price = min(price, self._config.hardcap_sats)
         level, sat = Fraction(price) * _inverse(quantity), _inverse(quantity)
         reach = max(sat, self._reach * unit, gap_part)
-        # The total was rounded down: above the rung it is the price before that which counts.
+        # The total was rounded down: above the rung the unrounded price counts.
         rung = Rung(index, price, quantity, level, reach, max(unit - level, NOTHING) + reach)
         if price < self._least:
             rung.refused, rung.detail = Reason.RANGE_EMPTY, "min_bid"
         return rung
 
     def _lots(self, sats: int, unit: Fraction) -> int:
-        """How many of the rune's smallest unit this many sats buy."""
+        """Counts the rune's smallest units that this many sats buy."""
         assert self._divisibility is not None
         return sats * 10**self._divisibility * unit.denominator // unit.numerator
 
     def outbidding(self, bid: Bid) -> Level | None:
-        """The lowest unit price that outbids this bid by as much as the config says, if an order of it is allowed."""
+        """Returns the lowest unit price that outbids this bid by the config's step, if an order of it is allowed."""
         sats, tokens = ratio(bid)
         theirs = Fraction(sats) * _inverse(tokens)
         unit = self._raised(theirs)
@@ -180,7 +180,7 @@ class SatsLadder:
         return self._spread(theirs, max(self._config.outbid_amount, 1))
 
     def _spread(self, theirs: Fraction, amount: int) -> Fraction | None:
-        """`theirs` and `amount` sats spread over the order: of quantity q, so that (theirs + amount / q) x q fits."""
+        """Returns `theirs` and `amount` sats spread over an order of quantity q; (theirs + amount / q) x q must fit."""
         lots = self._lots(max(self._config.sats_per_order - amount, 0), theirs)
         return theirs + Fraction(amount * 10 ** (self._divisibility or 0), lots) if lots else None
 

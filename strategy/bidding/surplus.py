@@ -1,4 +1,4 @@
-"""What becomes of live bids that stand for no rung."""
+"""The fate of live bids that hold no rung."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strategy.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Cancel this order or leave it, and why."""
+    """A decision to cancel this order or leave it, with the reason."""
 
     order: OwnOrder
     is_cancelled: bool
@@ -23,7 +23,7 @@ class Verdict:
 
 
 def over_limits(orders: list[OwnOrder], holding: list[OwnOrder], budget: Budget) -> list[Verdict]:
-    """Hard cancels from the front of `orders` until what is held (`holding`, `orders` included) fits the limits."""
+    """Returns hard cancels from the front of `orders` until the rest (`holding`, `orders` included) fits the limits."""
     verdicts: list[Verdict] = []
     held_sats, count = held(holding), len(holding)
     for order in orders:
@@ -37,7 +37,7 @@ def over_limits(orders: list[OwnOrder], holding: list[OwnOrder], budget: Budget)
 
 
 def over_count(orders: list[OwnOrder], others: list[OwnOrder], excess: int) -> list[Verdict]:
-    """Hard cancels of `excess` of these orders: duplicates of another own bid first, then the highest.
+    """Returns hard cancels of `excess` of these orders: duplicates of another own bid first, then the highest.
 
     `orders` come highest and oldest first; of equal ones the youngest goes.
     """
@@ -63,7 +63,7 @@ def settle(
     slot_is_wanted: bool,
     refused: Reason | None,
 ) -> Verdict:
-    """What becomes of one surplus bid that breaks no hard rule.
+    """Decides the fate of one surplus bid that breaks no hard rule.
 
     `is_low`: it is below the range. `slot_is_wanted`: a missing rung waits for its slot. `refused`: why the rung it
     stood for no longer gets a bid.

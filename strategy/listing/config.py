@@ -1,7 +1,7 @@
-"""What an auto-list task is asked to do, and the rules that its fields must keep together.
+"""An auto-list task's config, and the rules that its fields must keep together.
 
-`problems` is called by the request and again by the worker on what it loads from the database. Fields of a mode or
-reference that is not selected are stored and not used.
+`problems` is called on a request and again when the worker loads the stored config. Fields of a mode or reference that
+is not selected are stored and not used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEFAULT_LOOP_SECONDS, LEAST_LOOP_SECONDS, MOST_LOOP_SECONDS = 30, 5, 3_600
 
 @dataclass(frozen=True, slots=True)
 class ListingConfig:
-    """How a listing is priced. Sats are of the item, `price_percent` and `min_margin` are fractions (1.05 is 105 %)."""
+    """The pricing of a listing. Sats are the item's, `price_percent` and `min_margin` are fractions (1.05 is 105 %)."""
 
     price_mode: str = "percent"
     price_percent: Decimal = Decimal("1.05")
@@ -44,7 +44,7 @@ class ListingConfig:
 
     @property
     def loop_s(self) -> int:
-        """Seconds between two cycles."""
+        """The seconds between two cycles."""
         return DEFAULT_LOOP_SECONDS if self.loop_seconds is None else self.loop_seconds
 
     @property
@@ -55,19 +55,19 @@ class ListingConfig:
 
     @property
     def wants_asks(self) -> bool:
-        """Whether the price hangs on what others ask."""
+        """Whether the price depends on the asks of others."""
         return self.price_mode == "undercut" or (
             self.price_mode == "percent" and self.reference in ("floor", "traitFloor")
         )
 
     @property
     def wants_collection(self) -> bool:
-        """Whether the price hangs on what others ask or have paid, for which the collection must be known."""
+        """Whether the price depends on asks or sales of others, for which the collection must be known."""
         return self.wants_asks or (self.price_mode == "percent" and self.reference == "lastSale")
 
 
 def problems(config: ListingConfig) -> list[Problem]:
-    """Every broken rule of this config at once; an empty list means that it can be planned with."""
+    """Returns every broken rule of this config; an empty list means that it can be planned with."""
     found = list(_single_fields(config))
     return found + list(_between_fields(config, {problem.field for problem in found}))
 
@@ -110,7 +110,7 @@ def _between_fields(config: ListingConfig, broken: set[str]) -> Iterator[Problem
             yield Problem("price_sats", "is required in fixed mode")
         elif c.price_sats < c.min_price_sats:
             yield Problem("price_sats", "must not be below minPriceSats")
-    # What no price can be above, the signer cannot be told as the least one either.
+    # A sum that no price may exceed is no least price for the signer either.
     if (
         not {"cost_sats", "min_margin"} & broken
         and c.cost_sats is not None
@@ -120,7 +120,7 @@ def _between_fields(config: ListingConfig, broken: set[str]) -> Iterator[Problem
 
 
 def unstartable(config: ListingConfig) -> list[Problem]:
-    """What this legal config leaves open. It may be stored, but a task that is to start needs it."""
+    """Returns the gaps of this legal config. It may be stored, but a task that is to start must fill them."""
     if config.price_mode != "percent":
         return []
     if config.reference == "purchase" and config.cost_sats is None:
@@ -135,17 +135,17 @@ def unstartable(config: ListingConfig) -> list[Problem]:
 
 
 def warnings(config: ListingConfig) -> list[str]:
-    """What is legal and probably not meant, in words for the task's owner."""
+    """Returns legal but probably unintended settings, in words for the task's owner."""
     if config.price_mode != "fixed" and config.min_price_sats == 0 and config.cost_sats is None:
         return ["no minPriceSats and no costSats: the price follows the market down without a limit"]
     return []
 
 
 def dumps_config(config: ListingConfig) -> str:
-    """The config as JSON for storage."""
+    """Returns the config as JSON for storage."""
     return stored.dumps(config)
 
 
 def loads_config(text: str) -> ListingConfig:
-    """The config of `dumps_config`. Raises ValueError when it is none; ranges are for `problems`."""
+    """Reads a config that `dumps_config` wrote. Raises ValueError when it is none; ranges are for `problems`."""
     return stored.loads(ListingConfig, text)

@@ -1,4 +1,4 @@
-"""What a decision about a listing is made from, and what it says."""
+"""The inputs and the result of a decision about a listing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Action = Literal["list", "reprice", "keep", "wait", "pause", "ended"]
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Our listing: its price in sats, and since when it has had that price."""
+    """Our listing: its price in sats, and the time since which it has had that price."""
 
     price: int
     since_ms: int
@@ -24,20 +24,20 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class ListingInputs:
-    """What one cycle of an auto-list task found. Prices in sats; None is not known.
+    """The inputs of one cycle of an auto-list task. Prices in sats; None is unknown.
 
     `asks` is the whole book with our own listings, () when nothing is listed; `trait_asks` are those known to have
-    `config.trait`. `own_wallets` are the addresses whose asks are ours. `fee_ppm` is what the venue keeps of a sale,
-    in millionths of the price. `median_60m` is of the asks that the price hangs on. `last_sales` are the prices of the
-    collection's sales of late, newest first.
+    `config.trait`. `own_wallets` are the addresses whose asks are ours. `fee_ppm` is the venue's fee of a sale, in
+    millionths of the price. `median_60m` is of the asks that the price depends on. `last_sales` are the prices of the
+    collection's recent sales, newest first.
 
     `listed` is our listing, with `missing_reads` as it was when last seen; `own_read` False says that our listings
     could not be read. `highest_last_hour` is the highest price at which the inscription was listed at any time within
-    the last hour, `delistings_last_hour` how often the venue dropped the listing by itself. `missing_reads` counts
-    the good reads in a row that do not show the listing that we made.
+    the last hour, `delistings_last_hour` the number of times that the venue dropped the listing by itself.
+    `missing_reads` counts the good reads in a row that do not show our listing.
 
-    `holding`: the inscription lies where the listing was signed (or where one would be) `held`, on another output of
-    ours `moved`, is gone `spent`, about to be moved by an unconfirmed transaction `pending`, or `unknown`.
+    `holding`: the inscription is on the output that the listing was (or would be) signed for `held`, on another output
+    of ours `moved`, is gone `spent`, about to be moved by an unconfirmed transaction `pending`, or `unknown`.
     """
 
     now_ms: int
@@ -59,11 +59,11 @@ class ListingInputs:
 
 @dataclass(frozen=True, slots=True)
 class ListingDecision:
-    """What is to be done, the price that results, one reason, and `note` with the same in words.
+    """The action, the resulting price, one reason, and `note` with the same in words.
 
-    `list` signs a listing at `price` where none is, or where none that can be filled is; `reprice` replaces the live
-    one. `keep` leaves the listing at `price` (None where it is not known) as it is. `wait`, `pause` and `ended` sign
-    nothing: for now, until the venue stops dropping the listing, and for good.
+    `list` signs a listing at `price` if there is none, or none that can be filled; `reprice` replaces the live one.
+    `keep` leaves the listing at `price` (None if unknown) as it is. `wait`, `pause` and `ended` sign nothing: for now,
+    until the venue stops dropping the listing, and for good.
     """
 
     action: Action

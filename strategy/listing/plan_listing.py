@@ -1,7 +1,7 @@
-"""The decision of one cycle of an auto-list task: what was found in, one action with its price and reason out.
+"""The decision of one cycle of an auto-list task: its inputs in, one action with price and reason out.
 
-A listing that is signed can be filled at its price until the inscription moves, whatever the marketplace shows. So
-nothing is signed in doubt, prices fall slowly, small raises are left alone, and the guard comes last.
+A signed listing can be filled at its price until the inscription moves, whatever the marketplace shows. So nothing is
+signed in doubt, prices fall slowly, small raises are left alone, and the guard comes last.
 """
 
 from __future__ import annotations
@@ -9,22 +9,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from strategy.config import MAX_SATS
-from strategy.listing.config import ListingConfig
-from strategy.listing.inputs import Action, Holding, Listed, ListingDecision, ListingInputs
+from strategy.listing.inputs import Action, Listed, ListingDecision, ListingInputs
 from strategy.listing.price import Wanted, wanted
 from strategy.pricing import ceil_to_tick, times
 from strategy.reasons import Reason
-
-__all__ = [
-    "Action",
-    "Holding",
-    "Listed",
-    "ListingConfig",
-    "ListingDecision",
-    "ListingInputs",
-    "Reason",
-    "plan_listing",
-]
 
 CONFIRMING_READS = 2
 MOST_DELISTINGS = 3  # within an hour
@@ -36,9 +24,9 @@ _CLOSE = Decimal("0.01")
 
 
 def plan_listing(inputs: ListingInputs) -> ListingDecision:
-    """What to do with the listing now. The config must be free of `problems`.
+    """Decides what to do with the listing now. The config must be free of `problems`.
 
-    Raises ValueError for a tick or a fee that is none.
+    Raises ValueError for an impossible tick or fee.
     """
     if inputs.tick < 1 or not 0 <= inputs.fee_ppm < _MILLION:
         raise ValueError(f"tick {inputs.tick} or fee {inputs.fee_ppm} ppm cannot be")
@@ -46,7 +34,7 @@ def plan_listing(inputs: ListingInputs) -> ListingDecision:
 
 
 def _doubt(inputs: ListingInputs) -> ListingDecision | None:
-    """Why nothing may be signed, whatever the price."""
+    """Returns the decision if nothing may be signed, whatever the price; else None."""
     if inputs.holding == "spent":
         return ListingDecision("ended", None, Reason.SPENT, "the inscription is sold or was sent away")
     if inputs.holding == "pending":
@@ -85,13 +73,13 @@ def _priced(inputs: ListingInputs, want: Wanted) -> ListingDecision:
 
 
 def _live(inputs: ListingInputs) -> Listed | None:
-    """Our listing, if it can be filled."""
+    """Returns our listing, if it can be filled."""
     is_gone = inputs.holding == "moved" or inputs.missing_reads >= CONFIRMING_READS
     return None if is_gone else inputs.listed
 
 
 def _list(inputs: ListingInputs, want: Wanted, price: int) -> ListingDecision:
-    """A listing where none is. Neither a restart nor the venue's dropping it is a way around slow falling."""
+    """Lists where nothing is listed. Neither a restart nor the venue's dropping it is a way around slow falling."""
     before = inputs.listed
     if before is not None and inputs.now_ms - before.since_ms < LOWER_AGE_MS:
         price = max(price, ceil_to_tick(before.price, inputs.tick))
@@ -110,18 +98,18 @@ def _lower(inputs: ListingInputs, want: Wanted, price: int, live: Listed) -> Lis
 
 
 def _is_close(inputs: ListingInputs, listed: int, price: int) -> bool:
-    """Whether the difference is not worth a signature: at most a tick, or 1 % of what is listed."""
+    """Tells whether the difference is not worth a signature: at most a tick, or 1 % of the listed price."""
     return abs(price - listed) <= max(Decimal(inputs.tick), times(_CLOSE, listed))
 
 
 def _least_this_hour(inputs: ListingInputs) -> int:
-    """The least price that is no fall of more than a tenth within an hour."""
+    """Returns the lowest price that is no fall of more than a tenth within an hour."""
     highest = max(inputs.highest_last_hour or 0, inputs.listed.price if inputs.listed else 0)
     return ceil_to_tick(times(_KEPT_AN_HOUR, highest), inputs.tick)
 
 
 def _sign(action: Action, reason: Reason, inputs: ListingInputs, want: Wanted, price: int) -> ListingDecision:
-    """A listing at `price`, or at the least that this hour allows: also when it rises again after a fall."""
+    """Signs a listing at `price`, or at the lowest that this hour allows: also when it rises again after a fall."""
     price = max(price, _least_this_hour(inputs))
     note = f"at {price:,}: {want.basis}"
     if want.price is not None and price > want.price:
@@ -137,7 +125,7 @@ def _keep(live: Listed, reason: Reason, want: Wanted) -> ListingDecision:
 
 
 def _still(inputs: ListingInputs, reason: Reason, note: str) -> ListingDecision:
-    """Nothing is signed; a listing stays as it is."""
+    """Signs nothing; a listing stays as it is."""
     live = _live(inputs)
     if live is None or inputs.missing_reads:
         return ListingDecision("wait", None, reason, note)

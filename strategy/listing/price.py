@@ -1,4 +1,4 @@
-"""The price that a listing should have: what its mode asks for, on the grid, and never below its guard."""
+"""The price that a listing should have: its mode's, on the grid, and never below its guard."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The wanted price and the least one (0 without), both on the grid; `basis` says in words where it comes from.
+    """The wanted price and the least one (0 without), both on the grid; `basis` gives its source in words.
 
-    `price` is None where there is nothing to start from; `basis` then says what is missing.
+    Without anything to start from `price` is None; `basis` then says what is missing.
     """
 
     price: int | None
@@ -27,7 +27,7 @@ class Wanted:
 
 
 def guard(config: ListingConfig, fee_ppm: int, tick: int) -> int:
-    """The least price on the grid, 0 without any: `min_price_sats`, and what leaves the margin over cost and fee.
+    """Returns the least price on the grid, 0 for none: no less than `min_price_sats`, nor than cost, margin and fee.
 
     Example: cost 80,000, margin 0.10, fee 2 %, tick 1,000: 88,000 / 0.98 is 89,796 rounded up, 90,000 on the grid.
     """
@@ -39,7 +39,7 @@ def guard(config: ListingConfig, fee_ppm: int, tick: int) -> int:
 
 
 def wanted(inputs: ListingInputs) -> Wanted:
-    """The price before any thought of the listing that is there. The guard comes last."""
+    """Computes the price regardless of the present listing. The guard comes last."""
     config, tick = inputs.config, inputs.tick
     least = guard(config, inputs.fee_ppm, tick)
     if config.price_mode == "fixed":
@@ -62,7 +62,7 @@ def _percent(inputs: ListingInputs, least: int) -> Wanted:
 
 
 def _reference(inputs: ListingInputs) -> tuple[Decimal | None, str]:
-    """The price that `price_percent` multiplies, and its name with it; or None and what is missing."""
+    """Returns the price that `price_percent` multiplies, and its name; or None and what is missing."""
     config = inputs.config
     if config.reference == "purchase":
         return _known(config.cost_sats, "cost")
@@ -98,7 +98,7 @@ def _sales(newest_first: tuple[int, ...] | None) -> tuple[Decimal | None, str]:
 
 
 def _undercut(inputs: ListingInputs, least: int) -> Wanted:
-    """The price just under the cheapest ask that can be undercut without going below guard or believable market."""
+    """Returns the price just under the cheapest ask that can be undercut above guard and believable market."""
     tick, step = inputs.tick, inputs.config.undercut_sats
     if inputs.asks is None:
         return Wanted(None, least, "the listings of others are not known")
@@ -119,5 +119,5 @@ def _undercut(inputs: ListingInputs, least: int) -> Wanted:
 
 
 def _under(ask: int, step: int, tick: int) -> int:
-    """`step` sats below the ask, rounded up, but never so far that it is not below it (not above it with step 0)."""
+    """Returns `step` sats below the ask, rounded up, but always below it (with step 0: not above it)."""
     return min(ceil_to_tick(ask - step, tick), floor_to_tick(ask - (1 if step else 0), tick))

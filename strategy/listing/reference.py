@@ -1,4 +1,4 @@
-"""What asks and sales of others say to a seller. Falling is the dangerous direction here, so low ones are doubted."""
+"""The asks and sales of others as a seller reads them. A fall is the danger here, so low ones are doubted."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _HALF = Decimal("0.5")
 
 
 def foreign_prices(asks: Iterable[Ask], own_wallets: Collection[str]) -> list[int]:
-    """The prices that others ask, lowest first, without what cannot be a price and without outliers."""
+    """Returns the prices that others ask, lowest first, without impossible ones and outliers."""
     prices = [ask.price for ask in asks if ask.maker not in own_wallets and 0 < ask.price <= MAX_SATS]
     return without_outliers(sorted(prices))
 
 
 def without_outliers(ascending: list[int]) -> list[int]:
-    """Drops up to two lowest prices, each of which is under 70 % of the next: bait, or somebody's slip.
+    """Drops up to two lowest prices, each of which is under 70 % of the next: bait, or a slip.
 
     Example: of 20,000, 98,000 and 99,000 the first is dropped.
     """
@@ -37,17 +37,16 @@ def without_outliers(ascending: list[int]) -> list[int]:
 
 
 def least_believed(median_60m: Decimal | None) -> Decimal | None:
-    """Three quarters of the median over the last hour: the market is not followed further down than that at once."""
+    """Returns three quarters of the last hour's median: the market is not followed further down than that at once."""
     if median_60m is None or not median_60m.is_finite() or median_60m <= 0:
         return None
     return times(_FALL, median_60m)
 
 
 def of_sales(newest_first: Sequence[int]) -> tuple[Decimal, int] | None:
-    """The median of the newest five sales, and of how many it is; None for fewer than three.
+    """Returns the median of the newest five sales, and their number; None for fewer than three.
 
-    Two sales that were bait, a gift or somebody's slip so do not set the price. Example: of 20,000, 98,000 and 99,000
-    it is 98,000.
+    So two odd sales (bait, a gift, a slip) cannot set the price. Example: of 20,000, 98,000 and 99,000 it is 98,000.
     """
     prices = sorted([price for price in newest_first if 0 < price <= MAX_SATS][:SALES])
     count = len(prices)

@@ -15,10 +15,9 @@ from cli.doctor import programs as doctor_programs
 from cli.doctor import units as venue_units
 from cli.doctor.exchanges import Exchange
 from cli.doctor.questions import ADDRESS
-from markets.adapter import Listing
+from markets.adapter import Listing, Offer
 from markets.base import Floor
 from markets.replies import Reply
-from markets.satflow.books import Offer
 from strategy.book import Ask, Bid
 from tests.cli.conftest import Examine
 from tests.cli.venue import Venue, venue

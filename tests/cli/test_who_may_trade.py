@@ -15,6 +15,7 @@ from core.local_server import serve
 from core.settings import Settings, load
 from models import base, sessions, users
 from models.base import connect
+from models.entitlements import Entitlements
 from models.schema import migrate
 
 OWNER = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
@@ -67,7 +68,7 @@ def test_whom_the_list_loses_is_stopped_before_the_command_ends(
     connect(settings.database_url)
     assert (code, asked) == (0, [{"op": "entitlements"}])
     assert "may not sign in any more\n3 tasks were stopped\n" in capsys.readouterr().out
-    assert not users.may_sign_in(OWNER, settings.whitelist, settings.admins)
+    assert not Entitlements(settings).may_sign_in(OWNER)
     assert sessions.user_of_session("hash", time.time_ns() // 1_000_000) is None
 
 
@@ -76,7 +77,7 @@ def test_without_a_manager_the_list_is_changed_all_the_same(
 ) -> None:
     assert remove(settings) == 0
     connect(settings.database_url)
-    assert not users.may_sign_in(OWNER, settings.whitelist, settings.admins)
+    assert not Entitlements(settings).may_sign_in(OWNER)
     assert "the manager was not told" in capsys.readouterr().out
 
 
@@ -96,5 +97,4 @@ def test_a_plan_that_is_ended_is_enforced_at_once(settings: Settings, owner: use
     assert (code, asked) == (0, [{"op": "entitlements"}])
     now_ms = time.time_ns() // 1_000_000
     user = users.User.get_by_id(owner.id)
-    refusal = users.refusal_to_trade(user, dict(settings.plans), frozenset("*"), frozenset(), now_ms)
-    assert refusal == "plan expired"
+    assert Entitlements(settings).refusal(user, now_ms) == "plan expired"

@@ -117,21 +117,21 @@ def read(data_dir: Path, read_history: Callable[[], list[Row]], exposure: int) -
     """What lies in a data directory, read without disturbing its writers; `exposure` is every user's limit."""
     as_of_ms = time.time_ns() // 1_000_000
     history = read_history()
-    tables = _tables(data_dir / "bidkeeper.db")
-    found = Evidence(history, tables["orders"], audit_lines(data_dir), cycles=tables["cycles"], as_of_ms=as_of_ms)
-    for task in tables["bidding_tasks"]:
+    rows = tables(data_dir / "bidkeeper.db", "orders", "cycles", "bidding_tasks")
+    found = Evidence(history, rows["orders"], audit_lines(data_dir), cycles=rows["cycles"], as_of_ms=as_of_ms)
+    for task in rows["bidding_tasks"]:
         found.configs[task["id"]] = [loads(task["config"])]
         found.exposure[task["user_id"]] = exposure
         found.logs[task["id"]] = task_log(data_dir, task["id"])
     return found
 
 
-def _tables(database: Path) -> Mapping[str, list[Row]]:
+def tables(database: Path, *names: str) -> Mapping[str, list[Row]]:
+    """All of them as of one moment."""
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)
     connection.row_factory = sqlite3.Row
     try:
-        connection.execute("BEGIN")  # all tables as of one moment
-        names = ("orders", "cycles", "bidding_tasks")
+        connection.execute("BEGIN")
         return {name: [dict(row) for row in connection.execute(f"SELECT * FROM {name}")] for name in names}
     finally:
         connection.close()

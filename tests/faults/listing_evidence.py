@@ -6,15 +6,14 @@ Each inscription is alone in its collection, so that the slug of an event says w
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from models.tasks.numbers import AUTOLIST_BASE
 from strategy.listing.config import ListingConfig
-from tests.faults.evidence import Quiet, Row, audit_lines
+from tests.faults.evidence import Quiet, Row, audit_lines, tables
 from wallet import address
 from wallet.psbt.decode import decode, from_base64
 from wallet.psbt.script import script_of
@@ -117,11 +116,11 @@ def read(data_dir: Path, read_history: Callable[[], list[Row]], payment: str) ->
     """What lies in a data directory, read without disturbing its writers; `payment` is the seller's address."""
     as_of_ms = time.time_ns() // 1_000_000
     history = read_history()
-    tables = _tables(data_dir / "bidkeeper.db", "listings", "cycles")
-    signed = [_signed(row) for row in _tables(data_dir / "signer" / "signer.db", "listings")["listings"]]
-    cycles = [row for row in tables["cycles"] if row["task_id"] >= AUTOLIST_BASE]
+    found = tables(data_dir / "bidkeeper.db", "listings", "cycles")
+    signed = [_signed(row) for row in tables(data_dir / "signer" / "signer.db", "listings")["listings"]]
+    cycles = [row for row in found["cycles"] if row["task_id"] >= AUTOLIST_BASE]
     return ListingEvidence(
-        history, tables["listings"], signed, audit_lines(data_dir), script_hex(payment), cycles, as_of_ms=as_of_ms
+        history, found["listings"], signed, audit_lines(data_dir), script_hex(payment), cycles, as_of_ms=as_of_ms
     )
 
 
@@ -134,13 +133,3 @@ def _pledge(text: str) -> Pledge:
     psbt = decode(from_base64(text))
     (output,) = psbt.transaction.outputs
     return Pledge(psbt.inputs[0][_TAP_KEY_SIG].hex(), output.script.hex(), output.value)
-
-
-def _tables(database: Path, *names: str) -> Mapping[str, list[Row]]:
-    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)
-    connection.row_factory = sqlite3.Row
-    try:
-        connection.execute("BEGIN")  # all tables as of one moment
-        return {name: [dict(row) for row in connection.execute(f"SELECT * FROM {name}")] for name in names}
-    finally:
-        connection.close()

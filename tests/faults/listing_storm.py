@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import random
 import re
-import signal
-import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import requests
 
@@ -20,7 +14,7 @@ from tests.e2e.installation import until
 from tests.faults.evidence import Row
 from tests.faults.fleet import Fleet
 from tests.faults.listing_fleet import Item, Shop, restart
-from tests.faults.storm import Storm
+from tests.faults.storm import Blows, Deed, Storm
 from workers.crashpoints import LISTING_NAMES
 
 PROGRAMS = ("manager", "zygote", "gateway", "facts", "signer", "server")
@@ -74,24 +68,21 @@ class ListingKills:
         )
 
 
-class ListingStorm:
-    """What happens is chosen by `rng`; when it happens is up to the machine. `tally` counts what the storm did."""
+class ListingStorm(Blows):
+    """A storm over auto-list tasks, beside bidding ones."""
+
+    victims, faults = PROGRAMS, FAULTS
 
     def __init__(self, shop: Shop, fleet: Fleet, rng: random.Random, blows: int = 1) -> None:
         """`blows`: how many times as many kills as usual, of all that happens."""
-        self.shop, self.fleet, self.rng, self.blows = shop, fleet, rng, blows
-        self.service = shop.service
+        super().__init__(fleet, rng)
+        self.shop, self.blows = shop, blows
         self.bids = Storm(fleet, rng)
-        self.killed: set[int] = set()
-        self.programs: Counter[str] = Counter()
-        self.tally: Counter[str] = Counter()
         for task in fleet.tasks:
             self.bids._note_config(task)
 
-    def rage(self, enough: Callable[[], bool], seconds: float) -> None:
-        """One thing after the other until it is `enough`; fails after `seconds`."""
-        deadline = time.monotonic() + seconds
-        deeds: list[tuple[Callable[[], None], int]] = [
+    def deeds(self) -> list[Deed]:
+        return [
             (self.kill_lister, 8 * self.blows),
             (self.kill_program, 3 * self.blows),
             (self.bids.kill_worker, 2 * self.blows),
@@ -107,14 +98,6 @@ class ListingStorm:
             (self.delete, 7),
             (self.restock, 10),
         ]
-        while not enough():
-            assert time.monotonic() < deadline, f"not enough within {seconds:.0f} s: {self.kills()}"
-            (deed,) = self.rng.choices([deed for deed, _ in deeds], [weight for _, weight in deeds])
-            # What the storm itself took away may be what it asks for next.
-            with contextlib.suppress(requests.RequestException):
-                deed()
-                self.tally[deed.__name__] += 1
-            time.sleep(self.rng.uniform(0.0, 0.3))
 
     def calm(self, *, is_clean: bool) -> None:
         """The venue is well again, whatever is in the vault has a task, and each task runs; with `is_clean` nobody dies
@@ -135,19 +118,7 @@ class ListingStorm:
 
     def kill_lister(self) -> None:
         """Also those that drain."""
-        pids = [pid for pids in self.shop.workers().values() for pid in pids]
-        if pids:
-            pid = self.rng.choice(pids)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                self.killed.add(pid)
-
-    def kill_program(self) -> None:
-        victim = self.rng.choice(PROGRAMS)
-        for pid in self.fleet.pids(victim):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                self.programs[victim] += 1
+        self._kill([pid for pids in self.shop.workers().values() for pid in pids])
 
     # The market
 
@@ -156,14 +127,6 @@ class ListingStorm:
         if item := self._any():
             item.floor = self.rng.choice([7, 9, 10, 11, 11, 11, 12, 12, 13]) * item.floor // 10_000 * 1_000
             self.service.put_collection(item.slug, [max(item.floor, 20_000)])
-
-    def fault(self) -> None:
-        operation, mode = self.rng.choice(FAULTS)
-        row: dict[str, Any] = {"operation": operation, "mode": mode, "count": self.rng.randrange(1, 4)}
-        if mode in ("timeout", "late", "accept_then_timeout"):
-            row["delaySeconds"] = self.rng.choice([1, 3])
-        self.service.sim("PUT", "/sim/faults", [row])
-        self.tally[f"{operation} {mode}"] += 1
 
     def sell(self) -> None:
         item = self._any()

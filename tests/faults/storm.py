@@ -69,8 +69,14 @@ class Kills:
         )
 
 
-class Storm:
-    """What happens is chosen by `rng`; when it happens is up to the machine."""
+Deed = tuple[Callable[[], None], int]  # with how often it is done, compared with others
+
+
+class Blows:
+    """What happens is chosen by `rng`; when it happens is up to the machine. `tally` counts what was done."""
+
+    victims: tuple[str, ...]  # programs
+    faults: tuple[tuple[str, str], ...]  # operations at the venue, and what happens to them
 
     def __init__(self, fleet: Fleet, rng: random.Random) -> None:
         self.fleet = fleet
@@ -78,15 +84,64 @@ class Storm:
         self.rng = rng
         self.killed: set[int] = set()
         self.programs: Counter[str] = Counter()
-        self.stopped: dict[int, int] = {}
-        self.configs: dict[int, list[BidConfig]] = {task: [] for task in fleet.tasks}
+        self.tally: Counter[str] = Counter()
+
+    def deeds(self) -> list[Deed]:
+        """All that may happen."""
+        raise NotImplementedError
+
+    def kills(self) -> Any:
+        """Who was killed so far."""
+        raise NotImplementedError
 
     def rage(self, enough: Callable[[], bool], seconds: float) -> None:
         """One thing after the other until it is `enough`; fails after `seconds`."""
-        for task in self.fleet.tasks:
-            self._note_config(task)
         deadline = time.monotonic() + seconds
-        deeds: list[tuple[Callable[[], None], int]] = [
+        deeds, weights = zip(*self.deeds(), strict=True)
+        while not enough():
+            assert time.monotonic() < deadline, f"not enough within {seconds:.0f} s: {self.kills()}"
+            (deed,) = self.rng.choices(deeds, weights)
+            # What the storm itself took away may be what it asks for next.
+            with contextlib.suppress(requests.RequestException):
+                deed()
+                self.tally[deed.__name__] += 1
+            time.sleep(self.rng.uniform(0.0, 0.3))
+
+    def _kill(self, pids: list[int]) -> None:
+        if pids:
+            pid = self.rng.choice(pids)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                self.killed.add(pid)
+
+    def kill_program(self) -> None:
+        victim = self.rng.choice(self.victims)
+        for pid in self.fleet.pids(victim):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                self.programs[victim] += 1
+
+    def fault(self) -> None:
+        operation, mode = self.rng.choice(self.faults)
+        fault: dict[str, Any] = {"operation": operation, "mode": mode, "count": self.rng.randrange(1, 4)}
+        if mode in ("timeout", "slow", "late", "accept_then_timeout"):
+            fault["delaySeconds"] = self.rng.choice([1, 3])
+        self.service.sim("PUT", "/sim/faults", [fault])
+        self.tally[f"{operation} {mode}"] += 1
+
+
+class Storm(Blows):
+    """A storm over bidding tasks."""
+
+    victims, faults = PROGRAMS, FAULTS
+
+    def __init__(self, fleet: Fleet, rng: random.Random) -> None:
+        super().__init__(fleet, rng)
+        self.stopped: dict[int, int] = {}
+        self.configs: dict[int, list[BidConfig]] = {task: [] for task in fleet.tasks}
+
+    def deeds(self) -> list[Deed]:
+        return [
             (self.kill_worker, 40),
             (self.kill_young_worker, 15),
             (self.pause_worker, 6),
@@ -99,13 +154,11 @@ class Storm:
             (self.start, 14),
             (self.change, 4),
         ]
-        while not enough():
-            assert time.monotonic() < deadline, f"not enough within {seconds:.0f} s: {self.kills()}"
-            (deed,) = self.rng.choices([deed for deed, _ in deeds], [weight for _, weight in deeds])
-            # What the storm itself took away may be what it asks for next.
-            with contextlib.suppress(requests.RequestException):
-                deed()
-            time.sleep(self.rng.uniform(0.0, 0.3))
+
+    def rage(self, enough: Callable[[], bool], seconds: float) -> None:
+        for task in self.fleet.tasks:
+            self._note_config(task)
+        super().rage(enough, seconds)
         self.calm()
 
     def calm(self) -> None:
@@ -126,13 +179,6 @@ class Storm:
         """One that has begun a moment ago: it is recovering from the last blow."""
         self._kill([pid for pids in self.fleet.workers().values() for pid in pids if _age_s(pid) < 1.5])
 
-    def _kill(self, pids: list[int]) -> None:
-        if pids:
-            pid = self.rng.choice(pids)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                self.killed.add(pid)
-
     def pause_worker(self) -> None:
         pids = [pid for pids in self.fleet.workers().values() for pid in pids]
         if pids:
@@ -141,13 +187,6 @@ class Storm:
                 os.kill(pid, signal.SIGSTOP)
                 time.sleep(self.rng.uniform(0.1, 2.0))
                 os.kill(pid, signal.SIGCONT)
-
-    def kill_program(self) -> None:
-        victim = self.rng.choice(PROGRAMS)
-        for pid in self.fleet.pids(victim):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                self.programs[victim] += 1
 
     # The market
 
@@ -165,13 +204,6 @@ class Storm:
         prices = [self.rng.randrange(10, floor // 1_000) * 1_000 for _ in range(self.rng.randrange(4))]
         body = {"asks": [{"price": floor}], "bids": [{"price": price} for price in prices]}
         self.service.sim("PUT", f"/sim/collections/{slug}", body)
-
-    def fault(self) -> None:
-        operation, mode = self.rng.choice(FAULTS)
-        fault: dict[str, Any] = {"operation": operation, "mode": mode, "count": self.rng.randrange(1, 4)}
-        if mode in ("timeout", "slow", "late", "accept_then_timeout"):
-            fault["delaySeconds"] = self.rng.choice([1, 3])
-        self.service.sim("PUT", "/sim/faults", [fault])
 
     def sell(self) -> None:
         url = f"http://127.0.0.1:{self.service.simulator_port}/sim/sell"

@@ -11,7 +11,8 @@ import pytest
 from markets.base import OwnBids, VenueError
 from models.base import database
 from models.ledger import orders
-from models.ledger.orders import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Ceilings, NewOrder, Order
+from models.ledger.order_table import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
+from models.ledger.orders import Ceilings, NewOrder
 from models.tasks.tasks import STOPPED, BiddingTask
 from strategy.bidding.exposure import Budget
 from strategy.bidding.quantity_ladder import QuantityLadder

@@ -17,11 +17,11 @@ from core.plans import FIRST_PLAN
 from core.settings import Settings
 from markets.base import VenueError
 from markets.client import MarketClient
+from models.entitlements import Entitlements
 from models.ledger import orders
 from models.ledger.limits import fills_of
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, BiddingTask
-from models.users import refusal_to_trade
 from strategy.config import BidConfig, loads
 from tests.machine.clockwork import Clock
 from wallet.client import SignerClient, SignerError
@@ -260,8 +260,7 @@ class Manager:
         return bidder_grant(row, config, plan, VENUE, token, ends_ms, spent_sats=spent_sats)
 
     def _refusal(self, row: BiddingTask) -> str | None:
-        s = self._settings
-        return refusal_to_trade(row.user, dict(s.plans), s.whitelist, s.admins, self._clock.now_ms)
+        return Entitlements(self._settings).refusal(row.user, self._clock.now_ms)
 
     def _withdraw(self, task_id: int, desk: _Desk) -> None:
         if desk.granted is not None:

@@ -8,9 +8,10 @@ from typing import Any
 
 from core.plans import FIRST_PLAN
 from models import controls, users
+from models.entitlements import Entitlements
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, BiddingTask, TaskExists, TaskLimitReached
-from models.users import DAY_MS, User, refusal_to_trade
+from models.users import DAY_MS, User
 from strategy.config import BidConfig, canonical_slug, dumps, loads, normal_slug
 from tests.machine.house import House
 from tests.machine.manager import Crash, NotStarted
@@ -128,8 +129,7 @@ class Owners:
         return None if row is None or row.deleted_ms is not None else row
 
     def _is_refused(self, user: User) -> bool:
-        s = self.house.settings
-        return refusal_to_trade(user, dict(s.plans), s.whitelist, s.admins, self.now_ms) is not None
+        return Entitlements(self.house.settings).refusal(user, self.now_ms) is not None
 
     # Control and plans
 

@@ -10,24 +10,25 @@ import pytest
 from core.plans import DEFAULT_PLANS
 from models import users
 from models.ledger import listings, owing
-from models.ledger.listings import (
+from models.ledger.listing_table import (
     CANCELLED,
+    CANCELLING,
     CLOSED,
     GONE,
     LIVE,
     LOST,
+    MOVES,
     REFUSED,
     REPLACED,
     RESERVED,
     SIGNED,
+    SOLD,
     SUBMITTED,
     UNKNOWN,
-    IllegalMove,
     Listing,
-    NewListing,
-    NotAllowedToList,
-    OpenElsewhere,
 )
+from models.ledger.listings import IllegalMove, NewListing, NotAllowedToList, OpenElsewhere
+from models.ledger.sightings import missed, saw
 from models.tasks import tasks
 from models.tasks.tasks import AUTOLIST_BASE, AutolistTask
 
@@ -75,19 +76,19 @@ def test_a_listings_way_is_written_down(database: str) -> None:
     found = stored(made)
     assert (found.state, found.signed_ms, found.listed_ms, found.closed_ms) == (LIVE, 10, 10, None)
     assert found.__data__ == made.__data__
-    listings.move(made, CLOSED, 20, reason=listings.SOLD, proceeds_sats=100_000)
+    listings.move(made, CLOSED, 20, reason=SOLD, proceeds_sats=100_000)
     found = stored(made)
     assert (found.close_reason, found.closed_ms, found.proceeds_sats, found.is_open) == ("sold", 20, 100_000, False)
     assert found.__data__ == made.__data__
 
 
-@pytest.mark.parametrize(("start", "end"), list(product(listings.MOVES, listings.MOVES)))
+@pytest.mark.parametrize(("start", "end"), list(product(MOVES, MOVES)))
 def test_it_goes_only_where_the_table_says(database: str, start: str, end: str) -> None:
     made = listings.reserve(new(task()), None, 1)
     Listing.update(state=start).where(Listing.id == made.id).execute()
     made.state = start
     reason = LOST if end == CLOSED else None
-    if end in listings.MOVES[start]:
+    if end in MOVES[start]:
         listings.move(made, end, 2, reason=reason)
         assert stored(made).state == end
     else:
@@ -108,7 +109,7 @@ def test_what_another_has_moved_is_not_moved_again(database: str) -> None:
     twin = stored(made)
     listings.move(made, CLOSED, 20, reason=CANCELLED)
     with pytest.raises(IllegalMove):
-        listings.move(twin, listings.CANCELLING, 21)
+        listings.move(twin, CANCELLING, 21)
 
 
 def test_one_open_listing_a_task_and_an_output(database: str) -> None:
@@ -172,7 +173,7 @@ def test_what_is_shown_of_an_ended_task_is_what_ended_last(database: str) -> Non
     former = live(owner)
     refused = listings.reserve(new(owner, 120_000), former, 30)
     listings.give_up(refused, REFUSED, 40)
-    listings.move(stored(former), CLOSED, 50, reason=listings.SOLD, proceeds_sats=100_000)
+    listings.move(stored(former), CLOSED, 50, reason=SOLD, proceeds_sats=100_000)
     shown = listings.newest(owner.number)
     assert shown is not None
     assert (shown.id, shown.close_reason, shown.proceeds_sats) == (former.id, "sold", 100_000)
@@ -239,8 +240,8 @@ def test_delistings_are_what_was_there_and_was_dropped(database: str) -> None:
 
 def test_misses_count_in_a_row(database: str) -> None:
     made = live(task())
-    assert [listings.missed(made, 20), listings.missed(made, 30)] == [1, 2]
-    listings.saw(made, "venue-1", 40)
+    assert [missed(made, 20), missed(made, 30)] == [1, 2]
+    saw(made, "venue-1", 40)
     assert (stored(made).misses, stored(made).venue_id) == (0, "venue-1")
 
 

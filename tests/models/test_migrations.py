@@ -12,8 +12,9 @@ from playhouse.migrations import Runner
 from cli.migrate import migrate
 from core.settings import load
 from models import base, controls, inscriptions, references, schema, sessions, users
-from models.ledger import listings, orders, withdrawals
-from models.ledger.orders import CLOSED, Order
+from models.ledger import orders, withdrawals
+from models.ledger.listing_table import Listing
+from models.ledger.order_table import CLOSED, Order
 from models.tasks import cycles, tasks
 
 MODELS = (
@@ -30,7 +31,7 @@ MODELS = (
     inscriptions.Inscription,
     controls.Control,
     references.FloorSample,
-    listings.Listing,
+    Listing,
     withdrawals.Withdrawal,
 )
 FIRST = "0001_initial"

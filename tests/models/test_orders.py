@@ -11,17 +11,8 @@ from models import users
 from models.base import database as database_proxy
 from models.base import transaction
 from models.ledger import orders
-from models.ledger.orders import (
-    CLOSED,
-    MOVES,
-    Ceilings,
-    Fills,
-    IllegalMove,
-    LimitReached,
-    NewOrder,
-    NotAllowedToPlace,
-    Order,
-)
+from models.ledger.order_table import CLOSE_REASONS, CLOSED, MOVES, Order
+from models.ledger.orders import Ceilings, Fills, IllegalMove, LimitReached, NewOrder, NotAllowedToPlace
 from models.tasks import tasks
 
 intents = (f"{number:032x}" for number in itertools.count())
@@ -232,7 +223,7 @@ def test_closing_needs_a_reason_and_only_closing_has_one(database: str) -> None:
         orders.move(order, "signed", 2, reason="lost")
 
 
-@pytest.mark.parametrize("reason", orders.CLOSE_REASONS)
+@pytest.mark.parametrize("reason", CLOSE_REASONS)
 def test_an_order_keeps_its_venue_id_and_says_when_it_closed(database: str, reason: str) -> None:
     order = reserved(running_task(), state="submitted")
     orders.move(order, "live", 2, venue_id="abc")

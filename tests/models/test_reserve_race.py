@@ -17,7 +17,8 @@ from peewee import OperationalError
 from core.plans import DEFAULT_PLANS
 from models import base, users
 from models.ledger import orders
-from models.ledger.orders import CLOSED, Ceilings, LimitReached, NewOrder, Order
+from models.ledger.order_table import CLOSED, Order
+from models.ledger.orders import Ceilings, LimitReached, NewOrder
 from models.tasks import tasks
 
 TASK, USER, INSTALLATION, COUNT = 14_000, 33_000, 115_000, 5

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from models import users
-from models.ledger import listings, orders
+from models.ledger import orders
+from models.ledger.listing_table import Listing
+from models.ledger.order_table import CLOSED
 from models.ledger.venues_in_use import name_venues
 from models.tasks import tasks
 from models.tasks.list import bidding_task_list
@@ -72,7 +74,7 @@ def ordered(task: BiddingTask, number: int, venue: str, *, is_closed: bool = Fal
     new = orders.NewOrder(f"{number:032x}", "bid", task.id, task.user_id, venue, "bc1qp", "cats", 1_000, "1", number, 1)
     order = orders.reserve(new, orders.Ceilings(9_000, 9_000, 9_000, 9), number)
     if is_closed:
-        orders.move(order, orders.CLOSED, number, reason="refused")
+        orders.move(order, CLOSED, number, reason="refused")
 
 
 def test_what_named_none_is_named_for_good_by_where_it_traded(user_id: int) -> None:
@@ -84,7 +86,7 @@ def test_what_named_none_is_named_for_good_by_where_it_traded(user_id: int) -> N
     ordered(bids, 3, "ordnet", is_closed=True)
     unused, named = bidding(user_id, "dogs", None), bidding(user_id, "rats", "unisat")
     sells = tasks.create_autolist_task(user_id, inscription_id="a", collection_id=None, config="{}", now_ms=1)
-    listings.Listing.create(
+    Listing.create(
         intent="a", task_id=sells.number, user_id=user_id, venue="unisat", wallet="bc1p", inscription_id="a",
         outpoint="b:0", price_sats=1, token=1, revision=1, state="closed", created_ms=1, updated_ms=1,
     )  # fmt: skip

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from core.plans import DEFAULT_PLANS
+from core.settings import Settings
 from models import users
+from models.entitlements import Entitlements
 from models.tasks import cycles, tasks
 from models.tasks.numbers import file_stem, is_autolist, label, row_id
 from models.tasks.tasks import AUTOLIST_BASE, AutolistTask, BiddingTask, Task, TaskExists, TaskLimitReached
@@ -158,10 +160,9 @@ def test_only_the_newest_cycles_are_kept(database: str, monkeypatch: pytest.Monk
 
 def test_a_plan_that_is_over_or_a_lost_whitelisting_ends_the_right_to_trade(database: str) -> None:
     owner = user()
-    everybody: frozenset[str] = frozenset("*")
-    nobody: frozenset[str] = frozenset()
+    everybody, nobody = Entitlements(Settings(whitelist=frozenset("*"))), Entitlements(Settings())
     end = 1 + 365 * users.DAY_MS
-    assert users.refusal_to_trade(owner, DEFAULT_PLANS, everybody, nobody, end - 1) is None
-    assert users.refusal_to_trade(owner, DEFAULT_PLANS, everybody, nobody, end) == "plan expired"
-    assert "whitelisted" in str(users.refusal_to_trade(owner, DEFAULT_PLANS, nobody, nobody, 1))
-    assert users.refusal_to_trade(owner, DEFAULT_PLANS, nobody, frozenset({"bc1qa"}), 1) is None
+    assert everybody.refusal(owner, end - 1) is None
+    assert everybody.refusal(owner, end) == "plan expired"
+    assert "whitelisted" in str(nobody.refusal(owner, 1))
+    assert Entitlements(Settings(admins=frozenset({"bc1qa"}))).refusal(owner, 1) is None

@@ -12,8 +12,7 @@ from markets.base import Item, NotFound, Unavailable
 from markets.facts import Whereabouts
 from markets.listings import OwnListing, OwnListings
 from models import users
-from models.ledger import listings
-from models.ledger.listings import Listing
+from models.ledger.listing_table import CANCELLED, CLOSED, GONE, LIVE, LOST, REFUSED, REPLACED, SOLD, UNKNOWN, Listing
 from models.tasks import cycles, tasks
 from models.tasks.tasks import AUTOLIST_BASE, AutolistTask
 from tests.server.api import START_MS, Answer
@@ -57,9 +56,7 @@ def lies_at(service: Service, address: str | None) -> None:
     service.gateway.answers["whereabouts"] = found
 
 
-def listed(
-    service: Service, task_id: int, price: int = 100_000, state: str = listings.LIVE, number: int = 1
-) -> Listing:
+def listed(service: Service, task_id: int, price: int = 100_000, state: str = LIVE, number: int = 1) -> Listing:
     """The task's listing as its worker has it in the ledger; `state` closed has the reason cancelled."""
     return Listing.create(
         intent=f"{number:064x}",
@@ -74,7 +71,7 @@ def listed(
         token=row(task_id).token,
         revision=1,
         state=state,
-        close_reason=listings.CANCELLED if state == listings.CLOSED else None,
+        close_reason=CANCELLED if state == CLOSED else None,
         created_ms=START_MS,
         updated_ms=START_MS,
         signed_ms=START_MS - 60_000,
@@ -88,8 +85,8 @@ def cancels_listings(service: Service) -> None:
     def cancel() -> None:
         hidden = AutolistTask.select(AutolistTask.id).where(AutolistTask.deleted_ms.is_null(False))
         numbers = [AUTOLIST_BASE + each.id for each in hidden]
-        ended = {"state": listings.CLOSED, "close_reason": listings.CANCELLED, "closed_ms": START_MS + 1}
-        Listing.update(ended).where(Listing.task_id.in_(numbers), Listing.state == listings.LIVE).execute()
+        ended = {"state": CLOSED, "close_reason": CANCELLED, "closed_ms": START_MS + 1}
+        Listing.update(ended).where(Listing.task_id.in_(numbers), Listing.state == LIVE).execute()
 
     service.manager.before_settling = cancel
 
@@ -379,8 +376,8 @@ async def test_a_stopped_task_with_a_listing_is_deleted_through_the_manager_too(
 async def test_a_new_price_that_was_refused_does_not_hide_that_the_listing_is_cancelled(service: Service) -> None:
     task_id = await started(service)
     listed(service, task_id)
-    refused = listed(service, task_id, 120_000, state=listings.CLOSED, number=2)
-    Listing.update(close_reason=listings.REFUSED, closed_ms=START_MS).where(Listing.id == refused.id).execute()
+    refused = listed(service, task_id, 120_000, state=CLOSED, number=2)
+    Listing.update(close_reason=REFUSED, closed_ms=START_MS).where(Listing.id == refused.id).execute()
     cancels_listings(service)
 
     assert (await call(service, "DELETE", task_id)).json == {"success": True, "listingCancelled": True}
@@ -404,7 +401,7 @@ async def test_a_listing_that_the_market_does_not_cancel_hides_the_task_and_is_t
 @pytest.mark.gen_test
 async def test_a_listing_that_was_cancelled_before_is_not_cancelled_by_the_delete(service: Service) -> None:
     task_id = await started(service)
-    listed(service, task_id, state=listings.CLOSED)
+    listed(service, task_id, state=CLOSED)
 
     answer = await call(service, "DELETE", task_id)
 
@@ -434,10 +431,10 @@ async def test_what_only_the_marketplace_knows_is_cancelled_too(service: Service
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("reason", [listings.CANCELLED, listings.LOST, listings.REPLACED])
+@pytest.mark.parametrize("reason", [CANCELLED, LOST, REPLACED])
 async def test_a_listing_that_the_ledger_closed_too_early_is_cancelled(service: Service, reason: str) -> None:
     task_id = await new_task(service)
-    listed(service, task_id, state=listings.CLOSED)
+    listed(service, task_id, state=CLOSED)
     Listing.update(close_reason=reason, closed_ms=START_MS).execute()
     shows(service, 90_000)
     cancels_listings(service)
@@ -462,25 +459,25 @@ async def test_what_the_marketplace_shows_of_others_and_of_other_items_is_theirs
 @pytest.mark.gen_test
 async def test_what_may_still_be_listed_is_looked_for_until_that_is_known(service: Service) -> None:
     task_id = await new_task(service)
-    listed(service, task_id, state=listings.CLOSED)
+    listed(service, task_id, state=CLOSED)
     service.gateway.down = True
 
     answer = await call(service, "DELETE", task_id)
 
     assert (answer.json["listingCancelled"], "tried again" in answer.json["message"]) == (False, True)
-    [doubted] = Listing.select().where(Listing.state == listings.UNKNOWN)
+    [doubted] = Listing.select().where(Listing.state == UNKNOWN)
     assert (doubted.price_sats, doubted.outpoint, doubted.listed_ms) == (100_000, OUTPOINT, None)
     assert row(task_id).deleted_ms == START_MS
     assert service.manager.settled == [AUTOLIST_BASE + task_id]
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("reason", [listings.SOLD, listings.GONE])
+@pytest.mark.parametrize("reason", [SOLD, GONE])
 async def test_of_an_output_that_is_spent_nothing_is_left(service: Service, reason: str) -> None:
     """What the marketplace still shows then nobody can buy."""
     for is_down in (True, False):
         task_id = await new_task(service)
-        listed(service, task_id, state=listings.CLOSED, number=1 + is_down)
+        listed(service, task_id, state=CLOSED, number=1 + is_down)
         Listing.update(close_reason=reason, closed_ms=START_MS).execute()
         shows(service, 90_000)
         service.gateway.down = is_down
@@ -489,7 +486,7 @@ async def test_of_an_output_that_is_spent_nothing_is_left(service: Service, reas
 
         assert (answer.json["success"], answer.json["listingCancelled"]) == (True, False)
         assert AutolistTask.select().count() == 0
-        assert not Listing.select().where(Listing.state != listings.CLOSED).exists()
+        assert not Listing.select().where(Listing.state != CLOSED).exists()
 
 
 @pytest.mark.gen_test

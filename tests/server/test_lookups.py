@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, RateLimited, WalletItem
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.tasks.tasks import BiddingTask
 from server.bidding.bids import rank_of
 from strategy.book import Ask, Bid

@@ -13,7 +13,7 @@ from tornado.netutil import bind_unix_socket
 
 from models.ledger import listings
 from models.ledger.listings import NewListing
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.tasks import cycles, tasks
 from models.tasks.tasks import AutolistTask, BiddingTask
 from server.app import make_server

@@ -11,7 +11,7 @@ import pytest
 from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnBid, OwnBids, Unavailable
 from models import controls, users
 from models.ledger import orders
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.tasks.tasks import BiddingTask
 from strategy.book import Ask
 from strategy.config import BidConfig

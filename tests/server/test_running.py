@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from models.ledger import orders
-from models.ledger.orders import Ceilings, NewOrder, Order
+from models.ledger.order_table import Order
+from models.ledger.orders import Ceilings, NewOrder
 from models.tasks import tasks
 from models.tasks.tasks import BiddingTask
 from models.users import User

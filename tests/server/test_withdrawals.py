@@ -28,7 +28,7 @@ from markets.coins import Utxo
 from markets.facts import OutpointFacts, Whereabouts
 from models.ledger import withdrawals
 from models.ledger.listing_table import Listing
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.ledger.withdrawals import Withdrawal
 from models.tasks.tasks import AutolistTask
 from server.withdrawals.steps import ABANDONED_MS, NEVER_SIGNED, RESUME_S, look_after_all

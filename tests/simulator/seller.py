@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from dataclasses import replace
 from typing import Any
 
-from tests.simulator.desk import ANN, BOB, PUPPETS, SATFLOW, Desk, Trader
+from tests.simulator.desk import ANN, PUPPETS, SATFLOW, Desk, Trader
 from wallet.psbt.decode import decode, encode
 from wallet.psbt.sign import sign_input, with_signature
 from wallet.psbt.transaction import Outpoint, TxOutput, compact, decode_output
@@ -114,6 +114,3 @@ async def own_listings(desk: Desk, trader: Trader = ANN) -> dict[str, int]:
 async def outpoint_of(desk: Desk, inscription: str = PUPPET) -> str:
     found: str = (await desk.data("item", inscriptionId=inscription))["output"]
     return found
-
-
-__all__ = ["ANN", "BOB", "OTHER", "PUPPET"]

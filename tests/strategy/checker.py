@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from strategy.bidding.plan_bids import Limits, OwnOrder, Plan, Rules
 from strategy.book import Ask, Bid, Profile, Snapshot
 from strategy.config import BidConfig
+from strategy.intents import Limits, OwnOrder, Plan, Rules
 
 ACTING = ("place", "renew")
 

@@ -7,7 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 from strategy.book import Ask
-from strategy.listing.plan_listing import Listed, ListingConfig, ListingDecision, ListingInputs, Reason, plan_listing
+from strategy.listing.config import ListingConfig
+from strategy.listing.inputs import Listed, ListingDecision, ListingInputs
+from strategy.listing.plan_listing import plan_listing
+from strategy.reasons import Reason
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000

@@ -7,9 +7,10 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, Plan, Rules, plan_bids
+from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig
+from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from random import Random
 
-from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, Plan, Reason, Rules, plan_bids
+from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig, problems
+from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
+from strategy.reasons import Reason
 from tests.strategy.checker import Case
 from tests.strategy.market import NOW, carry_out
 

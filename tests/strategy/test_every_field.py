@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from strategy.bidding.plan_bids import Plan, measure
+from strategy.bidding.plan_bids import measure
 from strategy.book import Snapshot
 from strategy.config import BidConfig, problems, unsupported
+from strategy.intents import Plan
 from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config
 
 MARKET = replace(rivals(book(100_000), 30_000), trait_asks=(ask(110_000),))

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from strategy.bidding.plan_bids import Limits, OwnOrder, Plan, Reason, without_places
+from strategy.bidding.plan_bids import without_places
 from strategy.config import BidConfig
+from strategy.intents import Limits, OwnOrder, Plan
+from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,
     NOW,

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from strategy.listing.plan_listing import Listed, Reason, plan_listing
+from strategy.listing.inputs import Listed
+from strategy.listing.plan_listing import plan_listing
+from strategy.reasons import Reason
 from tests.strategy.listings import MINUTE, NOW, found, listed
 
 

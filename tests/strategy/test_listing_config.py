@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from strategy.listing.config import dumps_config, loads_config, problems, unstartable, warnings
-from strategy.listing.plan_listing import ListingConfig, ListingInputs, plan_listing
+from strategy.listing.config import ListingConfig, dumps_config, loads_config, problems, unstartable, warnings
+from strategy.listing.inputs import ListingInputs
+from strategy.listing.plan_listing import plan_listing
 from tests.strategy.listings import asks, found
 
 MARKET = found(100_000, 110_000, trait_asks=asks(150_000), last_sales=(130_000,) * 3)

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from strategy.listing.plan_listing import ListingConfig, ListingInputs, Reason, plan_listing
+from strategy.listing.config import ListingConfig
+from strategy.listing.inputs import ListingInputs
+from strategy.listing.plan_listing import plan_listing
 from strategy.listing.price import guard
 from strategy.listing.reference import foreign_prices, without_outliers
+from strategy.reasons import Reason
 from tests.strategy.listings import BARE, VAULT, asks, found, listed, price_of
 
 PERCENT: dict[str, Any] = {"price_percent": Decimal("1.05")}

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from strategy.listing.config import problems
-from strategy.listing.plan_listing import Listed, ListingConfig, ListingInputs, Reason, plan_listing
+from strategy.listing.config import ListingConfig, problems
+from strategy.listing.inputs import Listed, ListingInputs
+from strategy.listing.plan_listing import plan_listing
+from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.strategy.listings import HOUR, MINUTE, NOW, REASONS, VAULT, asks, carried_out, found
 

@@ -7,7 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.plan_bids import Reason, Rules
+from strategy.intents import Rules
+from strategy.reasons import Reason
 from tests.strategy.market import (
     MINUTE,
     NOW,

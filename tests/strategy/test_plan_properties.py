@@ -10,7 +10,8 @@ from random import Random
 
 import pytest
 
-from strategy.bidding.plan_bids import PlaceIntent, Plan, Reason
+from strategy.intents import PlaceIntent, Plan
+from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.strategy.checker import Case, violations
 from tests.strategy.listings import REASONS

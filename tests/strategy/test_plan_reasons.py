@@ -7,8 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.plan_bids import Limits, OwnOrder, Reason, without_places
+from strategy.bidding.plan_bids import without_places
 from strategy.book import Snapshot
+from strategy.intents import Limits, OwnOrder
+from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,
     NOW,

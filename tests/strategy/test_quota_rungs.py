@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from strategy.bidding.plan_bids import Reason
+from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.strategy.market import (
     MINUTE,

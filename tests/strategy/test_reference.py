@@ -7,9 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.plan_bids import Reason, measure
+from strategy.bidding.plan_bids import measure
 from strategy.book import History, Snapshot
 from strategy.config import BidConfig
+from strategy.reasons import Reason
 from tests.strategy.market import (
     NOW,
     ask,

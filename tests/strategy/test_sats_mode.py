@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from strategy.bidding.plan_bids import Plan
 from strategy.book import Snapshot
 from strategy.config import BidConfig
+from strategy.intents import Plan
 from tests.strategy.market import (
     NOW,
     RUNES,

@@ -10,12 +10,13 @@ from decimal import Decimal
 import pytest
 
 from strategy.bidding.patience import patience_of, shortened_ms
-from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, Plan, Reason, Rules, plan_bids
+from strategy.bidding.plan_bids import plan_bids
 from strategy.bidding.rationing import Ration
 from strategy.bidding.renewal import is_due
 from strategy.book import Ask, Profile, Snapshot
 from strategy.config import BidConfig
-from strategy.intents import SignedRoom
+from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules, SignedRoom
+from strategy.reasons import Reason
 
 PROFILE = Profile("sim", 1000, 1000, 900, equal_bids_allowed=True, balance_model="per_bid")
 DAY_S, STEP_S = 24 * 3600, 10

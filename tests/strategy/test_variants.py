@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, measure, without_places
+from strategy.bidding.plan_bids import measure, without_places
 from strategy.book import Profile, Snapshot
 from strategy.config import BidConfig, problems
+from strategy.intents import Limits, Memory, OwnOrder
 from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore
 from wallet.protocol import BidMessage, Grant
+from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
@@ -53,7 +55,9 @@ def intent(number: int) -> str:
 
 @dataclass
 class Bench:
-    """One signer that can be closed and opened again as a restart would; `now_ms` is its clock."""
+    """One signer that can be closed and opened again as a restart would; `now_ms` is its clock, `terms` are granted."""
+
+    terms: ClassVar[Grant] = GRANT
 
     directory: Path
     ceilings: Ceilings = field(default_factory=Ceilings)
@@ -62,21 +66,39 @@ class Bench:
     signer: Signer = field(init=False)
     ledger: Ledger = field(init=False)
     audit: AuditLog = field(init=False)
+    keys: Keystore = field(init=False)
 
     def __post_init__(self) -> None:
         self.open()
 
     def open(self) -> None:
         self.audit = AuditLog(self.audit_path)
-        self.ledger = Ledger(self.directory / "signer.db")
+        self.ledger = Ledger(self.ledger_path)
+        self.keys = self.keystore()
         self.signer = Signer(
             self.ledger,
             self.audit,
-            Keystore.open_or_create_play(self.keystore_path, lambda count: bytes(range(count))),
+            self.keys,
             ceilings=self.ceilings,
             clock=lambda: self.now_ms,
             has_halt_file=lambda: self.has_halt_file,
         )
+
+    @classmethod
+    @contextmanager
+    def opened(cls, directory: Path, ceilings: Ceilings | None = None) -> Iterator[Self]:
+        bench = cls(directory, ceilings or Ceilings())
+        try:
+            yield bench
+        finally:
+            bench.close()
+
+    def keystore(self) -> Keystore:
+        return Keystore.open_or_create_play(self.keystore_path, lambda count: bytes(range(count)))
+
+    def known(self, asked: dict[str, Any]) -> Mapping[str, OutpointFacts]:
+        """What the signer is told of outputs."""
+        return {}
 
     def close(self) -> None:
         self.audit.close()
@@ -91,14 +113,18 @@ class Bench:
         return self.directory / "audit.jsonl"
 
     @property
+    def ledger_path(self) -> Path:
+        return self.directory / "signer.db"
+
+    @property
     def keystore_path(self) -> Path:
         return self.directory / "keystore.json"
 
     def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
-        return self.signer.handle({"op": op, **arguments})
+        return self.signer.handle({"op": op, **arguments}, self.known(arguments))
 
     def grant(self, **changes: Any) -> str:
-        terms = asdict(replace(GRANT, **changes))
+        terms = asdict(replace(self.terms, **changes))
         return str(self.ask("grant", grant=terms | {"operations": list(terms["operations"])})["secret"])
 
     def control(self, state: str, scope: str = "global", subject: str = "") -> None:
@@ -122,6 +148,5 @@ def unlogged() -> Iterator[None]:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    opened = Bench(tmp_path)
-    yield opened
-    opened.close()
+    with Bench.opened(tmp_path) as opened:
+        yield opened

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from tests.wallet.conftest import GRANT, START_MS, USER
+from tests.wallet.conftest import GRANT, START_MS, USER, Bench
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import INSCRIPTION, PRICE, Case, honest
-from wallet.ceilings import Ceilings
+from wallet.keystore.keys import Keystore
 from wallet.psbt.listing import OutpointFacts
-from wallet.signer.audit import AuditLog
-from wallet.signer.ledger import Ledger
-from wallet.signer.signer import Signer
 
 TASK = 2**40 + 1
 LIST_GRANT = replace(
@@ -77,44 +71,26 @@ def listing_of(case: Case, number: int) -> dict[str, Any]:
     return {"intent": listing_intent(number)} | asked | plain
 
 
-class Desk:
+@dataclass
+class Desk(Bench):
     """`facts` are what the signer is told of the output."""
 
-    def __init__(self, directory: Path, ceilings: Ceilings) -> None:
-        self.now_ms = START_MS
-        self.facts: OutpointFacts | None = FACTS
-        self.audit_path = directory / "audit.jsonl"
-        self.audit = AuditLog(self.audit_path)
-        self.ledger = Ledger(directory / "signer.db")
-        self.has_halt_file = False
-        self.signer = Signer(
-            self.ledger,
-            self.audit,
-            fixed_keys(USER),
-            ceilings=ceilings,
-            clock=lambda: self.now_ms,
-            has_halt_file=lambda: self.has_halt_file,
-        )
+    terms = LIST_GRANT
+    facts: OutpointFacts | None = FACTS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.secret = self.grant()
 
-    def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
-        asked = arguments.get("listing")
-        known = {asked["outpoint"]: self.facts} if isinstance(asked, dict) and self.facts else {}
-        return self.signer.handle({"op": op, **arguments}, known)
+    def keystore(self) -> Keystore:
+        return fixed_keys(USER)
 
-    def grant(self, **changes: Any) -> str:
-        terms = asdict(replace(LIST_GRANT, **changes))
-        return str(self.ask("grant", grant=terms | {"operations": list(terms["operations"])})["secret"])
+    def known(self, asked: dict[str, Any]) -> dict[str, OutpointFacts]:
+        listing = asked.get("listing")
+        return {listing["outpoint"]: self.facts} if isinstance(listing, dict) and self.facts else {}
 
     def sign(self, asked: dict[str, Any], secret: str = "", task: int = TASK, token: int = 5) -> dict[str, Any]:
         return self.ask("sign_listing", task=task, token=token, secret=secret or self.secret, listing=asked)
 
 
-@contextmanager
-def desk(directory: Path, ceilings: Ceilings | None = None) -> Iterator[Desk]:
-    opened = Desk(directory, ceilings or Ceilings())
-    try:
-        yield opened
-    finally:
-        opened.audit.close()
-        opened.ledger.close()
+desk = Desk.opened

@@ -16,8 +16,8 @@ from embit import script
 from embit.ec import PrivateKey
 
 from wallet.policy import PLAY_VENUE
-from wallet.psbt.check_listing import Approved, check_listing
-from wallet.psbt.listing import ListingIntent, OutpointFacts, Owner
+from wallet.psbt.check_listing import check_listing
+from wallet.psbt.listing import Approved, ListingIntent, OutpointFacts, Owner
 from wallet.psbt.listing_template import TEMPLATES, ListingTemplate, Payout, VenueFee
 from wallet.psbt.script import OwnKind
 from wallet.psbt.sighash import LISTING, SECURE_LISTING

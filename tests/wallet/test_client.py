@@ -10,15 +10,8 @@ import pytest
 from core.errors import PeerRefused, PeerUnavailable
 from tests.wallet.conftest import BID
 from tests.wallet.listing_desk import listing
-from wallet.client import (
-    ListingToSign,
-    SignedListing,
-    SignerClient,
-    SignerError,
-    SignerLocked,
-    SignerRefused,
-    SignerUnavailable,
-)
+from wallet.client import SignerClient, SignerError, SignerLocked, SignerRefused, SignerUnavailable
+from wallet.protocol import ListingToSign, SignedListing
 
 LISTING = ListingToSign(**listing() | {"secure": tuple(listing()["secure"])})
 

@@ -16,8 +16,9 @@ from tests.wallet.facts_server import facts_server, ok, wire
 from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, listing
 from tests.wallet.listings import INSCRIPTION, PRICE, honest
 from tests.wallet.socket_house import house
-from wallet.client import ListingToSign, SignerRefused
+from wallet.client import SignerRefused
 from wallet.facts import FactsError, ask_facts, read_facts
+from wallet.protocol import ListingToSign
 from wallet.signer.audit import verify_chain
 
 OUTPOINT = str(honest().intent.outpoint)

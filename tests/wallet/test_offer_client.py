@@ -16,7 +16,8 @@ from tests.wallet.offer_desk import OFFER_GRANT, facts_of, offer
 from tests.wallet.offers import honest
 from tests.wallet.socket_house import House, house
 from wallet.bip322 import verify_ownership
-from wallet.client import OfferToSign, SignerRefused
+from wallet.client import SignerRefused
+from wallet.protocol import OfferToSign
 
 TEXT = "Sign in to ord.net at noon"
 

@@ -19,16 +19,8 @@ from core.local import ask
 from tests.wallet.conftest import USER, intent
 from tests.wallet.processes import DEADLINE_S, SignerProcess, Start, live_bid, live_grant, started_in
 from wallet.bip322 import verify_ownership
-from wallet.client import (
-    Controls,
-    ControlState,
-    SignerClient,
-    SignerError,
-    SignerLocked,
-    SignerRefused,
-    SignerStatus,
-    SignerUnavailable,
-)
+from wallet.client import Controls, SignerClient, SignerError, SignerLocked, SignerRefused, SignerUnavailable
+from wallet.protocol import ControlState, SignerStatus
 from wallet.signer.audit import verify_chain
 
 PR_GET_DUMPABLE = 3

@@ -9,10 +9,7 @@ import base64
 import copy
 import functools
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +17,7 @@ import pytest
 from embit import script
 from embit.ec import PrivateKey
 
-from tests.wallet.conftest import START_MS, USER
+from tests.wallet.conftest import USER, Bench
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import (
     INSCRIPTION,
@@ -37,13 +34,10 @@ from tests.wallet.listings import (
     script_by,
     txid_of,
 )
-from wallet.ceilings import Ceilings
+from wallet.keystore.keys import Keystore
 from wallet.policy import PLAY_VENUE
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.transaction import Outpoint
-from wallet.signer.audit import AuditLog
-from wallet.signer.ledger import Ledger
-from wallet.signer.signer import Signer
 from wallet.withdrawal.psbt import ApprovedWithdrawal, check_withdrawal
 from wallet.withdrawal.request import WithdrawalToSign, as_request
 from wallet.withdrawal.sign import sign_withdrawal
@@ -153,43 +147,27 @@ def from_bidding(number: int = 1, case: Case | None = None, **changes: Any) -> W
     return WithdrawalToSign(**{"intent": intent(number), "user": USER, "source": "bidding", **fields, **changes})
 
 
-class Desk:
+@dataclass
+class Desk(Bench):
     """A signer whose user has the keys of `listings.py`; `facts` are all that is known of outputs."""
 
-    def __init__(self, directory: Path, ceilings: Ceilings) -> None:
-        self.now_ms = START_MS
-        self.facts = {**COINS, **VAULT_COINS, ITEM[0]: ITEM[1], **honest().facts}
-        self.keys = fixed_keys(USER)
-        self.keys.users = (USER,)  # type: ignore[misc]
-        self.has_halt_file = False
-        self.audit_path = directory / "audit.jsonl"
-        self.ledger_path = directory / "signer.db"
-        self.audit = AuditLog(self.audit_path)
-        self.ledger = Ledger(self.ledger_path)
-        self.signer = Signer(
-            self.ledger,
-            self.audit,
-            self.keys,
-            ceilings=ceilings,
-            clock=lambda: self.now_ms,
-            has_halt_file=lambda: self.has_halt_file,
-        )
+    facts: dict[str, OutpointFacts] = field(
+        default_factory=lambda: {**COINS, **VAULT_COINS, ITEM[0]: ITEM[1], **honest().facts}
+    )
 
-    def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
-        return self.signer.handle({"op": op, **arguments}, self.facts)
+    def keystore(self) -> Keystore:
+        keys = fixed_keys(USER)
+        keys.users = (USER,)  # type: ignore[misc]
+        return keys
+
+    def known(self, asked: dict[str, Any]) -> dict[str, OutpointFacts]:
+        return self.facts
 
     def sign(self, asked: WithdrawalToSign) -> dict[str, Any]:
         return self.ask("sign_withdrawal", withdrawal=as_request(asked))
 
 
-@contextmanager
-def desk(directory: Path, ceilings: Ceilings | None = None) -> Iterator[Desk]:
-    opened = Desk(directory, ceilings or Ceilings())
-    try:
-        yield opened
-    finally:
-        opened.audit.close()
-        opened.ledger.close()
+desk = Desk.opened
 
 
 def runs(raw: bytes, spent: list[tuple[int, bytes]]) -> bool:

@@ -25,6 +25,7 @@ from core.settings import Settings, load
 from models import users
 from models.ledger import listings, orders
 from models.ledger.listings import NewListing
+from models.ledger.order_table import LIVE, SIGNED, SUBMITTED, Order
 from models.ledger.orders import Ceilings, NewOrder
 from models.tasks import tasks
 from models.tasks.numbers import file_stem
@@ -154,7 +155,7 @@ class Installation:
         """A live bid, as a running worker of the task would have left it."""
         row = self.row(task_id)
         tasks.set_desired(row, tasks.RUNNING)
-        number = orders.Order.select().count() + 1
+        number = Order.select().count() + 1
         new = NewOrder(
             intent=f"{number:032x}",
             kind="bid",
@@ -169,7 +170,7 @@ class Installation:
             token=row.token,
         )
         order = orders.reserve(new, Ceilings(task=0, user=10**9, installation=0), now_ms())
-        for state in (orders.SIGNED, orders.SUBMITTED, orders.LIVE):
+        for state in (SIGNED, SUBMITTED, LIVE):
             orders.move(order, state, now_ms())
 
     def open_listing(self, number: int) -> None:
@@ -190,7 +191,7 @@ class Installation:
             revision=row.revision,
         )
         listing = listings.reserve(new, None, now_ms())
-        for state in (listings.SIGNED, listings.SUBMITTED, listings.LIVE):
+        for state in (SIGNED, SUBMITTED, LIVE):
             listings.move(listing, state, now_ms())
 
     def acts(self) -> list[tuple[int, int]]:

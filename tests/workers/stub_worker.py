@@ -17,6 +17,7 @@ from pathlib import Path
 from core.settings import Settings
 from models.base import transaction
 from models.ledger import listings, orders
+from models.ledger.listing_table import CANCELLED, CANCELLING, CLOSED
 from models.tasks import cycles, tasks
 from models.tasks.numbers import is_autolist
 from workers.context import BadConfig, BadCredentials, Context, Job
@@ -108,7 +109,7 @@ class Stuck(Steady):
 class Drain(Steady):
     def cycle(self) -> float | None:
         for order in orders.open_orders(self.context.task_id):
-            orders.move(order, orders.CLOSED, 1, reason="cancelled")
+            orders.move(order, CLOSED, 1, reason="cancelled")
         return None
 
 
@@ -116,8 +117,8 @@ class ListingDrain(Steady):
     def cycle(self) -> float | None:
         listing = listings.open_listing(self.context.task_id)
         assert listing is not None
-        listings.move(listing, listings.CANCELLING, 1)
-        listings.move(listing, listings.CLOSED, 1, reason=listings.CANCELLED)
+        listings.move(listing, CANCELLING, 1)
+        listings.move(listing, CLOSED, 1, reason=CANCELLED)
         return None
 
 

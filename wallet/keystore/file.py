@@ -1,4 +1,4 @@
-"""A keystore's file: private, replaced in one step, and what it keeps.
+"""The keystore's file: private, replaced in one step, and its contents.
 
 Two kinds with the same name: play keystores, readable and marked as such, and sealed ones for real money, whose
 contents stand encrypted under a header in clear (wallet/keystore/seal.py).
@@ -44,7 +44,7 @@ class Contents:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What stands in the file. Raises KeystoreError when it is missing, open to others or torn."""
+    """Returns the file's object. Raises KeystoreError when it is missing, open to others or torn."""
     try:
         if path.stat().st_mode & 0o077:
             raise KeystoreError(f"{path} can be read by others: chmod 600 it")
@@ -68,7 +68,7 @@ def write(path: Path, stored: Mapping[str, Any]) -> None:
 
 
 def create(path: Path, stored: Mapping[str, Any]) -> None:
-    """Makes the file, whole or not at all. Raises FileExistsError when something of this name is there, or OSError."""
+    """Makes the file, whole or not at all. Raises FileExistsError when the path is taken, or OSError."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     put(fresh, stored)
@@ -95,12 +95,12 @@ def is_play(stored: Mapping[str, Any]) -> bool:
 
 
 def play(contents: Contents) -> dict[str, Any]:
-    """A play keystore as it stands in its file."""
+    """Returns a play keystore as it stands in its file."""
     return {"version": PLAY_VERSION, "network": PLAY, "warning": _WARNING, **_plain(contents)}
 
 
 def play_contents(path: Path, stored: Mapping[str, Any]) -> Contents:
-    """Raises KeystoreError when this is no whole play keystore."""
+    """Reads the contents of a play keystore. Raises KeystoreError when it is not a whole one."""
     if not is_play(stored):
         raise KeystoreError(f"{path} is not a play keystore")
     if stored.get("version") != PLAY_VERSION:
@@ -109,7 +109,7 @@ def play_contents(path: Path, stored: Mapping[str, Any]) -> Contents:
 
 
 def to_bytes(contents: Contents) -> bytes:
-    """What is sealed."""
+    """Encodes the contents that are sealed."""
     imported = {
         user: {name: key.hex() for name, key in (("payment", keys.payment), ("vault", keys.vault)) if key}
         for user, keys in contents.imported.items()
@@ -118,7 +118,7 @@ def to_bytes(contents: Contents) -> bytes:
 
 
 def from_bytes(path: Path, opened: bytes) -> Contents:
-    """The reverse of `to_bytes`. Raises KeystoreError."""
+    """Decodes what `to_bytes` made. Raises KeystoreError."""
     try:
         stored = json.loads(opened)
         imported = {

@@ -1,8 +1,8 @@
-"""How each user's keys come from the installation's one seed, and the open keystore that hands them out.
+"""Derivation of each user's keys from the installation's one seed, and the open keystore that hands them out.
 
-A user's number n is their place in the keystore's append-only list, never a database id: any wallet with the seed
-finds the keys at m/84'/0'/(2n)'/0/0 (payment, P2WPKH) and m/86'/0'/(2n+1)'/0/0 (vault, P2TR). Keys that were imported
-for a user (wallet/keystore/keys_import.py) stand in for the derived ones.
+A user's number n is their place in the keystore's append-only list, never a database id: any wallet with the seed finds
+the keys at m/84'/0'/(2n)'/0/0 (payment, P2WPKH) and m/86'/0'/(2n+1)'/0/0 (vault, P2TR). Keys that were imported for a
+user (wallet/keystore/keys_import.py) stand in for the derived ones.
 """
 
 from __future__ import annotations
@@ -20,15 +20,13 @@ from wallet.keystore import file as keystore_file
 from wallet.keystore.file import Contents, Imported, KeystoreError
 from wallet.protocol import UserKeys
 
-__all__ = ["Keystore", "KeystoreError", "UserSecrets", "derive_key", "derive_user", "secrets_in", "user_secrets"]
-
 _SEED_BYTES = 32
 _HARDENED = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class UserSecrets:
-    """A user's private keys (the vault's is the untweaked internal one), with what may be shown of them."""
+    """A user's private keys (the vault's is the untweaked internal one) and their public side."""
 
     payment: PrivateKey = field(repr=False)
     vault: PrivateKey = field(repr=False)
@@ -36,18 +34,18 @@ class UserSecrets:
 
 
 def derive_key(seed: bytes, purpose: int, account: int) -> PrivateKey:
-    """The private key at m/purpose'/0'/account'/0/0."""
+    """Returns the private key at m/purpose'/0'/account'/0/0."""
     path = [purpose + _HARDENED, _HARDENED, account + _HARDENED, 0, 0]
     return HDKey.from_seed(seed).derive(path).key
 
 
 def derive_user(seed: bytes, n: int) -> UserSecrets:
-    """The keys of the user with number `n`, from 0."""
+    """Returns the keys of the user with number `n`, from 0."""
     return user_secrets(derive_key(seed, 84, 2 * n), derive_key(seed, 86, 2 * n + 1))
 
 
 def user_secrets(payment: PrivateKey, vault: PrivateKey) -> UserSecrets:
-    """These two keys with their addresses."""
+    """Puts the two keys together with their addresses."""
     payment_public, vault_public = payment.get_public_key(), vault.get_public_key()
     return UserSecrets(
         payment,
@@ -62,7 +60,7 @@ def user_secrets(payment: PrivateKey, vault: PrivateKey) -> UserSecrets:
 
 
 def secrets_in(contents: Contents, user: str, n: int) -> UserSecrets:
-    """The keys of a user with number `n`: the imported ones where there are any, else the derived ones."""
+    """Returns the keys of a user with number `n`: the imported ones where there are any, else the derived ones."""
     derived = derive_user(contents.seed, n)
     imported = contents.imported.get(user)
     if imported is None:
@@ -88,14 +86,16 @@ class Keystore:
 
     @classmethod
     def open_or_create_play(cls, path: Path, rng_bytes: Callable[[int], bytes]) -> Keystore:
-        """The play keystore at `path`, made with a fresh seed when there is none. Raises KeystoreError."""
+        """Returns the play keystore at `path`, made with a fresh seed when there is none. Raises KeystoreError."""
         if not path.exists():
             keystore_file.write(path, keystore_file.play(Contents(rng_bytes(_SEED_BYTES))))
         return cls.open(path)
 
     @classmethod
     def open(cls, path: Path) -> Keystore:
-        """The play keystore at `path`. Raises KeystoreError when it is missing, unreadable or not for play money."""
+        """Returns the play keystore at `path`. Raises KeystoreError when it is missing, unreadable or not for play
+        money.
+        """
         contents = keystore_file.play_contents(path, keystore_file.read(path))
         return cls(contents, lambda fresh: keystore_file.write(path, keystore_file.play(fresh)), is_play=True)
 
@@ -105,11 +105,11 @@ class Keystore:
         return self._contents.users
 
     def is_imported(self, user: str) -> bool:
-        """Whether some key of this user was imported."""
+        """Tells whether some key of this user was imported."""
         return user in self._contents.imported
 
     def secrets_of(self, user: str) -> UserSecrets:
-        """The keys of a user (normalised sign-in address), who gets the next number when new.
+        """Returns the keys of a user (normalised sign-in address), who gets the next number when new.
 
         Raises OSError when a new user cannot be written to disk; no key is shown then.
         """
@@ -123,7 +123,7 @@ class Keystore:
         return self._secrets[user]
 
     def put_imported(self, user: str, imported: Imported) -> UserSecrets:
-        """Gives a user these keys in place of what they had, and returns all their keys.
+        """Gives a user these keys in place of their former ones, and returns all their keys.
 
         Raises KeystoreError when another user has one of the keys already or the keys are play money's, OSError as
         `secrets_of` does.

@@ -19,14 +19,14 @@ _COMPRESSED = 0x01
 
 
 def words_of(entropy: bytes) -> str:
-    """The 24 words for 32 random bytes."""
+    """Returns the 24 words for 32 random bytes."""
     if len(entropy) != _ENTROPY_BYTES:
         raise ValueError(f"{WORDS} words stand for {_ENTROPY_BYTES} bytes")
     return str(bip39.mnemonic_from_bytes(entropy))
 
 
 def seed_of(words: str, passphrase: str = "") -> bytes:
-    """The 64-byte seed of 12 to 24 English words, with the optional passphrase of BIP-39. Raises KeystoreError."""
+    """Returns the 64-byte seed of 12 to 24 English words, with BIP-39's optional passphrase. Raises KeystoreError."""
     parts = unicodedata.normalize("NFKD", words).lower().split()
     try:
         if len(parts) > WORDS:
@@ -37,13 +37,15 @@ def seed_of(words: str, passphrase: str = "") -> bytes:
 
 
 def from_words(words: str, passphrase: str = "") -> Imported:
-    """A wallet's first account: m/84'/0'/0'/0/0 for payments, m/86'/0'/0'/0/0 as vault. Raises KeystoreError."""
+    """Derives a wallet's first account: m/84'/0'/0'/0/0 as payment, m/86'/0'/0'/0/0 as vault key. Raises
+    KeystoreError.
+    """
     seed = seed_of(words, passphrase)
     return Imported(payment=derive_key(seed, 84, 0).secret, vault=derive_key(seed, 86, 0).secret)
 
 
 def from_wif(text: str) -> bytes:
-    """The private key (32 bytes) of a WIF for mainnet and a compressed public key. Raises KeystoreError."""
+    """Returns the private key (32 bytes) of a WIF for mainnet and a compressed public key. Raises KeystoreError."""
     try:
         raw = decode_check(text.strip())
     except ValueError:

@@ -1,6 +1,6 @@
-"""Sealed keystores: made, opened, given another passphrase, backed up.
+"""Sealed keystores: creation, unlocking, a change of passphrase, backup.
 
-Whoever has one open for writing holds its lock, so that the signer and `bidkeeper keys` never write over each other.
+A process that writes to one holds its lock, so the signer and `bidkeeper keys` never overwrite each other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def create(
 
 
 def require_absent(path: Path) -> None:
-    """Raises KeystoreError when something of this name is there: a keystore is never overwritten."""
+    """Raises KeystoreError when the path is taken: a keystore is never overwritten."""
     if not os.path.lexists(path):
         return
     if _is_play(path):
@@ -51,13 +51,13 @@ def require_absent(path: Path) -> None:
 
 
 def require_long(passphrase: str) -> None:
-    """Raises KeystoreError for a new passphrase that could be guessed, or is longer than the signer takes."""
+    """Raises KeystoreError for a new passphrase that is easily guessed, or longer than the signer takes."""
     if not LEAST_CHARACTERS <= len(passphrase) <= MOST_CHARACTERS:
         raise KeystoreError(f"a passphrase has at least {LEAST_CHARACTERS} characters and at most {MOST_CHARACTERS}")
 
 
 def require_sealed(path: Path) -> dict[str, Any]:
-    """What stands in the file. Raises KeystoreError when it cannot be read, or is no sealed keystore for real money."""
+    """Returns the file's object. Raises KeystoreError when it is unreadable, or no sealed keystore for real money."""
     stored = keystore_file.read(path)
     if keystore_file.is_play(stored):
         raise KeystoreError(f"{path} is a play keystore: its keys are for the practice marketplace only")
@@ -69,7 +69,7 @@ def require_sealed(path: Path) -> dict[str, Any]:
 
 
 def unlock(path: Path, passphrase: str, *, rng_bytes: Random = os.urandom) -> Keystore:
-    """The keystore, open for adding users and keys: hold its lock. Takes half a second.
+    """Returns the keystore, open for adding users and keys: hold its lock. Takes half a second.
 
     Raises WrongPassphrase, or KeystoreError when it cannot be read or is play money's.
     """
@@ -94,9 +94,9 @@ def change_passphrase(
 
 
 def backup(path: Path, target: Path) -> None:
-    """Copies the keystore to a file that is not there yet. A running signer does not mind. Raises KeystoreError.
+    """Copies the keystore to a file that is not there yet. The signer may be running. Raises KeystoreError.
 
-    The copy opens with the passphrase of now, also after that was changed.
+    The copy opens with today's passphrase even after a later change.
     """
     stored = require_sealed(path)
     try:

@@ -1,4 +1,4 @@
-"""What a process takes from itself before it holds a key, and how it keeps the keys off the disk."""
+"""Hardening of a process that holds keys: no core dumps, no debugger, no keys on disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MCL_ONFAULT = 4
 
 
 def harden() -> None:
-    """No core dump, and no debugger or /proc/PID/mem for other processes of our user. Raises OSError."""
+    """Forbids core dumps, and debuggers and /proc/PID/mem to other processes of our user. Raises OSError."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
@@ -22,9 +22,9 @@ def harden() -> None:
 
 
 def lock_memory() -> str:
-    """Keeps what is in memory now from being swapped out: call it once the keys are there. "", or why it is not done.
+    """Keeps the memory in use now out of swap; call it once the keys are loaded. Returns "", or why it could not.
 
-    Not for what comes later (MCL_FUTURE): under a limit the 128 MiB of the next scrypt, or any thread, would fail.
+    Later memory is left alone (no MCL_FUTURE): under a limit the 128 MiB of the next scrypt, or any thread, would fail.
     Pages that were never touched stay untouched (MCL_ONFAULT).
     """
     libc = ctypes.CDLL(None, use_errno=True)
@@ -34,7 +34,7 @@ def lock_memory() -> str:
 
 
 def has_swap(swaps: Path = Path("/proc/swaps")) -> bool:
-    """Whether this machine may write memory to a disk. True when that cannot be seen."""
+    """Tells whether this machine may swap memory to a disk. True when that cannot be found out."""
     try:
         return len(swaps.read_text().splitlines()) > 1
     except OSError:

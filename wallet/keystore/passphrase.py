@@ -1,4 +1,4 @@
-"""Where a passphrase comes from without a person, and how often a wrong one may be tried."""
+"""The passphrase of an unattended start, and a limit on wrong tries."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MOST_TRIES = 3
 
 
 def unattended(named: Path | None, environment: Mapping[str, str]) -> str | None:
-    """The passphrase from the file named, else from systemd's credential of this unit; None when there is neither.
+    """Returns the passphrase from the file named, else from systemd's credential of this unit, else None.
 
-    A descriptor that the starter left open is named /dev/fd/N. Raises KeystoreError when it cannot be read, or when
-    the file named may be read by others (of credentials systemd takes care).
+    A descriptor that the starter left open is named /dev/fd/N. Raises KeystoreError when it cannot be read, or when the
+    file named may be read by others (of credentials systemd takes care).
     """
     if named is not None:
         return _read(named, must_be_private=True)
@@ -46,13 +46,13 @@ def _read(path: Path, *, must_be_private: bool) -> str:
 
 
 class Tries:
-    """Counts wrong passphrases in a file, so that killing the signer wins nobody another try. Times in Unix ms."""
+    """A count of wrong passphrases, kept in a file so that killing the signer wins no further try. Times in Unix ms."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def take(self, now_ms: int) -> bool:
-        """Counts one try before it is made; False when there were three within the last minute.
+        """Counts one try before it is made; returns False when there were three within the last minute.
 
         A clock that goes back gives none back: a try from the future counts as one of now.
         """
@@ -62,7 +62,7 @@ class Tries:
         return is_free
 
     def forget(self) -> None:
-        """After a right one."""
+        """Clears the count after a right passphrase."""
         self._path.unlink(missing_ok=True)
 
     def _read(self, now_ms: int) -> list[int]:
@@ -74,7 +74,7 @@ class Tries:
             tries = None
         if isinstance(tries, list) and all(type(at) is int for at in tries):
             return tries
-        return [now_ms] * _MOST_TRIES  # nobody knows: a minute from now on
+        return [now_ms] * _MOST_TRIES  # unreadable: as if all were made now
 
     def _write(self, tries: list[int]) -> None:
         fresh = self._path.with_name(self._path.name + ".new")

@@ -1,7 +1,7 @@
-"""How a keystore's contents are sealed: scrypt makes a key of the passphrase, AES-256-GCM encrypts under it.
+"""The seal of a keystore's contents: scrypt makes a key of the passphrase, AES-256-GCM encrypts under it.
 
-The header (version, network, how the key is made, nonce) stands in clear and is authenticated with the contents: who
-changes any of it gets nothing opened. The salt is new with each passphrase, the nonce with each write.
+The header (version, network, how the key is made, nonce) stands in clear and is authenticated with the contents: a
+changed header opens nothing. The salt is new with each passphrase, the nonce with each write.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wallet.keystore.file import KeystoreError
 VERSION = 2  # 1 is the play keystore's
 NETWORK = "mainnet"
 LEAST_CHARACTERS = 12
-MOST_CHARACTERS = 256  # what the signer takes over its socket
+MOST_CHARACTERS = 256  # the most that the signer takes over its socket
 _KDF = "scrypt"
 _CIPHER = "aes-256-gcm"
 _KEY_BYTES = 32
@@ -33,7 +33,7 @@ _MOST_MEMORY = 1 << 30
 
 
 class WrongPassphrase(KeystoreError):
-    """Nothing was opened. Whether it is the passphrase or the file cannot be told, and is not said."""
+    """The seal did not open. A wrong passphrase and a damaged file cannot be told apart."""
 
     def __init__(self) -> None:
         super().__init__("the passphrase is wrong, or the keystore was changed")
@@ -41,7 +41,7 @@ class WrongPassphrase(KeystoreError):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a guess costs with scrypt: 128 * n * r bytes of memory, and time in proportion to n * r * p.
+    """The cost of a guess with scrypt: 128 * n * r bytes of memory, and time in proportion to n * r * p.
 
     The default takes 128 MiB and about half a second.
     """
@@ -52,14 +52,14 @@ class Work:
 
     @property
     def is_sane(self) -> bool:
-        """Bounds on what a file may ask of this machine."""
+        """Whether a file's demands are within this machine's means."""
         is_power = self.n > 1 and self.n & (self.n - 1) == 0
         return is_power and self.r > 0 and 0 < self.p <= 16 and 128 * self.n * self.r <= _MOST_MEMORY
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """A file key with what it was made from. Lives as long as the keystore is open."""
+    """A file key with the passphrase's salt and work. It lives as long as the keystore is open."""
 
     _key: bytearray = field(repr=False)
     _salt: bytes
@@ -67,7 +67,7 @@ class Seal:
 
     @classmethod
     def of(cls, passphrase: bytearray, salt: bytes, work: Work) -> Seal:
-        """Takes half a second; wipes the passphrase."""
+        """Derives the key, in half a second, and wipes the passphrase."""
         try:
             limit = 2 * 128 * work.n * work.r + (1 << 20)
             derived = hashlib.scrypt(
@@ -78,7 +78,7 @@ class Seal:
             wipe(passphrase)
 
     def close(self, contents: bytes, nonce: bytes) -> dict[str, Any]:
-        """The file's object. A nonce (12 random bytes) is for one write only."""
+        """Seals the contents into the file's object. A nonce (12 random bytes) is for one write only."""
         header = {
             "version": VERSION,
             "network": NETWORK,
@@ -94,7 +94,7 @@ class Seal:
         return {**header, "sealed": base64.b64encode(sealed).decode()}
 
     def open(self, stored: Mapping[str, Any]) -> bytes:
-        """What was sealed. Raises WrongPassphrase."""
+        """Returns the sealed contents. Raises WrongPassphrase."""
         try:
             header = {name: value for name, value in stored.items() if name != "sealed"}
             sealed = base64.b64decode(stored["sealed"], validate=True)
@@ -107,7 +107,7 @@ class Seal:
 
 
 def made_from(stored: Mapping[str, Any]) -> tuple[bytes, Work]:
-    """The salt and work in a sealed keystore's header. Raises KeystoreError when it is none that is understood."""
+    """Reads salt and work from a sealed keystore's header. Raises KeystoreError for a header it does not understand."""
     if stored.keys() != _HEADER | {"sealed"} or stored["version"] != VERSION:
         raise KeystoreError(f"this is no sealed keystore of version {VERSION}")
     if (stored["network"], stored["kdf"], stored["cipher"]) != (NETWORK, _KDF, _CIPHER):
@@ -125,7 +125,10 @@ def made_from(stored: Mapping[str, Any]) -> tuple[bytes, Work]:
 
 
 def passphrase_bytes(passphrase: str) -> bytearray:
-    """The same bytes however a keyboard composes its letters (NFKD). Raises WrongPassphrase when it is no text."""
+    """Returns the passphrase's bytes, the same however a keyboard composes its letters (NFKD).
+
+    Raises WrongPassphrase when it is not valid text.
+    """
     try:
         return bytearray(unicodedata.normalize("NFKD", passphrase).encode())
     except UnicodeEncodeError:
@@ -133,7 +136,7 @@ def passphrase_bytes(passphrase: str) -> bytearray:
 
 
 def wipe(secret: bytearray) -> None:
-    """Overwrites it. Copies that Python or a library made are out of reach: see docs/keys.md."""
+    """Overwrites the secret. Copies that Python or a library made are out of reach: see docs/keys.md."""
     secret[:] = bytes(len(secret))
 
 

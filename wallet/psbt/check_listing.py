@@ -1,10 +1,10 @@
-"""Whether a venue's listing PSBT is signed: the checks in their order, each refusal with its rule's tag.
+"""Checks of a venue's listing PSBT in their order; each refusal has its rule's tag.
 
-What is right comes from the intent, from facts that the venue had no hand in, and from our own keys; the PSBT is only
-compared with it. A missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key.
+The PSBT is only compared with the intent, with facts from sources independent of the venue, and with our own keys. A
+missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key.
 
-There is no network fee to bound: with ANYONECANPAY the buyer's inputs are not covered, so what the buyer pays beyond
-the payout is not ours. That our own value comes back is what the payout's rule says.
+There is no network fee to bound: with ANYONECANPAY the buyer's inputs are not covered, so the buyer's fee is not our
+money. The payout's rule makes sure that our own value comes back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wallet.psbt.transaction import Outpoint, TxOutput, WireError, compact, deco
 MAX_BYTES = 32 * 1024
 MOST_BLOCKS_BEHIND = 1
 
-# Fields of our input that say it was signed already, and those that lead away from the key path of our own key.
+# Fields of an input that is signed already, and fields that allow a spend without our key path.
 _SIGNATURES = frozenset(
     {
         fields.IN_PARTIAL_SIG,
@@ -62,7 +62,7 @@ def check_listing(
 
 
 def psbt_strict(raw: bytes) -> Psbt:
-    """A version 0 PSBT of a bounded size that is written back to the same bytes."""
+    """Returns the PSBT: version 0, of a bounded size, and written back to the same bytes."""
     if len(raw) > MAX_BYTES:
         raise Refused("psbt-size", f"{len(raw)} bytes are more than {MAX_BYTES}")
     try:
@@ -92,7 +92,7 @@ def _list_min(intent: ListingIntent) -> int:
 
 
 def _dest_allow(intent: ListingIntent, owner: Owner) -> bytes:
-    """The script that is to be paid: on mainnet, and one that this user may be paid at."""
+    """Returns the payout's script. Refuses one off mainnet, or where this user may not be paid."""
     try:
         address = parse(intent.payout_address)
     except AddressError as error:
@@ -106,7 +106,7 @@ def _dest_allow(intent: ListingIntent, owner: Owner) -> bytes:
 
 
 def _inputs_reserved(psbt: Psbt, intent: ListingIntent, template: ListingTemplate, owner: Owner) -> Map:
-    """The fields of our input, which spends the intent's output; every other input says that it is not ours."""
+    """Returns the fields of our input, which spends the intent's output; every other must be marked as not ours."""
     inputs = psbt.transaction.inputs
     if len(inputs) != template.other_inputs + 1:
         raise Refused("inputs-reserved", f"{len(inputs)} inputs instead of {template.other_inputs + 1}")
@@ -131,7 +131,7 @@ def _inputs_confirmed(facts: OutpointFacts | None, intent: ListingIntent) -> Out
 
 
 def _amount_proof(own: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
-    """What our input spends: one and the same by the facts, by our own key and by whatever the PSBT says of it."""
+    """Returns the output our input spends; facts, our own key and the PSBT must agree on it."""
     if facts.value_sats is None or facts.script is None:
         raise Refused("amount-proof", "the value or the script of the output is not known")
     spent = TxOutput(facts.value_sats, facts.script)
@@ -140,15 +140,15 @@ def _amount_proof(own: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
     said = claimed(own, facts.outpoint)
     if not said or any(output != spent for output in said):
         raise Refused("amount-proof", "the PSBT does not say what the input spends, or says it wrong")
-    # A signature of segwit v0 covers our amount only, and a signer who is lied to about it twice can be made to burn
-    # coins as fees: the whole former transaction cannot lie.
+    # A segwit v0 signature covers our amount only, and a signer lied to about it twice can be made to burn coins as
+    # fees: the whole former transaction cannot lie.
     if owner.kind != "p2tr" and compact(fields.IN_NON_WITNESS_UTXO) not in own:
         raise Refused("amount-proof", "the transaction that made the output is missing")
     return spent
 
 
 def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
-    """What the PSBT says that an input spends, by each of the two fields that may say it."""
+    """Returns the spent output as the PSBT describes it, in each of the two fields that may do so."""
     said = []
     former = item.get(compact(fields.IN_NON_WITNESS_UTXO))
     if former is not None:
@@ -163,7 +163,7 @@ def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
 
 
 def _inputs_cardinal(facts: OutpointFacts, intent: ListingIntent) -> int:
-    """The chain's tip. The listed output holds the inscription and nothing else, by an index that is not behind."""
+    """Returns the chain's tip. The listed output must hold only the inscription, by an index that is not behind."""
     if facts.tip_height is None or facts.index_height is None:
         raise Refused("inputs-cardinal", "it is not known how far the index is behind")
     if facts.tip_height - facts.index_height > MOST_BLOCKS_BEHIND:
@@ -176,7 +176,7 @@ def _inputs_cardinal(facts: OutpointFacts, intent: ListingIntent) -> int:
 
 
 def _outputs(psbt: Psbt, template: ListingTemplate, payout_script: bytes, price: int, postage: int) -> int:
-    """Sats that the payout pays; every output is the template's, in its order and within its amount."""
+    """Returns the payout in sats; every output must be the template's, in its order and within its amount."""
     outputs = psbt.transaction.outputs
     if template.sighash & ~ANYONECANPAY == SINGLE and template.index >= len(outputs):
         raise Refused("single-pair", "there is no output at the index that SINGLE covers")
@@ -203,14 +203,14 @@ def _outputs(psbt: Psbt, template: ListingTemplate, payout_script: bytes, price:
 
 
 def _sighash_allowed(own: Map, template: ListingTemplate) -> None:
-    """A PSBT that names no sighash asks for another one than a listing's (BIP-174)."""
+    """Refuses a sighash other than a listing's, also a PSBT that names none and so asks for another (BIP-174)."""
     named = own.get(compact(fields.IN_SIGHASH_TYPE))
     if named is None or int.from_bytes(named, "little") != template.sighash:
         raise Refused("sighash-allowed", f"the input does not ask for sighash {template.sighash:#x}")
 
 
 def tx_form(psbt: Psbt, template: ListingTemplate | OfferTemplate | DelistTemplate, tip: int) -> None:
-    """Version, locktime and sequences are the template's; nothing waits for a block that is still to come."""
+    """Refuses a version, locktime or sequence that is not the template's, and a wait for a future block."""
     transaction = psbt.transaction
     if transaction.version not in template.versions:
         raise Refused("tx-form", f"transaction version {transaction.version}")
@@ -221,7 +221,7 @@ def tx_form(psbt: Psbt, template: ListingTemplate | OfferTemplate | DelistTempla
 
 
 def key_path(own: Map, owner: Owner) -> None:
-    """Our input is unsigned, and spent by our key alone."""
+    """Refuses our input when it is signed already or can be spent without our key."""
     kinds = {key_type(key) for key in own}
     if kinds & _SIGNATURES:
         raise Refused("input-signed", "our input has a signature already")

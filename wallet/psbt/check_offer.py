@@ -1,11 +1,11 @@
-"""Whether the funding PSBT of an offer is signed: the checks in their order, each refusal with its rule's tag.
+"""Checks of an offer's funding PSBT in their order; each refusal has its rule's tag.
 
-What is right comes from the intent, from facts that the venue had no hand in, and from our own keys; the PSBT is only
-compared with it. A missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key.
+The PSBT is only compared with the intent, with facts from sources independent of the venue, and with our own keys. A
+missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key.
 
 Every input is ours, and every signature covers all inputs and outputs: what the escrow does not get comes back or goes
-to the network, and nobody can add to it, take from it or redirect it. What the escrow's leaves allow, and whom, is the
-venue's: only their hash is seen here, so the price is the bound of what can be lost through them.
+to the network, and nobody can add to it, take from it or redirect it. The venue decides how the escrow may be spent:
+only a hash of its leaves is seen here, so the price bounds the loss through them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PROGRAM_BYTES = 34
 # OP_RETURN and a push of 64 bytes: an x-only internal key and a merkle root.
 _ANNOUNCES = b"\x6a\x40"
 _ANNOUNCEMENT_BYTES = 66
-# A P2WPKH input's witness as it mostly is: two lengths and a count, a signature of 71 bytes, a key of 33.
+# The usual witness of a P2WPKH input: two lengths and a count, a signature of 71 bytes, a key of 33.
 _WITNESS_BYTES = 107
 
 Facts = Mapping[Outpoint, OutpointFacts]
@@ -44,7 +44,7 @@ def check_offer(
 ) -> ApprovedOffer:
     """Approves the funding PSBT `raw`, or raises Refused; the tag is of the first rule that it breaks.
 
-    `facts` are of the coins that it may spend; `owner` is whose coins they are, a P2WPKH key.
+    `facts` describe the coins that it may spend; `owner` holds them with a P2WPKH key.
     """
     template = op_allowed(template, intent.venue)
     psbt = psbt_strict(raw)
@@ -66,7 +66,7 @@ def check_offer(
 
 
 def op_allowed(template: OfferTemplate | None, venue: str) -> OfferTemplate:
-    """The template, which must be this venue's."""
+    """Returns the template, which must be this venue's."""
     if template is None or template.venue != venue:
         raise Refused("op-allowed", "no template captured: it is not known what this venue's offers look like")
     return template
@@ -79,7 +79,7 @@ def _price(intent: OfferIntent) -> int:
 
 
 def _inputs_reserved(psbt: Psbt, intent: OfferIntent, template: OfferTemplate) -> list[Outpoint]:
-    """What is spent: some of the coins that were set aside for this, each once."""
+    """Returns the coins spent: some of those reserved for this offer, each once."""
     outpoints = [item.outpoint for item in psbt.transaction.inputs]
     if not 0 < len(outpoints) <= template.max_inputs:
         raise Refused("inputs-reserved", f"{len(outpoints)} inputs instead of 1 to {template.max_inputs}")
@@ -103,10 +103,10 @@ def _inputs_confirmed(outpoints: Sequence[Outpoint], facts: Facts) -> list[Outpo
 
 
 def _amount_proof(item: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
-    """What an input spends: one and the same by the facts, by our own key and by whatever the PSBT says of it.
+    """Returns the output an input spends; facts, our own key and the PSBT must agree on it.
 
-    A signature of segwit v0 covers the amount that it was made for, and that is the one of the facts: a venue that
-    lies about it gets a refusal, and from facts that are wrong as well a signature that is not valid.
+    A segwit v0 signature covers the amount it was made for, here the facts' amount: a venue that lies gets a refusal,
+    and if the facts are wrong as well, an invalid signature.
     """
     if facts.value_sats is None or facts.script is None:
         raise Refused("amount-proof", "the value or the script of a coin is not known")
@@ -120,7 +120,7 @@ def _amount_proof(item: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
 
 
 def _inputs_cardinal(known: Sequence[OutpointFacts]) -> int:
-    """The chain's tip. No coin holds an inscription or a rune, by an index that is not behind."""
+    """Returns the chain's tip. No coin may hold an inscription or a rune, by an index that is not behind."""
     tips = []
     for facts in known:
         if facts.tip_height is None or facts.index_height is None:
@@ -136,7 +136,7 @@ def _inputs_cardinal(known: Sequence[OutpointFacts]) -> int:
 
 
 def _outputs(outputs: Sequence[TxOutput], template: OfferTemplate, owner: Owner, price: int) -> tuple[TxOutput, int]:
-    """The escrow, and the sats that come back: the template's outputs in their order; the change may be missing."""
+    """Returns the escrow, and the change in sats; the outputs must be the template's, but change may be missing."""
     if sum(output.value for output in outputs) > MAX_SATS:
         raise Refused("outputs-known", "the outputs pay more than there are bitcoin")
     known = ["escrow", *(["announcement"] if template.is_announced else []), "change"]
@@ -152,7 +152,7 @@ def _outputs(outputs: Sequence[TxOutput], template: OfferTemplate, owner: Owner,
 
 
 def _kind(output: TxOutput, template: OfferTemplate, owner: Owner) -> str:
-    """`change` goes to where the coins are, `escrow` to a script as the venue's are that is none of ours."""
+    """Returns the output's kind: `change` pays the coins' own address, `escrow` a script of the venue's kind."""
     if output.script in owner.destinations:
         return "change"
     if output.script[:2] == _ANNOUNCES and len(output.script) == _ANNOUNCEMENT_BYTES and output.value == 0:
@@ -169,7 +169,7 @@ def _kind(output: TxOutput, template: OfferTemplate, owner: Owner) -> str:
 
 
 def _announced(outputs: Sequence[TxOutput], vault_key: bytes) -> None:
-    """The escrow is what the announcement says, and the vault's key alone can spend it: by key path (BIP-341)."""
+    """Refuses an escrow that is not the announced one, or not the vault's to spend alone by key path (BIP-341)."""
     told = outputs[1].script[2:]
     internal, merkle_root = told[:32], told[32:]
     if internal != vault_key[1:]:
@@ -180,14 +180,14 @@ def _announced(outputs: Sequence[TxOutput], vault_key: bytes) -> None:
 
 
 def _sighash_allowed(item: Map) -> None:
-    """ALL, which is also what a PSBT asks for that names none (BIP-174)."""
+    """Refuses every sighash but ALL, which a PSBT that names none also asks for (BIP-174)."""
     named = item.get(compact(fields.IN_SIGHASH_TYPE))
     if named is not None and int.from_bytes(named, "little") != ALL:
         raise Refused("sighash-allowed", "an input asks for another sighash than ALL")
 
 
 def _fee(transaction: Transaction, spent: Sequence[TxOutput], template: OfferTemplate, price: int) -> int:
-    """Sats for the network. What does not come back as change is among them, so change is never too little."""
+    """Returns the network's sats. What does not come back as change is among them, so change is never too little."""
     fee = sum(output.value for output in spent) - sum(output.value for output in transaction.outputs)
     if fee < 0:
         raise Refused("fee-abs", "the coins do not pay for the outputs")
@@ -201,6 +201,6 @@ def _fee(transaction: Transaction, spent: Sequence[TxOutput], template: OfferTem
 
 
 def _vsize(transaction: Transaction) -> int:
-    """Virtual bytes of it once it is signed (BIP-141), rounded up."""
+    """Returns the virtual bytes of the transaction once signed (BIP-141), rounded up."""
     weight = 4 * len(transaction.encode()) + 2 + _WITNESS_BYTES * len(transaction.inputs)
     return -(-weight // 4)

@@ -34,7 +34,7 @@ class Psbt:
 
 
 def decode(raw: bytes) -> Psbt:
-    """Reads a PSBT. Raises WireError for whatever is not one in every respect."""
+    """Reads a PSBT. Raises WireError for anything that is not a PSBT in every respect."""
     reader = Reader(raw)
     if reader.take(len(MAGIC)) != MAGIC:
         raise WireError("it does not begin as a PSBT")
@@ -48,7 +48,7 @@ def decode(raw: bytes) -> Psbt:
         counts = _count(top, fields.GLOBAL_INPUT_COUNT), _count(top, fields.GLOBAL_OUTPUT_COUNT)
     else:
         raise WireError(f"PSBT version {version} is not known")
-    # A count that lies ends at the first map that is missing: nothing is made room for beforehand.
+    # A false count ends at the first missing map: no memory is reserved beforehand.
     inputs = tuple(_map(reader, "input", fields.INPUT) for _ in range(counts[0]))
     outputs = tuple(_map(reader, "output", fields.OUTPUT) for _ in range(counts[1]))
     reader.end()
@@ -68,7 +68,7 @@ def decode_base64(text: str) -> Psbt:
 
 
 def from_base64(text: str) -> bytes:
-    """The bytes of base64 in its one way of writing, which Python does not insist on. Raises WireError."""
+    """Decodes base64 in its only spelling, which Python does not insist on. Raises WireError."""
     try:
         raw = binascii.a2b_base64(text)
     except ValueError:
@@ -79,7 +79,7 @@ def from_base64(text: str) -> bytes:
 
 
 def encode(psbt: Psbt) -> bytes:
-    """Of a version 0 PSBT the transaction is written anew, so that one which reads otherwise cannot pass unseen."""
+    """Encodes the PSBT. A version 0 transaction is written anew, so one that reads otherwise cannot pass unseen."""
     top = dict(psbt.fields)
     if psbt.version == 0:
         top[_key(fields.GLOBAL_UNSIGNED_TX)] = psbt.transaction.encode()
@@ -92,7 +92,7 @@ def encode(psbt: Psbt) -> bytes:
 
 
 def without_unknown(psbt: Psbt) -> Psbt:
-    """The PSBT with its known fields only: no unknown one and no proprietary one."""
+    """Returns the PSBT without its unknown and proprietary fields."""
     return replace(
         psbt,
         fields=_known(psbt.fields, fields.GLOBAL),
@@ -151,7 +151,7 @@ def _count(top: Map, kind: int) -> int:
 
 
 def _only(item: Map, where: str, foreign: frozenset[int]) -> None:
-    """Raises WireError when the map has a field of the other version."""
+    """Raises WireError when the map has a field that is `foreign` to its version."""
     for key in item:
         if key_type(key) in foreign:
             raise WireError(f"a field of type {key_type(key)} in the {where} map is of the other PSBT version")

@@ -1,9 +1,9 @@
-"""Whether the PSBT is signed that takes a listing back: all that its one input holds goes back to the same script.
+"""Check of the PSBT that takes a listing back: all that its one input holds must return to the same script.
 
 The signature covers everything (DEFAULT), so nobody can add to the transaction, take from it or raise its fee of zero.
-Whatever becomes of it, what the output held is at the same script afterwards: at worst in another output, for which
-nothing was listed. So no source but the PSBT is asked: a value or script that it lies about makes a signature that is
-good for nothing (BIP-341), and a listing can be taken back while all sources are away.
+Afterwards the sats are at the same script, at worst in another output that no listing was signed for. So no source but
+the PSBT is asked: a false value or script makes the signature invalid (BIP-341), and a listing can be taken back while
+all sources are away.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wallet.psbt.transaction import Outpoint, compact
 
 
 def check_delist(raw: bytes, outpoint: Outpoint, template: DelistTemplate | None, owner: Owner) -> Approved:
-    """Approves the PSBT `raw` that takes back what is listed at `outpoint`, or raises Refused.
+    """Approves the PSBT `raw` that takes back the listing of `outpoint`, or raises Refused.
 
     `owner` is a taproot key. The tag is of the first rule that it breaks.
     """

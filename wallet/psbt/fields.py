@@ -1,7 +1,7 @@
-"""What each known field of a PSBT must look like (BIP-174, 370, 371, 373), whoever wrote it.
+"""The shape of each known field of a PSBT (BIP-174, 370, 371, 373).
 
-A field is a key and a value; the key is a type (a compact size) and what follows it. Types that no table names are
-kept by the reader and mean nothing here.
+A field is a key and a value; the key is a type (a compact size) and more bytes. The reader keeps types that no table
+names; they mean nothing here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ GLOBAL: dict[int, Rule] = {
     GLOBAL_FALLBACK_LOCKTIME: rules.no_key(rules.length(4)),
     GLOBAL_INPUT_COUNT: rules.no_key(rules.compact_value),
     GLOBAL_OUTPUT_COUNT: rules.no_key(rules.compact_value),
-    0x06: rules.no_key(rules.length(1)),  # what may still be changed
+    0x06: rules.no_key(rules.length(1)),  # flags: what may still be changed
     GLOBAL_VERSION: rules.no_key(rules.length(4)),
     PROPRIETARY: rules.proprietary,
 }
@@ -99,7 +99,7 @@ OUTPUT: dict[int, Rule] = {
     PROPRIETARY: rules.proprietary,
 }
 
-# What only one of the two versions of the format may have.
+# Fields that only one of the two versions may have.
 ONLY_V0_GLOBAL = frozenset({GLOBAL_UNSIGNED_TX})
 ONLY_V2_GLOBAL = frozenset({GLOBAL_TX_VERSION, GLOBAL_FALLBACK_LOCKTIME, GLOBAL_INPUT_COUNT, GLOBAL_OUTPUT_COUNT, 0x06})
 ONLY_V2_INPUT = frozenset({IN_PREVIOUS_TXID, IN_OUTPUT_INDEX, IN_SEQUENCE, IN_TIME_LOCKTIME, IN_HEIGHT_LOCKTIME})

@@ -1,4 +1,4 @@
-"""What a listing PSBT is checked against, and what passing the checks gives."""
+"""The inputs and the result of a listing PSBT's checks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from wallet.psbt.transaction import Outpoint, TxOutput
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose listing it is. `public_key` (33 bytes) holds what is listed, as `kind`; for P2TR it is the internal one.
+    """The seller. `public_key` (33 bytes) holds the listed output, as `kind`; for P2TR it is the internal one.
 
-    `scripts` are all that this user's keys are paid at, `destinations` those and what else the user may be paid at.
+    `scripts` are all scripts of this user's keys, `destinations` those and any other where the user may be paid.
     """
 
     kind: OwnKind
@@ -24,7 +24,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class ListingIntent:
-    """What was decided and written down before the venue was asked. Sats; `payout_address` in any mainnet form."""
+    """The decision to list, written down before the venue was asked. Sats; `payout_address` in any mainnet form."""
 
     venue: str
     inscription_id: str
@@ -36,9 +36,9 @@ class ListingIntent:
 
 @dataclass(frozen=True, slots=True)
 class OutpointFacts:
-    """What a source that the venue has no hand in says of the listed output; None is unknown.
+    """Facts of the listed output, from a source independent of the venue; None is unknown.
 
-    `inscriptions` and `runes` are all that it holds. Heights are of the chain's tip and of the index.
+    `inscriptions` and `runes` are complete. Heights are of the chain's tip and of the index.
     """
 
     outpoint: Outpoint
@@ -54,7 +54,7 @@ class OutpointFacts:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """A PSBT that passed every check, with all that signing it takes. Made by `check_listing` only."""
+    """A PSBT that passed every check, with everything needed to sign it. Made by `check_listing` only."""
 
     psbt: Psbt
     index: int

@@ -1,7 +1,7 @@
-"""What a venue's listing PSBT looks like: known before the venue sends one, and the only thing that is signed.
+"""The forms of the venues' listing PSBTs, known before a venue sends one; nothing else is signed.
 
-A venue without a template here cannot be listed at. A template is written from PSBTs that were captured from the
-venue, never from its description.
+A venue without a template here cannot be listed at. A template is written from PSBTs that were captured from the venue,
+never from its description.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from wallet.psbt.sighash import ANYONECANPAY, LISTING, SECURE_LISTING, SINGLE
 
 PPM = 1_000_000
 
-# Sats that an output may hold whose holder does not get them back from a sale: what `ord` takes for postage at most.
+# The most sats that `ord` uses for postage; an output's holder may lose this much in a sale.
 MOST_POSTAGE = 20_000
 
-# Opt in to replacement, opt out of it, or neither but with a locktime. Anything lower may delay the spend (BIP-68).
+# Opted in to replacement, opted out, or neither but with a locktime. Lower numbers may delay the spend (BIP-68).
 SEQUENCES = frozenset({0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF})
 
 
@@ -28,7 +28,7 @@ class Payout:
 
 @dataclass(frozen=True, slots=True)
 class VenueFee:
-    """An output that pays the venue at most `max_ppm` millionths of the price. `script` is the venue's own."""
+    """An output that pays the venue at most `max_ppm` millionths of the price, to the venue's own `script`."""
 
     script: bytes
     max_ppm: int
@@ -39,10 +39,10 @@ Slot = Payout | VenueFee
 
 @dataclass(frozen=True, slots=True)
 class ListingTemplate:
-    """One form of one venue's listing. `index` is our input's, `other_inputs` how many more there must be.
+    """One form of one venue's listing. `index` is our input's, `other_inputs` the number of the others.
 
-    `outputs` is all of them in their order. The seller is paid the price less at most `seller_fee_ppm` millionths,
-    and with `returns_postage` also what the listed output holds; without, that goes to the buyer.
+    `outputs` is all of them in their order. The seller is paid the price less at most `seller_fee_ppm` millionths, and
+    with `returns_postage` also the listed output's sats, which else go to the buyer.
     """
 
     venue: str
@@ -68,7 +68,7 @@ class ListingTemplate:
             raise ValueError("a fee must be a share of the price")
 
     def least_payout(self, price_sats: int, postage_sats: int) -> int:
-        """Sats that the seller must get at least; a fee that is no whole number of sats is rounded down."""
+        """Returns the fewest sats that the seller must get; a fee that is no whole number of sats is rounded down."""
         fee = price_sats * self.seller_fee_ppm // PPM
         return price_sats - fee + (postage_sats if self.returns_postage else 0)
 
@@ -77,7 +77,7 @@ Form = Literal["listing", "secure"]
 
 
 def _price_alone(venue: str) -> ListingTemplate:
-    """One input, and one output that pays the price alone."""
+    """Makes a template with one input and one output, which pays the price alone."""
     return ListingTemplate(
         venue, LISTING, returns_postage=False, versions=frozenset({2}), sequences=frozenset({0xFFFFFFFD})
     )
@@ -93,9 +93,9 @@ TEMPLATES: dict[tuple[str, Form], ListingTemplate] = {
 
 @dataclass(frozen=True, slots=True)
 class DelistTemplate:
-    """What is signed where a listing is taken back by a signature on a transaction that nobody sends.
+    """The form of a PSBT that takes a listing back by a signature on a transaction that is never sent.
 
-    One input, the listed output, and one output, which gives all that it holds back to where it is.
+    One input, the listed output, and one output, which returns all its sats to the same script.
     """
 
     venue: str

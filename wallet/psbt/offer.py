@@ -1,4 +1,4 @@
-"""What the funding PSBT of an offer is checked against, and what passing the checks gives."""
+"""The inputs and the result of an offer's funding PSBT's checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wallet.psbt.transaction import Outpoint, TxOutput
 
 @dataclass(frozen=True, slots=True)
 class OfferIntent:
-    """What was decided and written down before the venue was asked: the price in sats, the coins that may pay it.
+    """The decision to bid, written down before the venue was asked: the price in sats, the coins that may pay it.
 
     `vault_key` (33 bytes) is the untweaked key of the user's vault.
     """
@@ -24,9 +24,9 @@ class OfferIntent:
 
 @dataclass(frozen=True, slots=True)
 class ApprovedOffer:
-    """A PSBT that passed every check, with all that signing it takes. Made by `check_offer` only.
+    """A PSBT that passed every check, with everything needed to sign it. Made by `check_offer` only.
 
-    `spent` is what each input spends, all of them `owner`'s; sats of the escrow, the change and the network.
+    `spent` are the outputs its inputs spend, all of them `owner`'s. Escrow, change and network fee are in sats.
     """
 
     psbt: Psbt

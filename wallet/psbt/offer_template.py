@@ -1,8 +1,8 @@
-"""What a venue's funding PSBT looks like: known before the venue sends one, and the only thing that is signed.
+"""The forms of the venues' funding PSBTs, known before a venue sends one; nothing else is signed.
 
 A funding transaction is not broadcast when it is signed. It moves coins of the payment address to a script that the
-venue composes anew for each offer, from which the venue pays whoever sells into it. A venue without a template here
-gets no such signature. A template is written from PSBTs that were captured from the venue, never from its description.
+venue composes anew for each offer, from which the venue pays the seller. A venue without a template here gets no such
+signature. A template is written from PSBTs that were captured from the venue, never from its description.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EscrowKind = Literal["p2tr", "p2wsh"]
 
 @dataclass(frozen=True, slots=True)
 class OfferTemplate:
-    """Of one venue: at most `max_inputs` coins pay one escrow, and what is left of them comes back as the last output.
+    """A venue's form: at most `max_inputs` coins pay one escrow, and their rest comes back as the last output.
 
     The escrow holds the price, and for the venue at most `buyer_fee_ppm` millionths of it more. `is_announced`: it is
     a taproot output whose internal key is our vault's, and an OP_RETURN behind it tells that key and the merkle root,
@@ -45,12 +45,12 @@ class OfferTemplate:
             raise ValueError("a fee must be a share of the price")
 
     def most_escrowed(self, price_sats: int) -> int:
-        """Sats that an offer of this price commits to at most; a fee that is no whole number is rounded down."""
+        """Returns the most sats that an offer of this price commits to; a fraction of a sat of the fee is dropped."""
         return price_sats + price_sats * self.buyer_fee_ppm // PPM
 
 
-# The practice market's, as that writes them: version 3 and no fee to the network, since such a transaction is only ever
-# broadcast together with one that pays for both.
+# The practice market's own: version 3 and no network fee, since such a transaction is only ever broadcast together with
+# one that pays for both.
 OFFER_TEMPLATES: dict[str, OfferTemplate] = {
     "simulator-ordnet": OfferTemplate(
         "simulator-ordnet", frozenset({"p2tr"}), max_inputs=20, is_announced=True, versions=frozenset({3})

@@ -1,6 +1,6 @@
-"""What the fields of a PSBT must look like one by one (BIP-174, 370, 371, 373): the judges that `psbt_fields` names.
+"""Rules for the fields of a PSBT (BIP-174, 370, 371, 373), which `wallet/psbt/fields.py` names.
 
-Each gets what follows the type in the key, and the value; or, inside `no_key`, the value alone. Each raises WireError.
+Each gets the key's bytes after its type, and the value; inside `no_key` the value alone. Each raises WireError.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DEEPEST_LEAF = 128
 
 
 def no_key(check: Callable[[bytes], object]) -> Rule:
-    """The key is the bare type; `check` judges the value."""
+    """Makes a rule for a key that is the bare type; `check` judges the value."""
 
     def rule(key: bytes, value: bytes) -> None:
         if key:
@@ -38,11 +38,11 @@ def length(*lengths: int) -> Callable[[bytes], None]:
 
 
 def anything(value: bytes) -> None:
-    """Scripts and free bytes: what they mean is judged where they are used."""
+    """Accepts any bytes: scripts and free bytes are judged where they are used."""
 
 
 def sized_key(*lengths: int) -> Rule:
-    """A hash in the key, any preimage as the value."""
+    """Makes a rule for a hash in the key and any preimage as the value."""
     right = length(*lengths)
 
     def rule(key: bytes, value: bytes) -> None:
@@ -52,7 +52,7 @@ def sized_key(*lengths: int) -> Rule:
 
 
 def _public_key(key: bytes) -> None:
-    """A compressed or an uncompressed point of the curve; embit takes no hybrid one."""
+    """Requires a compressed or an uncompressed point of the curve; embit takes no hybrid one."""
     try:
         secp256k1.ec_pubkey_parse(key)
     except ValueError:
@@ -60,7 +60,7 @@ def _public_key(key: bytes) -> None:
 
 
 def x_only(key: bytes) -> None:
-    """A public key of 32 bytes: with a mark before it, a compressed one."""
+    """Requires a public key of 32 bytes: with a mark before it, a compressed one."""
     _public_key(b"\x02" + key)
 
 
@@ -70,13 +70,13 @@ def _compressed(key: bytes) -> None:
 
 
 def _path(value: bytes) -> None:
-    """A fingerprint, then steps of four bytes."""
+    """Requires a fingerprint, then steps of four bytes."""
     if not value or len(value) % 4:
         raise WireError("a derivation path is not a fingerprint and whole steps")
 
 
 def xpub(key: bytes, value: bytes) -> None:
-    """The key is a whole extended key: 78 bytes, of which the public key is the last 33 and the depth the fifth."""
+    """Requires a whole extended key (78 bytes): its last 33 are the public key, its fifth is the depth."""
     _compressed(key[45:])
     _path(value)
     if len(value) // 4 - 1 != key[4]:
@@ -84,7 +84,7 @@ def xpub(key: bytes, value: bytes) -> None:
 
 
 def _der(signature: bytes) -> None:
-    """A DER signature with its sighash byte, the lengths as BIP-66 has them."""
+    """Requires a DER signature with its sighash byte, the lengths as BIP-66 has them."""
     outer = Reader(signature[:-1])
     if len(signature) > 73 or outer.take(1) != b"\x30":
         raise WireError("an ECDSA signature is misshapen")
@@ -116,7 +116,7 @@ def tap_script_sig(key: bytes, value: bytes) -> None:
 
 
 def tap_leaf(key: bytes, value: bytes) -> None:
-    """The key is a control block, the value a script and its leaf version."""
+    """Requires a control block as the key, a script and its leaf version as the value."""
     depth, rest = divmod(len(key) - 33, 32)
     if rest or not 0 <= depth <= _DEEPEST_LEAF:
         raise WireError("a control block has a wrong length")
@@ -132,7 +132,7 @@ def tap_derivation(key: bytes, value: bytes) -> None:
 
 
 def tap_tree(value: bytes) -> None:
-    """Leaves depth first, which must make one whole tree: as in counting in binary, two of a depth are one above."""
+    """Requires leaves, depth first, of one whole tree: as in counting in binary, two of a depth are one above."""
     reader = Reader(value)
     open_depths: list[int] = []
     while not reader.at_end():
@@ -158,7 +158,7 @@ def participants(key: bytes, value: bytes) -> None:
 
 
 def musig(value_length: int) -> Rule:
-    """The key is participant, aggregate and, on a script path, leaf hash."""
+    """Makes a rule for a key of participant, aggregate and, on a script path, leaf hash."""
     right = length(value_length)
 
     def rule(key: bytes, value: bytes) -> None:
@@ -171,7 +171,7 @@ def musig(value_length: int) -> Rule:
 
 
 def proprietary(key: bytes, value: bytes) -> None:
-    """An identifier and a subtype, then whatever its owner likes."""
+    """Requires an identifier and a subtype; the rest is free."""
     reader = Reader(key)
     reader.sized()
     reader.compact()

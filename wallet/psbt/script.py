@@ -1,4 +1,4 @@
-"""The scripts that our keys are paid at, by our own derivation, and those of addresses."""
+"""The scripts of our own keys, and those of addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OwnKind = Literal["p2wpkh", "p2sh-p2wpkh", "p2tr"]
 
 
 def own_script(kind: OwnKind, public_key: bytes) -> bytes:
-    """The script that `public_key` (33 bytes; for P2TR the untweaked internal key) is paid at."""
+    """Returns the script that pays `public_key` (33 bytes; for P2TR the untweaked internal key)."""
     if kind == "p2wpkh":
         return redeem_script(public_key)
     if kind == "p2sh-p2wpkh":
@@ -23,12 +23,12 @@ def own_script(kind: OwnKind, public_key: bytes) -> bytes:
 
 
 def redeem_script(public_key: bytes) -> bytes:
-    """What a nested P2WPKH hashes to its script: the script of the bare one."""
+    """Returns the redeem script of a nested P2WPKH: the script of the bare one."""
     return b"\x00\x14" + hash160(public_key)
 
 
 def script_of(address: Address) -> bytes | None:
-    """The script of a P2WPKH, P2TR or P2SH address; None for the kinds that nobody is paid at here."""
+    """Returns the script of a P2WPKH, P2TR or P2SH address; None for the kinds that are never paid here."""
     if address.kind == "p2wpkh":
         return b"\x00\x14" + address.program
     if address.kind == "p2tr":

@@ -1,4 +1,4 @@
-"""What a signature of an input covers: the digests of BIP-143 (segwit v0) and BIP-341 (P2TR by key path).
+"""The digests that signatures of inputs cover: BIP-143 (segwit v0) and BIP-341 (P2TR by key path).
 
 Own code, because embit 0.8.0 hashes the wrong bytes for taproot with ANYONECANPAY and with SINGLE.
 """
@@ -25,7 +25,7 @@ _TAG = hashlib.sha256(b"TapSighash").digest()
 
 
 def segwit_digest(transaction: Transaction, index: int, public_key: bytes, value: int, sighash: int) -> bytes:
-    """What a P2WPKH input signs, bare or nested in P2SH, by `public_key` (33 bytes) and over `value` sats.
+    """Returns the digest that a P2WPKH input (bare or nested) signs by `public_key` (33 bytes) over `value` sats.
 
     Raises ValueError for a sighash without a meaning, and for SINGLE without an output at the same index.
     """
@@ -33,7 +33,7 @@ def segwit_digest(transaction: Transaction, index: int, public_key: bytes, value
 
 
 def script_digest(transaction: Transaction, index: int, script_code: bytes, value: int, sighash: int) -> bytes:
-    """As `segwit_digest`, of any input of segwit v0; of P2WSH `script_code` is the witness script."""
+    """Returns the digest of any segwit v0 input, as `segwit_digest`; for P2WSH `script_code` is the witness script."""
     if sighash == DEFAULT:
         raise ValueError("only taproot has a default sighash")
     only_ours, outputs = _reading(transaction, index, sighash)
@@ -64,10 +64,11 @@ def script_digest(transaction: Transaction, index: int, script_code: bytes, valu
 
 
 def taproot_digest(transaction: Transaction, index: int, spent: Sequence[TxOutput | None], sighash: int) -> bytes:
-    """What a P2TR input signs by key path without an annex. `spent` has what each input spends, in their order.
+    """Returns the digest that a P2TR input signs by key path without an annex. `spent` are the inputs' outputs, in
+    their order.
 
-    With ANYONECANPAY only our own is looked at, and the others may be None. Raises ValueError as `segwit_digest`, and
-    when something to be covered is missing.
+    With ANYONECANPAY only our own is used, the others may be None. Raises ValueError as `segwit_digest`, and when an
+    output to be covered is missing.
     """
     only_ours, outputs = _reading(transaction, index, sighash)
     own, owned = transaction.inputs[index], spent[index]
@@ -95,7 +96,7 @@ def taproot_digest(transaction: Transaction, index: int, spent: Sequence[TxOutpu
 
 
 def _reading(transaction: Transaction, index: int, sighash: int) -> tuple[bool, int]:
-    """(whether our input alone is covered, which outputs are: ALL, NONE or SINGLE)."""
+    """Returns whether our input alone is covered, and which outputs are: ALL, NONE or SINGLE."""
     if sighash not in _KNOWN:
         raise ValueError(f"sighash {sighash:#x} has no meaning")
     outputs = sighash & 3 or ALL

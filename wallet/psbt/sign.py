@@ -1,7 +1,7 @@
 """Signatures of our own keys on inputs of transactions, for the signer process only.
 
-P2WPKH, P2WPKH nested in P2SH, and P2TR by key path; with no sighash but those in `ALLOWED`. That the transaction is
-right is not looked at here: see `psbt_check`. Every signature is verified by libsecp256k1 before it is handed out.
+P2WPKH, P2WPKH nested in P2SH, and P2TR by key path; with no sighash but those in `ALLOWED`. The checks in `wallet/psbt`
+judge the transaction, not this module. Every signature is verified by libsecp256k1 before it is handed out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALLOWED: dict[OwnKind, frozenset[int]] = {
 
 
 class SigningError(ValueError):
-    """This is not signed: the key is not the input's, or the sighash is not allowed."""
+    """A refusal to sign: the key is not the input's, or the sighash is not allowed."""
 
 
 def sign_input(
@@ -39,10 +39,11 @@ def sign_input(
     kind: OwnKind,
     private_key: PrivateKey,
 ) -> bytes:
-    """The signature of input `index` with its sighash byte (none for DEFAULT). The same arguments give the same one.
+    """Returns the signature of input `index` with its sighash byte (none for DEFAULT). The same arguments give the
+    same one.
 
-    `spent` has what each input spends (with ANYONECANPAY the others' may be None). Raises SigningError, and
-    RuntimeError when what was made does not verify: nothing may be handed out then.
+    `spent` are the inputs' outputs (with ANYONECANPAY the others' may be None). Raises SigningError, and RuntimeError
+    when the signature does not verify: it must not be handed out.
     """
     public_key = private_key.get_public_key()
     own = spent[index]
@@ -65,7 +66,7 @@ def sign_input(
 
 
 def sign_listing(approved: Approved, private_key: PrivateKey) -> bytes:
-    """The approved PSBT with our signature, as it goes back to the venue. The same PSBT gives the same bytes.
+    """Returns the approved PSBT with our signature, as it goes back to the venue. The same PSBT gives the same bytes.
 
     Raises as `sign_input`.
     """
@@ -76,7 +77,7 @@ def sign_listing(approved: Approved, private_key: PrivateKey) -> bytes:
 
 
 def sign_offer(approved: ApprovedOffer, private_key: PrivateKey) -> bytes:
-    """The approved PSBT with our signature on every input. The same PSBT gives the same bytes.
+    """Returns the approved PSBT with our signature on every input. The same PSBT gives the same bytes.
 
     Raises as `sign_input`.
     """
@@ -88,7 +89,7 @@ def sign_offer(approved: ApprovedOffer, private_key: PrivateKey) -> bytes:
 
 
 def with_signature(psbt: Psbt, index: int, kind: OwnKind, public_key: bytes, signature: bytes) -> Psbt:
-    """The PSBT's known fields with our signature at input `index`, and what finalizing it takes. It is not final."""
+    """Returns the PSBT's known fields with our signature at input `index`, ready to be finalized but not final."""
     kept = without_unknown(psbt)
     fresh = {compact(fields.IN_TAP_KEY_SIG): signature}
     if kind != "p2tr":

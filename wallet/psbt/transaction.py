@@ -1,7 +1,7 @@
 """Bitcoin transactions as bytes: read strictly, written back the same (BIP-144, BIP-174).
 
 Strict: whatever reads in more than one way is an error. Compact sizes are minimal, nothing is left over, and a length
-is checked against what is there before anything is taken.
+is checked against the remaining bytes before any are taken.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ _WITNESS_MARK = b"\x00\x01"
 
 
 class WireError(ValueError):
-    """Bytes are not what they are said to be, or not in their one way of writing; the message says why."""
+    """Bytes of a wrong shape or not in their only spelling; the message says why."""
 
 
 class Outpoint(NamedTuple):
-    """An output by the transaction that made it. `txid` is in the order of the wire, the reverse of what is shown."""
+    """An output, named by the transaction that made it. `txid` is in the wire's order, the reverse of explorers'."""
 
     txid: bytes
     vout: int
 
     @classmethod
     def parse(cls, text: str) -> Outpoint:
-        """From `txid:vout` as explorers and indexers write it, lower case. Raises WireError."""
+        """Reads `txid:vout` as explorers and indexers write it, lower case. Raises WireError."""
         txid, _, vout = text.partition(":")
         if len(txid) != 64 or not set(txid) <= set("0123456789abcdef"):
             raise WireError("an outpoint's txid must be 64 lower-case hex digits")
@@ -38,7 +38,7 @@ class Outpoint(NamedTuple):
 
 
 class TxInput(NamedTuple):
-    """`script_sig` is empty in whatever is still to be signed."""
+    """An input. `script_sig` is empty until it is signed."""
 
     outpoint: Outpoint
     script_sig: bytes
@@ -46,7 +46,7 @@ class TxInput(NamedTuple):
 
 
 class TxOutput(NamedTuple):
-    """`value` in sats, as the 64 bits say: it may be more than there are bitcoin."""
+    """An output. `value` in sats, as the 64 bits say: it may be more than there are bitcoin."""
 
     value: int
     script: bytes
@@ -65,7 +65,7 @@ class Transaction:
     locktime: int
 
     def encode(self) -> bytes:
-        """The bytes that the txid is of."""
+        """Returns the bytes that the txid is the hash of."""
         parts = [self.version.to_bytes(4, "little"), compact(len(self.inputs))]
         for item in self.inputs:
             parts += (encode_outpoint(item.outpoint), sized(item.script_sig), item.sequence.to_bytes(4, "little"))
@@ -75,12 +75,12 @@ class Transaction:
         return b"".join(parts)
 
     def txid(self) -> bytes:
-        """In the order of the wire."""
+        """Returns the txid in the order of the wire."""
         return hashlib.sha256(hashlib.sha256(self.encode()).digest()).digest()
 
 
 class Reader:
-    """Takes bytes from the front. Every verb raises WireError when they end too early."""
+    """A reader that takes bytes from the front. Every method raises WireError when they end too early."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
@@ -98,7 +98,7 @@ class Reader:
         return int.from_bytes(self.take(length), "little")
 
     def compact(self) -> int:
-        """A compact size, which must be written in as few bytes as it can."""
+        """Takes a compact size, which must be written in as few bytes as it can."""
         first = self.number(1)
         if first < 0xFD:
             return first
@@ -109,7 +109,7 @@ class Reader:
         return value
 
     def sized(self) -> bytes:
-        """Bytes with their compact size before them."""
+        """Takes bytes with their compact size before them."""
         return self.take(self.compact())
 
     def rest(self) -> bytes:
@@ -125,7 +125,7 @@ class Reader:
 
 
 def compact(value: int) -> bytes:
-    """A compact size."""
+    """Encodes a compact size."""
     if value < 0xFD:
         return bytes([value])
     for mark, length in ((0xFD, 2), (0xFE, 4)):
@@ -135,7 +135,7 @@ def compact(value: int) -> bytes:
 
 
 def sized(data: bytes) -> bytes:
-    """`data` with its compact size before it."""
+    """Returns `data` with its compact size before it."""
     return compact(len(data)) + data
 
 
@@ -144,7 +144,7 @@ def encode_outpoint(outpoint: Outpoint) -> bytes:
 
 
 def decode_output(raw: bytes) -> TxOutput:
-    """Raises WireError."""
+    """Reads an output. Raises WireError."""
     reader = Reader(raw)
     output = _output(reader)
     reader.end()
@@ -152,7 +152,7 @@ def decode_output(raw: bytes) -> TxOutput:
 
 
 def decode_unsigned(raw: bytes) -> Transaction:
-    """A transaction written without witnesses, as in a PSBT; it may have no inputs. Raises WireError."""
+    """Reads a transaction written without witnesses, as in a PSBT; it may have no inputs. Raises WireError."""
     reader = Reader(raw)
     version = reader.number(4)
     transaction = Transaction(version, _inputs(reader), _outputs(reader), reader.number(4))
@@ -161,7 +161,7 @@ def decode_unsigned(raw: bytes) -> Transaction:
 
 
 def decode_network(raw: bytes) -> Transaction:
-    """A transaction as the network relays it; its witnesses, if any, are read and dropped. Raises WireError."""
+    """Reads a transaction as the network relays it; its witnesses, if any, are dropped. Raises WireError."""
     if raw[4:6] != _WITNESS_MARK:
         transaction = decode_unsigned(raw)
         if not transaction.inputs:
@@ -180,7 +180,7 @@ def decode_network(raw: bytes) -> Transaction:
 
 
 def decode_stack(reader: Reader) -> list[bytes]:
-    """The items of a witness."""
+    """Reads the items of a witness."""
     return [reader.sized() for _ in range(reader.compact())]
 
 

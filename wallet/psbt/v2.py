@@ -13,7 +13,7 @@ _NO_SEQUENCE = b"\xff\xff\xff\xff"
 
 
 def transaction_of_v2(top: Map, inputs: Sequence[Map], outputs: Sequence[Map]) -> Transaction:
-    """Raises WireError when a field is missing or the inputs wait for what cannot be one locktime."""
+    """Builds the transaction. Raises WireError when a field is missing or the inputs need different locktimes."""
     version = _needed(top, fields.GLOBAL_TX_VERSION)
     return Transaction(
         int.from_bytes(version, "little"),
@@ -34,7 +34,7 @@ def _output(item: Map) -> TxOutput:
 
 
 def _locktime(top: Map, inputs: Sequence[Map]) -> int:
-    """The latest of what the inputs wait for, in the one unit that all of those can have; heights before times."""
+    """Returns the latest locktime that an input needs, in the one unit that all can have; heights before times."""
     heights = [item.get(compact(fields.IN_HEIGHT_LOCKTIME)) for item in inputs]
     times = [item.get(compact(fields.IN_TIME_LOCKTIME)) for item in inputs]
     waiting = [(height, time) for height, time in zip(heights, times, strict=True) if height or time]

@@ -1,6 +1,6 @@
 """The signer's audit log: one JSON line a signature, chained by hashes, on disk before the signature leaves.
 
-A line holds what was signed for whom, with the SHA-256 of the message; no keys, no signatures, no secrets. Each
+A line names the user and what was signed, with the SHA-256 of the message; no keys, no signatures, no secrets. Each
 line has the SHA-256 of the line before it, so that changing or taking out one breaks every later one.
 """
 
@@ -28,10 +28,10 @@ class AuditError(BidkeeperError):
 
 
 class AuditLog:
-    """The log opened for appending. Its lock keeps a second signer off the whole directory."""
+    """The log, open for appending. Its lock keeps a second signer off the whole directory."""
 
     def __init__(self, path: Path) -> None:
-        """Raises AuditError when another process holds it or its last line cannot be read."""
+        """Opens the log. Raises AuditError when another process holds it or its last line cannot be read."""
         existed = path.exists()
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -65,7 +65,7 @@ class AuditLog:
         self._head = hashlib.sha256(line).hexdigest()
 
     def _drop_torn_line(self, path: Path) -> None:
-        """Cuts off a line that a crash left unfinished: its signature never left."""
+        """Cuts off a line that a crash left unfinished: its signature was never handed out."""
         size = os.fstat(self._file).st_size
         end = size
         while end > 0:
@@ -90,7 +90,7 @@ class AuditLog:
 
 
 def verify_chain(path: Path) -> int:
-    """Reads the whole log and returns its number of lines. Raises AuditError at the first line that is not right.
+    """Reads the whole log and returns its number of lines. Raises AuditError at the first wrong line.
 
     A tail that was cut off whole cannot be seen from the log alone: compare the number with a copy kept elsewhere.
     """

@@ -1,6 +1,6 @@
-"""What every signature hangs on: keys that are at hand, a live grant, and nothing that forbids it.
+"""The conditions of every signature: keys at hand, a live grant, and no rule against it.
 
-With it the things that those who sign share: the signer's file, its audit log, its clock and its ceilings.
+It also holds what all kinds of signing share: the signer's file, its audit log, its clock and its ceilings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ Answer = dict[str, Any]
 
 
 class Authority:
-    """`keystore` None means locked, for the reason given; `clock` gives Unix milliseconds."""
+    """The gate before every signature. `keystore` None means locked, for the reason given; `clock` gives Unix
+    milliseconds.
+    """
 
     def __init__(
         self,
@@ -47,19 +49,23 @@ class Authority:
         self.has_halt_file = has_halt_file
 
     def unlocked(self) -> Keystore:
-        """The keys. Raises PeerRefused with the code `locked`."""
+        """Returns the keys. Raises PeerRefused with the code `locked`."""
         if self.keystore is None:
             raise PeerRefused(PEER, LOCKED, self.locked_reason)
         return self.keystore
 
     def secrets_of(self, user: str) -> UserSecrets:
-        """The keys of a user (normalised sign-in address), made if there are none. Raises Refused or PeerRefused."""
+        """Returns the keys of a user (normalised sign-in address), made if there are none. Raises Refused or
+        PeerRefused.
+        """
         keystore = self.unlocked()
         policy.users_max(self.ceilings.users, len(keystore.users), is_new=user not in keystore.users)
         return keystore.secrets_of(user)
 
     def live(self, task: Any, token: Any, secret: Any, operation: Operation) -> HeldGrant:
-        """The grant that allows `operation`. Raises RequestError, Refused, or PeerRefused when there are no keys."""
+        """Returns the grant that allows `operation`. Raises RequestError, Refused, or PeerRefused when there are no
+        keys.
+        """
         task, token = protocol.task_and_token(task, token)
         secret = protocol.text("secret", secret)
         keystore = self.unlocked()
@@ -71,14 +77,14 @@ class Authority:
         return held
 
     def within_ceilings(self, grant: Grant, price: int, now_ms: int) -> None:
-        """Refuses a bid with which more would be signed and unexpired than the task, its user or all may have."""
+        """Refuses a bid that takes the signed, unexpired sats of the task, its user or all above their ceiling."""
         found, most = self.ledger.signed.unexpired(grant.task, grant.user, now_ms), self.ceilings
         policy.outstanding_task(grant.outstanding_task_sats, found["task"].sats, price)
         policy.outstanding_user(policy.most_outstanding(grant.outstanding_sats, most), found["user"].sats, price)
         policy.outstanding_host(most.outstanding_host, found["host"].sats, price)
 
     def rooms(self, task: int, user: str, task_sats: int, user_sats: int) -> list[SignedRoom]:
-        """How far the ceilings are used that a bid would have to fit under, were these in its grant."""
+        """Returns how far each ceiling is used that a bid under a grant of these sums would meet."""
         found, most = self.ledger.signed.unexpired(task, user, self.clock()), self.ceilings
         ceilings = [
             ("task", task_sats, found["task"]),
@@ -89,7 +95,7 @@ class Authority:
         return [SignedRoom(whose, sats, signed.sats, signed.frees_ms) for whose, sats, signed in ceilings]
 
     def rates(self, grant: Grant, now_ms: int, bid_sats: int = 0) -> None:
-        """Refuses a bid or listing (0 sats) that would make it too much in too little time."""
+        """Refuses a bid or listing (0 sats) that exceeds the rates for a minute or an hour."""
         late, most = self.ledger.signed.of_late(grant.task, grant.user, now_ms), self.ceilings
         policy.velocity_count("the task", most.task, late["task"])
         policy.velocity_count("the user", most.user, late["user"])

@@ -24,7 +24,7 @@ class BidSigner:
         return {"message": signed.message, "signature": signed.signature}
 
     def _signed(self, held: HeldGrant, bid: BidMessage) -> Signature:
-        """The bid's signature: the stored one when the intent was signed, else a new one, stored and audited."""
+        """Returns the bid's signature: the stored one if the intent was signed, else a new one, stored and audited."""
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
         message = policy.msg_template(grant, bid, secrets.public)
@@ -50,7 +50,7 @@ class BidSigner:
             signature=signed_by(secrets, "payment", message),
         )
         store.put_bid(signed)
-        # Last before the commit: a crash here leaves a line too many and nothing signed that the log does not have.
+        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
         authority.audit.append(now, _entry(signed, bid))
         return signed
 

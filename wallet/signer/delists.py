@@ -1,4 +1,4 @@
-"""Taking listings back where a venue wants a PSBT signed for it: by the vault, under the right to cancel alone."""
+"""Signatures on PSBTs that take listings back: by the vault, under the right to cancel alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wallet.signer.authority import Answer, Authority
 
 
 class DelistSigner:
-    """What it signs gives everything back to the vault, so it is bounded in number only, with the challenges."""
+    """Signs PSBTs that return everything to the vault, so only their number is limited, with the challenges."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority

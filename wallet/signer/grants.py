@@ -1,4 +1,4 @@
-"""Rights of tasks, given and taken back, and control states. All of it but giving works while the signer is locked."""
+"""Grants and control states: given, revoked, set. All but giving works while the signer is locked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECRET_BYTES = 32
 
 
 class Grants:
-    """Answers the requests of the manager. `rng_bytes` makes the secrets."""
+    """The manager's requests. `rng_bytes` makes the secrets."""
 
     def __init__(self, authority: Authority, rng_bytes: Callable[[int], bytes]) -> None:
         self._authority = authority
@@ -54,7 +54,7 @@ class Grants:
         return {}
 
     def control(self, request: Answer) -> Answer:
-        """Sets one state. What was set already is neither written nor logged again."""
+        """Sets one state. A state that is set already is neither written nor logged again."""
         control = protocol.read_control(*protocol.take(request, "scope", "subject", "state"))
         if control.scope == "user":
             control = replace(control, subject=sign_in_address(control.subject))
@@ -76,7 +76,7 @@ class Grants:
 
 
 def _checked(grant: Grant) -> Grant:
-    """The grant with its addresses in their normal form. Raises RequestError or AddressError."""
+    """Returns the grant with its addresses in their normal form. Raises RequestError or AddressError."""
     if "list" in grant.operations and not grant.inscription_id:
         raise RequestError("a grant to list must name its inscription")
     if grant.slug or not grant.inscription_id:

@@ -1,7 +1,7 @@
-"""The signer's own file: grants, the highest token seen of each task, control states, and all that it has signed.
+"""The signer's own database: grants, each task's highest token, control states, and all signatures.
 
-Apart from the service's database on purpose: whoever holds that one can widen no limit here. SQLite in WAL with
-`synchronous=FULL`, so that what was answered survives a power cut.
+Apart from the service's database on purpose: control over that one widens no limit here. SQLite in WAL with
+`synchronous=FULL`, so every answer survives a power cut.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS controls (
 
 
 class Ledger:
-    """The open file; `signed` and `withdrawals` are what was signed. Writes belong inside `transaction()`.
+    """The open file; `signed` and `withdrawals` are its signatures. Writes belong inside `transaction()`.
 
     One process at a time (see the lock in wallet/signer/audit.py).
     """
@@ -63,7 +63,7 @@ class Ledger:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Holds the write lock from its begin; all or nothing."""
+        """Holds the write lock from its start; all or nothing."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -74,7 +74,7 @@ class Ledger:
             raise
 
     def highest_token(self, task: int) -> int:
-        """The highest token seen for a task, 0 when none was."""
+        """Returns the highest token seen for a task, 0 when none was."""
         row = self._database.execute("SELECT highest FROM tokens WHERE task = ?", (task,)).fetchone()
         return int(row[0]) if row else 0
 
@@ -92,7 +92,7 @@ class Ledger:
         if row is None:
             return None
         terms: dict[str, Any] = json.loads(row[0])
-        # Grants were once given without a ceiling for the task alone: there the user's is the only one.
+        # Older grants have no limit for the task alone: the user's is their only one.
         terms.setdefault("outstanding_task_sats", terms["outstanding_sats"])
         return HeldGrant(
             grant=Grant(**(terms | {"operations": tuple(terms["operations"])})),
@@ -121,18 +121,18 @@ class Ledger:
         )
 
     def controls(self) -> list[ControlState]:
-        """What is not on run, in no order that means anything."""
+        """Returns every control that is not on `run`, in any order."""
         return [ControlState(*row) for row in self._database.execute("SELECT scope, subject, state FROM controls")]
 
     def control_of(self, scope: Scope, subject: str) -> State:
-        """What was set for this scope and subject; `run` when nothing was."""
+        """Returns the state set for this scope and subject; `run` when none was."""
         row = self._database.execute(
             "SELECT state FROM controls WHERE scope = ? AND subject = ?", (scope, subject)
         ).fetchone()
         return row[0] if row else "run"
 
     def put_control(self, control: ControlState) -> None:
-        """Sets it; `run` is kept as no row, so that the table holds what restricts."""
+        """Stores a control; `run` deletes the row, so the table holds restrictions only."""
         if control.state == "run":
             self._database.execute(
                 "DELETE FROM controls WHERE scope = ? AND subject = ?", (control.scope, control.subject)

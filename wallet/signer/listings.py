@@ -1,5 +1,6 @@
-"""Listings: a venue's PSBTs, signed by the vault when every one is what the grant, our own facts and the venue's
-templates say it must be. All of a listing's PSBTs are right, or none is signed.
+"""Signatures on listings: the vault signs a venue's PSBTs if each one agrees with grant, facts and template.
+
+The facts are our own. If one of a listing's PSBTs is wrong, none is signed.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ from wallet.signer.signed import Listing
 
 
 class ListingSigner:
-    """`facts` are of the listed output, by a source that the venue has no hand in; without them it is refused."""
+    """Signs listings. `facts` describe the listed output, from a source independent of the venue; without them it
+    refuses.
+    """
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
-        """The output that `sign_listing` must know about, none when the listing was signed before.
+        """Returns the output that `sign_listing` needs facts of, none when the listing was signed before.
 
-        Raises as `sign_listing` does: nothing is looked up for whoever may not list.
+        Raises as `sign_listing` does: nothing is looked up without the right to list.
         """
         held, listing = self._asked(request)
         return () if self._known(held, listing) else (listing.outpoint,)
@@ -55,7 +58,7 @@ class ListingSigner:
         return held, listing
 
     def _known(self, held: HeldGrant, listing: ListingToSign) -> Listing | None:
-        """What was signed under this intent; with other fields it is refused."""
+        """Returns the listing signed under this intent; refuses the intent with other fields."""
         known = self._authority.ledger.signed.listing(listing.intent)
         if known is not None:
             policy.intent_conflict(
@@ -94,13 +97,13 @@ class ListingSigner:
             answer=tuple(base64.b64encode(sign_listing(each, secrets.vault)).decode() for each in approved),
         )
         store.put_listing(signed)
-        # Last before the commit: a crash here leaves a line too many and nothing signed that the log does not have.
+        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
         authority.audit.append(now, _entry(signed, approved))
         return signed
 
 
 def _owner(secrets: UserSecrets) -> Owner:
-    """The vault holds what is listed; the user is paid at the payment address, or at the vault."""
+    """Makes the owner: the vault holds the listed output; payment address and vault may be paid."""
     vault, payment = secrets.vault.get_public_key().sec(), secrets.payment.get_public_key().sec()
     scripts = frozenset({own_script("p2tr", vault), own_script("p2wpkh", payment)})
     return Owner("p2tr", vault, scripts, scripts)
@@ -119,7 +122,7 @@ def _drafts_hash(listing: ListingToSign) -> str:
 
 
 def _entry(signed: Listing, approved: list[Approved]) -> Answer:
-    """`unsigned_txids`: of the transactions as they were signed, in the order of the PSBTs."""
+    """Returns the audit entry. `unsigned_txids`: of the transactions as they were signed, in the order of the PSBTs."""
     return {
         "operation": "list",
         "intent": signed.intent,

@@ -1,6 +1,4 @@
-"""Texts signed by a user's own key: challenges, one harmless line that a venue wants signed before a cancel, and
-sign-ins at a venue that gives out nothing without one.
-"""
+"""Signatures of a user's own keys on venues' texts: challenges (a harmless line before a cancel) and sign-ins."""
 
 from __future__ import annotations
 
@@ -15,13 +13,13 @@ from wallet.signer.signing import sign_message
 
 
 class ChallengeSigner:
-    """Both need no more than the right to cancel: without a session nothing can be cancelled either."""
+    """Signs challenges and sign-ins under the right to cancel: without a session nothing can be cancelled either."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
     def sign_challenge(self, request: Answer) -> Answer:
-        """`key` may be left out and is the payment key's then."""
+        """Signs a challenge. Without `key` the payment key signs."""
         named = {"key": "payment", **request}
         task, token, secret, challenge, key = protocol.take(named, "task", "token", "secret", "challenge", "key")
         challenge, key = protocol.text("challenge", challenge), protocol.read_signing_key(key)
@@ -32,7 +30,7 @@ class ChallengeSigner:
             return self._signed(grant, key, challenge, "challenge")
 
     def sign_sign_in(self, request: Answer) -> Answer:
-        """By the payment or the vault key: a session at a venue is of both addresses."""
+        """Signs a sign-in with the payment or the vault key: a venue's session belongs to both addresses."""
         task, token, secret, text, key = protocol.take(request, "task", "token", "secret", "text", "key")
         text, key = protocol.sign_in_text(text), protocol.read_signing_key(key)
         authority = self._authority
@@ -63,7 +61,7 @@ class ChallengeSigner:
 
 
 def signed_by(secrets: UserSecrets, key: SigningKey, message: str) -> str:
-    """The base64 BIP-322 signature of `message`, verified: one made wrong could give the key away.
+    """Returns the base64 BIP-322 signature of `message`, verified: a faulty one could give the key away.
 
     Raises RuntimeError when it does not verify.
     """

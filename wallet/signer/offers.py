@@ -1,5 +1,6 @@
-"""Offers: bids that are paid for by a venue's PSBTs, signed by the payment address when each is what the grant, our own
-facts of the coins and the venue's template say it must be. They count like any other bid.
+"""Signatures on offers, bids that PSBTs pay for: the payment address signs if grant, facts and template agree.
+
+The facts of the coins are our own. Offers count like any other bid.
 """
 
 from __future__ import annotations
@@ -28,15 +29,17 @@ Facts = Mapping[str, OutpointFacts]
 
 
 class OfferSigner:
-    """`facts` are of the coins by `txid:vout`, by a source that the venue has no hand in; what is missing refuses."""
+    """Signs offers. `facts` are by coin (`txid:vout`), from a source independent of the venue; without them it
+    refuses.
+    """
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
-        """The coins that `sign_offer` must know about, none when the offer was signed before.
+        """Returns the coins that `sign_offer` needs facts of, none when the offer was signed before.
 
-        Raises as `sign_offer` does: nothing is looked up for whoever may not bid.
+        Raises as `sign_offer` does: nothing is looked up without the right to bid.
         """
         held, offer = self._asked(request)
         return () if self._known(held, offer) else offer.coins
@@ -56,7 +59,7 @@ class OfferSigner:
         return held, offer
 
     def _known(self, held: HeldGrant, offer: OfferToSign) -> Signature | None:
-        """What was signed under this intent; with other fields it is refused."""
+        """Returns the signature made under this intent; refuses the intent with other fields."""
         known = self._authority.ledger.signed.bid(offer.intent)
         if known is not None:
             policy.intent_conflict(
@@ -88,20 +91,20 @@ class OfferSigner:
             signature=json.dumps([base64.b64encode(sign_offer(approved, secrets.payment)).decode()]),
         )
         store.put_bid(signed)
-        # Last before the commit: a crash here leaves a line too many and nothing signed that the log does not have.
+        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
         authority.audit.append(now, _entry(signed, offer, approved))
         return signed
 
 
 def _owner(secrets: UserSecrets) -> Owner:
-    """The payment address pays, and gets what is left."""
+    """Makes the owner: the payment address pays, and gets the change."""
     payment, vault = (key.get_public_key().sec() for key in (secrets.payment, secrets.vault))
     script = own_script("p2wpkh", payment)
     return Owner("p2wpkh", payment, frozenset({script, own_script("p2tr", vault)}), frozenset({script}))
 
 
 def _approved(venue: str, offer: OfferToSign, facts: Facts, secrets: UserSecrets) -> ApprovedOffer:
-    """The one PSBT that pays for an offer: each more would escrow the price once more."""
+    """Approves the one PSBT that pays for an offer: a second would escrow the price twice."""
     if len(offer.psbts) != 1:
         raise Refused("op-allowed", f"{len(offer.psbts)} PSBTs to pay for one offer")
     try:
@@ -115,7 +118,7 @@ def _approved(venue: str, offer: OfferToSign, facts: Facts, secrets: UserSecrets
 
 
 def _message(held: HeldGrant, offer: OfferToSign) -> str:
-    """All that an offer was signed with. JSON, so that it can be no bid's text."""
+    """Returns everything that an offer is signed with, as JSON, so that it can be no bid's text."""
     trait = list(offer.trait) if offer.trait else None
     drafts = hashlib.sha256("\n".join(offer.psbts).encode()).hexdigest()
     fields = [held.grant.venue, offer.slug, trait, offer.price, offer.quantity, offer.expires_ms, drafts]
@@ -123,7 +126,7 @@ def _message(held: HeldGrant, offer: OfferToSign) -> str:
 
 
 def _entry(signed: Signature, offer: OfferToSign, approved: ApprovedOffer) -> Answer:
-    """`unsigned_txid` is of the funding transaction, which no signature changes; `inputs` are the coins it spends."""
+    """Returns the audit entry. `unsigned_txid` is the funding transaction's, `inputs` are its coins."""
     transaction = approved.psbt.transaction
     return {
         "operation": "offer",

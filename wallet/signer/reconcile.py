@@ -1,4 +1,4 @@
-"""What the signer looks at between unlocking and its first signature: does it remember what it has signed?
+"""The check between unlocking and the first signature that the signer's memory is complete.
 
 The ledger (signer.db) and the audit log are written in one order, the log first. So each thing signed has its line, in
 the ledger's order, with the same hash; a line without a row is what a crash leaves between the two. The log has every
@@ -25,11 +25,11 @@ from wallet.signer.audit import AuditError, verify_chain
 from wallet.signer.signed import HOUR_MS
 from wallet.signer.signing import sign_message
 
-# Lines in a row that still matter and lack theirs in the ledger. Each needs a crash of its own at the same point; more
-# of them mean that the ledger is older than the log, and would let through as much again.
+# The most lines at the log's end that may lack their row. Each needs a crash of its own at the same point; more mean
+# that the ledger is older than the log, and would let through as much again.
 _MOST_LOST = 3
 _COUNTED_MS = {"list": HOUR_MS, "withdraw": DAY_MS}
-# table → (its rows in the order they were written, what the log calls the hash)
+# table → (its rows in the order they were written, the log's name for the hash)
 _SIGNED = {
     "signatures": ("SELECT intent, message_hash FROM signatures ORDER BY rowid", "message_sha256"),
     "listings": ("SELECT intent, drafts_hash FROM listings ORDER BY rowid", "drafts_sha256"),
@@ -38,18 +38,18 @@ _SIGNED = {
 _CONTROLS = "SELECT scope || ' ' || subject, state FROM controls"
 _EVERYTHING = ControlState("global", "", "halt")
 _HALTED = {"operation": "control", **asdict(_EVERYTHING)}
-# Of what each operation signs.
+# The table of each operation's signatures.
 _TABLES = {"bid": "signatures", "offer": "signatures", "list": "listings", "withdraw": "withdrawals"}
-# Of BIP-84 and BIP-86, with the account that the first user's vault has here.
+# The words of BIP-84's test vectors, and their first address.
 _PUBLISHED = "abandon " * 11 + "about"
 _PUBLISHED_PAYMENT = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
 
 
 def require_agreement(audit_log: Path, ledger: Path, now_ms: int) -> tuple[ControlState, ...]:
-    """The control states that have to be set before anything is signed, since the ledger has forgotten them.
+    """Returns the control states that the ledger has forgotten and that must be set before anything is signed.
 
     A ledger that is older than the log lacks withdrawn grants as well, which the log does not have: then everything is
-    on halt until somebody says otherwise. Raises KeystoreError when log and ledger do not tell the same story; now in
+    on halt until an operator lifts it. Raises KeystoreError when log and ledger do not tell the same story; `now_ms` in
     Unix milliseconds.
     """
     try:
@@ -57,7 +57,7 @@ def require_agreement(audit_log: Path, ledger: Path, now_ms: int) -> tuple[Contr
     except (AuditError, OSError) as error:
         raise KeystoreError(f"the audit log is not whole: {error}") from error
     try:
-        # A connection of its own: this runs in a thread, while the signer still answers what needs no key.
+        # A connection of its own: this runs in a thread, while the signer still answers requests that need no key.
         with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as database:
             is_older = _compare(
                 audit_log, {name: database.execute(query) for name, (query, _) in _SIGNED.items()}, now_ms
@@ -69,7 +69,7 @@ def require_agreement(audit_log: Path, ledger: Path, now_ms: int) -> tuple[Contr
 
 
 def _forgotten(audit_log: Path, held: dict[str, State]) -> tuple[ControlState, ...]:
-    """What the log says last of each scope and subject, where the ledger's states (`held`) are looser."""
+    """Returns the log's last state of each scope and subject, where the ledger's (`held`) is looser."""
     said: dict[tuple[Scope, str], State] = {}
     with audit_log.open("rb") as lines:
         for entry in map(json.loads, lines):
@@ -83,14 +83,14 @@ def _forgotten(audit_log: Path, held: dict[str, State]) -> tuple[ControlState, .
 
 
 def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> bool:
-    """Whether the ledger lacks the log's end, of which nothing counts any more."""
+    """Tells whether the ledger lacks the log's end, none of which counts any more."""
     awaited = {table: cursor.fetchone() for table, cursor in rows.items()}
     lost, most_lost, until_ms, at_the_end = 0, 0, 0, 0
     with audit_log.open("rb") as lines:
         for entry in map(json.loads, lines):
             table = _TABLES.get(entry.get("operation"))
             if table is None:
-                if entry.items() >= _HALTED.items():  # by us, the last time; whoever lifts it has looked
+                if entry.items() >= _HALTED.items():  # set by us the last time; an operator who lifts it has looked
                     at_the_end = 0
                 continue
             if (entry.get("intent"), entry.get(_SIGNED[table][1])) == awaited[table]:
@@ -114,9 +114,7 @@ def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> b
 
 
 def _matters_until(entry: dict[str, Any]) -> int:
-    """When a signature stops to count against any limit: a bid with its expiry, a listing within the hour, a withdrawal
-    within the day.
-    """
+    """Returns when a signature stops counting: a bid at its expiry, a listing an hour, a withdrawal a day later."""
     if (counted_ms := _COUNTED_MS.get(entry["operation"])) is not None:
         return int(entry["time_ms"]) + counted_ms
     return int(entry["expires_ms"])

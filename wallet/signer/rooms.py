@@ -1,4 +1,4 @@
-"""How far the signer's ceilings are used, for whoever signs bids under them: nobody has to find out by a refusal."""
+"""Use of the signer's ceilings, so that nobody has to find out by a refusal."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Rooms:
         self._authority = authority
 
     def rooms(self, request: Answer) -> Answer:
-        """For whoever holds a grant, also while nothing may be placed under it."""
+        """Answers for a grant, also while nothing may be placed under it."""
         task, token, secret = protocol.take(request, "task", "token", "secret")
         grant = self._authority.live(task, token, secret, "cancel").grant
         return _told(self._authority.rooms(grant.task, grant.user, grant.outstanding_task_sats, grant.outstanding_sats))
 
     def rooms_under(self, request: Answer) -> Answer:
-        """Under a grant that need not be there: sums only, which need no key either. `task` 0 has signed nothing."""
+        """Answers for a grant that need not exist: sums only, which need no key. `task` 0 has signed nothing."""
         task, user, task_sats, user_sats = protocol.take(
             request, "task", "user", "outstanding_task_sats", "outstanding_sats"
         )
@@ -36,7 +36,7 @@ class Rooms:
 
 
 def _told(rooms: Sequence[SignedRoom]) -> Answer:
-    """What the signer knows of them: which bids are still open, it does not."""
+    """Encodes the rooms. The signer knows signatures; it cannot tell which of the bids are still open."""
     return {
         "rooms": [
             {

@@ -1,7 +1,7 @@
-"""What the signer has signed, kept in its own file: bids, listings, and how many challenges of late.
+"""The signer's bids, listings and recent challenges, in its own file.
 
-Sums over time look at when a signature was made by the signer's clock, later ones than now included: a clock that is
-set back makes more count, never less.
+Sums over time go by the signer's clock and include signatures later than now: a clock that is set back makes more
+count, never less.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _ABOUT = {"task": "task = :task", "user": "user = :user", "host": "1"}
 class Signature:
     """One signed bid. Times are Unix milliseconds, `price` sats of the whole order, `message_hash` SHA-256 in hex.
 
-    Of a bid that is paid for by PSBTs `message` is what it was signed with, and `signature` a JSON list of the PSBTs.
+    For a bid that PSBTs pay for, `message` has all its fields, and `signature` is a JSON list of the PSBTs.
     """
 
     intent: str
@@ -81,7 +81,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One signed listing. `drafts_hash` is SHA-256 (hex) of what the venue sent, `answer` what went back: PSBTs."""
+    """One signed listing. `drafts_hash` is SHA-256 (hex) of the venue's PSBTs, `answer` the signed ones."""
 
     intent: str
     task: int
@@ -96,7 +96,7 @@ class Listing:
 
 
 class SignedStore:
-    """The tables of what was signed. Writes belong inside the ledger's transaction."""
+    """The tables of signatures. Writes belong inside the ledger's transaction."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -117,12 +117,12 @@ class SignedStore:
         self._put("listings", values | {"answer": json.dumps(listing.answer)})
 
     def put_challenge(self, task: int, now_ms: int) -> None:
-        """Counts one; what is long too old to count is forgotten."""
+        """Counts one challenge and forgets those too old to count."""
         self._database.execute("DELETE FROM challenges WHERE created_ms <= ?", (now_ms - HOUR_MS,))
         self._put("challenges", {"created_ms": now_ms, "task": task})
 
     def unexpired(self, task: int, user: str, now_ms: int) -> dict[str, Unexpired]:
-        """The bids whose signed expiry is later than `now_ms`: this `task`'s, this `user`'s, the whole `host`'s."""
+        """Returns the bids that expire after `now_ms`: this `task`'s, this `user`'s, the whole `host`'s."""
         values = {"task": task, "user": user, "now": now_ms}
         query = "SELECT coalesce(sum(price), 0), min(expires_ms) FROM signatures WHERE expires_ms > :now AND "
         return {
@@ -130,7 +130,7 @@ class SignedStore:
         }
 
     def of_late(self, task: int, user: str, now_ms: int) -> dict[str, Signed]:
-        """What was signed since an hour before `now_ms`, for this `task`, this `user` and the whole `host`."""
+        """Returns the signatures of the last hour for this `task`, this `user` and the whole `host`."""
         sums = ", ".join(
             f"coalesce(sum({about} AND created_ms > :a_minute_ago), 0), coalesce(sum({about}), 0),"
             f" coalesce(sum(price * ({about})), 0)"
@@ -143,17 +143,17 @@ class SignedStore:
         return {name: Signed(*row[3 * at : 3 * at + 3]) for at, name in enumerate(_ABOUT)}
 
     def challenges(self, task: int, now_ms: int) -> int:
-        """How many of the task's challenges were signed since a minute before `now_ms`."""
+        """Counts the task's challenges that were signed in the minute before `now_ms`."""
         query = "SELECT count(*) FROM challenges WHERE created_ms > ? AND task = ?"
         return self._number(query, (now_ms - MINUTE_MS, task))
 
     def highest_listing(self, outpoint: str, now_ms: int) -> int:
-        """Sats of the dearest listing of `outpoint` signed since an hour before `now_ms`; 0 when none was."""
+        """Returns the price in sats of the dearest listing of `outpoint` in the hour before `now_ms`; 0 for none."""
         query = "SELECT coalesce(max(price), 0) FROM listings WHERE outpoint = ? AND created_ms > ?"
         return self._number(query, (outpoint, now_ms - HOUR_MS))
 
     def lowest_listing(self, outpoint: str) -> int | None:
-        """Sats of the cheapest listing of `outpoint` ever signed."""
+        """Returns the price in sats of the cheapest listing of `outpoint` ever signed."""
         row = self._database.execute("SELECT min(price) FROM listings WHERE outpoint = ?", (outpoint,)).fetchone()
         return None if row[0] is None else int(row[0])
 

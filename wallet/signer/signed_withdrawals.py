@@ -1,7 +1,7 @@
 """The withdrawals that the signer has signed, in its own file.
 
-Sums look at when a signature was made by the signer's clock, later ones than now included: a clock that is set back
-makes more count, never less.
+Sums go by the signer's clock and include signatures later than now: a clock that is set back makes more count, never
+less.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CREATE INDEX IF NOT EXISTS withdrawals_created ON withdrawals (user, created_ms,
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """One signed withdrawal. `request_hash` is SHA-256 (hex) of all that was asked; of the two forms one is empty."""
+    """One signed withdrawal. `request_hash` is SHA-256 (hex) of the whole request; one of the two forms is empty."""
 
     intent: str
     user: str
@@ -48,7 +48,7 @@ _COLUMNS = ", ".join(field.name for field in fields(Withdrawal))
 
 
 class WithdrawalStore:
-    """The table. Writes belong inside the ledger's transaction."""
+    """The table of withdrawals. Writes belong inside the ledger's transaction."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -63,8 +63,9 @@ class WithdrawalStore:
         self._database.execute(f"INSERT INTO withdrawals ({_COLUMNS}) VALUES ({marks})", astuple(withdrawal))
 
     def of_a_day(self, user: str, *, from_bidding: bool, now_ms: int) -> tuple[int, int]:
-        """How many were signed for `user` since a day before `now_ms`, and their sats with their fees: those out of the
-        bidding wallet, or those out of payment address and vault.
+        """Returns the number of withdrawals signed for `user` in the last day, and their sats with fees.
+
+        Either those out of the bidding wallet, or those out of payment address and vault.
         """
         query = (
             "SELECT count(*), coalesce(sum(sent_sats + fee_sats), 0) FROM withdrawals"

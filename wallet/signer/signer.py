@@ -1,13 +1,13 @@
-"""The signer: the only process with keys. It signs what it composed or checked itself, under a live grant.
+"""The signer: the only process with keys. It signs only what it composed or checked itself.
 
 Reached over a Unix socket by processes of chosen users; the manager brings grants, workers ask for signatures with
 their grant's secret. Everything not named in `Signer.handle` is refused.
 
-Who may ask at all (a user id) may also ask for grants and set control states, loosen them too: server, manager and
-workers are one user, and the kernel tells no more than that. A worker that was taken over whole could so undo a halt
-or widen its grant; the ceilings (wallet/ceilings.py) hold all the same. What it cannot undo is the halt file, `halt`
-in the signer's own directory: while that is there, whoever made it, no bid or listing is signed. It is a safeguard
-where the signer has a user of its own.
+A process that may ask at all (by its user id) may also ask for grants, and set or loosen control states: server,
+manager and workers are one user, and the kernel tells no more than that. A worker that was taken over whole could so
+undo a halt or widen its grant; the ceilings (wallet/ceilings.py) hold all the same. What it cannot undo is the halt
+file, `halt` in the signer's own directory: while that exists, no bid or listing is signed. It protects where the signer
+has a user of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wallet.policy import Refused
 from wallet.protocol import RequestError, SignerStatus
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
-from wallet.signer.authority import LOCKED, PEER, Answer, Authority
+from wallet.signer.authority import PEER, Answer, Authority
 from wallet.signer.bids import BidSigner
 from wallet.signer.delists import DelistSigner
 from wallet.signer.grants import Grants
@@ -42,8 +42,6 @@ from wallet.signer.rooms import Rooms
 from wallet.signer.withdrawals import WithdrawalSigner
 from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS
 
-__all__ = ["LOCKED", "PEER", "Answer", "Signer"]
-
 log = logging.getLogger(__name__)
 
 _LOOKING_UP_AT_ONCE = 4
@@ -54,7 +52,7 @@ _OnFacts = tuple[Callable[[Answer], tuple[str, ...]], Callable[[Answer, Facts], 
 
 
 class Signer:
-    """Answers requests; holds no socket. `keystore` None means locked, for the reason given.
+    """The signer's requests, without a socket. `keystore` None means locked, for the reason given.
 
     `clock` gives Unix milliseconds.
     """
@@ -83,7 +81,7 @@ class Signer:
         )
         grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), Rooms(authority)
         listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)
-        # What is signed on facts of outputs: which those are, and the signing itself.
+        # Requests that need facts of outputs: which outputs, and the signing itself.
         self._on_facts: dict[str, _OnFacts] = {
             "sign_listing": (listings.outpoints_to_look_up, listings.sign_listing),
             "sign_offer": (offers.outpoints_to_look_up, offers.sign_offer),
@@ -108,7 +106,7 @@ class Signer:
         }
 
     def handle(self, request: Answer, facts: Facts | None = None) -> Answer:
-        """Answers one request; `facts` are of the outputs (`txid:vout`) that `outpoints_to_look_up` named.
+        """Answers one request; `facts` describe the outputs (`txid:vout`) that `outpoints_to_look_up` named.
 
         Raises PeerRefused with the rule's tag, `bad-request` or `locked` as its code.
         """
@@ -118,7 +116,7 @@ class Signer:
         return _answered(request, self._operation(request.get("op")))
 
     def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
-        """The outputs that facts are needed of before the request is handled; none for all that needs none.
+        """Returns the outputs whose facts the request needs; none for most requests.
 
         Raises as `handle` does, for requests that would be refused whatever the facts are.
         """
@@ -126,7 +124,7 @@ class Signer:
         return () if on_facts is None else _answered(request, on_facts[0])
 
     def answering(self, ask_facts: AskFacts) -> Callable[[Answer], Awaitable[Answer]]:
-        """As `handle`, with facts asked in threads: however slow they are, bids and cancels do not wait for them."""
+        """Returns `handle` with facts asked in threads: bids and cancels do not wait for slow ones."""
         threads = ThreadPoolExecutor(_LOOKING_UP_AT_ONCE, thread_name_prefix="facts")
 
         def look_up(outpoint: str) -> OutpointFacts | None:
@@ -176,7 +174,7 @@ class Signer:
 
 
 def _answered(request: Answer, operation: Callable[[Answer], T]) -> T:
-    """Calls it with the request's arguments, and turns what it raises into what is said to the asker."""
+    """Calls the operation with the request's arguments, and turns its errors into codes for the client."""
     arguments = dict(request)
     name = arguments.pop("op", None)
     try:

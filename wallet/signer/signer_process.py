@@ -1,8 +1,8 @@
 """The signer as a process: its files, its socket, and its states.
 
-locked → reconciling → ready. Locked and answering is better than dying and being restarted for ever: it starts
-locked, opens the play keystore or one whose passphrase it finds by itself, and else waits for `unlock` over its socket.
-While reconciling it checks its own memory and signs nothing. Nothing locks it again but its end.
+locked → reconciling → ready. Locked and answering is better than dying and being restarted for ever: it starts locked,
+opens the play keystore or one whose passphrase lies ready, and else waits for `unlock` over its socket. While
+reconciling it checks its own memory and signs nothing. It stays unlocked until it ends.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from wallet.keystore.seal import WrongPassphrase
 from wallet.protocol import ControlState
 from wallet.signer import reconcile
 from wallet.signer.audit import AuditLog
+from wallet.signer.authority import LOCKED, PEER, Answer
 from wallet.signer.ledger import Ledger
-from wallet.signer.signer import LOCKED, PEER, Answer, Signer
+from wallet.signer.signer import Signer
 from wallet.signer.signing import require_libsecp256k1
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ Answering = Callable[[Answer], Awaitable[Answer]]
 
 
 def now_ms() -> int:
-    """Wall clock in Unix milliseconds."""
+    """Returns the wall clock in Unix milliseconds."""
     return time.time_ns() // 1_000_000
 
 
@@ -63,7 +64,7 @@ def run(
     allowed_uids: frozenset[int] | None = None,
     passphrase_file: Path | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT. Its files are in `directory`, which nobody else can enter.
+    """Serves until SIGTERM or SIGINT. Its files are in `directory`, closed to other users.
 
     Processes of `allowed_uids` and of our own user may ask it; it asks for facts at `facts_socket`. `passphrase_file`
     opens a sealed keystore unattended. Raises RuntimeError when its libraries cannot be trusted, AuditError when
@@ -98,7 +99,7 @@ def run(
 
 
 class SignerStates:
-    """The signer behind its socket, as it goes from locked to ready."""
+    """The signer behind its socket, from locked to ready."""
 
     def __init__(
         self,
@@ -122,7 +123,7 @@ class SignerStates:
         self._answer = answering_with(None, "it is starting")
 
     def unlock_unattended(self, passphrase_file: Path | None) -> None:
-        """Opens what needs nobody: the play keystore on the simulator, a sealed one whose passphrase lies ready."""
+        """Opens a keystore that needs no operator: a play keystore, or a sealed one whose passphrase lies ready."""
         try:
             if self._market == policy.PLAY_VENUE:
                 self._ready(self._checked(Keystore.open_or_create_play(self._path, os.urandom)))
@@ -176,7 +177,7 @@ class SignerStates:
             return {}
 
     def _opened(self, passphrase: str) -> Keystore:
-        """The sealed keystore, checked. Its lock is kept until the process ends. Raises KeystoreError."""
+        """Opens and checks the sealed keystore. Its lock is kept until the process ends. Raises KeystoreError."""
         held = keystore.lock(self._path)
         try:
             return self._checked(keystore.unlock(self._path, passphrase))
@@ -212,7 +213,7 @@ class SignerStates:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is anything of this name. Raises OSError when that cannot be seen: then nothing is signed."""
+    """Tells whether the path exists. Raises OSError when that cannot be found out: then nothing is signed."""
     try:
         path.lstat()
     except FileNotFoundError:

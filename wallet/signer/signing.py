@@ -57,7 +57,7 @@ def _p2tr_item(private_key: PrivateKey, message: bytes) -> bytes:
 
 
 def _to_sign(script_pubkey: script.Script, message: bytes) -> Transaction:
-    """BIP-322's virtual spend of the virtual output that commits to the message."""
+    """Builds BIP-322's virtual spend of the virtual output that commits to the message."""
     commitment = hashes.tagged_hash(_TAG, message)
     to_spend = Transaction(
         version=0,

@@ -1,7 +1,7 @@
-"""Withdrawals: a user's coins to the address that the user signs in with, which the signer knows from its own list.
+"""Withdrawals: a user's coins go to the user's sign-in address, which the signer takes from its own list.
 
-No grant is needed, and none could say where the coins go: that is what makes it safe to sign for whoever may ask. What
-was written down under an intent is signed once; asked again, the answer is the same.
+No grant is needed, and none could say where the coins go: so it is safe to sign for any process that may ask. An intent
+is signed once; asked again, the answer is the same.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ from wallet.withdrawal.template import WITHDRAWAL_TEMPLATES
 
 
 class WithdrawalSigner:
-    """`facts` of coins, by `txid:vout`, by a source that no marketplace has a hand in: what is missing refuses."""
+    """Signs withdrawals. `facts` are by coin (`txid:vout`), from a source independent of marketplaces; without them it
+    refuses.
+    """
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
-        """The coins that `sign_withdrawal` must know about, none when it was signed before. Raises as that does."""
+        """Returns the coins that `sign_withdrawal` needs facts of, none for a known intent. Raises as that does."""
         asked = self._asked(request)
         return () if self._known(asked) else (*asked.coins, *asked.fee_coins)
 
@@ -66,7 +68,7 @@ class WithdrawalSigner:
         return asked
 
     def _destination(self, asked: WithdrawalToSign) -> bytes:
-        """Where it goes. A user that the signer has never seen is refused before keys would be made for them."""
+        """Returns the destination's script. Refuses a user new to the signer before keys are made for them."""
         keystore = self._authority.unlocked()
         if asked.user not in keystore.users:
             return rules.destination(asked.user, keystore.users, frozenset())
@@ -76,7 +78,7 @@ class WithdrawalSigner:
         return rules.destination(asked.user, keystore.users, frozenset(scripts.values()))
 
     def _known(self, asked: WithdrawalToSign) -> Withdrawal | None:
-        """What was signed under this intent; with other fields it is refused."""
+        """Returns the withdrawal signed under this intent; refuses the intent with other fields."""
         known = self._authority.ledger.withdrawals.find(asked.intent)
         if known is not None:
             intent_conflict((asked.user, _request_hash(asked)), (known.user, known.request_hash))
@@ -94,7 +96,7 @@ class WithdrawalSigner:
         count, today = store.of_a_day(asked.user, from_bidding=asked.source == "bidding", now_ms=now)
         rules.velocity(authority.ceilings, count, today, signed.sent_sats + signed.fee_sats)
         store.put(signed)
-        # Last before the commit: a crash here leaves a line too many and nothing signed that the log does not have.
+        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
         authority.audit.append(now, _entry(signed, asked))
         return signed
 

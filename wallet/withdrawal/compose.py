@@ -1,9 +1,9 @@
-"""The transactions that take a user's coins to the address that they sign in with: written here, from facts alone.
+"""Transactions that take a user's coins to the user's sign-in address, written from facts alone.
 
-Sats that leave the payment address or the vault go to that one address; what is not sent comes back to where it lay.
-An inscription's coin is the first input and its value the first output, so that the sat which it is on stays where it
-is: ordinals go first in, first out. Its fee is paid by coins of the payment address, which get their change back; they
-also make up what the output lacks where the destination must have more than lay in the vault (P2SH: 540, P2TR: 330).
+Sats that leave the payment address or the vault go to that one address; the change returns to where the coins lay. An
+inscription's coin is the first input and its value the first output, so that the inscription's sat keeps its place:
+ordinals go first in, first out. Its fee is paid by coins of the payment address, which get their change back; they also
+fill the output up where the destination needs more than lay in the vault (P2SH: 540, P2TR: 330).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _REPLACEABLE = 0xFFFFFFFD
 _FRAME, _MARK, _INPUT = 4 * 10, 2, 4 * 41
 # A count and lengths; the longest signature that is made and the key, or the one signature of a taproot key path.
 WITNESS: dict[CoinKind, int] = {"p2wpkh": 1 + 1 + 72 + 1 + 33, "p2tr": 1 + 1 + 64}
-# Virtual bytes that an input adds, rounded up.
+# Virtual bytes of one more input, rounded up.
 INPUT_VSIZE: dict[CoinKind, int] = {kind: -(-(_INPUT + witness) // 4) for kind, witness in WITNESS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Coin:
-    """An output of the user's that is spent."""
+    """An output of the user's to be spent."""
 
     outpoint: Outpoint
     spent: TxOutput
@@ -40,7 +40,7 @@ class Coin:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """An unsigned transaction, the coins of its inputs in their order, and where its sats go."""
+    """An unsigned transaction, the coins of its inputs in their order, and its sats by destination."""
 
     transaction: Transaction
     coins: tuple[Coin, ...]
@@ -49,13 +49,15 @@ class Composed:
 
 
 def vsize(kinds: Sequence[CoinKind], scripts: Sequence[bytes]) -> int:
-    """Virtual bytes, rounded up, of a transaction with inputs of these kinds and outputs to these scripts."""
+    """Counts a transaction's virtual bytes, rounded up, for inputs of these kinds and outputs to these scripts."""
     weight = _FRAME + _MARK + sum(_INPUT + WITNESS[kind] for kind in kinds)
     return -(-(weight + 4 * sum(8 + 1 + len(script) for script in scripts)) // 4)
 
 
 def send_sats(coins: Sequence[Coin], amount_sats: int | None, destination: bytes, fee_per_kvb: int) -> Composed:
-    """`amount_sats` of these coins, which are all spent, to `destination`; None sends all. Change goes back to them.
+    """Composes a transaction that spends all `coins` and sends `amount_sats` (None: all) to `destination`.
+
+    The change goes back to the coins' script.
 
     Two coins of 60,000, 50,000 sent at 10 sat/vB: 70,000 come back, less the fee. Change that the network would not
     carry goes to the fee. Raises Refused.
@@ -73,7 +75,7 @@ def send_sats(coins: Sequence[Coin], amount_sats: int | None, destination: bytes
 
 
 def send_inscription(item: Coin, fee_coins: Sequence[Coin], destination: bytes, fee_per_kvb: int) -> Composed:
-    """The coin of an inscription to `destination`, at its value or the least there is, paid for by `fee_coins`.
+    """Composes a transaction that sends an inscription's coin to `destination`; `fee_coins` pay the fee.
 
     Raises Refused.
     """

@@ -1,7 +1,7 @@
-"""Whether a venue's PSBT that takes sats out of its bidding wallet is signed: the checks in their order.
+"""Checks, in their order, of a venue's PSBT that takes sats out of its bidding wallet.
 
 Every input is the bidding wallet's, a script that our payment key is part of; every output goes to the payment address
-or back to that script. So whoever wrote it can move sats between the two and pay a bounded fee, and no more.
+or back to that script. So its author can move sats between the two and pay a bounded fee, and no more.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from wallet.withdrawal import rules
 from wallet.withdrawal.rules import Facts
 from wallet.withdrawal.template import WithdrawalTemplate
 
-# What an input of this kind has before it is signed. Whatever else is known says that it is signed already, or is to be
-# spent in another way.
+# Fields of an input of this kind before it is signed. Any other known field means that it is signed already, or is to
+# be spent in another way.
 _UNSIGNED = frozenset(
     {fields.IN_NON_WITNESS_UTXO, fields.IN_WITNESS_UTXO, fields.IN_SIGHASH_TYPE, fields.IN_WITNESS_SCRIPT, 0x06}
 )
-# Weight units of what is no witness and no output, and of an input without its witness; bytes of a signature.
+# Weight units of a transaction without witnesses and outputs, and of an input without its witness; bytes of a
+# signature.
 _FRAME, _INPUT, _SIGNATURE = 4 * 10 + 2, 4 * 41, 1 + 72
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovedWithdrawal:
-    """A PSBT that passed every check. `spent` is what each input spends, all of them at `witness_script`'s address."""
+    """A PSBT that passed every check. `spent` are the inputs' outputs, all of them at `witness_script`'s address."""
 
     psbt: Psbt
     witness_script: bytes
@@ -53,7 +54,7 @@ def check_withdrawal(
 ) -> ApprovedWithdrawal:
     """Approves the PSBT `raw`, or raises Refused; the tag is of the first rule that it breaks.
 
-    `coins` are its inputs as the asker names them. `public_key` (33 bytes) is the payment address's.
+    `coins` are its inputs as named in the request. `public_key` (33 bytes) is the payment address's.
     """
     if template is None:
         raise Refused("op-allowed", "no template captured: it is not known what this venue's withdrawals look like")
@@ -85,7 +86,7 @@ def _inputs_reserved(psbt: Psbt, coins: tuple[str, ...]) -> None:
 
 
 def _witness_script(psbt: Psbt, template: WithdrawalTemplate, public_key: bytes) -> bytes:
-    """The one script that all inputs are to be spent by: the template's multisig, with our key in it."""
+    """Returns the one script that all inputs are spent by: the template's multisig, with our key in it."""
     scripts = {item.get(compact(fields.IN_WITNESS_SCRIPT)) for item in psbt.inputs}
     script = scripts.pop()
     if scripts or script is None:
@@ -109,7 +110,7 @@ def _claims(said: list[TxOutput], spent: TxOutput, item: Map) -> None:
 
 
 def _outputs(psbt: Psbt, payment_script: bytes, wallet_script: bytes) -> int:
-    """Sats that come to the payment address: in one output, beside which there is change at most."""
+    """Returns the sats paid to the payment address in one output; the only other output allowed is change."""
     outputs = psbt.transaction.outputs
     if sum(output.value for output in outputs) > MAX_SATS:
         raise Refused("outputs-known", "the outputs pay more than there are bitcoin")
@@ -132,7 +133,7 @@ def _fee(
         raise Refused("amount", f"{sent} sats arrive instead of {amount_sats} less {fee} at most")
     rules.fee_share(fee, sent)
     outputs = sum(8 + 1 + len(output.script) for output in psbt.transaction.outputs)
-    # The count of the stack, the empty item that CHECKMULTISIG takes too many, the signatures, the script.
+    # The count of the stack, the empty item that CHECKMULTISIG drops, the signatures, the script.
     witness = 1 + 1 + template.required * _SIGNATURE + 1 + len(script)
     weight = _FRAME + len(spent) * (_INPUT + witness) + 4 * outputs
     rules.fee_rate_of(fee, -(-weight // 4))

@@ -1,4 +1,4 @@
-"""What is said between the signer and the server of a withdrawal: values, and their strict reading by the signer.
+"""Requests and answers about withdrawals between signer and server, and their strict reading.
 
 Standard library only: the client imports it.
 """
@@ -22,12 +22,12 @@ VIRTUAL_KB = 1000
 
 @dataclass(frozen=True, slots=True)
 class WithdrawalToSign:
-    """Coins of a user that are to go to their own address. `intent` is 40 hex digits and names it for ever.
+    """Coins of a user to be sent to their own address. `intent` is 40 hex digits and names it for ever.
 
     From `payment` or `vault` all of `coins` (`txid:vout`) are spent and `amount_sats` of them (None: all, less the fee)
     go to the address that `user` signs in with; the signer writes the transaction. With an `inscription_id` the one
-    coin, of the vault, goes there whole, and `fee_coins` of the payment address pay for it. `fee_per_kvb` is sats
-    for 1000 vB: 12.5 sat/vB are 12,500.
+    coin, of the vault, goes there whole, and `fee_coins` of the payment address pay for it. `fee_per_kvb` is sats for
+    1000 vB: 12.5 sat/vB are 12,500.
 
     From `bidding` `psbt` (base64) is `venue`'s draft that takes `amount_sats` out of its wallet to the payment address.
     """
@@ -46,9 +46,9 @@ class WithdrawalToSign:
 
 @dataclass(frozen=True, slots=True)
 class SignedWithdrawal:
-    """A signed withdrawal: `transaction` is it in hex, ready for the network, or `psbt` what the venue completes.
+    """A signed withdrawal: either `transaction` in hex, ready for the network, or a `psbt` that the venue completes.
 
-    `sent_sats` arrive, `fee_sats` go to the network. `txid` is final.
+    `sent_sats` arrive, `fee_sats` are the network's. `txid` is final.
     """
 
     txid: str
@@ -59,7 +59,7 @@ class SignedWithdrawal:
 
 
 def read_withdrawal(value: Any) -> WithdrawalToSign:
-    """A withdrawal as it came over the socket; what its source has no use for must be empty. Raises RequestError."""
+    """Reads a withdrawal from the socket; fields its source does not use must be empty. Raises RequestError."""
     if not isinstance(value, dict):
         raise RequestError("withdrawal must be an object")
     names = [field.name for field in fields(WithdrawalToSign)]
@@ -104,13 +104,13 @@ def _refuse_leftovers(read: WithdrawalToSign) -> None:
 
 
 def as_request(withdrawal: WithdrawalToSign) -> Mapping[str, Any]:
-    """The JSON object that `read_withdrawal` reads."""
+    """Returns the JSON object that `read_withdrawal` reads."""
     plain = {field.name: getattr(withdrawal, field.name) for field in fields(WithdrawalToSign)}
     return plain | {"coins": list(withdrawal.coins), "fee_coins": list(withdrawal.fee_coins)}
 
 
 def from_request(kept: Mapping[str, Any]) -> WithdrawalToSign:
-    """What `as_request` wrote and somebody kept."""
+    """Reads a stored object that `as_request` made."""
     return WithdrawalToSign(
         **{**kept, "coins": tuple(kept["coins"]), "fee_coins": tuple(kept["fee_coins"])},
     )

@@ -1,4 +1,4 @@
-"""What a withdrawal must be, whoever asks for it: one small function a rule, named by its tag.
+"""The rules of a withdrawal: one small function each, named by its tag.
 
 Each raises Refused; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key.
 """
@@ -19,26 +19,26 @@ from wallet.withdrawal.request import VIRTUAL_KB
 
 Facts = Mapping[str, OutpointFacts]
 
-# Sats for 1000 vB. The least is what nodes relay at; the most is above what blocks have ever cost for long.
+# Sats for 1000 vB. The least is the nodes' relay minimum; the most is above any price that blocks have had for long.
 LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB = 1_000, 300_000
 MOST_FEE = 200_000
-# A tenth of what arrives, or this where that is less: small amounts cost as many bytes as great ones.
+# A tenth of the sats sent, but never less than this: small amounts take as many bytes as large ones.
 FEE_SHARE, FEE_SHARE_FLOOR = 10, 20_000
 MOST_A_DAY = 100
-# Below these no node relays an output: three times what spending it costs at the least rate.
+# Nodes relay no smaller output: three times the cost of spending it at the least rate.
 _DUST = {22: 294, 34: 330, 23: 540}  # by the script's length: P2WPKH; P2TR and P2WSH; P2SH
 
 
 def halt_file(is_there: bool) -> None:
-    """Control states bind what is placed, not what is taken out; the operator's file stops everything but cancels."""
+    """Refuses when the halt file is there. Control states bind only bids and listings, the file all but cancels."""
     if is_there:
         raise Refused("control-state", "the halt file is there: no withdrawal is signed")
 
 
 def destination(user: str, known_users: Sequence[str], own_scripts: frozenset[bytes]) -> bytes:
-    """The script of the address that `user` signs in with. `own_scripts` are those of the user's keys here.
+    """Returns the script of the address that `user` signs in with. `own_scripts` are those of the user's keys here.
 
-    `known_users` is the keystore's append-only list: a name that is not in it was made up by whoever asks.
+    `known_users` is the keystore's append-only list: any other name was made up by the process that asks.
     """
     if user not in known_users:
         raise Refused("dest-allow", "no user of this signer signs in with this address")
@@ -54,7 +54,7 @@ def destination(user: str, known_users: Sequence[str], own_scripts: frozenset[by
 
 
 def venue_allowed(venue: str, *, play: bool) -> None:
-    """Play keys sign for the practice market only, and nothing else signs there."""
+    """Refuses to mix play and real money: play keys sign for the practice market only, and no other keys sign there."""
     if play != (venue in PLAY_VENUES):
         raise Refused("market", f"{'play' if play else 'real'} keys do not sign for {venue}")
 
@@ -68,7 +68,7 @@ def inputs_confirmed(outpoint: str, facts: OutpointFacts | None) -> OutpointFact
 
 
 def amount_proof(facts: OutpointFacts, script: bytes) -> TxOutput:
-    """The coin, which lies at our own `script`; its value comes from the bytes of the transaction that made it."""
+    """Returns the coin at our own `script`; its value comes from the bytes of the transaction that made it."""
     if facts.value_sats is None or facts.script is None or not 0 < facts.value_sats <= MAX_SATS:
         raise Refused("amount-proof", f"the value or the script of {facts.outpoint} is not known")
     if facts.script != script:
@@ -77,7 +77,7 @@ def amount_proof(facts: OutpointFacts, script: bytes) -> TxOutput:
 
 
 def inputs_cardinal(facts: OutpointFacts, inscriptions: tuple[str, ...] = ()) -> int:
-    """The chain's tip. The coin holds exactly these inscriptions and no rune, by an index that is not behind."""
+    """Returns the chain's tip. The coin must hold just these inscriptions and no rune, by a current index."""
     if facts.tip_height is None or facts.index_height is None:
         raise Refused("inputs-cardinal", "it is not known how far the index is behind")
     if facts.tip_height - facts.index_height > MOST_BLOCKS_BEHIND:
@@ -101,7 +101,7 @@ def fee_rate(fee_per_kvb: int) -> None:
 
 
 def fee_rate_of(fee_sats: int, vsize: int) -> None:
-    """As `fee_rate`, of a transaction that somebody else wrote; cheaper than nodes relay is theirs to refuse."""
+    """Refuses too high a fee rate, as `fee_rate`, for a foreign transaction; a venue refuses too low a rate itself."""
     if fee_sats * VIRTUAL_KB > MOST_FEE_PER_KVB * vsize:
         raise Refused("fee-rate", f"{fee_sats} sats for {vsize} vB are more than {MOST_FEE_PER_KVB} for 1000 vB")
 
@@ -112,7 +112,7 @@ def fee_abs(fee_sats: int) -> None:
 
 
 def fee_share(fee_sats: int, sent_sats: int) -> None:
-    """Of plain sats; what an inscription is worth is not in its sats."""
+    """Refuses a fee that is too large a part of plain sats; an inscription's worth is not in its sats."""
     if fee_sats > max(sent_sats // FEE_SHARE, FEE_SHARE_FLOOR):
         raise Refused("fee-share", f"a fee of {fee_sats} sats is too much for {sent_sats}")
 
@@ -123,13 +123,15 @@ def dust(output: TxOutput) -> None:
 
 
 def dust_limit(script: bytes) -> int:
-    """Sats that an output to `script` must have."""
+    """Returns the fewest sats that an output to `script` may have."""
     return _DUST[len(script)]
 
 
 def velocity(ceilings: Ceilings, count: int | None, sats_today: int | None, sats: int) -> None:
-    """`count` and `sats_today`: signed for this user since a day ago, from the vault and the payment address together
-    or from the bidding wallet. What was signed counts, arrived or not; `sats` and `sats_today` with their fees.
+    """Refuses a withdrawal beyond the day's number or sats.
+
+    `count` and `sats_today` are what was signed for this user in a day, from the vault and the payment address together
+    or from the bidding wallet, arrived or not. `sats` and `sats_today` include fees.
     """
     if count is None or sats_today is None:
         raise Refused("velocity", "it is not known how much was withdrawn today")

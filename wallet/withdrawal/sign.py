@@ -1,4 +1,4 @@
-"""Signatures on withdrawals, for the signer process only. That a transaction is right is not looked at here."""
+"""Signatures on withdrawals, for the signer process only. The rules are checked before."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wallet.withdrawal.psbt import ApprovedWithdrawal
 
 
 def sign_composed(composed: Composed, keys: Mapping[CoinKind, PrivateKey]) -> bytes:
-    """The transaction with all its witnesses, as the network relays it. Raises as `sign_input`."""
+    """Returns the transaction with all its witnesses, as the network relays it. Raises as `sign_input`."""
     transaction, spent = composed.transaction, [coin.spent for coin in composed.coins]
     stacks = []
     for at, coin in enumerate(composed.coins):
@@ -32,7 +32,7 @@ def sign_composed(composed: Composed, keys: Mapping[CoinKind, PrivateKey]) -> by
 def sign_withdrawal(approved: ApprovedWithdrawal, private_key: PrivateKey) -> bytes:
     """The approved PSBT with our signature on every input, for the venue to complete.
 
-    Raises SigningError when the key is none of the script's, RuntimeError when a signature does not verify.
+    Raises SigningError when the key is not in the script, RuntimeError when a signature does not verify.
     """
     public_key = private_key.get_public_key()
     if public_key.sec() not in multisig.decode(approved.witness_script).keys:
@@ -50,7 +50,7 @@ def sign_withdrawal(approved: ApprovedWithdrawal, private_key: PrivateKey) -> by
 
 
 def with_witnesses(transaction: Transaction, stacks: Sequence[Sequence[bytes]]) -> bytes:
-    """The bytes of BIP-144; one stack for each input."""
+    """Encodes the transaction with one witness stack for each input (BIP-144)."""
     parts = [transaction.version.to_bytes(4, "little"), b"\x00\x01", compact(len(transaction.inputs))]
     for item in transaction.inputs:
         parts += (encode_outpoint(item.outpoint), sized(item.script_sig), item.sequence.to_bytes(4, "little"))

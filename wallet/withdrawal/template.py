@@ -1,4 +1,4 @@
-"""What a venue's PSBT that takes sats out of its bidding wallet looks like; without one here nothing is signed.
+"""The forms of the venues' PSBTs that take sats out of a bidding wallet; nothing else is signed.
 
 A template is written from PSBTs that were captured from the venue, never from its description.
 """
@@ -13,7 +13,7 @@ from wallet.psbt.listing_template import SEQUENCES
 
 @dataclass(frozen=True, slots=True)
 class WithdrawalTemplate:
-    """The bidding wallet needs `required` signatures of `keys` keys, one of them the user's payment key."""
+    """A bidding wallet that needs `required` signatures of `keys` keys, one of them the user's payment key."""
 
     venue: str
     required: int

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.plans import Plan
-from core.settings import Settings
 from models import controls
 from models.controls import Effective
-from models.tasks import tasks
-from models.tasks.tasks import RUNNING, BiddingTask
-from models.users import User, refusal_to_trade, subscription_of
-from strategy import config as configs
-from strategy.bidding.plan_bids import Reason
-from strategy.config import BidConfig, Problem
-from workers.context import BadConfig, Context
+from models.entitlements import Entitlements
+from models.tasks.tasks import BiddingTask
+from models.users import User
+from strategy.config import BidConfig, loads, problems, unsupported
+from strategy.reasons import Reason
+from workers.context import Context
+from workers.wanted import config_of, wanted_task
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,41 +40,11 @@ def read_assignment(context: Context) -> Assignment | None:
 
     Raises BadConfig, with the task's `last_error` written, when its config cannot be carried out.
     """
-    task = tasks.under_token(context.task_id, context.token)
-    if task is None or task.desired != RUNNING or task.deleted_ms is not None:
+    task = wanted_task(context)
+    if task is None:
         return None
     assert isinstance(task, BiddingTask)
-    config = _config(task)
-    user, settings = task.user, context.settings
-    control = controls.effective(user.id, task.id)
-    return Assignment(task, user, config, _plan(user, settings), _refusal(user, context), control)
-
-
-def _config(task: BiddingTask) -> BidConfig:
-    try:
-        config = configs.loads(task.config)
-    except ValueError as error:
-        raise _bad(task, str(error)) from None
-    found = configs.problems(config) or configs.unsupported(config)
-    if found:
-        raise _bad(task, "; ".join(map(_said, found)))
-    return config
-
-
-def _said(problem: Problem) -> str:
-    return f"{problem.field}: {problem.text}"
-
-
-def _bad(task: BiddingTask, text: str) -> BadConfig:
-    tasks.set_error(task, f"the task cannot run: {text}")
-    return BadConfig(text)
-
-
-def _plan(user: User, settings: Settings) -> Plan | None:
-    subscription = subscription_of(user.id)
-    return settings.plans.get(subscription.plan) if subscription else None
-
-
-def _refusal(user: User, context: Context) -> str | None:
-    settings = context.settings
-    return refusal_to_trade(user, dict(settings.plans), settings.whitelist, settings.admins, context.clock_ms())
+    config = config_of(task, loads, lambda config: problems(config) or unsupported(config))
+    user, entitlements = task.user, Entitlements(context.settings)
+    refusal = entitlements.refusal(user, context.clock_ms())
+    return Assignment(task, user, config, entitlements.plan(user.id), refusal, controls.effective(user.id, task.id))

@@ -12,11 +12,12 @@ from markets.base import VenueError
 from markets.look import Looker, kind_of
 from models.controls import Effective
 from models.ledger import orders
-from models.ledger.orders import CANCELLING
+from models.ledger.order_table import CANCELLING
 from strategy.bidding.renewal import margin_ms
 from strategy.book import Profile
 from strategy.config import BidConfig
-from wallet.client import SignerError, UserKeys
+from wallet.client import SignerError
+from wallet.protocol import UserKeys
 from workers.bidding import report
 from workers.bidding.assignment import Assignment, read_assignment
 from workers.bidding.cycle import Cycle, Lasting, memory_of

@@ -8,7 +8,7 @@ from enum import Enum
 
 from markets.base import AuthFailed, NotFound, Refused, VenueError
 from models.ledger import orders
-from models.ledger.orders import CANCELLING, CLOSED, Order
+from models.ledger.order_table import CANCELLING, CLOSED, Order
 from wallet.client import SignerError
 from workers.context import Context
 from workers.crashpoints import crashpoint
@@ -82,7 +82,7 @@ class Canceller:
     def note_denied(self) -> None:
         """Notes the cancels that the venue reported as failed, after a read: what is gone by then needed none."""
         for ask in self._denied:
-            if ask.order is None or orders.Order.get_by_id(ask.order.id).state != CLOSED:
+            if ask.order is None or Order.get_by_id(ask.order.id).state != CLOSED:
                 self._faults.add(f"cancel {ask}", "the venue reports a failure", backs_off=False)
         self._denied.clear()
 

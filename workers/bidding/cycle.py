@@ -14,15 +14,18 @@ from markets.look import Looker, Seen, Wallet, history_key, kind_of, kind_of_slu
 from models import references
 from models.ledger import listings, orders
 from models.ledger.limits import ceilings_of, limits_of, with_others
-from models.ledger.orders import LIVE, RESERVED, Order
+from models.ledger.order_table import LIVE, RESERVED, Order
 from models.tasks.tasks import BiddingTask
 from strategy.bidding.patience import patience_of
-from strategy.bidding.plan_bids import Limits, Memory, OwnOrder, Plan, Reason, Rules, memory_without_raise, raise_rung
+from strategy.bidding.plan_bids import memory_without_raise, raise_rung
 from strategy.book import NO_HISTORY, Profile
 from strategy.calm import Calm
 from strategy.config import BidConfig, canonical_slug, normal_slug
 from strategy.entry import Entry, Sale
-from wallet.client import SignedRoom, SignerError, UserKeys
+from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules, SignedRoom
+from strategy.reasons import Reason
+from wallet.client import SignerError
+from wallet.protocol import UserKeys
 from workers.bidding import dry_run
 from workers.bidding.assignment import Assignment, read_assignment
 from workers.bidding.cancels import Answer
@@ -30,10 +33,11 @@ from workers.bidding.decision import Decision
 from workers.bidding.executor import Done, Executor, Steps
 from workers.bidding.fills import Explainer
 from workers.bidding.journal import Journal
-from workers.bidding.own_bids import LATE_MS, Found, needs_fresh_read, read_own_bids, settle, settle_reserved
+from workers.bidding.own_bids import Found, needs_fresh_read, read_own_bids, settle, settle_reserved
 from workers.bidding.report import Outcome
 from workers.bidding.terms import Terms, life_ms
 from workers.context import Context
+from workers.evidence import LATE_MS
 from workers.fate import Fate
 from workers.faults import Faults
 

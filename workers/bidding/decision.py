@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from markets.look import Seen
-from models.ledger.orders import CANCELLING, LIVE, Order
-from strategy.bidding.plan_bids import Plan
+from models.ledger.order_table import CANCELLING, LIVE, Order
 from strategy.entry import Entry
+from strategy.intents import Plan
 
 # A bid is signed within this time of the reading of the book that it hangs on, or looked at again. What a book says is
 # the market's word for that moment only: a floor that fell since makes of a bid below it one above it.

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from markets.base import OwnBids
 from models import controls
+from models.entitlements import Entitlements
 from models.ledger import orders
-from models.ledger.orders import CANCELLING, LIVE, Order
+from models.ledger.order_table import CANCELLING, LIVE, Order
 from models.tasks import tasks
 from models.tasks.tasks import BiddingTask
-from models.users import refusal_to_trade
 from strategy import config as configs
 from wallet.client import SignerError
 from workers.bidding import dry_run
@@ -78,7 +78,7 @@ class Drain:
             self._look_again(task, wallet, canceller, faults)
         canceller.note_denied()
         for order in doomed:
-            if order.id in canceller.asked and orders.Order.get_by_id(order.id).close_reason == "cancelled":
+            if order.id in canceller.asked and Order.get_by_id(order.id).close_reason == "cancelled":
                 log.info("task %d: cancelled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
 
     def _look_again(self, task: BiddingTask, wallet: str, canceller: Canceller, faults: Faults) -> None:
@@ -127,11 +127,8 @@ class Drain:
             return True
 
     def _is_refused(self, task: BiddingTask) -> bool:
-        settings = self._context.settings
-        refusal = refusal_to_trade(
-            task.user, dict(settings.plans), settings.whitelist, settings.admins, self._context.clock_ms()
-        )
-        return refusal is not None
+        context = self._context
+        return Entitlements(context.settings).refusal(task.user, context.clock_ms()) is not None
 
     def _tell(self, task: BiddingTask, left: int, faults: Faults) -> None:
         """What keeps us from cancelling goes to the task's `last_error`, and only what we wrote there is cleared."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from models.ledger import orders
-from models.ledger.orders import Order
-from strategy.bidding.plan_bids import Reason
+from models.ledger.order_table import Order
+from strategy.reasons import Reason
 from workers.bidding import dry_run
 from workers.bidding.cancels import Answer, Canceller
 from workers.bidding.decision import Decision
@@ -122,7 +122,5 @@ def _closed(doomed: Sequence[Order]) -> tuple[Order, ...]:
         return ()
     open_ids = {order.id for order in orders.open_orders(doomed[0].task_id)}
     return tuple(
-        order
-        for order in doomed
-        if order.id not in open_ids and orders.Order.get_by_id(order.id).close_reason == "cancelled"
+        order for order in doomed if order.id not in open_ids and Order.get_by_id(order.id).close_reason == "cancelled"
     )

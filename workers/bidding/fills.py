@@ -12,7 +12,7 @@ from markets.base import NotSupported, Sale, Sales, VenueError
 from markets.client import MarketClient
 from markets.look import kind_of_slug
 from models.ledger import orders
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from strategy import entry
 from workers.faults import Faults
 

@@ -16,21 +16,19 @@ from decimal import Decimal
 from markets.base import OwnBid, OwnBids, Refused, VenueError
 from markets.capabilities import Capabilities
 from models.ledger import orders
-from models.ledger.orders import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
+from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
+from models.ledger.sightings import saw
 from strategy.config import normal_slug
 from wallet.client import SignerClient, SignerError
 from workers.bidding.cancels import Answer
 from workers.bidding.fills import Explainer
 from workers.context import Context
 from workers.crashpoints import crashpoint
+from workers.evidence import APART_MS, LATE_MS, LOST_READS, VANISHED_READS, missed
 from workers.faults import Faults
 
-VANISHED_READS = 2  # good reads in a row without a live bid until it counts as vanished
-CANCELLED_READS = 2  # ... without a bid whose cancel was not acknowledged until that counts as cancelled
-LOST_READS = 3  # ... without a bid that may never have arrived until, after its expiry, it counts as lost
-APART_MS = 5_000  # two reads that are closer together may have come from the same lagging copy: they are one
-LATE_MS = 30_000  # how long after its expiry a bid is still waited for ...
-DARK_MS = 600_000  # ... while the sales that may explain it cannot be read
+CANCELLED_READS = 2  # good reads in a row without a bid until a cancel that was not acknowledged counts as done
+DARK_MS = 600_000  # how long after its expiry a bid is waited for while the sales that may explain it cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +212,7 @@ def _asked_for(order: Order, bid: OwnBid) -> bool:
 
 def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:
     if order.state == LIVE:
-        orders.saw(order, venue_id, now_ms)
+        saw(order, venue_id, now_ms)
         return
     if order.state == CANCELLING and read_ms <= order.updated_ms:
         return  # the read began before the cancel
@@ -245,13 +243,13 @@ def _absent(order: Order, read_ms: int, now_ms: int, answer: Answer, explainer: 
         orders.move(order, CLOSED, now_ms, reason="expired")
     elif order.state == LIVE:
         _vanish(order, read_ms, now_ms)
-    elif answer is not Answer.FAILED or _missed(order, read_ms) >= CANCELLED_READS:
+    elif answer is not Answer.FAILED or missed(order, read_ms) >= CANCELLED_READS:
         orders.move(order, CLOSED, now_ms, reason="cancelled")
     return False
 
 
 def _vanish(order: Order, read_ms: int, now_ms: int) -> None:
-    if _missed(order, read_ms) >= VANISHED_READS:
+    if missed(order, read_ms) >= VANISHED_READS:
         orders.move(order, UNKNOWN, now_ms)
 
 
@@ -262,7 +260,7 @@ def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None)
     was cancelled by the venue. There is no hurry: nothing can be placed on such a balance, and sales may lag. So was
     one whose coin is spent; what spends it may be a sale into the bid itself, so that has to have had its time to show.
     """
-    if _missed(order, read_ms) < LOST_READS:
+    if missed(order, read_ms) < LOST_READS:
         return
     if read_ms > order.expires_ms + LATE_MS:
         # It may have been sold: for some minutes more it is not lost while nobody can tell.
@@ -272,13 +270,6 @@ def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None)
         is_old_doubt = order.misses * APART_MS >= DARK_MS
         if explainer.is_uncovered(order) or (is_old_doubt and explainer.has_lost_coins(order)):
             orders.move(order, CLOSED, now_ms, reason="cancelled")
-
-
-def _missed(order: Order, read_ms: int) -> int:
-    """How many good reads in a row, well apart, have not shown the order, this one included."""
-    if read_ms < order.updated_ms + APART_MS:
-        return int(order.misses)
-    return orders.missed(order, read_ms)
 
 
 def needs_fresh_read(own: Iterable[Order], now_ms: int) -> bool:

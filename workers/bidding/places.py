@@ -14,18 +14,9 @@ from typing import NamedTuple
 from markets.base import BidOrder, Refused, Unavailable, VenueError
 from markets.offers import Coin
 from models.ledger import orders
-from models.ledger.orders import (
-    CLOSED,
-    LIVE,
-    SIGNED,
-    SUBMITTED,
-    UNKNOWN,
-    LimitReached,
-    NewOrder,
-    NotAllowedToPlace,
-    Order,
-)
-from strategy.bidding.plan_bids import PlaceIntent
+from models.ledger.order_table import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
+from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
+from strategy.intents import PlaceIntent
 from workers.bidding import dry_run
 from workers.bidding.cancels import WRITE_MS
 from workers.bidding.coins import Purse

@@ -11,11 +11,12 @@ from typing import Any
 
 from markets.asking import stretch_s
 from models import controls
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.tasks import cycles
 from strategy.bidding.patience import patience_of, used_percent
-from strategy.bidding.plan_bids import Memory, Reason, RungNote
 from strategy.book import Snapshot
+from strategy.intents import Memory, RungNote
+from strategy.reasons import Reason
 from strategy.summary import left_alone, summary
 from workers.bidding.assignment import Assignment
 from workers.bidding.decision import Decision

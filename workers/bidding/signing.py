@@ -11,10 +11,11 @@ from markets.base import BidOrder, Refused, VenueError
 from markets.look import kind_of
 from markets.offers import BidAsk, BidDraft, Coin
 from models.ledger import orders
-from models.ledger.orders import CLOSED, UNKNOWN, Order
-from strategy.bidding.plan_bids import PlaceIntent
+from models.ledger.order_table import CLOSED, UNKNOWN, Order
 from strategy.config import BidConfig, normal_slug
-from wallet.client import BidMessage, OfferToSign, SignerError, SignerLocked, SignerRefused
+from strategy.intents import PlaceIntent
+from wallet.client import SignerError, SignerLocked, SignerRefused
+from wallet.protocol import BidMessage, OfferToSign
 from workers.bidding.coins import Purse
 from workers.bidding.terms import HOUR_MS, Terms
 from workers.context import Context

@@ -11,7 +11,7 @@ from models.ledger.orders import Ceilings
 from strategy.bidding.patience import shortened_ms
 from strategy.book import Profile
 from strategy.config import BidConfig
-from wallet.client import UserKeys
+from wallet.protocol import UserKeys
 from workers.bidding.cancels import WRITE_MS
 
 HOUR_MS = 3_600_000

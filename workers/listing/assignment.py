@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from models import controls
 from models.controls import Effective
-from models.tasks import tasks
-from models.tasks.tasks import RUNNING, AutolistTask
-from models.users import User, refusal_to_trade
-from strategy.listing import config as configs
-from strategy.listing.config import ListingConfig
-from workers.context import BadConfig, Context
+from models.entitlements import Entitlements
+from models.tasks.tasks import AutolistTask
+from models.users import User
+from strategy.listing.config import ListingConfig, loads_config, problems, unstartable
+from workers.context import Context
+from workers.wanted import config_of, wanted_task
 
 # Millionths of the price that the venue keeps of a sale. Of the venues that listings can be signed for (by the
 # signer's templates) none keeps any: the buyer pays on top.
@@ -39,27 +39,11 @@ def read_listing_assignment(context: Context) -> ListingAssignment | None:
 
     Raises BadConfig, with the task's `last_error` written, when its config cannot be carried out.
     """
-    task = tasks.under_token(context.task_id, context.token)
-    if task is None or task.desired != RUNNING or task.deleted_ms is not None:
+    task = wanted_task(context)
+    if task is None:
         return None
     assert isinstance(task, AutolistTask)
-    config, user, settings = _config(task), task.user, context.settings
+    user, config = task.user, config_of(task, loads_config, lambda config: problems(config) or unstartable(config))
     control = controls.effective(user.id, context.task_id)
-    refusal = refusal_to_trade(user, dict(settings.plans), settings.whitelist, settings.admins, context.clock_ms())
+    refusal = Entitlements(context.settings).refusal(user, context.clock_ms())
     return ListingAssignment(task, user, config, refusal, control)
-
-
-def _config(task: AutolistTask) -> ListingConfig:
-    try:
-        config = configs.loads_config(task.config)
-    except ValueError as error:
-        raise _bad(task, str(error)) from None
-    found = configs.problems(config) or configs.unstartable(config)
-    if found:
-        raise _bad(task, "; ".join(f"{problem.field}: {problem.text}" for problem in found))
-    return config
-
-
-def _bad(task: AutolistTask, text: str) -> BadConfig:
-    tasks.set_error(task, f"the task cannot run: {text}")
-    return BadConfig(text)

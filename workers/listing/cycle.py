@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from markets.listings import OwnListing
 from models.ledger import listings
-from models.ledger.listings import CLOSED, GONE, LIVE, LOST, Listing, OpenElsewhere
+from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
+from models.ledger.listings import OpenElsewhere
 from strategy.listing.inputs import Listed, ListingInputs
 from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
-from wallet.client import UserKeys
+from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults
 from workers.listing import ending as listing_end

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from markets.base import NotFound, Refused, VenueError
 from models.ledger import listings
-from models.ledger.listings import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
+from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
 from models.tasks.tasks import AutolistTask
 from strategy.listing.inputs import Holding

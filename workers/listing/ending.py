@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markets.base import NotSupported, Sale, VenueError
 from models.ledger import listings
-from models.ledger.listings import CLOSED, GONE, SOLD, Listing
+from models.ledger.listing_table import CLOSED, GONE, SOLD, Listing
 from workers.context import Context
 from workers.faults import Faults
 

@@ -7,7 +7,8 @@ import random
 from collections.abc import Callable
 
 from models.tasks import tasks
-from wallet.client import SignerError, UserKeys
+from wallet.client import SignerError
+from wallet.protocol import UserKeys
 from workers.context import BadCredentials, Context
 from workers.crashpoints import crashpoint
 from workers.faults import Faults

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from models.ledger.listings import Listing
+from models.ledger.listing_table import Listing
 from strategy.listing.inputs import ListingDecision
 from workers.listing.assignment import ListingAssignment
 from workers.listing.look import Market

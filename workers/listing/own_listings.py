@@ -11,7 +11,7 @@ from collections.abc import Callable
 from markets.base import VenueError
 from markets.listings import OwnListing, OwnListings
 from models.ledger import listings
-from models.ledger.listings import (
+from models.ledger.listing_table import (
     CANCELLED,
     CANCELLING,
     CLOSED,
@@ -25,15 +25,12 @@ from models.ledger.listings import (
     UNKNOWN,
     Listing,
 )
+from models.ledger.sightings import saw
 from wallet.client import SignerClient, SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
+from workers.evidence import LATE_MS, LOST_READS, VANISHED_READS, missed
 from workers.faults import Faults
-
-VANISHED_READS = 2  # good reads in a row without a listing until it counts as dropped, or its cancel as done
-LOST_READS = 3  # ... without one that may never have arrived until, well after its deadline, it counts as lost
-APART_MS = 5_000  # two reads that are closer together may have come from the same lagging copy: they are one
-LATE_MS = 30_000  # how long after its deadline a listing is still waited for
 
 Crash = Callable[[str], None]
 
@@ -94,16 +91,16 @@ def settle(
         return
     if shown is not None and shown.price == listing.price_sats:
         if listing.state == LIVE:
-            listings.saw(listing, shown.listing_id, now_ms)
+            saw(listing, shown.listing_id, now_ms)
         elif not is_acknowledged:
             listings.move(listing, LIVE, now_ms, venue_id=shown.listing_id)
             crash("listing-adopted")
     elif shown is not None:
         _outdone(listing, read_ms, now_ms)
     elif listing.state == CANCELLING:
-        if is_acknowledged or _missed(listing, read_ms) >= VANISHED_READS:
+        if is_acknowledged or missed(listing, read_ms) >= VANISHED_READS:
             listings.move(listing, CLOSED, now_ms, reason=CANCELLED)
-    elif _missed(listing, read_ms) >= LOST_READS and listing.state == UNKNOWN and _is_late(listing, read_ms):
+    elif missed(listing, read_ms) >= LOST_READS and listing.state == UNKNOWN and _is_late(listing, read_ms):
         listings.move(listing, CLOSED, now_ms, reason=LOST)
 
 
@@ -119,7 +116,7 @@ def needs_fresh_read(listing: Listing | None) -> bool:
 
 def _outdone(listing: Listing, read_ms: int, now_ms: int) -> None:
     """The venue shows the inscription at another price of ours: it never took this one, or it took another after it."""
-    misses = _missed(listing, read_ms)
+    misses = missed(listing, read_ms)
     if listing.state == UNKNOWN and misses >= LOST_READS and _is_late(listing, read_ms):
         listings.give_up(listing, LOST, now_ms)
     elif listing.state == LIVE and misses >= VANISHED_READS:
@@ -128,10 +125,3 @@ def _outdone(listing: Listing, read_ms: int, now_ms: int) -> None:
 
 def _is_late(listing: Listing, read_ms: int) -> bool:
     return read_ms > (listing.signed_ms or listing.created_ms) + WRITE_MS + LATE_MS
-
-
-def _missed(listing: Listing, read_ms: int) -> int:
-    """How many good reads in a row, well apart, have not shown the listing, this one included."""
-    if read_ms < listing.updated_ms + APART_MS:
-        return int(listing.misses)
-    return listings.missed(listing, read_ms)

@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 from models import controls
-from models.ledger.listings import Listing
+from models.ledger.listing_table import Listing
 from models.tasks import cycles
 from strategy.listing.inputs import ListingDecision
 from strategy.listing.reference import SALES

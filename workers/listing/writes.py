@@ -13,18 +13,10 @@ from enum import StrEnum
 from markets.base import Refused, Unavailable, VenueError
 from markets.listings import ListingAsk, ListingDraft, ListingOrder
 from models.ledger import listings
-from models.ledger.listings import (
-    LIVE,
-    REFUSED,
-    SIGNED,
-    SUBMITTED,
-    UNKNOWN,
-    Listing,
-    NewListing,
-    NotAllowedToList,
-    OpenElsewhere,
-)
-from wallet.client import ListingToSign, SignedListing, SignerError, SignerLocked, SignerRefused, UserKeys
+from models.ledger.listing_table import LIVE, REFUSED, SIGNED, SUBMITTED, UNKNOWN, Listing
+from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere
+from wallet.client import SignerError, SignerLocked, SignerRefused
+from wallet.protocol import ListingToSign, SignedListing, UserKeys
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.faults import Faults

@@ -217,7 +217,7 @@ class Keeper:
                 return True
             try:
                 if kind != "drain" and (
-                    reason := self._means.rights.refusal_to_trade(row.user, self._means.clock_ms())
+                    reason := self._means.rights.entitlements.refusal(row.user, self._means.clock_ms())
                 ):
                     raise PeerRefused(ME, "not_entitled", reason)
                 # After a whole restart, or the end of a zygote, all start at once, and nobody waits for this one.

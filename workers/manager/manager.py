@@ -36,7 +36,7 @@ from core.errors import BidkeeperError, PeerRefused
 from core.local_server import serve
 from core.process import hold_lock
 from core.settings import Settings
-from models import base, sessions, users
+from models import base, sessions
 from models.ledger import owing
 from models.tasks import tasks
 from models.tasks.numbers import label
@@ -213,7 +213,7 @@ class Manager:
         for row in rows.values():
             owner = row.user.id
             if row.desired == RUNNING and owner not in reasons:
-                reasons[owner] = self._means.rights.refusal_to_trade(row.user, now_ms())
+                reasons[owner] = self._means.rights.entitlements.refusal(row.user, now_ms())
             reason = reasons.get(owner)
             if row.desired == RUNNING and reason:
                 log.info("%s: is stopped: %s", label(row.number), reason)
@@ -226,7 +226,7 @@ class Manager:
     def _end_sessions(self) -> None:
         """Signs those out who may not sign in any more."""
         for user in sessions.users_with_sessions():
-            if not users.may_sign_in(user.address, self._settings.whitelist, self._settings.admins):
+            if not self._means.rights.entitlements.may_sign_in(user.address):
                 sessions.end_sessions(user.id)
 
 

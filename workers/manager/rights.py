@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from core.errors import PeerRefused
@@ -19,12 +19,12 @@ from markets.base import NotSupported, Unavailable, VenueError
 from markets.client import MarketClient
 from markets.look import kind_of
 from markets.venues import capabilities, profile
-from models import users
+from models.entitlements import Entitlements
 from models.ledger.limits import fills_of, most_sats, most_signed_task, most_signed_user
 from models.tasks import tasks
 from models.tasks.numbers import label
 from models.tasks.tasks import AutolistTask, BiddingTask, Task
-from models.users import DAY_MS, User, subscription_of
+from models.users import DAY_MS, subscription_of
 from strategy.config import BidConfig, loads
 from strategy.listing.config import ListingConfig, loads_config
 from strategy.listing.price import guard
@@ -59,13 +59,9 @@ class Rights:
 
     def __init__(self, settings: Settings, signer_s: float, fence_s: float) -> None:
         self._settings = settings
+        self.entitlements = Entitlements(settings)
         self._signer = SignerClient(settings.signer_socket, signer_s)
         self._fence_s = fence_s
-
-    def refusal_to_trade(self, user: User, now_ms: int) -> str | None:
-        """Why the user's tasks must not run now, or None."""
-        s = self._settings
-        return users.refusal_to_trade(user, dict(s.plans), s.whitelist, s.admins, now_ms)
 
     async def hand_over(self, row: Task, kind: Kind, token: int, now_ms: int) -> Right:
         """`give` and `fence` at once: neither waits for the other, and both are done when this returns.
@@ -136,8 +132,7 @@ class Rights:
     def _grant(self, row: Task, kind: Kind, token: int, now_ms: int) -> Grant:
         if kind == "drain":
             return drain_grant(row, row.venue_or(self._settings.market), token, now_ms)
-        subscription = subscription_of(row.user_id)
-        plan = self._settings.plans.get(subscription.plan) if subscription else None
+        plan = self.entitlements.plan(row.user_id)
         if plan is None:
             raise PeerRefused(ME, "not_entitled", "the task's owner has no plan")
         venue, ends_ms = row.venue_or(self._settings.market), self.ends_ms(row, now_ms)
@@ -168,44 +163,29 @@ def bidder_grant(
     row: BiddingTask, config: BidConfig, plan: Plan, venue: str, token: int, ends_ms: int, *, spent_sats: int
 ) -> Grant:
     """To bid and cancel within the config, of which `spent_sats` are spent; prices are whole orders' sats."""
-    return Grant(
-        task=row.number,
-        user=row.user.address,
-        token=token,
-        venue=venue,
+    return replace(
+        _cancelling(row, venue, token, ends_ms),
         operations=("bid", "cancel"),
         slug=config.slug,
         hardcap_sats=most_sats(config),
         outstanding_sats=most_signed_user(plan),
         outstanding_task_sats=most_signed_task(config, plan, spent_sats),
-        receive=row.user.ordinals_address,
         max_expiry_ms=life_ms(config, profile(venue, kind_of(config)), capabilities(venue)) + EXPIRY_ALLOWANCE_MS,
-        expires_ms=ends_ms,
     )
 
 
 def lister_grant(row: AutolistTask, config: ListingConfig, venue: str, token: int, ends_ms: int) -> Grant:
     """To list the one inscription for the config's least price or more, and to cancel that."""
-    return Grant(
-        task=row.number,
-        user=row.user.address,
-        token=token,
-        venue=venue,
-        operations=("list", "cancel"),
-        slug="",
-        hardcap_sats=0,
-        outstanding_sats=0,
-        outstanding_task_sats=0,
-        receive=row.user.ordinals_address,
-        max_expiry_ms=0,
-        expires_ms=ends_ms,
-        inscription_id=row.inscription_id,
-        min_price_sats=guard(config, SELLER_FEE_PPM, tick=1),
-    )
+    least_sats = guard(config, SELLER_FEE_PPM, tick=1)
+    return replace(_cancelling(row, venue, token, ends_ms), operations=("list", "cancel"), min_price_sats=least_sats)
 
 
 def drain_grant(row: Task, venue: str, token: int, now_ms: int) -> Grant:
     """To cancel and nothing else, whatever has become of the owner's plan or the config."""
+    return _cancelling(row, venue, token, now_ms + GRANT_MS)
+
+
+def _cancelling(row: Task, venue: str, token: int, ends_ms: int) -> Grant:
     return Grant(
         task=row.number,
         user=row.user.address,
@@ -218,6 +198,6 @@ def drain_grant(row: Task, venue: str, token: int, now_ms: int) -> Grant:
         outstanding_task_sats=0,
         receive=row.user.ordinals_address,
         max_expiry_ms=0,
-        expires_ms=now_ms + GRANT_MS,
+        expires_ms=ends_ms,
         inscription_id=row.inscription_id if isinstance(row, AutolistTask) else "",
     )

@@ -11,7 +11,8 @@ from markets.base import RateLimited, SignInNeeded, Unavailable, VenueError
 from markets.client import MarketClient
 from markets.offers import Pair, SignInAnswer
 from models.tasks import tasks
-from wallet.client import SignerClient, SignerError, UserKeys
+from wallet.client import SignerClient, SignerError
+from wallet.protocol import UserKeys
 
 SignIn = Callable[[MarketClient], None]
 

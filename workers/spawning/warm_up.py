@@ -31,13 +31,11 @@ from strategy.config import BidConfig, dumps
 from strategy.listing.config import ListingConfig, dumps_config
 from wallet.client import SignerClient
 from workers.context import Context
-from workers.process import life_line, worker
+from workers.process import worker
 from workers.process.jobs import make_job
 from workers.process.title import set_title
 
 log = logging.getLogger(__name__)
-
-__all__ = ["dry_run", "life_line", "warm_up", "worker"]
 
 _NOBODY = "bc1qnobody"
 _VAULT = "bc1pnobody"

@@ -1,4 +1,4 @@
-"""What all mempool.space routes share."""
+"""The base of all mempool.space routes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wallet import address as addresses
 
 
 class MempoolHandler(DialectHandler):
-    """No key and no limit: the documentation publishes no numbers."""
+    """The base handler. It asks for no key and sets no limit: the documentation publishes no numbers."""
 
     def subject(self) -> str:
         return self.path_args[0][:200] if self.path_args else ""

@@ -38,5 +38,5 @@ class PostTransaction(TextHandler):
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Path, handler and arguments of each route."""
+    """Returns path, handler and arguments of each route."""
     return [("/mempool/api/tx", PostTransaction, {"world": world})]

@@ -73,14 +73,14 @@ class TransactionHex(TextHandler, TransactionHandler):
 
 
 class TransactionStatus(TransactionHandler):
-    """`GET /api/tx/:txid/status`. As at the original, one that nobody knows is not confirmed either."""
+    """`GET /api/tx/:txid/status`. As at the original, an unknown one is not confirmed."""
 
     def answer(self) -> Any:
         return status(self.engine, self.path_args[0])
 
 
 class Outspend(MempoolHandler):
-    """`GET /api/tx/:txid/outspend/:vout`. As at the original, an output that nobody knows is not spent either."""
+    """`GET /api/tx/:txid/outspend/:vout`. As at the original, an unknown output is not spent."""
 
     operation: Operation = "outspend"
 
@@ -115,7 +115,7 @@ class TipHeight(TextHandler):
 
 
 def status(engine: Engine, txid: str) -> dict[str, Any]:
-    """Whether a transaction is in a block, and in which."""
+    """Returns the status of a transaction: in a block or not, and in which."""
     if txid not in engine.chain.transactions or not engine.chain.confirmations(txid):
         return {"confirmed": False}
     height = engine.chain.transactions[txid].height
@@ -156,7 +156,7 @@ def _output(value: int, script: Script) -> dict[str, Any]:
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Path, handler and arguments of each route."""
+    """Returns path, handler and arguments of each route."""
     txid = "([0-9a-f]{64})"
     return [
         (f"/mempool/api/tx/{txid}", TransactionJson, {"world": world}),

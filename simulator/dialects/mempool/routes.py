@@ -75,7 +75,7 @@ def _stats(sats: int) -> dict[str, int]:
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Path, handler and arguments of each route."""
+    """Returns path, handler and arguments of each route."""
     return [
         ("/mempool/api/v1/fees/recommended", RecommendedFees, {"world": world}),
         ("/mempool/api/v1/fees/precise", PreciseFees, {"world": world}),

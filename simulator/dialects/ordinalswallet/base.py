@@ -1,4 +1,4 @@
-"""What all Ordinals Wallet routes share: how errors, prices, ids, times and outpoints are written.
+"""The base of all Ordinals Wallet routes, and its spelling of errors, prices, ids, times and outpoints.
 
 From ordinals-wallet/ow-cli: its client and the answers recorded in its fixtures.
 """
@@ -20,20 +20,20 @@ from wallet import address as addresses
 VENUE = "ordinalswallet"
 PREFIX = "/ordinalswallet"
 RUNE_SLUG = "rune-"
-# The buyer's fee, on top of what the seller gets: 2.7 % of what the buyer pays, at least 1,000 sats.
+# The buyer's fee, on top of the seller's price: 2.7 % of the buyer's price, at least 1,000 sats.
 LEFT_OF_PRICE = Decimal("0.973")
 LEAST_FEE = 1_000
 
 
 class OrdinalsWalletHandler(DialectHandler):
-    """No key and no published limit; errors are `{"error": true, "message", "code"?}`."""
+    """The base handler: no key and no published limit; errors are `{"error": true, "message", "code"?}`."""
 
     def subject(self) -> str:
         return self.path_args[0][:200] if self.path_args else ""
 
     def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
         body: dict[str, Any] = {"error": True, "message": text}
-        # The codes of this venue are in lower case; those of the base's own errors are not its.
+        # This venue's codes are in lower case; those of the base's own errors are not this venue's.
         return body | {"code": code} if code and code.islower() else body
 
     async def get(self, *_: str) -> None:
@@ -43,7 +43,7 @@ class OrdinalsWalletHandler(DialectHandler):
         await self._serve("POST")
 
     def market(self) -> Market:
-        """The collection of the path, or the rune of `rune-SPACED•NAME`."""
+        """Returns the collection of the path, or the rune of `rune-SPACED•NAME`."""
         slug = self.path_args[0]
         if slug.startswith(RUNE_SLUG):
             found = self.engine.market("runes", slug.removeprefix(RUNE_SLUG))
@@ -54,7 +54,7 @@ class OrdinalsWalletHandler(DialectHandler):
         return found
 
     def asks(self, market: Market) -> list[Order]:
-        """What stands at this venue, cheapest first by what a buyer pays for each token."""
+        """Returns the asks at this venue, cheapest first by the buyer's price of each token."""
         asks = market.best("ask", self.engine.now_ms(), VENUE)
         return sorted(asks, key=lambda ask: (ask.unit_price * shown_price(ask) / ask.price, ask.placed_ms))
 
@@ -64,7 +64,7 @@ def not_found(text: str = "not found") -> ApiError:
 
 
 def mainnet_address(text: str) -> str:
-    """The normal form of an address of mainnet. Raises ApiError(400)."""
+    """Returns the normal form of a mainnet address. Raises ApiError(400)."""
     try:
         found = addresses.parse(text)
     except addresses.AddressError:
@@ -75,36 +75,36 @@ def mainnet_address(text: str) -> str:
 
 
 def gross(price: int) -> int:
-    """What a buyer pays for a listing whose seller gets `price`: 15,000 shows as 16,000, 300,000 as 308,324."""
+    """Returns the buyer's price of a listing whose seller gets `price`: 15,000 shows as 16,000, 300,000 as 308,324."""
     return max(price + LEAST_FEE, int(price / LEFT_OF_PRICE))
 
 
 def shown_price(ask: Order) -> int:
-    """The sats that a listing shows: of a client's with the fee, of scripts and traders as they say."""
+    """Returns the sats that a listing shows: a client's with the fee, scripts' and traders' as stated."""
     return gross(ask.price) if ask.venue == VENUE else ask.price
 
 
 def escrow_id(order_id: str) -> str:
-    """The UUID that an order goes by here."""
+    """Returns the UUID of an order here."""
     return str(uuid.UUID(bytes=hashlib.sha256(order_id.encode()).digest()[:16]))
 
 
 def moment(at_ms: int) -> str:
-    """`2026-05-05 18:30:03.972000+00`."""
+    """Writes a time as `2026-05-05 18:30:03.972000+00`."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at_ms // 1000)) + f".{at_ms % 1000:03d}000+00"
 
 
 def serialized(coin: Coin) -> str:
-    """An outpoint as in a transaction: 72 hex digits, txid and number little-endian."""
+    """Writes an outpoint as in a transaction: 72 hex digits, txid and number little-endian."""
     txid, vout = coin.outpoint.split(":")
     return (bytes.fromhex(txid)[::-1] + int(vout).to_bytes(4, "little")).hex()
 
 
 def made_up_txid(name: str) -> str:
-    """For what never was on the chain."""
+    """Makes a txid for an output that never was on the chain."""
     return hashlib.sha256(f"never sent {name}".encode()).hexdigest()
 
 
 def outpoint_of(ask: Order) -> str:
-    """Where what is listed lies; made up for a stranger's, which never was on the chain."""
+    """Returns the listed output; made up for a stranger's, which never was on the chain."""
     return ask.outpoint or f"{made_up_txid(ask.order_id)}:0"

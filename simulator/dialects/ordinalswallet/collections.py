@@ -1,4 +1,4 @@
-"""Ordinals Wallet's reads of a collection or rune: its name, its numbers, what is listed."""
+"""Ordinals Wallet's reads of a collection or rune: name, numbers, listings."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Collection(OrdinalsWalletHandler):
 
 
 class Stats(OrdinalsWalletHandler):
-    """`GET /collection/:slug/stats`; prices are what buyers pay."""
+    """`GET /collection/:slug/stats`; prices are buyers'."""
 
     operation: Operation = "floors"
 
@@ -113,7 +113,7 @@ class Escrows(OrdinalsWalletHandler):
 
 
 class Attributes(OrdinalsWalletHandler):
-    """`GET /collection/:slug/attributes`: how many inscriptions have which trait."""
+    """`GET /collection/:slug/attributes`: the count of inscriptions with each trait."""
 
     operation: Operation = "collection"
 
@@ -139,5 +139,5 @@ def slug_of(market: Market) -> str:
 
 
 def price_per(ask: Order) -> str:
-    """Sats per whole token, cut after 8 places: 119,223 sats for 93,159.95974 tokens are 1.27976654 each."""
+    """Returns sats per whole token, cut after 8 places: 119,223 sats for 93,159.95974 tokens are 1.27976654 each."""
     return plain((shown_price(ask) / ask.quantity).quantize(Decimal("1e-8"), ROUND_DOWN))

@@ -1,4 +1,4 @@
-"""Ordinals Wallet's reads of one inscription: what it is, where it lies, what it is listed for."""
+"""Ordinals Wallet's reads of one inscription: details, place, listing."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class InscriptionHandler(OrdinalsWalletHandler):
     operation: Operation = "item"
 
     def found(self) -> tuple[str, Item, Coin]:
-        """Who holds the inscription of the path, what it is and where it lies. Raises ApiError.
+        """Returns holder, details and place of the path's inscription. Raises ApiError.
 
-        That a stranger has listed one is all that is known of it: it lies nowhere on the play chain.
+        Of a stranger's only the listing is known: it lies nowhere on the play chain.
         """
         wanted = self.path_args[0]
         if not _INSCRIPTION.fullmatch(wanted):
@@ -77,7 +77,7 @@ class Inscription(InscriptionHandler):
 
 
 class InscriptionOutpoint(InscriptionHandler):
-    """`GET /inscription/:id/outpoint`: where it lies now and whose it is."""
+    """`GET /inscription/:id/outpoint`: its present place and owner."""
 
     def answer(self) -> Any:
         owner, item, coin = self.found()

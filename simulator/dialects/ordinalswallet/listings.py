@@ -1,4 +1,4 @@
-"""Ordinals Wallet's writes: signing in, listing in the standard form, taking a listing back."""
+"""Ordinals Wallet's writes: sign-in, listings in the standard form, and their return."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulator.orders import Order
 from simulator.rules import Refusal
 from simulator.wire import MAX_WHOLE, ApiError, bad, text, whole
 
-# The least output that the network relays to any kind of address.
+# The smallest output that the network relays to any kind of address.
 LEAST_PRICE = 546
 MAX_ITEMS = 100
 _MAX_PSBT_TEXT = 200_000
@@ -36,7 +36,7 @@ _WORDS: dict[Cause, tuple[int, str, str]] = {
 
 
 class Session(OrdinalsWalletHandler):
-    """`POST /auth/session`: a token of 24 hours for who signed the text with a fresh nonce."""
+    """`POST /auth/session`: a token of 24 hours for a signed text with a fresh nonce."""
 
     operation: Operation = "challenge"
     method = "POST"
@@ -61,7 +61,7 @@ class Session(OrdinalsWalletHandler):
 
 
 class BuildEscrows(OrdinalsWalletHandler):
-    """`POST /wallet/escrow-bulk`: the PSBT, in hex, that lists inscriptions of one wallet. Nothing changes."""
+    """`POST /wallet/escrow-bulk`: the PSBT, in hex, that lists inscriptions of one wallet. Changes nothing."""
 
     operation: Operation = "list"
     method = "POST"
@@ -88,7 +88,7 @@ class BuildEscrows(OrdinalsWalletHandler):
 
 
 class SubmitEscrows(OrdinalsWalletHandler):
-    """`POST /market/escrow-bulk {psbt}`: takes what the PSBT, signed, sells; listing again replaces."""
+    """`POST /market/escrow-bulk {psbt}`: takes a signed PSBT with listings; listing again replaces."""
 
     operation: Operation = "list"
     method = "POST"
@@ -122,7 +122,7 @@ class SubmitEscrows(OrdinalsWalletHandler):
         return answer | {"escrow_id": escrow_id(orders[0].order_id)} if len(orders) == 1 else answer
 
     def _terms(self, sale: SignedSale) -> AskTerms:
-        """What a half says for itself: there is nothing else that tells what it sells."""
+        """Returns the terms that a half states itself: it has no other source."""
         engine = self.world.engine
         coin = engine.chain.coins.get(outpoint_of(sale.source))
         receive = address_of(sale.payout.script_pubkey)
@@ -136,7 +136,7 @@ class SubmitEscrows(OrdinalsWalletHandler):
 
 
 class CancelEscrow(OrdinalsWalletHandler):
-    """`POST /market/cancel-escrow`: takes back the listing of who the session token belongs to."""
+    """`POST /market/cancel-escrow`: takes back a listing of the session token's owner."""
 
     operation: Operation = "cancel"
     method = "POST"

@@ -16,7 +16,7 @@ from simulator.world import World
 
 
 class NotOffered(OrdinalsWalletHandler):
-    """What the venue offers besides and this one does not: protected listings, funded offers, purchases."""
+    """Routes that the venue has and this market lacks: protected listings, funded offers, purchases."""
 
     def initialize(self, world: World, operation: Operation = "list", method: str = "POST") -> None:
         super().initialize(world)
@@ -30,7 +30,7 @@ class NotOffered(OrdinalsWalletHandler):
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Path, handler and arguments of each route."""
+    """Returns path, handler and arguments of each route."""
     here = {
         "collection/([^/]+)": Collection,
         "collection/([^/]+)/stats": Stats,

@@ -1,4 +1,4 @@
-"""What was sold, as Ordinals Wallet tells it: its own listings that were bought, and the sales of all venues."""
+"""Sales as Ordinals Wallet tells them: its own listings that were bought, and the sales of all venues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.sales import Sale
 from simulator.wire import plain
 
 MAX_PAGE = 100
-# The numbers that the venue gives marketplaces; 0 is one that it does not know.
+# The venue's numbers of marketplaces; 0 is an unknown one.
 MARKETPLACES = {"ordinalswallet": 1, "satflow": 2, "unisat": 9, "ordnet": 10}
 LISTING_SIGHASH, BID_SIGHASH = 131, 1
 
@@ -102,11 +102,11 @@ class SalesTape(OrdinalsWalletHandler):
 
 
 def sold_outpoint(engine: Engine, sale: Sale) -> str:
-    """The output that was listed."""
+    """Returns the output that was listed."""
     made = engine.chain.transaction(sale.txid)
     return outpoint_of(made.vin[SELLER_AT]) if made else f"{made_up_txid(f'listed {sale.sale_id}')}:0"
 
 
 def paid(sale: Sale) -> int:
-    """What the buyer paid, the venue's fee included where it was sold here."""
+    """Returns the buyer's price, with the venue's fee if it was sold here."""
     return gross(sale.price) if sale.venue == VENUE else sale.price

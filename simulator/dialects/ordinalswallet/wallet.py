@@ -21,7 +21,7 @@ from simulator.wire import plain
 
 
 class WalletInscriptions(OrdinalsWalletHandler):
-    """`GET /wallet/:address/inscriptions`: every one that the address holds."""
+    """`GET /wallet/:address/inscriptions`: all inscriptions of the address."""
 
     operation: Operation = "wallet"
 

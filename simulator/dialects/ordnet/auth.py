@@ -13,13 +13,13 @@ from simulator.ordnet.sessions import Session
 from simulator.wire import ApiError, bad, items, text
 
 BY_IP, BY_ADDRESS = 20, 5
-# What the payment address of a signed-in wallet must hold in blocks.
+# The confirmed sats that the payment address of a signed-in wallet must hold.
 LEAST_CONFIRMED = 1_000_000
 MAX_SIGNATURE = 8192
 
 
 class AuthHandler(OrdnetHandler):
-    """No bearer here; limits by the caller and by the payment address."""
+    """The base of sign-in routes: no bearer; limits by the caller and by the payment address."""
 
     operation: Operation = "challenge"
     method = "POST"
@@ -81,7 +81,7 @@ class AuthVerify(AuthHandler):
 
 
 class Me(OrdnetHandler):
-    """`GET /me`: who is signed in."""
+    """`GET /me`: the signed-in wallet."""
 
     operation: Operation = "challenge"
 

@@ -1,4 +1,4 @@
-"""What all ord.net routes share: the bearer, the rate limits of its fixed windows, its error body, reading requests."""
+"""The base of all ord.net routes: the bearer, the rate limits of its fixed windows, its errors, its readers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from simulator.ordnet.sessions import Session
 from simulator.wire import ApiError, bad, text
 
 Bucket = Literal["read", "write"]
-# Requests in one window: of one address of the internet, and of one profile.
+# Requests in one window: of one IP address, and of one profile.
 LIMITS: dict[Bucket, tuple[int, int]] = {"read": (60, 30), "write": (20, 8)}
 
 Row = TypeVar("Row")
 
 
 class OrdnetHandler(DialectHandler):
-    """Asks for a bearer token of `/auth/verify`; answers errors as {"error": text}."""
+    """The base handler: asks for a bearer token of `/auth/verify`; answers errors as {"error": text}."""
 
     bucket: Bucket = "read"
 
@@ -48,33 +48,33 @@ class OrdnetHandler(DialectHandler):
 
     @property
     def session(self) -> Session:
-        """Whose request this is; `admit` has seen to it that there is one."""
+        """The session of this request; `admit` has seen to it that there is one."""
         found = self._bearer()
         if found is None:
             raise ApiError(401, "Invalid or expired bearer session token")
         return found
 
     def own_address(self) -> str:
-        """The payment address of whoever asks, for the counts."""
+        """Returns the caller's payment address, for the counts."""
         found = self._bearer()
         return found.payment if found else "(nobody)"
 
     def market(self) -> Market:
-        """The collection that the path names."""
+        """Returns the collection that the path names."""
         found = self.engine.market("ordinals", self.path_args[0])
         if found is None:
             raise ApiError(404, "Collection not found")
         return found
 
     def bound(self, body: dict[str, Any]) -> Session:
-        """The session, when the request names its wallet binding. Raises ApiError(403) for another one."""
+        """Returns the session if the request names its wallet binding. Raises ApiError(403) for another one."""
         session = self.session
         if text(body.get("walletBindingId"), "walletBindingId") != session.binding_id:
             raise ApiError(403, "walletBindingId is not one of this session")
         return session
 
     def visible_ms(self) -> int:
-        """From when on reads show what this write does: a fault may delay it."""
+        """Returns the time from which reads show this write: a fault may delay it."""
         late = self.fault.delay_seconds if self.fault and self.mode == "late" else 0
         return self.world.engine.now_ms() + round(late * 1000) if late else 0
 
@@ -87,9 +87,9 @@ class OrdnetHandler(DialectHandler):
     # Pages
 
     def page(self, rows: list[Row], keys: list[list[Any]], default: int, filters: str) -> tuple[list[Row], Any]:
-        """The rows of the page that is asked for, and what the answer's `pagination` says.
+        """Returns the rows of the requested page, and the answer's `pagination`.
 
-        `keys` are what the rows, in their order, are sorted by; a cursor of other `filters` is refused.
+        `keys` are the rows' sort keys, in their order; a cursor of other `filters` is refused.
         """
         size = self.query_whole("limit", default, 1, 100)
         start = 0
@@ -119,5 +119,5 @@ def _after(cursor: str, filters: str) -> list[Any]:
 
 
 def moment(time_ms: int) -> str:
-    """ISO 8601 with milliseconds."""
+    """Writes a time in ISO 8601 with milliseconds."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time_ms // 1000)) + f".{time_ms % 1000:03d}Z"

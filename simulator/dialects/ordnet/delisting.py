@@ -1,4 +1,4 @@
-"""ord.net's way to take listings down."""
+"""ord.net's delistings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.wire import ApiError, bad, items, text
 
 
 class ListingDelist(OrdnetHandler):
-    """`POST /collection/:slug/listings/delist {walletBindingId, listings}`: no signature is asked for."""
+    """`POST /collection/:slug/listings/delist {walletBindingId, listings}`: without a signature."""
 
     operation: Operation = "cancel"
     bucket: Bucket = "write"

@@ -1,4 +1,4 @@
-"""What ord.net's requests hold, read and checked: slugs, addresses, keys, coins, signed steps."""
+"""Readers of ord.net's request fields: slugs, addresses, keys, coins, signed steps."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PUBLIC_KEY = re.compile(r"(0[23])?[0-9a-f]{64}")
 
 
 def slug_filter(value: str) -> str:
-    """A collection slug of a query, in lower case; empty for none. Raises ApiError(400)."""
+    """Reads a collection slug of a query, in lower case; empty for none. Raises ApiError(400)."""
     if value and not _SLUG.fullmatch(value):
         raise bad("Invalid collectionSlug")
     return value.lower()
 
 
 def wallet_address(value: Any, name: str) -> str:
-    """A mainnet address that can sign. Raises ApiError(400)."""
+    """Reads a mainnet address that can sign. Raises ApiError(400)."""
     try:
         return address.sign_in_address(text(value, name))
     except address.AddressError as error:
@@ -37,7 +37,7 @@ def wallet_address(value: Any, name: str) -> str:
 
 
 def ordinals_key(body: dict[str, Any], session: Session) -> bytes:
-    """The x-only key of the session's ordinals address, out of 64 or 66 hex digits. Raises ApiError(400)."""
+    """Reads the x-only key of the session's ordinals address, out of 64 or 66 hex digits. Raises ApiError(400)."""
     given = text(body.get("ordinalsPublicKey"), "ordinalsPublicKey").lower()
     if not _PUBLIC_KEY.fullmatch(given):
         raise bad("ordinalsPublicKey must be an x-only or a compressed public key in hex")
@@ -49,7 +49,7 @@ def ordinals_key(body: dict[str, Any], session: Session) -> bytes:
 
 
 def payment_key(body: dict[str, Any], session: Session) -> bytes:
-    """The compressed key of the session's payment address. Raises ApiError(400)."""
+    """Reads the compressed key of the session's payment address. Raises ApiError(400)."""
     given = text(body.get("paymentPublicKey"), "paymentPublicKey").lower()
     if not _PUBLIC_KEY.fullmatch(given):
         raise bad("paymentPublicKey must be a public key in hex")
@@ -61,7 +61,7 @@ def payment_key(body: dict[str, Any], session: Session) -> bytes:
 
 
 def utxos(value: Any, name: str) -> tuple[Spendable, ...]:
-    """The outpoints and sats of a list of `{txid, vout, valueSats}`. Raises ApiError(400)."""
+    """Reads the outpoints and sats of a list of `{txid, vout, valueSats}`. Raises ApiError(400)."""
     found = []
     for at, row in enumerate(items(value, name, MAX_UTXOS)):
         txid = text(row.get("txid"), f"{name}[{at}].txid")
@@ -82,12 +82,12 @@ def utxo_row(outpoint: str, sats: int) -> dict[str, Any]:
 
 
 def step(at: int, signer: str, inputs: list[dict[str, Any]], psbt: str) -> dict[str, Any]:
-    """A PSBT to sign, with what is said of its inputs."""
+    """Makes a step: a PSBT to sign, and the signing of its inputs."""
     return {"stepIndex": at, "signerAddress": signer, "inputsToSign": inputs, "psbtBase64": psbt}
 
 
 def signed_step(value: Any, name: str) -> str:
-    """The PSBT of a signed step, as text. Raises ApiError(400)."""
+    """Reads the PSBT of a signed step, as text. Raises ApiError(400)."""
     if not isinstance(value, dict):
         raise bad(f"{name} must be an object")
     if not isinstance(value.get("inputsToSign"), list) or not isinstance(value.get("signerAddress"), str):
@@ -103,7 +103,7 @@ def _is_internal(key: bytes, program: bytes) -> bool:
 
 
 def life_hours(body: dict[str, Any]) -> int:
-    """How long an offer is to live. Raises ApiError(400)."""
+    """Reads the life of an offer in hours. Raises ApiError(400)."""
     hours = whole(body.get("validityHours", DEFAULT_HOURS), "validityHours")
     if hours not in LIVES_HOURS:
         raise bad(f"validityHours must be one of {', '.join(map(str, LIVES_HOURS))}")

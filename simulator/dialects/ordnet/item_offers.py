@@ -1,4 +1,4 @@
-"""ord.net's offers for one inscription: drafted, taken, read, cancelled."""
+"""ord.net's offers for one inscription: drafts, submits, reads, cancels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REPEATED = ("paymentPublicKey", "inscriptionIds", "priceSats")
 
 
 class ItemOfferPreflight(OfferWrite):
-    """`POST /collection/:slug/offers/preflight`: the settlements to sign. The books do not change."""
+    """`POST /collection/:slug/offers/preflight`: the settlements to sign. Changes no book."""
 
     def draw_fault(self) -> Fault | None:
         faults = self.world.faults

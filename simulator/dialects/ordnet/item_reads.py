@@ -1,4 +1,4 @@
-"""ord.net's reads of offers for one inscription: those that it has, those that a wallet sent or received."""
+"""ord.net's reads of offers for one inscription: its own, and those a wallet sent or received."""
 
 from __future__ import annotations
 

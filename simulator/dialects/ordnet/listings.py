@@ -1,4 +1,4 @@
-"""ord.net's listing flow: drafted, signed by the seller, taken, taken down."""
+"""ord.net's listings: drafted, signed by the seller, submitted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 MAX_ITEMS = 20
 DAYS = (1, 7, 30, 90, 180)
 DAY_MS = 86_400_000
-# The evils that strike the step which moves the inscription; the others strike the one that sells it.
+# The evils of the step that moves the inscription; the others are of the step that sells it.
 _OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output"})
 
 
@@ -38,7 +38,7 @@ class ListingWrite(OrdnetHandler):
         return peek(self.request.body, "items", "inscriptionId")
 
     def wanted(self, body: dict[str, Any]) -> list[tuple[str, int]]:
-        """Inscriptions and prices. Raises ApiError: 404 for one of another collection."""
+        """Reads inscriptions and prices. Raises ApiError: 404 for one of another collection."""
         market = self.market()
         rows = items(body.get("items"), "items", MAX_ITEMS)
         found = [
@@ -58,7 +58,7 @@ class ListingWrite(OrdnetHandler):
 
 
 class ListingPreflight(ListingWrite):
-    """`POST /collection/:slug/listings/preflight`: the PSBTs to sign. The books do not change."""
+    """`POST /collection/:slug/listings/preflight`: the PSBTs to sign. Changes no book."""
 
     def draw_fault(self) -> Fault | None:
         faults = self.world.faults
@@ -170,7 +170,7 @@ def _asked(body: dict[str, Any]) -> str:
 
 
 def _by_item(body: dict[str, Any], name: str, ids: list[str]) -> list[dict[str, Any]]:
-    """A list with one entry for each item, in their order. Raises ApiError(400)."""
+    """Reads a list with one entry for each item, in their order. Raises ApiError(400)."""
     rows = items(body.get(name), name, MAX_ITEMS)
     if [row.get("inscriptionId") for row in rows] != ids:
         raise bad(f"{name} must have one entry for each item, in the same order")
@@ -178,7 +178,7 @@ def _by_item(body: dict[str, Any], name: str, ids: list[str]) -> list[dict[str, 
 
 
 def _steps(row: dict[str, Any]) -> tuple[str, str]:
-    """The two signed PSBTs of one listing. Raises ApiError(400)."""
+    """Reads the two signed PSBTs of one listing. Raises ApiError(400)."""
     rows = items(row.get("psbts"), "signed.psbts", 2)
     if [each.get("stepIndex") for each in rows] != [0, 1]:
         raise bad("signed.psbts must have the steps 0 and 1")

@@ -96,7 +96,7 @@ class Listings(OrdnetHandler):
 
 
 class Inscriptions(OrdnetHandler):
-    """`GET /collection/:slug/inscriptions?sort&limit&cursor`: those that the practice market knows, with traits."""
+    """`GET /collection/:slug/inscriptions?sort&limit&cursor`: the known ones, with traits."""
 
     operation: Operation = "collection"
 
@@ -150,12 +150,12 @@ def _order_key(ask: Order, sort: str) -> list[Any]:
 
 
 def collection_row(market: Market) -> dict[str, Any]:
-    """How rows name their collection."""
+    """Returns the row's fields that name its collection."""
     return {"slug": market.slug, "name": market.name, "kind": "parent_child", "verificationStatus": "verified"}
 
 
 def _location(handler: OrdnetHandler, inscription: str) -> dict[str, Any]:
-    """Where an inscription lies; what only scripts list lies nowhere."""
+    """Returns an inscription's place; scripts' listings have none."""
     coin = handler.engine.chain.coin_of(inscription)
     txid, vout = coin.outpoint.split(":") if coin else (None, None)
     return {

@@ -1,4 +1,4 @@
-"""ord.net's collection offers: previewed, read, cancelled."""
+"""ord.net's collection offers: previews, reads, cancels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.wire import MAX_SATS, ApiError, whole
 
 
 class TargetPreview(OrdnetHandler):
-    """`POST …/collection-offers/target-preview {target}`: how many inscriptions an offer would be for."""
+    """`POST …/collection-offers/target-preview {target}`: the number of inscriptions that an offer would be for."""
 
     operation: Operation = "book"
     method = "POST"
@@ -44,7 +44,7 @@ class TargetPreview(OrdnetHandler):
 
 
 class ReplacementWarning(OrdnetHandler):
-    """`POST …/collection-offers/replacement-warning`: how many own offers new ones on these coins would replace."""
+    """`POST …/collection-offers/replacement-warning`: the number of own offers that new ones would replace."""
 
     operation: Operation = "balance"
     method = "POST"
@@ -65,7 +65,7 @@ class ReplacementWarning(OrdnetHandler):
 
 
 class OfferCancel(OrdnetHandler):
-    """`POST …/collection-offers/:offerId/cancel {walletBindingId}`: no signature is asked for."""
+    """`POST …/collection-offers/:offerId/cancel {walletBindingId}`: without a signature."""
 
     operation: Operation = "cancel"
     bucket: Bucket = "write"
@@ -119,7 +119,7 @@ class Offers(OrdnetHandler):
 
     def row(self, bid: Order, count: int) -> dict[str, Any]:
         target = of_order(bid)
-        # What scripts and traders place may have no end: told as a week after it began.
+        # Bids of scripts and traders may have no end: told as a week after their start.
         end_ms = bid.expires_ms if bid.expires_ms is not None else bid.placed_ms + DEFAULT_HOURS * HOUR_MS
         return {
             "id": public_id(bid),
@@ -153,7 +153,7 @@ class SentOffers(Offers):
 
 
 def prices(body: dict[str, Any]) -> tuple[int, int, int]:
-    """Price, count and ladder step of offers. Raises ApiError(400)."""
+    """Reads price, count and ladder step of offers. Raises ApiError(400)."""
     return (
         whole(body.get("priceSats"), "priceSats", 1, MAX_SATS),
         whole(body.get("offerCount", 1), "offerCount", 1, MAX_COUNT),

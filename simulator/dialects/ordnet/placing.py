@@ -1,4 +1,4 @@
-"""ord.net's collection offers as they are placed: drafted, signed by the buyer, taken."""
+"""ord.net's collection offers from draft to book."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulator.ordnet.targets import root, target_of
 from simulator.rules import Refusal
 from simulator.wire import ApiError, bad, items, text, whole
 
-# What submit must repeat of the preflight.
+# The preflight's fields that submit must repeat.
 _REPEATED = ("ordinalsPublicKey", "paymentPublicKey", "target", "priceSats")
 
 
@@ -36,7 +36,7 @@ class OfferWrite(OrdnetHandler):
 
 
 class OfferPreflight(OfferWrite):
-    """`POST …/collection-offers/preflight`: the funding parents to sign. Nothing changes."""
+    """`POST …/collection-offers/preflight`: the funding parents to sign. Changes nothing."""
 
     def draw_fault(self) -> Fault | None:
         faults = self.world.faults
@@ -150,7 +150,7 @@ def _ask(body: dict[str, Any], session: Session) -> OfferAsk:
 
 
 def _asked(body: dict[str, Any], market: Market) -> str:
-    """The fields that preflight and submit must have in common, as one text."""
+    """Returns the fields that preflight and submit must have in common, as one text."""
     fields = {name: body.get(name) for name in _REPEATED}
     fields |= {
         "slug": market.slug,

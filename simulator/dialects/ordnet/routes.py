@@ -19,7 +19,7 @@ _SLUG = "collection/([^/]+)"
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Path, handler and arguments of each route."""
+    """Returns path, handler and arguments of each route."""
     here = {
         "auth/challenge": AuthChallenge,
         "auth/verify": AuthVerify,

@@ -15,7 +15,7 @@ from simulator.sales import Sale
 class Sales(OrdnetHandler):
     """`GET /sales?collectionSlug&limit&cursor`, newest first; an unknown slug has none.
 
-    What another venue's order was filled by is an external sale here.
+    A fill of another venue's order is an external sale here.
     """
 
     operation: Operation = "sales"

@@ -20,8 +20,8 @@ Row = TypeVar("Row", Order, Sale)
 class Activity(SatflowHandler, Generic[Row]):
     """One kind of activity of a collection or rune; an unknown one has none.
 
-    A subclass names what it has (`found`), how one is told (`row`) and what it can be sorted by (`sorts`, the first
-    is the default); among equals the older comes first, but for a sort by time.
+    A subclass defines its rows (`found`), their form (`row`) and the possible orders (`sorts`, the first is the
+    default); among equals the older comes first, except by time.
     """
 
     operation: Operation = "book"
@@ -34,7 +34,7 @@ class Activity(SatflowHandler, Generic[Row]):
         raise NotImplementedError
 
     def found(self, market: Market) -> list[Row]:
-        """Oldest first."""
+        """Returns the rows, oldest first."""
         raise NotImplementedError
 
     def row(self, found: Row, market: Market) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Activity(SatflowHandler, Generic[Row]):
 
 
 class OpenOrdersActivity(Activity[Order]):
-    """Orders that stand in the book."""
+    """The open orders of a book."""
 
     def sorts(self) -> dict[str, Callable[[Order], Any]]:
         return {
@@ -132,7 +132,7 @@ class Bids(OpenOrdersActivity):
 class SalesActivity(Activity[Sale]):
     """`GET /activity/sales`, newest first: the newest thousand trades of a market.
 
-    Beside the documented fields a row names who bought from whom, how much, and the bid that was sold into.
+    Beside the documented fields a row names buyer, seller, quantity, and the bid that was sold into.
     """
 
     operation: Operation = "sales"

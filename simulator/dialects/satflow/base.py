@@ -1,4 +1,4 @@
-"""What all Satflow routes share: the API key, the envelope, reading addresses."""
+"""The base of all Satflow routes: the API key, the envelope, readers of addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VENUE = "satflow"
 
 
 class SatflowHandler(DialectHandler):
-    """Asks for `x-api-key`, counts it against the limits, wraps answers as {"success": true, "data": ...}."""
+    """The base handler: asks for `x-api-key`, applies its limits, wraps answers as {"success": true, "data": ...}."""
 
     def admit(self) -> None:
         key = self.request.headers.get("x-api-key", "").strip()
@@ -25,7 +25,7 @@ class SatflowHandler(DialectHandler):
         return {"success": True, "data": self.data()}
 
     def data(self) -> Any:
-        """What the answer's `data` holds."""
+        """Returns the answer's `data`."""
         raise NotImplementedError
 
     def query_address(self, name: str = "address") -> str:
@@ -33,7 +33,7 @@ class SatflowHandler(DialectHandler):
 
 
 def sign_in_address(value: Any, name: str) -> str:
-    """A mainnet address that can sign, in its normal form. Raises ApiError(400)."""
+    """Reads a mainnet address that can sign, in its normal form. Raises ApiError(400)."""
     try:
         return address.sign_in_address(text(value, name))
     except address.AddressError as error:
@@ -49,7 +49,7 @@ def attributes(traits: tuple[Trait, ...]) -> list[dict[str, str]]:
 
 
 def peek(body: bytes, *names: str) -> str:
-    """A text field of the body for the counts, whatever else the body is; of a list its first row is looked into."""
+    """Reads a text field for the counts, from any body; of a list the first row."""
     try:
         value: Any = load_object(body)
     except ApiError:

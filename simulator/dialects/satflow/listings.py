@@ -21,10 +21,10 @@ _XONLY = re.compile(r"[0-9a-f]{64}")
 
 
 class IntentSell(SatflowHandler):
-    """`POST /intent/sell`: the PSBTs that would list an inscription. Nothing changes.
+    """`POST /intent/sell`: the PSBTs that would list an inscription. Changes nothing.
 
-    A fault of the operation `draft` strikes here only; one of `list` here too, but not when it is about a listing
-    that is taken.
+    A fault of the operation `draft` strikes only here; one of `list` here too, unless it concerns a listing that is
+    taken.
     """
 
     operation: Operation = "list"
@@ -103,7 +103,7 @@ def _terms(row: dict[str, Any]) -> AskTerms:
 
 
 def _mainnet(value: Any, name: str) -> str:
-    """An address that can be paid, whatever its kind."""
+    """Reads an address that can be paid, of any kind."""
     try:
         found = address.parse(text(value, name))
     except address.AddressError as error:
@@ -126,7 +126,7 @@ def _signed(body: dict[str, Any]) -> Signed:
 
 
 def _payment(row: dict[str, Any]) -> None:
-    """The seller's paying pair, when it is told, must belong together."""
+    """Checks that the seller's paying pair, if given, belongs together."""
     if row.get("sellerPaymentAddress") is None:
         return
     payment = sign_in_address(row["sellerPaymentAddress"], "sellerPaymentAddress")

@@ -12,7 +12,7 @@ from simulator.orders import Kind, Market, Order, Trait
 from simulator.wire import ApiError, bad
 
 MAX_SLUGS = 200
-# Days of each span that volumes are told of.
+# The days of each span of volumes.
 SPANS = {"1d": 1, "7d": 7, "30d": 30}
 DAY_MS = 86_400_000
 
@@ -166,7 +166,7 @@ def _held_traits(handler: SatflowHandler, market: Market) -> list[tuple[Trait, .
 
 
 def _metadata(market: Market, held: list[tuple[Trait, ...]], *, with_traits: bool) -> dict[str, Any]:
-    # An inscription that several venues list is one of the collection all the same.
+    # An inscription listed at several venues still counts once.
     listed = {ask.inscription or ask.order_id: ask.traits for ask in market.asks.values()}
     every = [*listed.values(), *held]
     row: dict[str, Any] = {

@@ -15,7 +15,7 @@ from simulator.rules import BidTerms, Refusal
 from simulator.wire import MAX_WHOLE, ApiError, amount, bad, items, text, whole
 from wallet.bip322 import verify_ownership
 
-# How old, and how far ahead of our clock, the timestamp of a signed bid may be.
+# The limits of a signed bid's timestamp: its age, and how far it may be ahead of our clock.
 MAX_AGE_MS = 5 * 60 * 1000
 MAX_AHEAD_MS = 60 * 1000
 MAX_IDS = 1_000
@@ -26,7 +26,7 @@ _ORDER_ID = re.compile(r"[0-9a-f]{24}")
 
 @dataclass(frozen=True, slots=True)
 class _Signed:
-    """A bid with what is needed to check who signed it."""
+    """A bid with the data that its signature's check needs."""
 
     kind: Kind
     terms: BidTerms
@@ -78,7 +78,7 @@ class PlaceBid(SatflowHandler):
 
 
 def _signed(body: dict[str, Any]) -> _Signed:
-    """Reads a bid; every number must be plain, since its text is part of what was signed."""
+    """Reads a bid; every number must be plain, since its text is part of the signed message."""
     if "inscriptionId" in body or "signedBiddingPSBT" in body:
         raise ApiError(501, "bids on one inscription are not implemented here", "NOT_IMPLEMENTED")
     if "bidChallengeId" in body and "timestamp" not in body:
@@ -128,7 +128,7 @@ def _meta_type(value: Any) -> Kind:
 
 
 def _quantity(value: Any, kind: Kind) -> tuple[Decimal, str]:
-    """The number, and its text in the signed message: rune quantities may have decimals, as number or as text."""
+    """Reads the quantity, and its text in the signed message: a rune's may have decimals, as number or as text."""
     if kind == "runes" and isinstance(value, (str, Decimal)):
         # The digits as they were sent; a number with an exponent has none that could be signed.
         return amount(str(value), "quantity"), str(value)
@@ -144,7 +144,7 @@ def _fee_rate(value: Any) -> None:
 
 
 def _traits(body: dict[str, Any]) -> list[Trait | None]:
-    """The trait of each order that the bid makes; [None] for a plain one."""
+    """Reads the trait of each order that the bid makes; [None] for a plain one."""
     if body.get("attributes") is not None:
         rows = items(body["attributes"], "attributes", MAX_ATTRIBUTES)
         if rows:
@@ -161,7 +161,7 @@ def _trait(row: dict[str, Any], name: str) -> Trait:
 
 
 class Cancel(SatflowHandler):
-    """`POST /cancel`: takes out bids or listings of the one who signed a challenge."""
+    """`POST /cancel`: takes out bids or listings of the signer of a challenge."""
 
     operation: Operation = "cancel"
     method = "POST"
@@ -179,7 +179,7 @@ class Cancel(SatflowHandler):
         signature = text(body.get("signature"), "signature", 1000)
         if not self.world.challenges.answered(maker, signature):
             raise ApiError(403, "invalid signature", "FORBIDDEN")
-        # Of several the lie is about every other one: what is true of one says nothing about the next.
+        # Of several cancels every other one is a lie: one tells nothing about the next.
         lies = set(ids[::2]) if self.mode == "cancel_lie" else set()
         done = [
             {"id": order_id, "success": self._cancel(order_id, maker, side, is_lie=order_id in lies)}
@@ -194,7 +194,7 @@ class Cancel(SatflowHandler):
         }
 
     def _asked(self, body: dict[str, Any], maker: str) -> tuple[list[str], bool]:
-        """Listings go by what they list, too: `inscriptionId` or `output`."""
+        """Reads the ids to cancel; listings may be named by `inscriptionId` or `output`, too."""
         if body.get("_id") is not None or body.get("_ids") is not None:
             return _order_ids(body)
         if body.get("inscriptionId") is not None:
@@ -221,7 +221,7 @@ class Cancel(SatflowHandler):
 
 
 def _order_ids(body: dict[str, Any]) -> tuple[list[str], bool]:
-    """The ids to cancel, and whether the answer's summary is a list."""
+    """Reads the ids to cancel, and whether the answer's summary is a list."""
     many = body.get("multiple", False)
     if not isinstance(many, bool):
         raise bad("multiple must be true or false")

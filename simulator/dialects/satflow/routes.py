@@ -17,7 +17,7 @@ from simulator.world import World
 
 
 class NotHere(SatflowHandler):
-    """A documented endpoint that the practice market does not have."""
+    """A documented endpoint that the practice market lacks."""
 
     def initialize(self, world: World, operation: Operation = "list", method: str = "POST") -> None:
         super().initialize(world)
@@ -31,7 +31,7 @@ class NotHere(SatflowHandler):
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Path, handler and arguments of each route."""
+    """Returns path, handler and arguments of each route."""
     here = {
         "challenge": Challenge,
         "challenge/verify": VerifyChallenge,

@@ -17,7 +17,7 @@ MAX_PAGE = 100
 
 
 class Challenge(SatflowHandler):
-    """`GET /challenge?address=`: the text that cancels and other proofs sign."""
+    """`GET /challenge?address=`: the text to sign for cancels and other proofs."""
 
     operation: Operation = "challenge"
 
@@ -38,7 +38,7 @@ class VerifyChallenge(SatflowHandler):
 
     def data(self) -> dict[str, Any]:
         address = self.query_address()
-        # A base64 plus sign arrives as a blank when the asker did not escape it.
+        # A base64 plus sign arrives as a blank when the client did not escape it.
         signature = self.query("signature").replace(" ", "+")
         valid = self.world.challenges.answered(address, signature)
         return {"validity": valid, "publicKey": _public_key(signature) if valid else None}
@@ -58,7 +58,7 @@ class BiddingWallet(SatflowHandler):
         public_key = self.query("paymentPubkey")
         if not belongs_to(public_key, payment):
             raise bad("paymentPubkey is not the key of paymentAddress")
-        # The live market: a name learnt in a frozen copy would be forgotten with it.
+        # The live market: a name learnt by a frozen copy would be lost with it.
         address = self.world.engine.wallets.bidding_wallet(payment, ordinals, public_key)
         self.world.engine.changes += 1
         return {"address": address, "userPaymentAddress": payment}
@@ -169,7 +169,7 @@ def _rune(bid: Order, market: Market) -> dict[str, Any]:
 
 
 def _public_key(signature: str) -> str | None:
-    """The key that ends a P2WPKH witness; a taproot witness shows none."""
+    """Returns the key that ends a P2WPKH witness; a taproot witness shows none."""
     try:
         witness = base64.b64decode(signature.removeprefix("smp"), validate=True)
     except (ValueError, binascii.Error):

@@ -1,6 +1,6 @@
-"""Satflow's way out of a bidding wallet: `/intent/withdraw` as documented, and a submit route of our own naming.
+"""Satflow's withdrawals from a bidding wallet: `/intent/withdraw` as documented, and a submit route of our own.
 
-Where the signed PSBT goes, the documentation does not say.
+The documentation does not name the route for the signed PSBT.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class IntentWithdraw(SatflowHandler):
 
 
 class SubmitWithdraw(SatflowHandler):
-    """`POST /intent/withdraw/submit {userAddress, signedPSBT}`: completes what was signed and sends it."""
+    """`POST /intent/withdraw/submit {userAddress, signedPSBT}`: completes and sends the signed PSBT."""
 
     operation: Operation = "withdraw"
     method = "POST"

@@ -1,4 +1,4 @@
-"""What happened at UniSat's markets: listings, their ends, new prices and sales, for its two `actions` routes."""
+"""The events of UniSat's markets (listings, their ends, new prices, sales), for its two `actions` routes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from simulator.wire import bad
 
 Event = Literal["Listed", "Sold", "Cancel", "Updated"]
 EVENTS = ("Cancel", "Claim", "Listed", "Sold", "Updated")
-# The reason that the history gives for a listing which ended because its seller asked another price.
+# The history's reason for a listing that ended because its seller asked another price.
 REPRICED = "another price"
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that happened to a listing; `price` sats for `quantity`, `to` the buyer."""
+    """One event of a listing; `price` sats for `quantity`, `to` the buyer."""
 
     event: Event
     auction_id: str
@@ -34,7 +34,7 @@ class Action:
 
 
 class Actions(UnisatHandler):
-    """`POST .../actions`, newest first. A subclass finds the market and tells what it adds to a row."""
+    """`POST .../actions`, newest first. A subclass finds the market and adds fields to a row."""
 
     operation: Operation = "sales"
     about = ("inscriptionId", "collectionId", "tick", "address")
@@ -78,7 +78,7 @@ class Actions(UnisatHandler):
 
 
 def actions(engine: Engine, market: Market) -> Iterator[Action]:
-    """Everything of one market that is still known: sales, the listings that stand, and what clients did here."""
+    """Yields every event of one market that is still known: sales, open listings, and clients' actions here."""
     for sale in engine.sales.of(market.key):
         if sale.at(VENUE) and sale.bid_id is None:
             sold = sale.quantity, sale.seller, sale.inscription, sale.receive
@@ -108,7 +108,7 @@ def actions(engine: Engine, market: Market) -> Iterator[Action]:
 
 
 def _meets(action: Action, wanted: dict[str, Any]) -> bool:
-    """Whether a filter's event, inscription and address, as seller or buyer, are those of the action."""
+    """Tells whether an action passes a filter's event, inscription and address (as seller or buyer)."""
     return (
         wanted.get("event") in (None, action.event)
         and wanted.get("inscriptionId") in (None, action.inscription)

@@ -1,4 +1,4 @@
-"""What all UniSat routes share: the bearer key, the envelope."""
+"""The base of all UniSat routes: the bearer key, the envelope."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Row = TypeVar("Row")
 
 VENUE = "unisat"
 COMMON_ERROR = -1
-# Calls of a month that a free key has.
+# A free key's calls in a month.
 PER_MONTH = 60_000
 MAX_PAGE = 99
 
 
 class UnisatHandler(DialectHandler):
-    """Asks for a bearer key, counts it against the limits, wraps answers as {code, msg, data}."""
+    """The base handler: asks for a bearer key, counts it against the limits, wraps answers as {code, msg, data}."""
 
     operation: Operation = "book"
     method = "POST"
-    # The fields of the body, or of its filter, that a request is about, for the counts.
+    # The fields of the body, or of its filter, that name the request's subject, for the counts.
     about: tuple[str, ...] = ("tick",)
 
     def admit(self) -> None:
@@ -33,7 +33,7 @@ class UnisatHandler(DialectHandler):
         self.world.limits.admit(f"unisat {key.strip()[:200]}", PER_MONTH)
 
     def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
-        # The marketplace's own codes are negative numbers; all else is an error that its services have in common.
+        # The marketplace's own codes are negative numbers; others are errors common to its services.
         number = int(code) if code and code.startswith("-") else COMMON_ERROR
         return {"code": number, "msg": text, "data": None}
 
@@ -41,11 +41,11 @@ class UnisatHandler(DialectHandler):
         return {"code": 0, "msg": "ok", "data": self.data()}
 
     def data(self) -> Any:
-        """What the answer's `data` holds."""
+        """Returns the answer's `data`."""
         raise NotImplementedError
 
     def runes(self) -> list[Market]:
-        """Every rune, in the order in which they were opened."""
+        """Returns every rune, in the order of opening."""
         self.engine.expire()
         return [market for market in self.engine.markets.values() if market.kind == "runes"]
 
@@ -60,11 +60,11 @@ class UnisatHandler(DialectHandler):
         return found[:200] if isinstance(found, str) else "(unreadable)"
 
     def page(self, body: dict[str, Any], found: list[Row], most: int = MAX_PAGE) -> list[Row]:
-        """The rows that `start` and `limit` ask for."""
+        """Returns the rows of `start` and `limit`."""
         start = whole(body.get("start"), "start", 0, 10_000_000)
         return found[start : start + whole(body.get("limit"), "limit", 1, most)]
 
 
 def refused(number: int, text: str) -> ApiError:
-    """A marketplace's no: its own code in an answer that is 200 all the same."""
+    """Makes a marketplace's refusal: its own code in an answer with status 200."""
     return ApiError(200, text, str(number))

@@ -1,4 +1,4 @@
-"""UniSat's collection market, what it tells of collections: numbers, listings, what happened.
+"""UniSat's reads of collections: numbers, listings, events.
 
 From unisat-dev-docs (open-api/swagger-source/collection-marketplace.yaml). Prices are sats, a collection's id is its
 slug.
@@ -32,7 +32,7 @@ class CollectionStatistic(UnisatHandler):
 
 
 class CollectionStatisticList(UnisatHandler):
-    """`POST .../collection_statistic_list`: at most 20 collections: those named, or whose name holds `name`."""
+    """`POST .../collection_statistic_list`: at most 20 collections: those named, or with `name` in their names."""
 
     operation: Operation = "floors"
     about = ("collections", "name")
@@ -59,7 +59,7 @@ class CollectionStatisticList(UnisatHandler):
 
 
 class CollectionListings(UnisatHandler):
-    """`POST .../list`: what is for sale, of one collection or of all, in pages."""
+    """`POST .../list`: the items for sale, of one collection or of all, in pages."""
 
     about = ("collectionId", "address")
 
@@ -126,7 +126,7 @@ class CollectionListings(UnisatHandler):
 
 
 class CollectionActions(Actions):
-    """`POST .../actions`: what happened to the listings of one collection, or of all."""
+    """`POST .../actions`: the events of one collection's listings, or of all."""
 
     def wanted_markets(self, wanted: dict[str, Any]) -> list[Market]:
         if wanted.get("nftType") not in (None, "collection"):
@@ -152,7 +152,7 @@ class CollectionActions(Actions):
 
 
 def statistic(handler: UnisatHandler, market: Market) -> dict[str, Any]:
-    """The numbers of one collection; `btcValue` is what was paid here in all."""
+    """Returns the numbers of one collection; `btcValue` is the total paid here."""
     engine = handler.engine
     held = [item for items in engine.wallets.inscriptions.values() for item in items.values()]
     known = {item.id for item in held if item.collection == market.slug}

@@ -1,4 +1,4 @@
-"""UniSat's runes indexer under `/unisat/v1/indexer/runes`: what a rune is, its divisibility among it.
+"""UniSat's runes indexer under `/unisat/v1/indexer/runes`: details of runes, such as their divisibility.
 
 From unisat-dev-docs (open-api/auto-generated/docs, Runes Indexer API).
 """
@@ -20,7 +20,7 @@ ETCHED_SECONDS = 1_713_571_767
 
 
 class RuneInfoList(UnisatHandler):
-    """`GET .../info-list?rune=&start=&limit=`: the runes whose name holds `rune`, bullets and case aside."""
+    """`GET .../info-list?rune=&start=&limit=`: the runes with `rune` in their names, bullets and case aside."""
 
     operation: Operation = "collection"
     method = "GET"
@@ -59,7 +59,7 @@ class RuneInfo(UnisatHandler):
 
 
 def rune_id(ticker: str) -> str:
-    """The `block:tx` of a practice rune: its own, and the same in every spelling and run."""
+    """Returns the `block:tx` of a practice rune: unique, and the same in every spelling and run."""
     digest = hashlib.sha256(ticker_key(ticker).encode()).digest()
     return f"{840_000 + int.from_bytes(digest[:2])}:{1 + int.from_bytes(digest[2:4]) % 4000}"
 
@@ -90,7 +90,7 @@ def _row(market: Market) -> dict[str, Any]:
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Path, handler and arguments of each route."""
+    """Returns path, handler and arguments of each route."""
     return [
         (f"{PREFIX}/info-list", RuneInfoList, {"world": world}),
         (f"{PREFIX}/([^/]+)/info", RuneInfo, {"world": world}),

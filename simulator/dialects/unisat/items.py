@@ -1,4 +1,4 @@
-"""UniSat's collection market, what it tells of an address and of single inscriptions."""
+"""UniSat's reads of an address and of single inscriptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_IDS = 100
 
 
 class CollectionSummary(UnisatHandler):
-    """`POST .../collection_summary`: how many inscriptions of which collections an address holds."""
+    """`POST .../collection_summary`: the number of inscriptions of each collection at an address."""
 
     operation: Operation = "wallet"
     about = ("address",)
@@ -41,7 +41,7 @@ class CollectionSummary(UnisatHandler):
 
 
 class CollectionInscriptions(UnisatHandler):
-    """`POST .../collection_inscriptions`: what an address holds of one collection, in pages."""
+    """`POST .../collection_inscriptions`: an address's inscriptions of one collection, in pages."""
 
     operation: Operation = "wallet"
     about = ("address",)
@@ -66,7 +66,7 @@ class CollectionInscriptions(UnisatHandler):
 
 
 class InscriptionInfo(UnisatHandler):
-    """`POST .../inscription_info`: one inscription and its listing; `utxo` has no field that is documented."""
+    """`POST .../inscription_info`: one inscription and its listing; the fields of `utxo` are not documented."""
 
     operation: Operation = "item"
     about = ("inscriptionId",)
@@ -114,7 +114,7 @@ class InscriptionInfoList(UnisatHandler):
 
 
 def held_by(handler: UnisatHandler, body: dict[str, Any]) -> list[Item]:
-    """What the address of the body holds."""
+    """Returns the items of the body's address."""
     address = text(body.get("address"), "address")
     return list(handler.engine.wallets.inscriptions.get(address, {}).values())
 
@@ -125,7 +125,7 @@ def collection_name(handler: UnisatHandler, slug: str) -> str:
 
 
 def market_row(inscription: str, held: tuple[str, Item] | None, ask: Order | None) -> dict[str, Any]:
-    """An inscription with its listing; what the listing has is null when there is none."""
+    """Returns an inscription with its listing, whose fields are null without one."""
     return {
         "auctionId": ask.order_id if ask else None,
         "inscriptionId": inscription,

@@ -1,7 +1,7 @@
-"""UniSat's collection market, its writes: put on sale, another price, put off sale, each drafted and then confirmed.
+"""UniSat's writes: put on sale, change the price, put off sale, each drafted and then confirmed.
 
-Of a listing that is put off without the chain (`offChain`) its seller signs a transaction that nobody sends: the listed
-output, whole, back to the seller.
+To put a listing off without the chain (`offChain`) its seller signs a transaction that is never sent: the whole listed
+output back to the seller.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from simulator.wire import ApiError, text
 
 _KEY = re.compile(r"(?:0[23])?([0-9a-f]{64})")
 _DEFAULT = 0x00
-# Of a key path spend with one input and one output.
+# Virtual bytes of a key path spend with one input and one output.
 _TX_SIZE = 111
 
 
@@ -135,7 +135,7 @@ class ConfirmModifyPrice(AuctionHandler):
 
 
 class CreatePutOff(DraftHandler):
-    """`POST .../create_put_off` with `offChain`: what the seller signs to take a listing back."""
+    """`POST .../create_put_off` with `offChain`: the PSBT to sign to take a listing back."""
 
     operation = "cancel"
 
@@ -185,7 +185,7 @@ class ConfirmPutOff(AuctionHandler):
 
 
 def _half(body: dict[str, Any]) -> SignedSale:
-    """The one signed half in a confirmation. Raises Refusal."""
+    """Reads the one signed half in a confirmation. Raises Refusal."""
     sales = signed_sales(signed_psbt(body), "psbt")
     if len(sales) != 1:
         raise Refusal("psbt must have one input and one output")

@@ -1,4 +1,4 @@
-"""What UniSat's writes share: reading what is asked for, its codes for what is refused."""
+"""The common parts of UniSat's writes: readers of requests, codes of refusals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulator.rules import Refusal
 from simulator.wire import ApiError, text
 from wallet import address as addresses
 
-# Sats that a listing may cost; the venue does not publish its own.
+# The range of a listing's price in sats; the venue does not publish its own.
 LOWEST, HIGHEST = 1_000, 21_000_000 * 100_000_000
 NOT_EXIST, SIGN_ERROR, LOW_PRICE, HIGH_PRICE = -100, -112, -132, -133
 PRICE_CHANGED, GONE, REPEATED, BAD_PARAMS, LISTED = -139, -144, -145, -156, -160
@@ -44,7 +44,7 @@ class AuctionHandler(UnisatHandler):
     step: Step = "put_on"
 
     def listing(self, auction_id: str) -> Order:
-        """The open listing of that id. Raises ApiError when it is over, or never was."""
+        """Returns the open listing of that id. Raises ApiError when it is over or unknown."""
         order = self.world.engine.order(auction_id)
         if order is not None and order.side == "ask" and order.venue == VENUE and order.inscription is not None:
             return order
@@ -53,20 +53,20 @@ class AuctionHandler(UnisatHandler):
         raise refused(NOT_EXIST, "Order not exist")
 
     def drafted(self, auction_id: str) -> Asked:
-        """The draft that is to be confirmed."""
+        """Returns the draft to be confirmed."""
         found = self.world.auctions.asked(auction_id, self.step)
         if found is None:
             raise refused(NOT_EXIST, "Order not exist")
         return found
 
     def late_ms(self) -> int:
-        """When what is done now takes effect: at once, or later under a fault."""
+        """Returns when a change takes effect: at once, or later under a fault."""
         late = self.fault.delay_seconds if self.fault and self.mode == "late" else 0
         return self.world.engine.now_ms() + round(late * 1000) if late else 0
 
 
 class DraftHandler(AuctionHandler):
-    """A step that only drafts: faults that follow a deed are not for it."""
+    """A step that only drafts: faults that follow a deed do not strike it."""
 
     def draw_fault(self) -> Fault | None:
         faults = self.world.faults
@@ -76,7 +76,7 @@ class DraftHandler(AuctionHandler):
 
 @contextmanager
 def in_codes() -> Iterator[None]:
-    """Turns what the market refuses into this venue's answer."""
+    """Turns the market's refusals into this venue's answers."""
     try:
         yield
     except Unlistable as refusal:
@@ -90,13 +90,13 @@ def hex_of(draft: Draft) -> str:
 
 
 def signed_psbt(body: dict[str, Any]) -> str:
-    """The PSBT of a confirmation in base64; it comes in hex unless `fromBase64` says otherwise. Raises Refusal."""
+    """Reads the PSBT of a confirmation into base64; it is hex unless `fromBase64` is set. Raises Refusal."""
     psbt = text(body.get("psbt"), "psbt", _MAX_PSBT_TEXT)
     return psbt if body.get("fromBase64") is True else base64_of(psbt, "psbt")
 
 
 def price_of(body: dict[str, Any]) -> int:
-    """The sats of `initPrice`, a text; `unitPrice` is the same for a single inscription."""
+    """Reads the sats of `initPrice`, a text; `unitPrice` is the same for a single inscription."""
     found = [body.get(name) for name in ("initPrice", "unitPrice")]
     if not all(isinstance(each, str) and _SATS.fullmatch(each) for each in found):
         raise refused(BAD_PARAMS, "User params error: initPrice and unitPrice must be whole sats in text")
@@ -111,7 +111,7 @@ def price_of(body: dict[str, Any]) -> int:
 
 
 def mainnet(value: Any, name: str) -> str:
-    """An address in its normal form."""
+    """Reads an address in its normal form."""
     try:
         found = addresses.parse(text(value, name))
     except (addresses.AddressError, ApiError):

@@ -33,7 +33,7 @@ PREFIX = "/unisat/v3/market/collection/auction"
 
 
 class BuyingNotHere(UnisatHandler):
-    """A `bid` there is a purchase of a listing, which the practice market does not have."""
+    """Purchases, which are called `bid` there; the practice market lacks them."""
 
     operation: Operation = "place"
     about = ("auctionId",)
@@ -43,7 +43,7 @@ class BuyingNotHere(UnisatHandler):
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Path, handler and arguments of each route."""
+    """Returns path, handler and arguments of each route."""
     here: dict[str, type[UnisatHandler]] = {
         "collection_statistic": CollectionStatistic,
         "collection_statistic_list": CollectionStatisticList,

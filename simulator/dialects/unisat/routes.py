@@ -40,7 +40,7 @@ class RuneListings(UnisatHandler):
 
 
 class RuneType(UnisatHandler):
-    """`POST .../runes_types_specified`: one rune's price and its surroundings."""
+    """`POST .../runes_types_specified`: one rune's price and other numbers."""
 
     operation: Operation = "floors"
 
@@ -69,7 +69,7 @@ class RuneType(UnisatHandler):
 
 
 class RuneActions(Actions):
-    """`POST .../actions`: what happened to the listings of one rune, or of all."""
+    """`POST .../actions`: the events of one rune's listings, or of all."""
 
     def wanted_markets(self, wanted: dict[str, Any]) -> list[Market]:
         if wanted.get("nftType") not in (None, "runes"):
@@ -85,7 +85,7 @@ class RuneActions(Actions):
 
 
 def _wanted(wanted: dict[str, Any], asks: list[Order]) -> list[Order]:
-    """The asks within the filter's unit prices and of its address."""
+    """Returns the asks within the filter's unit prices and of its address."""
     if wanted.get("minPrice") is not None:
         low = amount(wanted["minPrice"], "filter.minPrice")
         asks = [ask for ask in asks if ask.unit_price >= low]
@@ -125,7 +125,7 @@ def _row(ask: Order, market: Market) -> dict[str, Any]:
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Path, handler and arguments of each route."""
+    """Returns path, handler and arguments of each route."""
     return [
         (f"{PREFIX}/list", RuneListings, {"world": world}),
         (f"{PREFIX}/actions", RuneActions, {"world": world}),

@@ -10,11 +10,12 @@ from markets.base import BidOrder, OwnBid, OwnBids, Refused, Unknown
 from markets.coins import Utxo
 from markets.facts import OutpointFacts
 from markets.offers import BidAsk, BidDraft, DraftPsbt
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from strategy.book import Profile
 from tests.workers.bidding.fakes import FakeMarket, FakeSigner
 from tests.workers.bidding.world import World
-from wallet.client import OfferToSign, SignedOffer, SignerError, SignerUnavailable
+from wallet.client import SignerError, SignerUnavailable
+from wallet.protocol import OfferToSign, SignedOffer
 
 VENUE = "simulator-ordnet"
 BIDS = Profile(VENUE, 1000, 10_000, 21_600, equal_bids_allowed=True, balance_model="per_bid")

@@ -27,7 +27,9 @@ from markets.base import (
     VenueError,
 )
 from strategy.book import Ask, Bid, Profile
-from wallet.client import BidMessage, SignedBid, SignedRoom, SignerError, SignerUnavailable, UserKeys
+from strategy.intents import SignedRoom
+from wallet.client import SignerError, SignerUnavailable
+from wallet.protocol import BidMessage, SignedBid, UserKeys
 
 START_MS = 1_800_000_000_000
 KEYS = UserKeys("bc1qpayment", "02" + "11" * 32, "bc1pvault", "22" * 32)

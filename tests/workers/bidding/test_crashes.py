@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from models.ledger import orders
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import Crash, CrashAt, World
 from workers.crashpoints import NAMES, VARIABLE

@@ -14,7 +14,8 @@ from markets.offers import Coin
 from markets.venues import capabilities
 from models import references
 from models.ledger import orders
-from models.ledger.orders import Ceilings, NewOrder, Order
+from models.ledger.order_table import Order
+from models.ledger.orders import Ceilings, NewOrder
 from models.tasks import tasks
 from strategy.config import dumps
 from tests.workers.bidding.drafts import BIDS, HOUR_MS, VENUE, DraftWorld, outpoint

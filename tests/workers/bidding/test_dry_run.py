@@ -8,7 +8,7 @@ import pytest
 
 from markets.base import Unavailable
 from models.ledger import orders
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.tasks import tasks
 from strategy.config import BidConfig, dumps
 from tests.workers.bidding.fakes import ask

@@ -9,7 +9,7 @@ import pytest
 
 from markets.base import NotFound, NotSupported, Sale, Unavailable
 from models.ledger import orders
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.tasks import tasks
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.bidding.world import CATS, World, seconds

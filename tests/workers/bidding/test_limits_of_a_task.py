@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from models.ledger import orders
 from models.ledger.limits import ceilings_of, limits_of
-from models.ledger.orders import CLOSED, LIVE, Ceilings, NewOrder, Order
-from strategy.bidding.plan_bids import Limits, Reason
+from models.ledger.order_table import CLOSED, LIVE, Order
+from models.ledger.orders import Ceilings, NewOrder
+from strategy.intents import Limits
+from strategy.reasons import Reason
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.fills import Explainer

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from markets.base import OwnBid, OwnBids
 from markets.venues import capabilities
 from models.ledger import orders
-from models.ledger.orders import Ceilings, NewOrder, Order
+from models.ledger.order_table import Order
+from models.ledger.orders import Ceilings, NewOrder
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.cancels import Answer

@@ -19,7 +19,7 @@ from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import Drain
 from workers.bidding.journal import Journal, journal_path
-from workers.bidding.places import canonical
+from workers.bidding.signing import canonical
 from workers.faults import Faults
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister

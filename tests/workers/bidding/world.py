@@ -14,7 +14,7 @@ from core.settings import Settings
 from markets.client import MarketClient
 from models import users
 from models.ledger import orders
-from models.ledger.orders import Order
+from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from strategy.config import BidConfig, dumps, normal_slug

@@ -7,22 +7,21 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 from markets.base import Item, Sale, Sales, Unknown
-from markets.client import MarketClient
 from markets.facts import OutpointFacts, Whereabouts
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, OwnListings, SecureDraft
 from models.ledger import listings
-from models.ledger.listings import Listing
+from models.ledger.listing_table import Listing
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from strategy.book import Ask
 from strategy.listing.config import ListingConfig, dumps_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
 from tests.workers.bidding.world import World, no_crash
-from wallet.client import ListingToSign, SignedListing, SignerClient, SignerError, SignerUnavailable
-from workers.context import Context
+from wallet.client import SignerError, SignerUnavailable
+from wallet.protocol import ListingToSign, SignedListing
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
 
@@ -181,17 +180,6 @@ class ListingWorld(World):
         )
         tasks.set_desired(task, tasks.RUNNING)
         return task.number
-
-    def context(self, task_id: int) -> Context:
-        return Context(
-            settings=self.settings,
-            task_id=task_id,
-            token=tasks.raise_token(task_id),
-            secret="s" * 64,
-            market=cast(MarketClient, self.market),
-            signer=cast(SignerClient, self.signer),
-            clock_ms=self.clock,
-        )
 
     def lister(self, number: int, crash: Callable[[str], None] = no_crash) -> Lister:
         return Lister(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from models.ledger.listings import Listing
+from models.ledger.listing_table import Listing
 from models.tasks import tasks
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import ListingWorld

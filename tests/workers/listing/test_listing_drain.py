@@ -6,6 +6,7 @@ import pytest
 
 from markets.base import NotFound, Refused, Unavailable
 from models.ledger import listings
+from models.ledger.listing_table import CLOSED, LOST
 from models.tasks import tasks
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import ListingWorld
@@ -118,7 +119,7 @@ def test_what_may_be_listed_is_looked_for_until_that_is_known(shop: ListingWorld
     shop.market.listed.clear()
     was = listings.open_listing(task)
     assert was is not None
-    listings.move(was, listings.CLOSED, shop.clock(), reason=listings.LOST)
+    listings.move(was, CLOSED, shop.clock(), reason=LOST)
     new = {name: getattr(was, name) for name in listings.NewListing.__slots__} | {"intent": "5" * 64}
     listings.suspect(listings.NewListing(**new), shop.clock())
     tasks.mark_deleted(shop.row(task), shop.clock())

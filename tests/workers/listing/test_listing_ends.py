@@ -7,7 +7,7 @@ import pytest
 from markets.base import NotSupported, Unavailable
 from models import controls
 from models.ledger import listings
-from models.ledger.listings import Listing
+from models.ledger.listing_table import Listing
 from strategy.listing.config import ListingConfig
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import FIRST, ITEM, SECOND, ListingWorld

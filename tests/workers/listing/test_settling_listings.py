@@ -8,10 +8,12 @@ import pytest
 
 from markets.listings import OwnListing
 from models.ledger import listings
-from models.ledger.listings import CANCELLING, LIVE, SIGNED, SUBMITTED, UNKNOWN, Listing, NewListing
+from models.ledger.listing_table import CANCELLING, LIVE, SIGNED, SUBMITTED, UNKNOWN, Listing
+from models.ledger.listings import NewListing
 from tests.workers.bidding.world import no_crash
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
-from workers.listing.own_listings import APART_MS, settle
+from workers.evidence import APART_MS
+from workers.listing.own_listings import settle
 
 VAULT = "bc1pvault"
 WAYS = {

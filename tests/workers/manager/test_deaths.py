@@ -17,188 +17,151 @@ from tests.workers.installation import Installation, descriptors, eventually, li
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
 
 
-def test_a_killed_worker_comes_back_after_a_rest_and_is_never_doubled(database: str, tmp_path: Path) -> None:
+async def test_a_killed_worker_comes_back_after_a_rest_and_is_never_doubled(database: str, tmp_path: Path) -> None:
     installation = with_timing(tmp_path, first_rest_s=0.5)
-
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
-            await installation.start(task)
-            await eventually(lambda: installation.row(task).cycles > 1)
-            pid = installation.pid(task)
-            os.kill(pid, signal.SIGKILL)
-            await eventually(lambda: installation.row(task).observed == "backoff")
-            row = installation.row(task)
-            assert row.exit_status == "was killed by SIGKILL (perhaps out of memory)"
-            assert row.is_running and row.pid is None and row.restarts == 1
-            await eventually(lambda: installation.row(task).observed == "running")
-            await eventually(lambda: len({pid for _, pid in installation.acts()}) == 2)
-            assert not installation.two_acted_at_once()
-
-    asyncio.run(story())
+    async with installation.running():
+        task = installation.task()
+        await installation.start(task)
+        await eventually(lambda: installation.row(task).cycles > 1)
+        pid = installation.pid(task)
+        os.kill(pid, signal.SIGKILL)
+        await eventually(lambda: installation.row(task).observed == "backoff")
+        row = installation.row(task)
+        assert row.exit_status == "was killed by SIGKILL (perhaps out of memory)"
+        assert row.is_running and row.pid is None and row.restarts == 1
+        await eventually(lambda: installation.row(task).observed == "running")
+        await eventually(lambda: len({pid for _, pid in installation.acts()}) == 2)
+        assert not installation.two_acted_at_once()
 
 
-def test_what_a_dead_worker_left_on_the_wire_is_waited_for_by_a_stop(installation: Installation) -> None:
+async def test_what_a_dead_worker_left_on_the_wire_is_waited_for_by_a_stop(installation: Installation) -> None:
     """The worker dies just as its user stops the task: the gateway is asked all the same."""
 
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
+    async with installation.running():
+        task = installation.task()
+        await installation.start(task)
+        token = installation.row(task).token
+        installation.want(task, "stopped")
+        os.kill(installation.pid(task), signal.SIGKILL)
+        await eventually(lambda: installation.row(task).observed == "stopped")
+        fenced = [asked for asked in installation.gateway.asked if asked["verb"] == "fence"]
+        assert any(asked["task"] == task and asked["token"] > token for asked in fenced)
+        assert {"op": "revoke_place", "task": task, "token": token} in installation.signer.asked
+
+
+async def test_a_worker_that_only_dies_is_given_up_and_its_user_may_start_it_again(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task("dies")
+        installation.want(task)
+        await eventually(lambda: installation.row(task).observed == "crashed")
+        row = installation.row(task)
+        assert "5 times in 10 minutes" in str(row.last_error)
+        assert not row.is_running
+        assert row.restarts == 5
+        starts = len(installation.signer.grants(task))
+        await asyncio.sleep(3 * installation.timing.full_sweep_s)
+        assert len(installation.signer.grants(task)) == starts
+        with suppress(PeerRefused):  # it may die before the manager has seen it hold its lock
             await installation.start(task)
-            token = installation.row(task).token
-            installation.want(task, "stopped")
-            os.kill(installation.pid(task), signal.SIGKILL)
-            await eventually(lambda: installation.row(task).observed == "stopped")
-            fenced = [asked for asked in installation.gateway.asked if asked["verb"] == "fence"]
-            assert any(asked["task"] == task and asked["token"] > token for asked in fenced)
-            assert {"op": "revoke_place", "task": task, "token": token} in installation.signer.asked
-
-    asyncio.run(story())
+        assert len(installation.signer.grants(task)) > starts
 
 
-def test_a_worker_that_only_dies_is_given_up_and_its_user_may_start_it_again(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task("dies")
-            installation.want(task)
-            await eventually(lambda: installation.row(task).observed == "crashed")
-            row = installation.row(task)
-            assert "5 times in 10 minutes" in str(row.last_error)
-            assert not row.is_running
-            assert row.restarts == 5
-            starts = len(installation.signer.grants(task))
-            await asyncio.sleep(3 * installation.timing.full_sweep_s)
-            assert len(installation.signer.grants(task)) == starts
-            with suppress(PeerRefused):  # it may die before the manager has seen it hold its lock
-                await installation.start(task)
-            assert len(installation.signer.grants(task)) > starts
-
-    asyncio.run(story())
-
-
-def test_deaths_between_finished_cycles_do_not_add_up(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task("dies-after-a-cycle")
-            installation.want(task)
-            await eventually(lambda: installation.row(task).restarts > 6)
-            assert installation.row(task).observed != "crashed"
-
-    asyncio.run(story())
+async def test_deaths_between_finished_cycles_do_not_add_up(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task("dies-after-a-cycle")
+        installation.want(task)
+        await eventually(lambda: installation.row(task).restarts > 6)
+        assert installation.row(task).observed != "crashed"
 
 
 @pytest.mark.parametrize(
     ("slug", "error"), [("is-misconfigured", "the config is nonsense"), ("is-unwelcome", "the key is not accepted")]
 )
-def test_what_a_restart_would_not_help_is_given_up_at_once(installation: Installation, slug: str, error: str) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task(slug)
-            installation.want(task)
-            await eventually(lambda: installation.row(task).observed == "crashed")
-            assert installation.row(task).last_error == error
-            assert len(installation.signer.grants(task)) == 1
-
-    asyncio.run(story())
-
-
-def test_a_crashed_task_that_owes_orders_is_drained(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task("is-misconfigured")
-            installation.open_order(task)
-            await eventually(lambda: installation.row(task).observed == "crashed")
-            await eventually(
-                lambda: not installation.row(task).is_running and "cancel" in str(installation.signer.asked)
-            )
-            await eventually(lambda: installation.signer.grants(task)[-1]["operations"] == ["cancel"])
-            await eventually(lambda: "nothing left to do" in installation.log_of(task))
-            assert installation.row(task).observed == "crashed"
-
-    asyncio.run(story())
+async def test_what_a_restart_would_not_help_is_given_up_at_once(
+    installation: Installation, slug: str, error: str
+) -> None:
+    async with installation.running():
+        task = installation.task(slug)
+        installation.want(task)
+        await eventually(lambda: installation.row(task).observed == "crashed")
+        assert installation.row(task).last_error == error
+        assert len(installation.signer.grants(task)) == 1
 
 
-def test_a_cycle_that_fails_does_not_end_the_worker(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task("fails")
-            await installation.start(task)
-            await eventually(lambda: installation.row(task).last_error)
-            row = installation.row(task)
-            assert (row.last_error, row.observed) == ("RuntimeError: no luck", "running")
-            assert "Traceback" in installation.log_of(task)
-
-    asyncio.run(story())
+async def test_a_crashed_task_that_owes_orders_is_drained(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task("is-misconfigured")
+        installation.open_order(task)
+        await eventually(lambda: installation.row(task).observed == "crashed")
+        await eventually(lambda: not installation.row(task).is_running and "cancel" in str(installation.signer.asked))
+        await eventually(lambda: installation.signer.grants(task)[-1]["operations"] == ["cancel"])
+        await eventually(lambda: "nothing left to do" in installation.log_of(task))
+        assert installation.row(task).observed == "crashed"
 
 
-def test_a_worker_without_sign_of_life_is_replaced(database: str, tmp_path: Path) -> None:
+async def test_a_cycle_that_fails_does_not_end_the_worker(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task("fails")
+        await installation.start(task)
+        await eventually(lambda: installation.row(task).last_error)
+        row = installation.row(task)
+        assert (row.last_error, row.observed) == ("RuntimeError: no luck", "running")
+        assert "Traceback" in installation.log_of(task)
+
+
+async def test_a_worker_without_sign_of_life_is_replaced(database: str, tmp_path: Path) -> None:
     # Three cycles of 5 s, the shortest there are, would be longer than the test wants to wait for silence.
     installation = with_timing(tmp_path, silent_s=1.0)
-
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task("stuck", loop_seconds=0)
-            await installation.start(task)
-            pid = installation.pid(task)
-            await eventually(lambda: installation.row(task).restarts == 1)
-            assert not lives(pid)
-            await eventually(lambda: installation.row(task).observed == "running")
-            assert not installation.two_acted_at_once()
-
-    asyncio.run(story())
+    async with installation.running():
+        task = installation.task("stuck", loop_seconds=0)
+        await installation.start(task)
+        pid = installation.pid(task)
+        await eventually(lambda: installation.row(task).restarts == 1)
+        assert not lives(pid)
+        await eventually(lambda: installation.row(task).observed == "running")
+        assert not installation.two_acted_at_once()
 
 
-def test_a_worker_holds_only_its_own_descriptors(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
-            await installation.start(task)
-            await eventually(lambda: installation.row(task).cycles > 1)
-            settings, found = installation.settings, descriptors(installation.pid(task))
-            log = str(settings.log_dir / f"task-{task}.log")
-            assert found.pop(0).startswith("pipe:")
-            assert (found.pop(1), found.pop(2)) == (log, log)
-            wake = [fd for fd, target in found.items() if target.startswith("pipe:")]
-            assert len(wake) == 2
-            database = str(settings.data_dir / "bidkeeper.db")
-            known = {str(settings.run_dir / f"task-{task}.lock"), database, f"{database}-wal", f"{database}-shm"}
-            acts = str(settings.data_dir / "acts")  # the stub's, for a moment
-            assert {target for fd, target in found.items() if fd not in wake} - {acts} <= known
-
-    asyncio.run(story())
+async def test_a_worker_holds_only_its_own_descriptors(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        await installation.start(task)
+        await eventually(lambda: installation.row(task).cycles > 1)
+        settings, found = installation.settings, descriptors(installation.pid(task))
+        log = str(settings.log_dir / f"task-{task}.log")
+        assert found.pop(0).startswith("pipe:")
+        assert (found.pop(1), found.pop(2)) == (log, log)
+        wake = [fd for fd, target in found.items() if target.startswith("pipe:")]
+        assert len(wake) == 2
+        database = str(settings.data_dir / "bidkeeper.db")
+        known = {str(settings.run_dir / f"task-{task}.lock"), database, f"{database}-wal", f"{database}-shm"}
+        acts = str(settings.data_dir / "acts")  # the stub's, for a moment
+        assert {target for fd, target in found.items() if fd not in wake} - {acts} <= known
 
 
-def test_a_worker_is_confined_and_named(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
-            await installation.start(task)
-            process = Path(f"/proc/{installation.row(task).pid}")
-            limits = {
-                line[:26].strip(): line[26:].split()[:2] for line in (process / "limits").read_text().splitlines()
-            }
-            assert limits["Max open files"] == ["64", "64"]
-            assert limits["Max core file size"] == ["0", "0"]
-            assert (process / "oom_score_adj").read_text() == "500\n"
-            assert f"bidkeeper: bidder task {task} cats" in (process / "cmdline").read_text()
-            assert f"BIDKEEPER_DATA_DIR={installation.settings.data_dir}" in (process / "environ").read_text()
-            log = installation.settings.log_dir / f"task-{task}.log"
-            assert log.stat().st_mode & 0o777 == 0o600
-
-    asyncio.run(story())
+async def test_a_worker_is_confined_and_named(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        await installation.start(task)
+        process = Path(f"/proc/{installation.row(task).pid}")
+        limits = {line[:26].strip(): line[26:].split()[:2] for line in (process / "limits").read_text().splitlines()}
+        assert limits["Max open files"] == ["64", "64"]
+        assert limits["Max core file size"] == ["0", "0"]
+        assert (process / "oom_score_adj").read_text() == "500\n"
+        assert f"bidkeeper: bidder task {task} cats" in (process / "cmdline").read_text()
+        assert f"BIDKEEPER_DATA_DIR={installation.settings.data_dir}" in (process / "environ").read_text()
+        log = installation.settings.log_dir / f"task-{task}.log"
+        assert log.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_worker_whose_rights_are_about_to_end_gets_new_ones(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running() as running:
-            task = installation.task()
-            await installation.start(task)
-            first = installation.row(task)
-            assert running.manager is not None
-            child = running.manager._keepers[task].child
-            assert child is not None
-            child.rights_end_ms = time.time_ns() // 1_000_000 + 60_000
-            await eventually(lambda: installation.row(task).pid not in (None, first.pid))
-            assert installation.row(task).token > first.token
-
-    asyncio.run(story())
+async def test_a_worker_whose_rights_are_about_to_end_gets_new_ones(installation: Installation) -> None:
+    async with installation.running() as running:
+        task = installation.task()
+        await installation.start(task)
+        first = installation.row(task)
+        assert running.manager is not None
+        child = running.manager._keepers[task].child
+        assert child is not None
+        child.rights_end_ms = time.time_ns() // 1_000_000 + 60_000
+        await eventually(lambda: installation.row(task).pid not in (None, first.pid))
+        assert installation.row(task).token > first.token

@@ -20,262 +20,212 @@ from workers.kernel import start_time
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
 
 
-def test_start_answers_when_the_worker_holds_its_lock(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
-            answer = await installation.start(task)
-            row = installation.row(task)
-            assert answer == {"observed": "running", "open_orders": 0}
-            assert (row.observed, row.last_error) == ("running", None)
-            lock = installation.settings.run_dir / f"task-{task}.lock"
-            assert lock.read_text() == f"{row.pid} {start_time(installation.pid(task))}\n"
-            [grant] = installation.signer.grants(task)
-            assert (grant["token"], grant["operations"]) == (row.token, ["bid", "cancel"])
-            assert {"verb": "fence", "args": {}, "task": task, "token": row.token} in installation.gateway.asked
-            await eventually(lambda: installation.row(task).cycles > 2)
-
-    asyncio.run(story())
+async def test_start_answers_when_the_worker_holds_its_lock(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        answer = await installation.start(task)
+        row = installation.row(task)
+        assert answer == {"observed": "running", "open_orders": 0}
+        assert (row.observed, row.last_error) == ("running", None)
+        lock = installation.settings.run_dir / f"task-{task}.lock"
+        assert lock.read_text() == f"{row.pid} {start_time(installation.pid(task))}\n"
+        [grant] = installation.signer.grants(task)
+        assert (grant["token"], grant["operations"]) == (row.token, ["bid", "cancel"])
+        assert {"verb": "fence", "args": {}, "task": task, "token": row.token} in installation.gateway.asked
+        await eventually(lambda: installation.row(task).cycles > 2)
 
 
-def test_starting_what_runs_changes_nothing(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
-            await installation.start(task)
-            pid = installation.pid(task)
-            await installation.start(task)
-            assert installation.row(task).pid == pid
-            assert len(installation.signer.grants(task)) == 1
-
-    asyncio.run(story())
+async def test_starting_what_runs_changes_nothing(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        await installation.start(task)
+        pid = installation.pid(task)
+        await installation.start(task)
+        assert installation.row(task).pid == pid
+        assert len(installation.signer.grants(task)) == 1
 
 
-def test_stop_answers_when_the_worker_is_gone_and_its_rights_are(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
-            await installation.start(task)
-            row = installation.row(task)
-            await eventually(installation.acts)
-            answer = await installation.stop(task)
-            acts = len(installation.acts())
-            assert answer == {"observed": "stopped", "open_orders": 0}
-            assert not lives(row.pid)
-            assert installation.row(task).observed == STOPPED
-            assert {"op": "revoke_place", "task": task, "token": row.token} in installation.signer.asked
-            assert installation.row(task).token > row.token
-            assert installation.gateway.asked[-1]["token"] == installation.row(task).token
-            await eventually(lambda: "withdraw" in installation.signer.ops())
-            assert len(installation.acts()) == acts
-
-    asyncio.run(story())
+async def test_stop_answers_when_the_worker_is_gone_and_its_rights_are(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        await installation.start(task)
+        row = installation.row(task)
+        await eventually(installation.acts)
+        answer = await installation.stop(task)
+        acts = len(installation.acts())
+        assert answer == {"observed": "stopped", "open_orders": 0}
+        assert not lives(row.pid)
+        assert installation.row(task).observed == STOPPED
+        assert {"op": "revoke_place", "task": task, "token": row.token} in installation.signer.asked
+        assert installation.row(task).token > row.token
+        assert installation.gateway.asked[-1]["token"] == installation.row(task).token
+        await eventually(lambda: "withdraw" in installation.signer.ops())
+        assert len(installation.acts()) == acts
 
 
-def test_stop_drains_open_orders_with_a_grant_that_only_cancels(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
-            await installation.start(task)
-            installation.open_order(task)
-            answer = await installation.stop(task)
-            assert answer == {"observed": "stopped", "open_orders": 0}
-            assert installation.signer.grants(task)[-1]["operations"] == ["cancel"]
-
-    asyncio.run(story())
+async def test_stop_drains_open_orders_with_a_grant_that_only_cancels(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        await installation.start(task)
+        installation.open_order(task)
+        answer = await installation.stop(task)
+        assert answer == {"observed": "stopped", "open_orders": 0}
+        assert installation.signer.grants(task)[-1]["operations"] == ["cancel"]
 
 
-def test_stop_does_not_wait_for_a_slow_drain_longer_than_told(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task("lazy-cats")
-            await installation.start(task)
-            installation.open_order(task)
-            assert await installation.stop(task, drain_s=0.3) == {"observed": "stopped", "open_orders": 1}
-            # The drain goes on; a start ends it first.
-            await eventually(lambda: "drain worker begins" in installation.log_of(task))
-            assert (await installation.start(task))["observed"] == "running"
-            assert not installation.two_acted_at_once()
-
-    asyncio.run(story())
+async def test_stop_does_not_wait_for_a_slow_drain_longer_than_told(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task("lazy-cats")
+        await installation.start(task)
+        installation.open_order(task)
+        assert await installation.stop(task, drain_s=0.3) == {"observed": "stopped", "open_orders": 1}
+        # The drain goes on; a start ends it first.
+        await eventually(lambda: "drain worker begins" in installation.log_of(task))
+        assert (await installation.start(task))["observed"] == "running"
+        assert not installation.two_acted_at_once()
 
 
-def test_stop_does_not_wait_for_bids_that_are_to_stay(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task("lazy-cats", cancel_on_stop=False)
-            await installation.start(task)
-            installation.open_order(task)
-            began = asyncio.get_running_loop().time()
-            assert await installation.stop(task, drain_s=20) == {"observed": "stopped", "open_orders": 1}
-            assert asyncio.get_running_loop().time() - began < 10
-
-    asyncio.run(story())
+async def test_stop_does_not_wait_for_bids_that_are_to_stay(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task("lazy-cats", cancel_on_stop=False)
+        await installation.start(task)
+        installation.open_order(task)
+        began = asyncio.get_running_loop().time()
+        assert await installation.stop(task, drain_s=20) == {"observed": "stopped", "open_orders": 1}
+        assert asyncio.get_running_loop().time() - began < 10
 
 
-def test_a_deleted_task_goes_when_its_orders_are_closed(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
-            await installation.start(task)
-            installation.open_order(task)
-            tasks.mark_deleted(installation.row(task), 5)
-            answer = await installation.settle(task)
-            assert answer == {"observed": "stopped", "open_orders": 0}
-            await eventually(lambda: tasks.with_owner(task) is None)
-            assert not (installation.settings.run_dir / f"task-{task}.lock").exists()
-            with pytest.raises(PeerRefused) as refused:
-                await installation.settle(task)
-            assert refused.value.code == "unknown_task"
-
-    asyncio.run(story())
+async def test_a_deleted_task_goes_when_its_orders_are_closed(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        await installation.start(task)
+        installation.open_order(task)
+        tasks.mark_deleted(installation.row(task), 5)
+        answer = await installation.settle(task)
+        assert answer == {"observed": "stopped", "open_orders": 0}
+        await eventually(lambda: tasks.with_owner(task) is None)
+        assert not (installation.settings.run_dir / f"task-{task}.lock").exists()
+        with pytest.raises(PeerRefused) as refused:
+            await installation.settle(task)
+        assert refused.value.code == "unknown_task"
 
 
-def test_a_new_revision_gets_a_new_worker_and_no_drain(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
-            await installation.start(task)
-            installation.open_order(task)
-            first = installation.row(task)
-            tasks.change_bidding_task(first, type="ordinals", slug="cats", slug_key="cats", config=first.config)
-            answer = await installation.settle(task)
-            assert answer == {"observed": "running", "open_orders": 1}
-            assert installation.row(task).pid != first.pid
-            assert not lives(first.pid)
-            assert orders.count_open(task) == 1
-
-    asyncio.run(story())
+async def test_a_new_revision_gets_a_new_worker_and_no_drain(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        await installation.start(task)
+        installation.open_order(task)
+        first = installation.row(task)
+        tasks.change_bidding_task(first, type="ordinals", slug="cats", slug_key="cats", config=first.config)
+        answer = await installation.settle(task)
+        assert answer == {"observed": "running", "open_orders": 1}
+        assert installation.row(task).pid != first.pid
+        assert not lives(first.pid)
+        assert orders.count_open(task) == 1
 
 
-def test_rows_are_followed_also_when_nobody_tells_of_them(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
-            installation.want(task)
-            await eventually(lambda: installation.row(task).observed == "running")
-            installation.want(task, STOPPED)
-            await eventually(lambda: installation.row(task).observed == "stopped")
-
-    asyncio.run(story())
+async def test_rows_are_followed_also_when_nobody_tells_of_them(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        installation.want(task)
+        await eventually(lambda: installation.row(task).observed == "running")
+        installation.want(task, STOPPED)
+        await eventually(lambda: installation.row(task).observed == "stopped")
 
 
 @pytest.mark.parametrize("slug", ["deaf", "cats"])
-def test_a_worker_that_does_not_listen_is_killed_at_a_stop(installation: Installation, slug: str) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task(slug)
-            await installation.start(task)
-            await eventually(lambda: installation.row(task).cycles > 1)
-            pid = installation.pid(task)
-            if slug == "cats":
-                os.kill(pid, signal.SIGSTOP)
-            await installation.stop(task)
-            assert not lives(pid)
-
-    asyncio.run(story())
+async def test_a_worker_that_does_not_listen_is_killed_at_a_stop(installation: Installation, slug: str) -> None:
+    async with installation.running():
+        task = installation.task(slug)
+        await installation.start(task)
+        await eventually(lambda: installation.row(task).cycles > 1)
+        pid = installation.pid(task)
+        if slug == "cats":
+            os.kill(pid, signal.SIGSTOP)
+        await installation.stop(task)
+        assert not lives(pid)
 
 
-def test_a_worker_that_hangs_in_a_transaction_is_killed_at_a_stop(database: str, tmp_path: Path) -> None:
+async def test_a_worker_that_hangs_in_a_transaction_is_killed_at_a_stop(database: str, tmp_path: Path) -> None:
     installation = with_timing(tmp_path, sweep_s=PATIENCE_S, full_sweep_s=PATIENCE_S)
     base.database.execute_sql("PRAGMA busy_timeout=300")
-
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task("hoards")
-            await installation.start(task)
-            pid = installation.pid(task)
-            installation.want(task, STOPPED)
-            (installation.settings.data_dir / "hoard").touch()
-            await eventually((installation.settings.data_dir / "hoarding").exists)
-            assert (await installation.settle(task))["observed"] == "stopped"
-            assert not lives(pid)
-            assert installation.row(task).observed == "stopped"
-
-    asyncio.run(story())
+    async with installation.running():
+        task = installation.task("hoards")
+        await installation.start(task)
+        pid = installation.pid(task)
+        installation.want(task, STOPPED)
+        (installation.settings.data_dir / "hoard").touch()
+        await eventually((installation.settings.data_dir / "hoarding").exists)
+        assert (await installation.settle(task))["observed"] == "stopped"
+        assert not lives(pid)
+        assert installation.row(task).observed == "stopped"
 
 
-def test_a_stop_ends_a_start_that_takes_long(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            (installation.settings.data_dir / "slow-to-start").touch()
-            task = installation.task()
-            started = asyncio.create_task(installation.start(task))
-            await eventually(lambda: installation.row(task).observed == "starting")
-            began = asyncio.get_running_loop().time()
-            assert (await installation.stop(task))["observed"] == "stopped"
-            assert (await started)["observed"] == "stopped"
-            assert asyncio.get_running_loop().time() - began < installation.timing.locked_s / 2
-
-    asyncio.run(story())
+async def test_a_stop_ends_a_start_that_takes_long(installation: Installation) -> None:
+    async with installation.running():
+        (installation.settings.data_dir / "slow-to-start").touch()
+        task = installation.task()
+        started = asyncio.create_task(installation.start(task))
+        await eventually(lambda: installation.row(task).observed == "starting")
+        began = asyncio.get_running_loop().time()
+        assert (await installation.stop(task))["observed"] == "stopped"
+        assert (await started)["observed"] == "stopped"
+        assert asyncio.get_running_loop().time() - began < installation.timing.locked_s / 2
 
 
-def test_a_worker_that_does_not_come_up_is_refused(database: str, tmp_path: Path) -> None:
+async def test_a_worker_that_does_not_come_up_is_refused(database: str, tmp_path: Path) -> None:
     installation = with_timing(tmp_path, locked_s=0.5)
-
-    async def story() -> None:
-        async with installation.running():
-            (installation.settings.data_dir / "slow-to-start").touch()
-            task = installation.task()
-            with pytest.raises(PeerRefused) as refused:
-                await installation.start(task)
-            assert refused.value.code == "start_failed"
-            installation.want(task, STOPPED)
-            await eventually(lambda: installation.row(task).observed == "stopped")
-
-    asyncio.run(story())
+    async with installation.running():
+        (installation.settings.data_dir / "slow-to-start").touch()
+        task = installation.task()
+        with pytest.raises(PeerRefused) as refused:
+            await installation.start(task)
+        assert refused.value.code == "start_failed"
+        installation.want(task, STOPPED)
+        await eventually(lambda: installation.row(task).observed == "stopped")
 
 
-def test_a_storm_of_starts_and_stops_leaves_one_worker_or_none(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
-            asked = []
-            for number in range(30):
-                asked.append(asyncio.create_task(installation.stop(task) if number % 2 else installation.start(task)))
-                await asyncio.sleep(0.03)
-            await asyncio.gather(*asked)
-            assert (await installation.start(task))["observed"] == "running"
-            pid = installation.pid(task)
-            await eventually(lambda: (task, pid) in installation.acts())
-            assert not installation.two_acted_at_once()
-            assert (await installation.ask({"op": "status"}))["workers"] == 1
-            await installation.stop(task)
-            assert not any(lives(pid) for _, pid in installation.acts())
-
-    asyncio.run(story())
+async def test_a_storm_of_starts_and_stops_leaves_one_worker_or_none(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        asked = []
+        for number in range(30):
+            asked.append(asyncio.create_task(installation.stop(task) if number % 2 else installation.start(task)))
+            await asyncio.sleep(0.03)
+        await asyncio.gather(*asked)
+        assert (await installation.start(task))["observed"] == "running"
+        pid = installation.pid(task)
+        await eventually(lambda: (task, pid) in installation.acts())
+        assert not installation.two_acted_at_once()
+        assert (await installation.ask({"op": "status"}))["workers"] == 1
+        await installation.stop(task)
+        assert not any(lives(pid) for _, pid in installation.acts())
 
 
-def test_the_manager_keeps_no_descriptor_of_ended_workers(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
+async def test_the_manager_keeps_no_descriptor_of_ended_workers(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        await installation.start(task)
+        await installation.stop(task)
+        before = len(descriptors("self"))
+        for _ in range(20):
             await installation.start(task)
             await installation.stop(task)
-            before = len(descriptors("self"))
-            for _ in range(20):
-                await installation.start(task)
-                await installation.stop(task)
-            await eventually(lambda: len(descriptors("self")) <= before)
-
-    asyncio.run(story())
+        await eventually(lambda: len(descriptors("self")) <= before)
 
 
-def test_requests_are_read_strictly(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            while (state := (await installation.ask({"op": "ping"}))["state"]) != "ready":
-                assert state == "without a zygote"
-                await asyncio.sleep(0.02)
-            for request, code in (
-                ({"op": "settle", "task": 99}, "unknown_task"),
-                ({"op": "settle", "task": "1"}, "unreadable"),
-                ({"op": "settle", "task": True}, "unreadable"),
-                ({"op": "settle", "task": 1, "drain_s": 1e9}, "unreadable"),
-                ({"op": "dance"}, "unknown_op"),
-            ):
-                with pytest.raises(PeerRefused) as refused:
-                    await installation.ask(request)
-                assert refused.value.code == code
-
-    asyncio.run(story())
+async def test_requests_are_read_strictly(installation: Installation) -> None:
+    async with installation.running():
+        while (state := (await installation.ask({"op": "ping"}))["state"]) != "ready":
+            assert state == "without a zygote"
+            await asyncio.sleep(0.02)
+        for request, code in (
+            ({"op": "settle", "task": 99}, "unknown_task"),
+            ({"op": "settle", "task": "1"}, "unreadable"),
+            ({"op": "settle", "task": True}, "unreadable"),
+            ({"op": "settle", "task": 1, "drain_s": 1e9}, "unreadable"),
+            ({"op": "dance"}, "unknown_op"),
+        ):
+            with pytest.raises(PeerRefused) as refused:
+                await installation.ask(request)
+            assert refused.value.code == code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,151 +43,123 @@ def gateway_gone(installation: Installation) -> None:
         (gateway_gone, "gateway_unavailable"),
     ],
 )
-def test_a_start_is_refused_and_nothing_runs(
+async def test_a_start_is_refused_and_nothing_runs(
     database: str, tmp_path: Path, fault: Callable[[Installation], None], code: str
 ) -> None:
     installation = with_timing(tmp_path, sweep_s=PATIENCE_S)
-
-    async def story() -> None:
-        async with installation.running():
-            fault(installation)
-            task = installation.task()
-            with pytest.raises(PeerRefused) as refused:
-                await installation.start(task)
-            assert refused.value.code == code
-            row = installation.row(task)
-            assert (row.observed, row.desired, row.last_error) == ("stopped", "running", None)
-            assert installation.log_of(task) == ""
-
-    asyncio.run(story())
-
-
-def test_a_start_of_its_own_accord_is_tried_until_the_signer_is_unlocked(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            installation.signer.refusal = "locked"
-            task = installation.task()
-            installation.want(task)
-            await eventually(lambda: installation.row(task).last_error)
-            row = installation.row(task)
-            assert (row.observed, row.is_running) == ("backoff", True)
-            assert "locked" in str(row.last_error)
-            installation.signer.refusal = None
-            await eventually(lambda: installation.row(task).observed == "running")
-            assert installation.row(task).last_error is None
-
-    asyncio.run(story())
-
-
-def test_a_stop_ends_the_worker_also_without_signer_and_gateway(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
+    async with installation.running():
+        fault(installation)
+        task = installation.task()
+        with pytest.raises(PeerRefused) as refused:
             await installation.start(task)
-            installation.open_order(task)
-            row = installation.row(task)
-            signer_gone(installation)
-            gateway_gone(installation)
-            answer = await installation.stop(task, drain_s=0.5)
-            assert answer == {"observed": "stopped", "open_orders": 1}
-            assert not lives(row.pid)
-            assert installation.row(task).token > row.token
-            await eventually(lambda: "cannot be cancelled" in str(installation.row(task).last_error))
-            async with installation.peers():
-                await eventually(lambda: not orders.count_open(task))
-                await eventually(lambda: installation.row(task).last_error is None)
-
-    asyncio.run(story())
+        assert refused.value.code == code
+        row = installation.row(task)
+        assert (row.observed, row.desired, row.last_error) == ("stopped", "running", None)
+        assert installation.log_of(task) == ""
 
 
-def test_who_is_not_entitled_cannot_start(database: str, tmp_path: Path) -> None:
+async def test_a_start_of_its_own_accord_is_tried_until_the_signer_is_unlocked(installation: Installation) -> None:
+    async with installation.running():
+        installation.signer.refusal = "locked"
+        task = installation.task()
+        installation.want(task)
+        await eventually(lambda: installation.row(task).last_error)
+        row = installation.row(task)
+        assert (row.observed, row.is_running) == ("backoff", True)
+        assert "locked" in str(row.last_error)
+        installation.signer.refusal = None
+        await eventually(lambda: installation.row(task).observed == "running")
+        assert installation.row(task).last_error is None
+
+
+async def test_a_stop_ends_the_worker_also_without_signer_and_gateway(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        await installation.start(task)
+        installation.open_order(task)
+        row = installation.row(task)
+        signer_gone(installation)
+        gateway_gone(installation)
+        answer = await installation.stop(task, drain_s=0.5)
+        assert answer == {"observed": "stopped", "open_orders": 1}
+        assert not lives(row.pid)
+        assert installation.row(task).token > row.token
+        await eventually(lambda: "cannot be cancelled" in str(installation.row(task).last_error))
+        async with installation.peers():
+            await eventually(lambda: not orders.count_open(task))
+            await eventually(lambda: installation.row(task).last_error is None)
+
+
+async def test_who_is_not_entitled_cannot_start(database: str, tmp_path: Path) -> None:
     installation = with_timing(tmp_path, sweep_s=PATIENCE_S, full_sweep_s=PATIENCE_S)
-
-    async def story() -> None:
-        users.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
-        async with installation.running():
-            task = installation.task()
-            with pytest.raises(PeerRefused) as refused:
-                await installation.start(task)
-            assert (refused.value.code, refused.value.message) == ("not_entitled", "plan expired")
-
-    asyncio.run(story())
-
-
-def test_when_a_plan_ends_its_tasks_are_stopped_and_drained(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
+    users.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
+    async with installation.running():
+        task = installation.task()
+        with pytest.raises(PeerRefused) as refused:
             await installation.start(task)
-            installation.open_order(task)
-            users.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
-            await eventually(lambda: installation.row(task).observed == "stopped")
-            row = installation.row(task)
-            assert (row.desired, row.last_error) == ("stopped", "plan expired")
-            await eventually(lambda: "cancel" in str(installation.signer.grants(task)[-1]["operations"]))
-            await eventually(lambda: "nothing left to do" in installation.log_of(task))
-
-    asyncio.run(story())
+        assert (refused.value.code, refused.value.message) == ("not_entitled", "plan expired")
 
 
-def test_who_is_not_whitelisted_any_more_is_signed_out_and_stopped(database: str, tmp_path: Path) -> None:
+async def test_when_a_plan_ends_its_tasks_are_stopped_and_drained(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        await installation.start(task)
+        installation.open_order(task)
+        users.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
+        await eventually(lambda: installation.row(task).observed == "stopped")
+        row = installation.row(task)
+        assert (row.desired, row.last_error) == ("stopped", "plan expired")
+        await eventually(lambda: "cancel" in str(installation.signer.grants(task)[-1]["operations"]))
+        await eventually(lambda: "nothing left to do" in installation.log_of(task))
+
+
+async def test_who_is_not_whitelisted_any_more_is_signed_out_and_stopped(database: str, tmp_path: Path) -> None:
     installation = Installation(tmp_path, whitelist="bc1qsomebodyelse")
     users.Whitelist.create(address=installation.user.address, added_ms=1)
-
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task()
-            sessions.open_session("hash", installation.user.id, now_ms())
-            await installation.start(task)
-            assert sessions.user_of_session("hash", now_ms())
-            users.Whitelist.delete().execute()
-            await eventually(lambda: installation.row(task).observed == "stopped")
-            assert installation.row(task).last_error == "address is not whitelisted any more"
-            await eventually(lambda: not sessions.user_of_session("hash", now_ms()))
-
-    asyncio.run(story())
+    async with installation.running():
+        task = installation.task()
+        sessions.open_session("hash", installation.user.id, now_ms())
+        await installation.start(task)
+        assert sessions.user_of_session("hash", now_ms())
+        users.Whitelist.delete().execute()
+        await eventually(lambda: installation.row(task).observed == "stopped")
+        assert installation.row(task).last_error == "address is not whitelisted any more"
+        await eventually(lambda: not sessions.user_of_session("hash", now_ms()))
 
 
-def test_whoever_takes_somebody_off_the_whitelist_has_it_enforced_at_once(database: str, tmp_path: Path) -> None:
+async def test_whoever_takes_somebody_off_the_whitelist_has_it_enforced_at_once(database: str, tmp_path: Path) -> None:
     """Long before the manager would look by itself; also what had no worker at that moment is not started again."""
     installation = Installation(
         tmp_path, replace(QUICK, sweep_s=PATIENCE_S, full_sweep_s=PATIENCE_S), whitelist="bc1qsomebodyelse"
     )
     users.Whitelist.create(address=installation.user.address, added_ms=1)
+    async with installation.running():
+        tasks_of_it = [installation.task("cats"), installation.task("dogs"), installation.listing()]
+        for task in tasks_of_it:
+            await installation.start(task)
+        assert await installation.ask({"op": "entitlements"}) == {"stopped": 0}
+        pids = [installation.pid(task) for task in tasks_of_it]
+        installation.signer.asked.clear()
+        users.Whitelist.delete().execute()
+        begun = time.monotonic()
 
-    async def story() -> None:
-        async with installation.running():
-            tasks_of_it = [installation.task("cats"), installation.task("dogs"), installation.listing()]
-            for task in tasks_of_it:
-                await installation.start(task)
-            assert await installation.ask({"op": "entitlements"}) == {"stopped": 0}
-            pids = [installation.pid(task) for task in tasks_of_it]
-            installation.signer.asked.clear()
-            users.Whitelist.delete().execute()
-            begun = time.monotonic()
+        assert await installation.ask({"op": "entitlements"}) == {"stopped": 3}
 
-            assert await installation.ask({"op": "entitlements"}) == {"stopped": 3}
-
-            print(f"stopped within {time.monotonic() - begun:.2f} s")
-            assert installation.signer.ops().count("revoke_place") == 3
-            assert not any(map(lives, pids))
-            for task in tasks_of_it:
-                row = installation.row(task)
-                assert (row.desired, row.observed) == ("stopped", "stopped")
-                assert row.last_error == "address is not whitelisted any more"
-            assert await installation.ask({"op": "entitlements"}) == {"stopped": 0}
-
-    asyncio.run(story())
+        print(f"stopped within {time.monotonic() - begun:.2f} s")
+        assert installation.signer.ops().count("revoke_place") == 3
+        assert not any(map(lives, pids))
+        for task in tasks_of_it:
+            row = installation.row(task)
+            assert (row.desired, row.observed) == ("stopped", "stopped")
+            assert row.last_error == "address is not whitelisted any more"
+        assert await installation.ask({"op": "entitlements"}) == {"stopped": 0}
 
 
-def test_a_wanted_task_of_a_user_without_plan_is_set_to_stopped(installation: Installation) -> None:
-    async def story() -> None:
-        users.Subscription.delete().execute()
-        async with installation.running():
-            task = installation.task()
-            installation.want(task)
-            await eventually(lambda: installation.row(task).desired == "stopped")
-            assert installation.row(task).last_error == "plan expired"
-            assert tasks.count_by_observed() == {"stopped": 1}
-
-    asyncio.run(story())
+async def test_a_wanted_task_of_a_user_without_plan_is_set_to_stopped(installation: Installation) -> None:
+    users.Subscription.delete().execute()
+    async with installation.running():
+        task = installation.task()
+        installation.want(task)
+        await eventually(lambda: installation.row(task).desired == "stopped")
+        assert installation.row(task).last_error == "plan expired"
+        assert tasks.count_by_observed() == {"stopped": 1}

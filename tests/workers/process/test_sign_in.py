@@ -26,7 +26,8 @@ from markets.offers import Pair, SignInText, SignInTexts
 from models import users
 from models.tasks import tasks
 from tests.wallet.facts_server import facts_server
-from wallet.client import SignerClient, SignerLocked, SignerRefused, UserKeys
+from wallet.client import SignerClient, SignerLocked, SignerRefused
+from wallet.protocol import UserKeys
 from workers.process.sign_in import SignedIn, TaskSignIn
 
 KEYS = UserKeys("bc1qpayment", "02" * 33, "bc1pvault", "03" * 32)

@@ -32,107 +32,89 @@ def zygote(installation: Installation) -> int:
     return spawner.pid
 
 
-def test_a_killed_zygote_leaves_no_worker_and_all_come_back(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            ids = [installation.task(f"cats-{number}") for number in range(10)]
-            await asyncio.gather(*map(installation.start, ids))
-            await eventually(lambda: {task for task, _ in installation.acts()} == set(ids))
-            workers = {installation.pid(task) for task in ids}
-            os.kill(installation.pid(ids[0]), signal.SIGSTOP)
-            os.kill(zygote(installation), signal.SIGKILL)
-            began = time.monotonic()
-            await eventually(lambda: not any(map(lives, workers)), "the end of all workers")
-            assert time.monotonic() - began < 10
+async def test_a_killed_zygote_leaves_no_worker_and_all_come_back(installation: Installation) -> None:
+    async with installation.running():
+        ids = [installation.task(f"cats-{number}") for number in range(10)]
+        await asyncio.gather(*map(installation.start, ids))
+        await eventually(lambda: {task for task, _ in installation.acts()} == set(ids))
+        workers = {installation.pid(task) for task in ids}
+        os.kill(installation.pid(ids[0]), signal.SIGSTOP)
+        os.kill(zygote(installation), signal.SIGKILL)
+        began = time.monotonic()
+        await eventually(lambda: not any(map(lives, workers)), "the end of all workers")
+        assert time.monotonic() - began < 10
 
-            def all_back() -> bool:
-                rows = [installation.row(task) for task in ids]
-                return all(row.observed == "running" and row.pid not in workers for row in rows)
+        def all_back() -> bool:
+            rows = [installation.row(task) for task in ids]
+            return all(row.observed == "running" and row.pid not in workers for row in rows)
 
-            await eventually(all_back, "that all run again")
-            assert {installation.row(task).exit_status for task in ids} == {None}
-            assert "5 times" not in "".join(str(installation.row(task).last_error) for task in ids)
-            assert not installation.two_acted_at_once()
-
-    asyncio.run(story())
+        await eventually(all_back, "that all run again")
+        assert {installation.row(task).exit_status for task in ids} == {None}
+        assert "5 times" not in "".join(str(installation.row(task).last_error) for task in ids)
+        assert not installation.two_acted_at_once()
 
 
-def test_deaths_with_the_zygote_are_not_counted(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running() as running:
-            task = installation.task("fails")
-            await installation.start(task)
-            pid = installation.pid(task)
-            os.kill(zygote(installation), signal.SIGKILL)
-            await eventually(lambda: installation.row(task).observed == "backoff")
-            assert installation.row(task).exit_status == "ended when the zygote did"
-            await eventually(lambda: installation.row(task).pid not in (None, pid))
-            assert running.manager is not None
-            assert running.manager._keepers[task]._restarts._deaths == []
-
-    asyncio.run(story())
+async def test_deaths_with_the_zygote_are_not_counted(installation: Installation) -> None:
+    async with installation.running() as running:
+        task = installation.task("fails")
+        await installation.start(task)
+        pid = installation.pid(task)
+        os.kill(zygote(installation), signal.SIGKILL)
+        await eventually(lambda: installation.row(task).observed == "backoff")
+        assert installation.row(task).exit_status == "ended when the zygote did"
+        await eventually(lambda: installation.row(task).pid not in (None, pid))
+        assert running.manager is not None
+        assert running.manager._keepers[task]._restarts._deaths == []
 
 
-def test_a_title_has_room_for_a_long_slug(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            task = installation.task("a-collection-with-a-rather-long-name")
-            await installation.start(task)
-            title = Path(f"/proc/{installation.pid(task)}/cmdline").read_text().rstrip("\0")
-            assert title == f"bidkeeper: bidder task {task} a-collection-with-a-rather-long-name"
-
-    asyncio.run(story())
+async def test_a_title_has_room_for_a_long_slug(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task("a-collection-with-a-rather-long-name")
+        await installation.start(task)
+        title = Path(f"/proc/{installation.pid(task)}/cmdline").read_text().rstrip("\0")
+        assert title == f"bidkeeper: bidder task {task} a-collection-with-a-rather-long-name"
 
 
-def test_workers_have_chances_of_their_own(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            for number in range(3):
-                await installation.start(installation.task(f"rolls:{number}"))
-            rolls = installation.settings.data_dir / "rolls"
-            await eventually(lambda: rolls.exists() and len(rolls.read_text().splitlines()) == 3)
-            assert len(set(rolls.read_text().split())) == 9
-
-    asyncio.run(story())
+async def test_workers_have_chances_of_their_own(installation: Installation) -> None:
+    async with installation.running():
+        for number in range(3):
+            await installation.start(installation.task(f"rolls:{number}"))
+        rolls = installation.settings.data_dir / "rolls"
+        await eventually(lambda: rolls.exists() and len(rolls.read_text().splitlines()) == 3)
+        assert len(set(rolls.read_text().split())) == 9
 
 
-def test_the_zygote_holds_nothing_of_its_manager_and_runs_one_thread(installation: Installation) -> None:
-    async def story() -> None:
-        async with installation.running():
-            await installation.start(installation.task())
-            pid = zygote(installation)
-            found = descriptors(pid)
-            assert found.pop(0) == "/dev/null"
-            assert {found.pop(1), found.pop(2)} == {descriptors("self")[1], descriptors("self")[2]}
-            kinds = sorted(target.partition(":")[0] for target in found.values())
-            assert kinds == ["pipe", "pipe", "socket"], found
-            assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1
-            assert Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"bidkeeper: zygote")
-            assert f"BIDKEEPER_DATA_DIR={installation.settings.data_dir}" in Path(f"/proc/{pid}/environ").read_text()
-
-    asyncio.run(story())
+async def test_the_zygote_holds_nothing_of_its_manager_and_runs_one_thread(installation: Installation) -> None:
+    async with installation.running():
+        await installation.start(installation.task())
+        pid = zygote(installation)
+        found = descriptors(pid)
+        assert found.pop(0) == "/dev/null"
+        assert {found.pop(1), found.pop(2)} == {descriptors("self")[1], descriptors("self")[2]}
+        kinds = sorted(target.partition(":")[0] for target in found.values())
+        assert kinds == ["pipe", "pipe", "socket"], found
+        assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1
+        assert Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"bidkeeper: zygote")
+        assert f"BIDKEEPER_DATA_DIR={installation.settings.data_dir}" in Path(f"/proc/{pid}/environ").read_text()
 
 
-def test_a_manager_takes_its_zygotes_with_it_and_has_a_new_one_at_sighup(installation: Installation) -> None:
-    async def story() -> None:
-        task = installation.task()
-        installation.want(task)
-        async with installation.peers():
-            manager = installation.manager_process()
-            try:
-                await eventually(lambda: installation.row(task).observed == "running")
-                [first] = children(manager.pid)
-                manager.send_signal(signal.SIGHUP)
-                await eventually(lambda: len(children(manager.pid)) == 2)
-                pid, zygotes = installation.pid(task), children(manager.pid)
-                assert pid in children(first)
-                manager.kill()
-                await eventually(lambda: not any(map(lives, [pid, *zygotes])))
-            finally:
-                manager.kill()
-                manager.communicate()
-
-    asyncio.run(story())
+async def test_a_manager_takes_its_zygotes_with_it_and_has_a_new_one_at_sighup(installation: Installation) -> None:
+    task = installation.task()
+    installation.want(task)
+    async with installation.peers():
+        manager = installation.manager_process()
+        try:
+            await eventually(lambda: installation.row(task).observed == "running")
+            [first] = children(manager.pid)
+            manager.send_signal(signal.SIGHUP)
+            await eventually(lambda: len(children(manager.pid)) == 2)
+            pid, zygotes = installation.pid(task), children(manager.pid)
+            assert pid in children(first)
+            manager.kill()
+            await eventually(lambda: not any(map(lives, [pid, *zygotes])))
+        finally:
+            manager.kill()
+            manager.communicate()
 
 
 def test_a_process_with_two_threads_is_not_forked() -> None:

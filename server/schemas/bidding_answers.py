@@ -1,0 +1,131 @@
+"""What is answered of bidding tasks and their markets, and of what a task of either kind did."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from server.schemas.answers import Answer, Kind, Price, Seconds, Success, Venue
+from server.schemas.task_bodies import BiddingConfig
+
+
+class LastCycle(Answer):
+    """What the newest cycle did."""
+
+    time: Seconds
+    action: str
+
+
+class BiddingTask(Answer):
+    """A ladder of bids on one collection or rune."""
+
+    id: int
+    slug: str
+    type: Kind
+    is_running: bool
+    config: BiddingConfig
+    last_cycle: LastCycle | None
+    last_error: Annotated[str | None, Field(description="What keeps the last cycle from doing its job.")]
+    created_at: datetime
+    venue: Venue
+
+
+class StoppedBiddingTask(BiddingTask):
+    """A bidding task after its stop."""
+
+    open_bids: Annotated[int, Field(ge=0, description="Orders that are not closed yet; they are drained.")]
+
+
+class DeletedBiddingTask(Success):
+    """The task is gone."""
+
+    open_bids: Annotated[int, Field(ge=0, description="Orders that are not closed yet; they are drained.")]
+
+
+class Trait(Answer):
+    """One trait of a collection."""
+
+    type: str
+    value: str
+
+
+class Bid(Answer):
+    """A live bid as the marketplace shows it."""
+
+    id: str
+    price: Annotated[int, Field(ge=0, description="Sats of the whole order, for runes too.")]
+    quantity: Annotated[float, Field(gt=0, description="Items or tokens of the whole order.")]
+    quantity_left: Annotated[float, Field(ge=0, description="What of it has not been sold to us yet.")]
+    slug: str
+    type: Kind
+    trait: Trait | None
+    expires_at: datetime
+    rank: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="Place among all bids that compete with it: those on the slug, for a trait bid those on the "
+            "trait, too; of equal bids the older is ahead.",
+        ),
+    ]
+    is_highest: bool
+
+
+class CycleDetail(Answer):
+    """What one cycle saw, planned and did; exact numbers are text. A cycle that got nowhere has `errors` only."""
+
+    model_config = ConfigDict(extra="allow")
+
+    errors: Annotated[list[str], Field(description="What failed, in words.")]
+    seen: Annotated[dict[str, Any], Field(description="Reference price, balance, fees, and the book in numbers.")] = {}
+    control: Annotated[dict[str, str], Field(description="The state that held, and the scope that said so.")] = {}
+    dry_run: bool = False
+    marks: Annotated[list[str], Field(description="What held for the whole plan, such as `floor_spike`.")] = []
+    hold: Annotated[str | None, Field(description="Why nothing was placed for a while, after fills.")] = None
+    fills_left: Annotated[int | None, Field(description="What maxFills left; null without it.")] = None
+    spend_left_sats: Annotated[int | None, Field(description="What spendCapSats left; null without it.")] = None
+    planned: Annotated[dict[str, Any], Field(description="What was decided at first.")] = {}
+    looks: Annotated[
+        int, Field(description="How many decisions there were; after cancels the market is read anew.")
+    ] = 1
+    rungs: Annotated[
+        list[dict[str, Any]], Field(description="Each with its price and reason, and its bid's fate.")
+    ] = []
+    bids: Annotated[list[dict[str, Any]], Field(description="Each open order with its state and reason.")] = []
+    cancelled: Annotated[list[int], Field(description="Orders.")] = []
+    filled: Annotated[list[dict[str, Any]], Field(description="Orders that were sold into, with the sale.")] = []
+    strays: Annotated[list[str], Field(description="Bids of this task that no open order stands for.")] = []
+    foreign: Annotated[list[dict[str, Any]], Field(description="Bids of the wallet that no task placed.")] = []
+
+
+class Cycle(Answer):
+    """One cycle of a task."""
+
+    time: Seconds
+    action: str
+    error: str | None
+    detail: CycleDetail
+
+
+class TaskLog(Answer):
+    """The end of a task's log."""
+
+    lines: Annotated[list[str], Field(description="Oldest first, secrets masked; empty before the first start.")]
+
+
+class Floor(Answer):
+    """The cheapest listing of a collection, or the best price per token of a rune."""
+
+    floor_price: Annotated[float | None, Field(description="Sats; null when nothing is listed.")]
+    listed_count: Annotated[int, Field(ge=0)]
+
+
+class RuneMarket(Answer):
+    """The asks of a rune."""
+
+    ticker: str
+    floor: Price | None
+    vwap: Price | None
+    depth_sats: Annotated[int, Field(ge=0, description="What was walked of the order book.")]

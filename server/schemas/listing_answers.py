@@ -1,0 +1,104 @@
+"""What is answered of auto-list tasks and of inscriptions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from server.http.bodies import SATS
+from server.schemas.answers import Answer, Success, Venue
+from server.schemas.bidding_answers import LastCycle, Trait
+from server.schemas.task_bodies import AutolistConfig
+
+
+class Listing(Answer):
+    """The newest listing of a task, also when it is over."""
+
+    price: Annotated[int, Field(gt=0, description="Sats.")]
+    state: Annotated[str, Field(description="From `reserved` over `live` to `closed`; `unknown` where nobody said.")]
+    close_reason: Annotated[str | None, Field(description="Why it is closed, such as `sold`; null while it is not.")]
+    outpoint: Annotated[str, Field(description="The output with the inscription that was signed for, as txid:vout.")]
+    listed_at: Annotated[datetime | None, Field(description="Since when the marketplace shows it at this price.")]
+    lowest_outstanding: Annotated[
+        int | None,
+        Field(description="The lowest price ever signed for the output: it can be bought at that until it is spent."),
+    ]
+    lowest_note: Annotated[str | None, Field(description="What keeps that from being sure, as a signer that is away.")]
+    proceeds: Annotated[int | None, Field(description="Sats that the sale brought; null without one.")]
+
+
+class AutolistTask(Answer):
+    """A listing of one inscription."""
+
+    id: int
+    inscription_id: str
+    collection_id: str | None
+    is_running: bool
+    config: AutolistConfig
+    listing: Annotated[Listing | None, Field(description="Null before the first one.")]
+    last_cycle: LastCycle | None
+    last_error: Annotated[str | None, Field(description="What keeps the last cycle from doing its job.")]
+    created_at: datetime
+    venue: Venue
+
+
+class WrittenAutolistTask(AutolistTask):
+    """An auto-list task after it was created or changed."""
+
+    warnings: Annotated[
+        list[str], Field(description="What is allowed and probably not meant; missing if nothing.")
+    ] = []
+
+
+class StoppedAutolistTask(AutolistTask):
+    """An auto-list task after its stop."""
+
+    listing_cancelled: Annotated[Literal[False], Field(description="A stop leaves the listing where it is.")]
+    message: Annotated[str, Field(description="Says so, where there is a listing.")] = ""
+
+
+class DeletedAutolistTask(Success):
+    """The task is gone."""
+
+    listing_cancelled: Annotated[
+        bool, Field(description="Its listing was cancelled; false without one, too, or with one that was sold.")
+    ]
+    message: Annotated[str, Field(description="Says that the listing is still there and being cancelled.")] = ""
+
+
+class WalletInscription(Answer):
+    """An inscription at one of the caller's addresses; what the venue does not tell is null."""
+
+    id: str
+    name: str | None
+    collection_id: str | None
+    collection_name: str | None
+    image_url: str | None
+    listed: bool
+    listing_price: SATS | None
+    address: str
+
+
+class Inscription(Answer):
+    """One inscription; what the venue does not tell is null."""
+
+    id: str
+    inscription_number: int | None
+    name: str | None
+    collection_id: str | None
+    collection_name: str | None
+    image_url: str | None
+    content_url: str | None
+    content_type: str | None
+    owner: str | None
+    location: str | None
+    output: str | None
+    output_value: int | None
+    genesis_transaction: str | None
+    listed: bool
+    listing_price: int | None
+    seller: str | None
+    top_bid: int | None
+    traits: list[Trait] | None

@@ -1,0 +1,72 @@
+"""What is answered of the marketplaces that are set up here, and of the service itself."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from server.http.bodies import SATS
+from server.schemas.answers import Answer, Error, Kind
+
+
+class VenueBids(Answer):
+    """What a marketplace asks of bids on one kind of goods."""
+
+    tick: Annotated[SATS, Field(description="Prices are multiples of it.")]
+    min_bid: SATS
+    min_duration_seconds: Annotated[int, Field(ge=0, description="Shortest life that it takes.")]
+
+
+class VenueLimits(Answer):
+    """How often a marketplace may be asked; null is no such limit. The gateway keeps them for all tasks together."""
+
+    requests_per_second: int
+    burst: int
+    reads_per_minute: int | None
+    writes_per_minute: int | None
+    reads_per_minute_per_wallet: int | None
+    writes_per_minute_per_wallet: int | None
+    calls_per_month: int | None
+
+
+class VenueInfo(Answer):
+    """A marketplace that is set up here."""
+
+    name: Annotated[str, Field(description="As tasks name it.")]
+    title: str
+    is_default: Annotated[bool, Field(description="Of tasks that name none.")]
+    kinds: Annotated[list[Kind], Field(description="What it takes bids on; none: it takes no bids.")]
+    bid_types: list[Literal["collection", "trait", "item"]]
+    bids: Annotated[dict[str, VenueBids], Field(description="By kind.")]
+    listings: Annotated[bool, Field(description="Auto-list tasks can name it.")]
+    needs_sign_in: Annotated[bool, Field(description="Wallets sign in there; the service does that by itself.")]
+    expiry: Annotated[
+        Literal["ms", "hours", "none"], Field(description="How exact a bid's end is; none: it has no end.")
+    ]
+    limits: VenueLimits
+    calls: Annotated[
+        dict[str, int], Field(description="Requests that a verb takes, with what goes before it; 1 where left out.")
+    ]
+    quota_left: Annotated[int | None, Field(ge=0, description="Calls left this month; null: no quota, or not known.")]
+    verified: Annotated[
+        Literal["documented", "client code", "probed"], Field(description="Where our knowledge of it is from.")
+    ]
+
+
+class Alive(Answer):
+    """This process lives."""
+
+    status: Literal["ok"]
+
+
+class Ready(Answer):
+    """Everything answers."""
+
+    status: Literal["ready"]
+
+
+class NotReady(Error):
+    """Who does not answer, and why."""
+
+    missing: list[str]
