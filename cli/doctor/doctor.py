@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from cli.doctor import data as doctor_data
 from cli.doctor import database as doctor_database
+from cli.doctor import live as doctor_live
 from cli.doctor import machine as doctor_machine
 from cli.doctor import month as doctor_month
 from cli.doctor import processes as doctor_processes
@@ -25,12 +26,14 @@ from core import log
 from core.settings import Settings
 
 PARTS = ("machine", "settings", "data", "programs", "venues")
+LIVE = "live"  # asked for by --live, or alone by --only live
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Adds [--only PART ...] [--json] [--collection SLUG] [--rune TICKER]."""
+    """Adds [--only PART ...] [--json] [--live] [--collection SLUG] [--rune TICKER]."""
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
-    parser.add_argument("--only", action="append", choices=PARTS, help="look at this part; may be given many times")
+    parser.add_argument("--only", action="append", choices=(*PARTS, LIVE), help="look at this part; may be given often")
+    parser.add_argument("--live", action="store_true", help="and the checklist for real money (docs/going-live.md)")
     add_about(parser)
 
 
@@ -60,7 +63,7 @@ def examine(
     options: argparse.Namespace, environment: Mapping[str, str], clock_ms: Callable[[], int]
 ) -> Iterator[Check]:
     """Yields the checks that `options` ask for, as they are made. `clock_ms` is this machine's clock (epoch)."""
-    parts = options.only or PARTS
+    parts = (*(options.only or PARTS), *([LIVE] if options.live else []))
     if "machine" in parts:
         yield from _safely("machine", doctor_machine.examine())
     settings, problems = doctor_settings.read(environment)
@@ -90,6 +93,8 @@ def _with(
     if "venues" in parts:
         venues = Venues(settings, about(options, settings, seen), clock_ms)
         yield from _safely("venues", venues.examine())
+    if LIVE in parts:
+        yield from _safely("live", doctor_live.examine(settings))
 
 
 def _safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
