@@ -54,9 +54,7 @@ _KINDS = {
     "Decimal": _Kind(Number, Decimal(0), Decimal(0)),
     "Decimal | None": _Kind(Annotated[Decimal | None, or_null(number, float)], None, Decimal(-1)),
     "str": _Kind(Text, "", ""),
-    "str | Decimal": _Kind(
-        Annotated[str | Decimal, PlainValidator(_fee_rate, json_schema_input_type=str | float)], "", ""
-    ),
+    "str | Decimal": _Kind(_FEE_RATE, "", ""),
 }
 _OF = {field.name: _KINDS[str(field.type)] for field in fields(BidConfig)}
 # Each judged by itself; what is between them is in `strategy/config.py`. The defaults only mark what may be left out:

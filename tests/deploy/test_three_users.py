@@ -76,25 +76,21 @@ GATEWAY_SOCKET = "/var/lib/bidkeeper-gateway/run/gateway.sock"
 FACTS_SOCKET = "/var/lib/bidkeeper-gateway/run/facts.sock"
 
 
-def test_the_signer_answers_the_rest_only(running: House) -> None:
-    assert ask(REST, ASK_SIGNER, running, SIGNER_SOCKET) == "ready"
-    for user in (GATEWAY, STRANGER):
-        assert_closed(ask(user, ASK_SIGNER, running, SIGNER_SOCKET))
-    assert "Permission denied" in ask(STRANGER, ASK_SIGNER, running, SIGNER_SOCKET, groups=[])
-
-
-def test_the_gateway_answers_the_rest_only(running: House) -> None:
-    assert ask(REST, ASK_GATEWAY, running, GATEWAY_SOCKET) == "ready"
-    for user in (SIGNER, STRANGER):
-        assert_closed(ask(user, ASK_GATEWAY, running, GATEWAY_SOCKET))
-    assert "Permission denied" in ask(STRANGER, ASK_GATEWAY, running, GATEWAY_SOCKET, groups=[])
-
-
-def test_facts_answer_the_signer_only(running: House) -> None:
-    assert ask(SIGNER, ASK_GATEWAY, running, FACTS_SOCKET) == "ready"
-    for user in (REST, STRANGER):
-        assert_closed(ask(user, ASK_GATEWAY, running, FACTS_SOCKET))
-    assert "Permission denied" in ask(STRANGER, ASK_GATEWAY, running, FACTS_SOCKET, groups=[])
+@pytest.mark.parametrize(
+    ("friend", "others", "question", "socket"),
+    [
+        (REST, (GATEWAY, STRANGER), ASK_SIGNER, SIGNER_SOCKET),
+        (REST, (SIGNER, STRANGER), ASK_GATEWAY, GATEWAY_SOCKET),
+        (SIGNER, (REST, STRANGER), ASK_GATEWAY, FACTS_SOCKET),
+    ],
+)
+def test_each_answers_one_user_only(
+    running: House, friend: int, others: tuple[int, ...], question: str, socket: str
+) -> None:
+    assert ask(friend, question, running, socket) == "ready"
+    for user in others:
+        assert_closed(ask(user, question, running, socket))
+    assert "Permission denied" in ask(STRANGER, question, running, socket, groups=[])
 
 
 def test_sockets_are_open_to_the_group_and_nobody_else(running: House) -> None:

@@ -35,12 +35,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
         yield made
 
 
-@pytest.fixture
-def trader(service: Installation) -> Trader:
-    service.sim("POST", "/sim/reset", {"seed": 1, "background": False})
-    return Trader(service).sign_in()
-
-
 def fixed(low: int, high: int, count: int, **more: Any) -> dict[str, Any]:
     return {"bidMode": "fixed", "bidFixedLow": low, "bidFixedHigh": high, "bidCount": count, "loopSeconds": 5, **more}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -14,14 +13,6 @@ from tests.e2e.installation import Installation, Trader, until
 from tests.faults.fleet import strike
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Installation]:
-    made = Installation()
-    made.up()
-    yield made
-    made.destroy()
 
 
 class Seller:

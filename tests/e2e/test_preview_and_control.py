@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.e2e.installation import Installation, Trader, installation, until
+from tests.e2e.installation import Installation, Trader, until
 
 pytestmark = pytest.mark.slow
 
 LADDER = {"bidCount": 3, "hardcapSats": 100_000, "loopSeconds": 5}
 PRICES = [75_000, 45_000, 15_000]
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Installation]:
-    with installation() as made:
-        yield made
-
-
-@pytest.fixture
-def trader(service: Installation) -> Trader:
-    service.sim("POST", "/sim/reset", {"seed": 1, "background": False})
-    return Trader(service).sign_in()
 
 
 def planned(answer: Any) -> list[tuple[int, str]]:

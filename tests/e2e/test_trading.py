@@ -5,26 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.installation import Installation, Trader, in_path, installation, until
+from tests.e2e.installation import Installation, Trader, in_path, until
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Installation]:
-    with installation() as made:
-        yield made
-
-
-@pytest.fixture
-def trader(service: Installation) -> Trader:
-    service.sim("POST", "/sim/reset", {"seed": 1, "background": False})
-    return Trader(service).sign_in()
 
 
 EXAMPLES = [

@@ -17,14 +17,6 @@ from tests.e2e.installation import Installation, Trader, until
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def service() -> Iterator[Installation]:
-    made = Installation()
-    made.up()
-    yield made
-    made.destroy()
-
-
 class Owner:
     """A trader whose addresses hold nothing but what a test puts there."""
 

@@ -16,11 +16,6 @@ BASE = "https://api.satflow.com/v1"
 ID = "65f0c0ffee65f0c0ffee65f0"
 
 
-@pytest.fixture
-def satflow() -> Satflow:
-    return Satflow(BASE, "key", "satflow")
-
-
 def _answers(path: str, answer: Any, status: int = 200) -> None:
     body = answer if isinstance(answer, str) else json.dumps(answer)
     responses.add(responses.GET, BASE + path, body=body, status=status)

@@ -37,11 +37,6 @@ ORDER = BidOrder(
 )
 
 
-@pytest.fixture
-def satflow() -> Satflow:
-    return Satflow(BASE, "key", "satflow")
-
-
 def _drafts(bidder: Any) -> None:
     responses.post(BASE + "/intent/bid", json={"success": True, "data": {"bidder": bidder}})
 

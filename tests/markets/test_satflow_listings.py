@@ -37,11 +37,6 @@ MADE = {"_id": OID, "price": 900_000, "inscriptionId": INSCRIPTION, "status": "a
 GONE = {"success": True, "summary": {"id": OID, "success": True}, "successCount": 1, "failedCount": 0}
 
 
-@pytest.fixture
-def satflow() -> Satflow:
-    return Satflow(BASE, "key", "satflow")
-
-
 def _contents(*entries: Any, **more: Any) -> None:
     body = {"success": True, "data": {"results": {"ordinals": list(entries), "runes": []}, "nextCursor": None, **more}}
     responses.get(CONTENTS, json=body)

@@ -25,11 +25,6 @@ SALE = {
 }
 
 
-@pytest.fixture
-def satflow() -> Satflow:
-    return Satflow(BASE, "key", "satflow")
-
-
 def _answers(*entries: Any, name: str = "items", **data: Any) -> None:
     responses.add(responses.GET, BASE + "/activity/sales", json={"data": {name: list(entries), **data}})
 

@@ -17,11 +17,6 @@ RED_HAT = {"trait_type": "Hat", "value": "Red"}
 HAT = frozenset({("Hat", "Red")})
 
 
-@pytest.fixture
-def satflow() -> Satflow:
-    return Satflow(BASE, "key", "satflow")
-
-
 def _answers(path: str, answer: Any, status: int = 200) -> None:
     body = answer if isinstance(answer, str) else json.dumps(answer)
     responses.add(responses.GET, BASE + path, body=body, status=status)

@@ -28,14 +28,11 @@ from wallet import address
 from wallet.protocol import read_control
 
 
-class FakeManager:
-    """Does at once in the rows what the manager does with processes; `refuse` is the (code, message) of a refusal."""
+class _Peer:
+    """Answers at a Unix socket as `_handle` says."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.settled: list[int] = []
-        self.refuse: tuple[str, str] | None = None
-        self.before_settling: Callable[[], Any] = lambda: None
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
@@ -46,6 +43,19 @@ class FakeManager:
             self._server.close()
             self._server = None
             self.path.unlink(missing_ok=True)
+
+    def _handle(self, request: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+
+class FakeManager(_Peer):
+    """Does at once in the rows what the manager does with processes; `refuse` is the (code, message) of a refusal."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.settled: list[int] = []
+        self.refuse: tuple[str, str] | None = None
+        self.before_settling: Callable[[], Any] = lambda: None
 
     async def _handle(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["op"] == "ping":
@@ -68,7 +78,7 @@ class FakeManager:
         return {"observed": observed, "open_orders": left}
 
 
-class FakeSigner:
+class FakeSigner(_Peer):
     """Gives everybody addresses made from their own, and keeps control states by (scope, subject).
 
     `before_control` is called with each control that it is told of, before it is kept, `before_signing` with each
@@ -76,7 +86,7 @@ class FakeSigner:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         self.state = "ready"
         self.controls: dict[tuple[str, str], str] = {}
         self.has_halt_file = False
@@ -87,16 +97,6 @@ class FakeSigner:
         self.signed: dict[str, dict[str, Any]] = {}
         self.signed_sats = 0
         self.frees_ms: int | None = None
-        self._server: asyncio.Server | None = None
-
-    async def start(self) -> None:
-        self._server = await serve(self.path, self._handle)
-
-    async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-            self.path.unlink(missing_ok=True)
 
     def _handle(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["op"] == "status":

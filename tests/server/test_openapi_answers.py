@@ -13,6 +13,7 @@ from core.plans import DEFAULT_PLANS
 from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, SignInNeeded, Unavailable, Unknown
 from markets.facts import Whereabouts
 from models import controls, users
+from models.entitlements import Entitlements
 from models.tasks import cycles, tasks
 from models.tasks.tasks import BiddingTask
 from strategy.book import Ask
@@ -58,13 +59,14 @@ async def signing_in(service: Service, drive: Driver) -> None:
     while (await drive("openChallenge", {"address": OTHER}, token="")).status == 200:
         pass
     services = service.app.settings["services"]
-    service.app.settings["services"] = dataclasses.replace(services, whitelist=frozenset())
+    nobody = Entitlements(dataclasses.replace(services.settings, whitelist=frozenset()))
+    service.app.settings["services"] = dataclasses.replace(services, entitlements=nobody)
     await drive("openChallenge", {"address": proofs.nested_address(proofs.OWNER)}, token="")
     service.clock.now_ms += 301_000
     opened = (await drive("openChallenge", {"address": OTHER})).json
     service.app.settings["services"] = services
     opened = (await drive("openChallenge", {"address": OTHER}, token="")).json
-    service.app.settings["services"] = dataclasses.replace(services, whitelist=frozenset())
+    service.app.settings["services"] = dataclasses.replace(services, entitlements=nobody)
     signature = sign_message(proofs.STRANGER, "p2tr", opened["message"])
     proof = {"challengeId": opened["challengeId"], "address": OTHER, "signature": signature}
     await drive("signIn", proof, token="")

@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from secrets import token_hex
 from typing import Any
 
-from tests.simulator.desk import ANN, Desk, Trader
+from tests.simulator.desk import ANN, PUPPETS, Desk, Trader
 from tests.simulator.seller import LISTING, PUPPET, changed, finalized, signed
 from wallet.psbt.decode import decode, encode
 from wallet.psbt.sign import sign_input, with_signature
@@ -127,6 +127,15 @@ async def put_on(desk: Desk, trader: Trader = ANN, price: int = 900_000, **chang
         "btcAddress": trader.payment,
     }
     return await unisat(desk, "create_put_on", **(body | changes))
+
+
+async def unisat_book(desk: Desk) -> dict[str, int]:
+    """Price by auction of what is for sale here."""
+    code, data = await unisat(
+        desk, "list", filter={"nftType": "collection", "collectionId": PUPPETS}, sort={}, start=0, limit=50
+    )
+    assert code == 0
+    return {row["auctionId"]: row["price"] for row in data["list"]}
 
 
 async def unisat_listed(desk: Desk, price: int = 900_000, trader: Trader = ANN) -> str:

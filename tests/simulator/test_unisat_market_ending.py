@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulator.desk import ANN, PUPPETS, Desk
+from tests.simulator.desk import ANN, Desk
 from tests.simulator.plain_seller import (
     BEARER,
     UNISAT,
@@ -16,6 +16,7 @@ from tests.simulator.plain_seller import (
     ow_listed,
     put_on,
     unisat,
+    unisat_book,
     unisat_listed,
 )
 from tests.simulator.seller import OTHER, PUPPET, hold, listed, outpoint_of
@@ -25,15 +26,6 @@ from wallet.psbt.transaction import TxOutput
 
 pytestmark = pytest.mark.gen_test
 DEFAULT = 0x00
-
-
-async def _book(desk: Desk) -> dict[str, int]:
-    """Price by auction of what is for sale here."""
-    code, data = await unisat(
-        desk, "list", filter={"nftType": "collection", "collectionId": PUPPETS}, sort={}, start=0, limit=50
-    )
-    assert code == 0
-    return {row["auctionId"]: row["price"] for row in data["list"]}
 
 
 async def _put_off(desk: Desk, auction: str, **changes: Any) -> tuple[int, Any]:
@@ -54,7 +46,7 @@ async def test_a_listing_is_put_off_by_a_signature_that_moves_nothing(desk: Desk
     for wrong in (draft["psbt"], hex_signed(draft["psbt"]), hex_changed(confirm["psbt"], value=value - 1)):
         assert (await unisat(desk, "confirm_put_off", **(confirm | {"psbt": wrong})))[0] == -112
     assert await unisat(desk, "confirm_put_off", **confirm) == (0, {"txid": ""})
-    assert (await _book(desk), await outpoint_of(desk)) == ({}, outpoint)
+    assert (await unisat_book(desk), await outpoint_of(desk)) == ({}, outpoint)
     assert (await _put_off(desk, auction))[0] == -144
     assert (await unisat(desk, "confirm_put_off", **confirm))[0] == -144
 
@@ -80,7 +72,7 @@ async def test_a_sale_elsewhere_ends_the_auction(desk: Desk) -> None:
 
     await desk.sim("POST", "sell", {"inscriptionId": PUPPET, "venue": "satflow"})
 
-    assert await _book(desk) == {}
+    assert await unisat_book(desk) == {}
     assert (await _put_off(desk, auction))[0] == -144
     assert {event["venue"] for event in await desk.events("cancelled")} == {"unisat", "ordinalswallet"}
 
@@ -109,17 +101,17 @@ async def test_faults_strike_a_listing_and_its_end(desk: Desk) -> None:
     status, answer = await desk.ask("POST", f"{UNISAT}/confirm_put_on", body, headers=BEARER)
 
     assert (status, answer["code"]) == (500, -1)
-    assert list(await _book(desk)) == [draft["auctionId"]]
+    assert list(await unisat_book(desk)) == [draft["auctionId"]]
     await desk.fault("cancel", "cancel_lie", count=1)
     _, off = await _put_off(desk, draft["auctionId"])
     confirm = {"auctionId": draft["auctionId"], "offChain": True, "psbt": hex_signed(off["psbt"], sighash=DEFAULT)}
     assert await unisat(desk, "confirm_put_off", **confirm) == (0, {"txid": ""})
-    assert list(await _book(desk)) == [draft["auctionId"]]
+    assert list(await unisat_book(desk)) == [draft["auctionId"]]
     await desk.fault("cancel", "late", delaySeconds=3)
     assert (await unisat(desk, "confirm_put_off", **confirm))[0] == 0
-    assert len(await _book(desk)) == 1
+    assert len(await unisat_book(desk)) == 1
     desk.clock.advance(3)
-    assert await _book(desk) == {}
+    assert await unisat_book(desk) == {}
     counts = await desk.sim("GET", "requests")
     assert counts["list"] == {PUPPET: 1, draft["auctionId"]: 1}
     assert counts["cancel"] == {draft["auctionId"]: 3}

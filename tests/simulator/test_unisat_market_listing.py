@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.simulator.desk import ANN, BOB, PUPPETS, Desk
+from tests.simulator.desk import ANN, BOB, Desk
 from tests.simulator.plain_seller import (
     as_base64,
     hex_changed,
     hex_signed,
     put_on,
     unisat,
+    unisat_book,
     unisat_listed,
 )
 from tests.simulator.seller import OTHER, PUPPET, hold, outpoint_of, own_listings
@@ -22,15 +23,6 @@ from wallet.psbt.transaction import TxOutput, compact
 
 pytestmark = pytest.mark.gen_test
 DEFAULT = 0x00
-
-
-async def _book(desk: Desk) -> dict[str, int]:
-    """Price by auction of what is for sale here."""
-    code, data = await unisat(
-        desk, "list", filter={"nftType": "collection", "collectionId": PUPPETS}, sort={}, start=0, limit=50
-    )
-    assert code == 0
-    return {row["auctionId"]: row["price"] for row in data["list"]}
 
 
 async def test_a_draft_spends_the_inscription_and_pays_the_price_alone(desk: Desk) -> None:
@@ -45,7 +37,7 @@ async def test_a_draft_spends_the_inscription_and_pays_the_price_alone(desk: Des
     assert payout == TxOutput(900_000, own_script("p2wpkh", ANN.key.get_public_key().sec()))
     assert fields[compact(0x03)] == (0x83).to_bytes(4, "little")
     assert fields[compact(0x17)].hex() == ANN.pubkey[2:]
-    assert (await _book(desk), await desk.events()) == ({}, [])
+    assert (await unisat_book(desk), await desk.events()) == ({}, [])
 
 
 async def test_without_a_btc_address_the_vault_is_paid(desk: Desk) -> None:
@@ -66,7 +58,7 @@ async def test_a_confirmed_listing_stands_here_only(desk: Desk, form: str) -> No
 
     assert await unisat(desk, "confirm_put_on", auctionId=draft["auctionId"], **sent) == (0, {})
 
-    assert await _book(desk) == {draft["auctionId"]: 900_000}
+    assert await unisat_book(desk) == {draft["auctionId"]: 900_000}
     assert await own_listings(desk) == {}
     (event,) = await desk.events()
     assert (event["event"], event["orderId"], event["venue"]) == ("accepted", draft["auctionId"], "unisat")
@@ -122,7 +114,7 @@ async def test_a_wrong_signature_is_a_sign_error(desk: Desk, what: str) -> None:
     code, said = await unisat(desk, "confirm_put_on", auctionId=draft["auctionId"], psbt=wrong[what])
 
     assert (code, said.startswith("Sign error")) == (-112, True)
-    assert await _book(desk) == {}
+    assert await unisat_book(desk) == {}
 
 
 async def test_what_is_listed_is_not_listed_again(desk: Desk) -> None:
@@ -134,7 +126,7 @@ async def test_what_is_listed_is_not_listed_again(desk: Desk) -> None:
     for wanted, code in ((other["auctionId"], -160), (auction, -145), ("f" * 24, -100)):
         signed_psbt = hex_signed(other["psbt"])
         assert (await unisat(desk, "confirm_put_on", auctionId=wanted, psbt=signed_psbt))[0] == code
-    assert await _book(desk) == {auction: 900_000}
+    assert await unisat_book(desk) == {auction: 900_000}
 
 
 async def test_another_price_keeps_the_auction(desk: Desk) -> None:
@@ -146,13 +138,13 @@ async def test_another_price_keeps_the_auction(desk: Desk) -> None:
     assert (code, set(draft), draft["signIndexes"]) == (0, {"psbt", "signIndexes"}, [0])
     (output,) = decode(bytes.fromhex(draft["psbt"])).transaction.outputs
     assert output.value == 800_000
-    assert await _book(desk) == {auction: 900_000}
+    assert await unisat_book(desk) == {auction: 900_000}
     confirm = {"auctionId": auction, "psbt": hex_signed(draft["psbt"]), "fromBase64": False}
     assert (await unisat(desk, "confirm_modify_price", **(confirm | {"fromBase64": None})))[0] == -156
     assert (await unisat(desk, "confirm_modify_price", **(confirm | {"psbt": draft["psbt"]})))[0] == -112
     assert await unisat(desk, "confirm_modify_price", **confirm) == (0, {})
 
-    assert await _book(desk) == {auction: 800_000}
+    assert await unisat_book(desk) == {auction: 800_000}
     sold = await desk.sim("POST", "sell", {"inscriptionId": PUPPET})
     assert (sold["sold"]["price"], sold["sold"]["orderId"]) == (800_000, auction)
     assert (await unisat(desk, "create_modify_price", **new))[0] == -144

@@ -47,19 +47,19 @@ class TestWorkedExamples:
         assert (result.to_cancel, result.to_place) == ((), ())
         assert rung_reasons(result) == ["kept"] * 5
 
-    def test_floor_97_000_moves_the_top_only(self) -> None:
-        result = plan(PLAIN, book(97_000), orders(*LADDER))
+    @pytest.mark.parametrize(
+        ("floor", "wanted", "cancel"),
+        [
+            (97_000, [72_000, 57_000, 43_000, 29_000, 15_000], (75_000, True, "above_range")),
+            (103_000, [77_000, 61_000, 46_000, 31_000, 16_000], (75_000, False, "surplus")),
+        ],
+    )
+    def test_a_floor_nearby_moves_the_top_only(self, floor: int, wanted: list[int], cancel: Any) -> None:
+        result = plan(PLAIN, book(floor), orders(*LADDER))
 
-        assert prices(result) == [72_000, 57_000, 43_000, 29_000, 15_000]
-        assert cancelled(result) == [(75_000, True, "above_range")]
-        assert placed(result) == [72_000]
-
-    def test_floor_103_000_moves_the_top_only(self) -> None:
-        result = plan(PLAIN, book(103_000), orders(*LADDER))
-
-        assert prices(result) == [77_000, 61_000, 46_000, 31_000, 16_000]
-        assert cancelled(result) == [(75_000, False, "surplus")]
-        assert placed(result) == [77_000]
+        assert prices(result) == wanted
+        assert cancelled(result) == [cancel]
+        assert placed(result) == wanted[:1]
 
     def test_floor_70_000_moves_all_but_one(self) -> None:
         result = plan(PLAIN, book(70_000), orders(*LADDER))

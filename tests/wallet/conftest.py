@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import pytest
 
+from core.errors import PeerRefused
 from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore
@@ -51,6 +52,13 @@ BID = BidMessage(
 
 def intent(number: int) -> str:
     return f"{number:032x}"
+
+
+def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
+    """The code of the refusal that a call must raise."""
+    with pytest.raises(PeerRefused) as refused:
+        call(*arguments, **named)
+    return refused.value.code
 
 
 @dataclass

@@ -7,19 +7,12 @@ from typing import Any
 
 import pytest
 
-from core.errors import PeerRefused
 from core.plans import Plan
 from core.settings import Settings
-from tests.wallet.conftest import OTHER_USER, START_MS, Bench, intent
+from tests.wallet.conftest import OTHER_USER, START_MS, Bench, intent, tag_of
 from wallet.ceilings import Ceilings, Rate, ceilings_of
 from wallet.keystore.keys import UserSecrets, derive_user
 from wallet.signer.signed import HOUR_MS, MINUTE_MS
-
-
-def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
-    with pytest.raises(PeerRefused) as refused:
-        call(*arguments, **named)
-    return refused.value.code
 
 
 def plan(most: int) -> Plan:

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from core.errors import PeerRefused
-from tests.wallet.conftest import BID, OTHER_USER, START_MS
+from tests.wallet.conftest import BID, OTHER_USER, START_MS, tag_of
 from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, Desk, desk, draft_at, listing, listing_intent, text
 from tests.wallet.listings import INSCRIPTION, PRICE, honest
 from tests.wallet.psbt_oracle import faults
@@ -34,12 +33,6 @@ OTHER_INSCRIPTION = "ab" * 32 + "i7"
 def open_desk(tmp_path: Path) -> Iterator[Desk]:
     with desk(tmp_path) as opened:
         yield opened
-
-
-def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
-    with pytest.raises(PeerRefused) as refused:
-        call(*arguments, **named)
-    return refused.value.code
 
 
 def test_both_forms_are_signed_by_the_vault_and_faultless(open_desk: Desk) -> None:

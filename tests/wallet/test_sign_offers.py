@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from core.errors import PeerRefused
-from tests.wallet.conftest import BID, HOUR_MS, OTHER_USER, START_MS, USER, intent
+from tests.wallet.conftest import BID, HOUR_MS, OTHER_USER, START_MS, USER, intent, tag_of
 from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offer_desk import OfferDesk, asked_by, facts_of, offer, offer_desk
 from tests.wallet.offers import COINS, ESCROW_SCRIPT, PRICE, honest
@@ -30,12 +29,6 @@ _OF_THE_REQUEST = {"op-allowed", "max-bid"}
 def desk(tmp_path: Path) -> Iterator[OfferDesk]:
     with offer_desk(tmp_path) as opened:
         yield opened
-
-
-def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
-    with pytest.raises(PeerRefused) as refused:
-        call(*arguments, **named)
-    return refused.value.code
 
 
 def entries(desk: OfferDesk) -> list[dict[str, Any]]:

@@ -10,20 +10,13 @@ from typing import Any
 
 import pytest
 
-from core.errors import PeerRefused
-from tests.wallet.conftest import BID, GRANT, HOUR_MS, OTHER_USER, START_MS, USER, Bench, intent
+from tests.wallet.conftest import BID, GRANT, HOUR_MS, OTHER_USER, START_MS, USER, Bench, intent, tag_of
 from wallet.bip322 import verify_ownership
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore
 from wallet.policy import Refused
 from wallet.signer.audit import verify_chain
 from wallet.signer.signer import Signer
-
-
-def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
-    with pytest.raises(PeerRefused) as refused:
-        call(*arguments, **named)
-    return refused.value.code
 
 
 def test_a_signed_bid_verifies_for_the_users_payment_address(bench: Bench) -> None:

@@ -8,19 +8,12 @@ from typing import Any
 
 import pytest
 
-from core.errors import PeerRefused
-from tests.wallet.conftest import BID, OTHER_USER, USER, Bench, intent
+from tests.wallet.conftest import BID, OTHER_USER, USER, Bench, intent, tag_of
 from wallet.ceilings import Ceilings
 from wallet.signer.audit import verify_chain
 from wallet.signer.signer import Signer
 
 EVERY_SCOPE = [("global", ""), ("user", USER), ("task", "17")]
-
-
-def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
-    with pytest.raises(PeerRefused) as refused:
-        call(*arguments, **named)
-    return refused.value.code
 
 
 @pytest.mark.parametrize("state", ["reduce", "halt"])

@@ -147,6 +147,17 @@ class Installation:
         self.want(task_id)
         return await self.settle(task_id)
 
+    async def started(self, slug: str = "cats", **config: Any) -> int:
+        """A new task that runs."""
+        task = self.task(slug, **config)
+        await self.start(task)
+        return task
+
+    async def started_listing(self, inscription: str = "item") -> int:
+        task = self.listing(inscription)
+        await self.start(task)
+        return task
+
     async def stop(self, task_id: int, drain_s: float = 5.0) -> dict[str, Any]:
         self.want(task_id, tasks.STOPPED)
         return await self.settle(task_id, drain_s)

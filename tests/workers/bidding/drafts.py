@@ -14,7 +14,6 @@ from models.ledger.order_table import Order
 from strategy.book import Profile
 from tests.workers.bidding.fakes import FakeMarket, FakeSigner
 from tests.workers.bidding.world import World
-from wallet.client import SignerError, SignerUnavailable
 from wallet.protocol import OfferToSign, SignedOffer
 
 VENUE = "simulator-ordnet"
@@ -109,15 +108,7 @@ class DraftSigner(FakeSigner):
     offers: dict[str, OfferToSign] = field(default_factory=dict)
 
     def sign_offer(self, task: int, token: int, secret: str, offer: OfferToSign) -> SignedOffer:
-        """As `sign_bid`."""
-        self._here()
-        self.witness()
-        turn = self.script.pop(0) if self.script else None
-        if isinstance(turn, SignerError):
-            raise turn
-        assert self.offers.setdefault(offer.intent, offer) == offer
-        if turn == "lost":
-            raise SignerUnavailable("no answer")
+        self._sign(self.script, self.offers, offer)
         return SignedOffer(tuple(f"signed {psbt}" for psbt in offer.psbts))
 
     def was_signed(self, intent: str) -> bool:

@@ -269,15 +269,18 @@ class FakeSigner:
         return self.rooms_
 
     def sign_bid(self, task: int, token: int, secret: str, bid: BidMessage) -> SignedBid:
+        self._sign(self.script, self.signed, bid)
+        return SignedBid("text", "c2lnbmF0dXJl")
+
+    def _sign(self, script: list[Any], signed: dict[str, Any], asked: Any) -> None:
         self._here()
         self.witness()
-        turn = self.script.pop(0) if self.script else None
+        turn = script.pop(0) if script else None
         if isinstance(turn, SignerError):
             raise turn
-        assert self.signed.setdefault(bid.intent, bid) == bid
+        assert signed.setdefault(asked.intent, asked) == asked
         if turn == "lost":
             raise SignerUnavailable("no answer")
-        return SignedBid("text", "c2lnbmF0dXJl")
 
     def sign_challenge(self, task: int, token: int, secret: str, challenge: str) -> str:
         self._here()

@@ -12,11 +12,8 @@ ONE = replace(CATS, bid_mode="fixed", bid_fixed_low=50_000, bid_fixed_high=50_00
 
 
 def test_a_cancel_that_failed_is_sent_again_though_nothing_can_be_read(world: World) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
-    world.clock.advance(30)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
+    world.later(30, bidder)
     controls.put("user", world.user.id, "halt", None, world.clock())
     world.market.fail("own_bids", *[Unavailable("down")] * 20)
     world.market.fail("cancel", Unavailable("down"), Unknown("timed out"))
@@ -31,11 +28,8 @@ def test_a_cancel_that_failed_is_sent_again_though_nothing_can_be_read(world: Wo
 
 def test_a_good_read_sends_no_cancel_twice(world: World) -> None:
     """A bid that is no longer shown after a cancel whose answer was lost needs another look, not another cancel."""
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
-    world.clock.advance(30)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
+    world.later(30, bidder)
     controls.put("user", world.user.id, "halt", None, world.clock())
     world.market.fail("cancel", "lost")
 
@@ -50,9 +44,7 @@ def test_a_good_read_sends_no_cancel_twice(world: World) -> None:
 def test_a_bid_that_is_shown_at_another_price_is_told_and_counts_in_full(world: World) -> None:
     """A venue that reads a price in another unit would overpay; the limits hold for what it shows."""
     world.max_exposure = 300_000
-    task = world.task(replace(ONE, bid_count=2, bid_fixed_low=40_000))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(replace(ONE, bid_count=2, bid_fixed_low=40_000))
     assert world.market.prices == [50_000, 40_000]
     world.market.own_ = [replace(bid, price=bid.price * 6) for bid in world.market.own_]
     world.clock.advance(30)

@@ -15,9 +15,7 @@ ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 
 
 def test_a_cancel_that_the_venue_reports_as_failed_is_tried_again(world: World) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
     world.market.asks_ = [ask(40_000)]
     world.clock.advance(30)
     world.market.fail("cancel", "no")
@@ -34,9 +32,7 @@ def test_a_cancel_that_the_venue_reports_as_failed_is_tried_again(world: World) 
 
 
 def test_a_cancel_that_was_a_lie_never_frees_budget(world: World) -> None:
-    task = world.task(replace(ONE, max_bid_total=60_000))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(replace(ONE, max_bid_total=60_000))
     world.market.asks_ = [ask(40_000)]
     world.market.fail("cancel", "lie")
     bidder.cycle()
@@ -46,9 +42,7 @@ def test_a_cancel_that_was_a_lie_never_frees_budget(world: World) -> None:
 
 
 def test_a_cancel_without_an_answer_needs_two_reads(world: World) -> None:
-    task = world.task(replace(ONE, max_bid_total=52_000))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(replace(ONE, max_bid_total=52_000))
     world.market.asks_ = [ask(40_000)]
     world.market.fail("cancel", "lost")
     for _ in range(2):
@@ -72,9 +66,7 @@ def test_cancels_that_keep_failing_never_let_bids_pile_up(world: World) -> None:
 
 
 def test_a_cancel_that_never_arrived_is_sent_again(world: World) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    _, bidder = world.begun(ONE)
     world.market.asks_, world.market.done = [ask(40_000)], []
     world.market.fail("cancel", Unknown("timed out"))
     bidder.cycle()
@@ -84,9 +76,7 @@ def test_a_cancel_that_never_arrived_is_sent_again(world: World) -> None:
 
 
 def test_a_bid_the_venue_does_not_know_is_cancelled_once_a_read_agrees(world: World) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    _, bidder = world.begun(ONE)
     world.market.asks_ = [ask(40_000)]
     world.market.fail("cancel", NotFound("no such bid"))
     world.market.fail("own_bids", None, "empty")
@@ -96,9 +86,7 @@ def test_a_bid_the_venue_does_not_know_is_cancelled_once_a_read_agrees(world: Wo
 
 @pytest.mark.parametrize("operation", ["challenge", "cancel"])
 def test_without_a_way_to_cancel_nothing_is_placed(world: World, operation: str) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    _, bidder = world.begun()
     placed = len(world.market.placed)
     world.market.asks_ = [ask(70_000)]
     world.market.fail(operation, RateLimited(5))
@@ -107,9 +95,7 @@ def test_without_a_way_to_cancel_nothing_is_placed(world: World, operation: str)
 
 
 def test_nothing_is_placed_when_no_read_tells_what_became_of_the_cancels(world: World) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun()
     placed = len(world.market.placed)
     world.market.asks_ = [ask(70_000)]
     world.market.fail("own_bids", None, Unavailable("timed out"))
@@ -120,9 +106,7 @@ def test_nothing_is_placed_when_no_read_tells_what_became_of_the_cancels(world: 
 
 def fallen(world: World) -> int:
     """A task whose floor fell: 75,000 and 60,000 must go, 45,000 and 15,000 make way, before what takes their place."""
-    task = world.task(replace(CATS, replace_mode="breakFirst"))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, _ = world.begun(replace(CATS, replace_mode="breakFirst"))
     world.clock.advance(61)
     world.market.asks_, world.market.done = [ask(70_000)], []
     return task
@@ -166,9 +150,7 @@ def test_of_several_the_one_that_was_not_cancelled_counts_on(world: World) -> No
     assert 75_000 in world.market.prices
     assert {price for price, state in world.open(task).items() if state == "cancelling"} == {75_000, 60_000}
 
-    for _ in range(3):
-        world.clock.advance(6)
-        bidder.cycle()
+    world.later(6, bidder, times=3)
     assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
     assert world.untracked() == []
 
@@ -195,8 +177,7 @@ def test_a_pause_that_the_venue_asks_for_ends_the_asking_for_each(world: World) 
 
 
 def test_no_more_go_in_one_call_than_the_venue_takes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = world.task(replace(CATS, bid_count=5))
-    world.bidder(task).cycle()
+    task, _ = world.begun(replace(CATS, bid_count=5))
     world.clock.advance(61)
     world.market.asks_, world.market.done = [ask(20_000)], []
     of_venue = world.context(task).venue

@@ -13,9 +13,7 @@ LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 
 @pytest.mark.parametrize("jump_s", [1, -1, 30, -30, HOUR_S, -HOUR_S, 24 * HOUR_S, -24 * HOUR_S, 300 * 24 * HOUR_S])
 def test_after_a_jump_there_is_one_ladder_and_no_second(world: World, jump_s: int) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun()
 
     world.clock.advance(jump_s)
     for _ in range(4):
@@ -29,12 +27,9 @@ def test_after_a_jump_there_is_one_ladder_and_no_second(world: World, jump_s: in
 
 
 def test_no_life_is_longer_than_asked_for_after_a_backward_jump(world: World) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun()
     before = {order.id: order.expires_ms for order in orders.open_orders(task)}
 
-    world.clock.advance(-HOUR_S)
-    bidder.cycle()
+    world.later(-HOUR_S, bidder)
 
     assert {order.id: order.expires_ms for order in orders.open_orders(task)} == before

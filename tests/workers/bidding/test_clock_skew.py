@@ -22,9 +22,7 @@ def test_nothing_is_signed_and_the_owner_reads_why(world: World) -> None:
 
 
 def test_live_bids_are_not_renewed_and_what_must_go_goes(world: World) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun()
     before = world.market.prices
     world.market.skew_s = -61.0
     world.clock.now_ms += 15 * 60_000  # a minute before they expire

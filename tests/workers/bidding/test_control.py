@@ -22,9 +22,7 @@ def put(world: World, scope: str, state: str, task: int) -> None:
 
 @pytest.mark.parametrize("scope", controls.SCOPES)
 def test_reduce_cancels_what_is_too_much_and_places_nothing(world: World, scope: str) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun()
     put(world, scope, "reduce", task)
     world.clock.advance(61)
     world.market.asks_ = [ask(70_000)]
@@ -44,9 +42,7 @@ def test_reduce_cancels_what_is_too_much_and_places_nothing(world: World, scope:
 
 @pytest.mark.parametrize("scope", controls.SCOPES)
 def test_halt_cancels_everything_without_looking_at_the_market(world: World, scope: str) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun()
     put(world, scope, "halt", task)
     world.market.reads.clear()
 
@@ -74,9 +70,7 @@ def test_the_strictest_state_holds(world: World) -> None:
 
 
 def test_halt_ends_what_the_ledger_knows_though_own_bids_cannot_be_read(world: World) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun()
     bidder.cycle()
     put(world, "task", "halt", task)
     world.market.fail("own_bids", Unavailable("down"), Unavailable("down"))
@@ -113,10 +107,7 @@ def test_a_control_that_comes_during_slow_places_stops_the_second_look(world: Wo
 
 
 def test_a_long_loop_is_cut_short_by_a_change_of_control(world: World) -> None:
-    task = world.task(replace(CATS, loop_seconds=3600, bid_expiry_minutes=180))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(replace(CATS, loop_seconds=3600, bid_expiry_minutes=180))
     put(world, "global", "halt", task)
-    world.clock.advance(30)
-    bidder.cycle()
+    world.later(30, bidder)
     assert world.market.prices == []

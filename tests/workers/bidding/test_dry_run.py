@@ -29,9 +29,7 @@ def assert_untouched(world: World) -> None:
 
 
 def test_its_ladder_is_in_the_ledger_only(world: World) -> None:
-    task = world.task(DRY)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(DRY)
     assert_untouched(world)
     assert world.open(task) == dict.fromkeys(LADDER, "live")
     assert world.action(task) == "dry run: placed 5, kept 0, cancelled 0"
@@ -42,9 +40,7 @@ def test_its_ladder_is_in_the_ledger_only(world: World) -> None:
 
 
 def test_it_follows_the_market_and_its_orders_expire_by_the_clock(world: World) -> None:
-    task = world.task(DRY)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(DRY)
     world.clock.advance(61)
     world.market.asks_ = [ask(70_000)]
     bidder.cycle()
@@ -52,17 +48,14 @@ def test_it_follows_the_market_and_its_orders_expire_by_the_clock(world: World) 
     assert "cancelled 4 (2 above_range, 2 surplus)" in world.action(task)
 
     world.market.fail("asks", Unavailable("down"))
-    world.clock.advance(17 * 60)
-    bidder.cycle()
+    world.later(17 * 60, bidder)
     assert world.open(task) == {}
     assert {reason for _, reason in world.closed()} == {"cancelled", "expired"}
     assert_untouched(world)
 
 
 def test_it_asks_for_our_bids_only_while_real_ones_are_open(world: World) -> None:
-    task = world.task(DRY)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    _, bidder = world.begun(DRY)
     bidder.cycle()
     assert world.market.max_ages == []
 
@@ -79,8 +72,7 @@ def test_it_has_the_same_limits_counted_by_themselves(database: str) -> None:
 
 
 def test_real_orders_of_a_task_that_turns_dry_are_cancelled(world: World) -> None:
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     switch(world, task, DRY)
     bidder = world.bidder(task)
     world.market.fail("cancel", "lie")
@@ -96,8 +88,7 @@ def test_real_orders_of_a_task_that_turns_dry_are_cancelled(world: World) -> Non
 
 
 def test_what_ran_dry_ends_when_the_task_turns_to_earnest(world: World) -> None:
-    task = world.task(DRY)
-    world.bidder(task).cycle()
+    task, _ = world.begun(DRY)
     switch(world, task, CATS)
     world.bidder(task).cycle()
     assert world.market.prices == LADDER
@@ -117,8 +108,7 @@ def test_a_crash_leaves_no_half_placed_order(world: World, point: str) -> None:
 
 @pytest.mark.parametrize("cancel_on_stop", [True, False])
 def test_a_stop_ends_it_without_asking_anybody(world: World, cancel_on_stop: bool) -> None:
-    task = world.task(replace(DRY, cancel_on_stop=cancel_on_stop))
-    world.bidder(task).cycle()
+    task, _ = world.begun(replace(DRY, cancel_on_stop=cancel_on_stop))
     tasks.set_desired(world.row(task), tasks.STOPPED)
     drain = world.drain(task)
     pause = drain.cycle()

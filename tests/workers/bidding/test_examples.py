@@ -20,8 +20,7 @@ from workers.bidding.bidder import Bidder
 
 
 def test_example_1_a_ladder(world: World) -> None:
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     assert world.market.done == [("place", price) for price in (75_000, 60_000, 45_000, 30_000, 15_000)]
     assert orders.task_exposure(task) == 225_000
     assert world.row(task).last_cycle_action == "placed 5, kept 0, cancelled 0"
@@ -38,8 +37,7 @@ def test_example_2_rounding_and_cap(world: World) -> None:
 
 
 def test_example_3_skip_and_go_on(world: World) -> None:
-    task = world.task(replace(CATS, max_bid_total=150_000))
-    world.bidder(task).cycle()
+    task, _ = world.begun(replace(CATS, max_bid_total=150_000))
     assert world.market.prices == [75_000, 60_000, 15_000]
     assert world.row(task).last_cycle_action == "placed 3, kept 0, cancelled 0; skipped 2 task_total"
 
@@ -93,8 +91,7 @@ def test_example_5_only_the_highest_bid_stays(world: World) -> None:
     assert world.market.prices == [72_000]
     bidder.cycle()
     world.market.bids_ = [bid(79_800), bid(70_000)]
-    world.clock.advance(30)
-    bidder.cycle()
+    world.later(30, bidder)
     assert world.market.prices == []
     assert "cancelled 1 (not_highest)" in world.action(task)
 
@@ -114,8 +111,7 @@ def test_bids_that_are_wanted_and_cannot_be_read_place_nothing_and_leave_what_is
     assert world.market.prices == [63_000]
     world.market.bids_ = [bid(70_000)]
     world.market.fail("bids", Unavailable("down"))
-    world.clock.advance(61)
-    bidder.cycle()
+    world.later(61, bidder)
     assert world.market.prices == [63_000]
     assert "bids_unknown" in str(world.detail(task)["bids"])
     assert "down" in str(world.row(task).last_error)
@@ -171,8 +167,7 @@ def test_example_6_a_floor_spike(world: World) -> None:
         bid_count=3,
         hardcap_sats=120_000,
     )
-    task = world.task(config)
-    world.bidder(task).cycle()
+    task, _ = world.begun(config)
     assert world.market.prices == [100_000, 81_000, 63_000]
     seen = world.detail(task)["seen"]
     assert (seen["raw_reference"], Decimal(seen["reference"])) == ("180000", 125_000)
@@ -184,8 +179,7 @@ def test_example_6_a_floor_spike(world: World) -> None:
 def test_example_6_far_above_its_median_it_is_an_alarm(world: World, caplog: pytest.LogCaptureFixture) -> None:
     history_of(world, [100_000] * 30)
     world.market.asks_ = [ask(201_000)]
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     assert "floor_alarm" in world.action(task)
     assert "far above its median" in caplog.text
 
@@ -204,16 +198,13 @@ def test_example_6_a_spike_becomes_a_sample_as_it_was_clamped_and_all_tasks_of_a
 
 
 def test_without_history_the_floor_counts_as_it_is(world: World) -> None:
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     assert world.detail(task)["marks"] == ["cold_start"]
     assert world.action(task) == "placed 5, kept 0, cancelled 0"
 
 
 def test_example_7_the_order_of_actions(world: World) -> None:
-    task = world.task(replace(CATS, replace_mode="breakFirst"))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(replace(CATS, replace_mode="breakFirst"))
     world.clock.advance(61)
     world.market.asks_, world.market.done = [ask(70_000)], []
 
@@ -232,9 +223,7 @@ def test_example_7_the_order_of_actions(world: World) -> None:
 
 
 def test_example_7_where_a_bid_goes_when_what_takes_its_place_has_come(world: World) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun()
     world.clock.advance(61)
     world.market.asks_, world.market.done = [ask(70_000)], []
 
@@ -252,9 +241,7 @@ def test_example_7_where_a_bid_goes_when_what_takes_its_place_has_come(world: Wo
 
 
 def test_example_7_a_cancel_that_did_not_work_still_counts(world: World) -> None:
-    task = world.task(replace(CATS, max_bid_total=225_000, replace_mode="breakFirst"))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(replace(CATS, max_bid_total=225_000, replace_mode="breakFirst"))
     world.clock.advance(61)
     world.market.asks_ = [ask(70_000)]
     world.market.fail("cancel", "lie")
@@ -268,8 +255,7 @@ def test_example_7_a_cancel_that_did_not_work_still_counts(world: World) -> None
         == "placed 3, kept 1, cancelled 3 (1 above_range, 2 surplus); skipped 1 task_total"
     )
 
-    world.clock.advance(30)
-    bidder.cycle()
+    world.later(30, bidder)
     assert 75_000 not in world.open(task)
     assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
 
@@ -329,18 +315,14 @@ def test_example_9_a_bid_that_never_shows_blocks_its_slot_until_it_is_lost(world
     world.market.fail("place", "never")
     world.bidder(task).cycle()
     bidder = world.bidder(task)
-    for _ in range(5):
-        world.clock.advance(30)
-        bidder.cycle()
+    world.later(30, bidder, times=5)
     assert world.open(task) == {52_000: "unknown"}
 
-    world.clock.advance(16 * 60 + 29 - 150)
-    bidder.cycle()
+    world.later(16 * 60 + 29 - 150, bidder)
     assert world.open(task) == {52_000: "unknown"}
     assert world.market.prices == []
 
-    world.clock.advance(2)
-    bidder.cycle()
+    world.later(2, bidder)
     assert world.closed() == [(52_000, "lost")]
     assert world.market.prices == [52_000]
 
@@ -375,15 +357,12 @@ def test_example_10_a_rune_by_vwap_in_sats_mode(world: World) -> None:
         sats_per_order=50_000,
         use_vwap=True,
     )
-    task = world.task(config)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(config)
     assert [(each.price, each.quantity) for each in world.market.placed] == [(49_999, 51_388), (49_999, 57_812)]
     assert {message.quantity for message in world.signer.signed.values()} == {"51388", "57812"}
     assert orders.task_exposure(task) == 99_998
     assert world.detail(task)["seen"]["reference"].startswith("1.08108108")
-    world.clock.advance(61)
-    bidder.cycle()
+    world.later(61, bidder)
     assert world.action(task) == "placed 0, kept 2, cancelled 0"
 
 
@@ -403,21 +382,16 @@ def test_a_rune_whose_smallest_unit_is_not_known_gets_no_bid_in_sats_mode(world:
 def test_runes_are_bid_for_by_the_whole_order(world: World) -> None:
     config = replace(CATS, type="rune", slug="UNCOMMON•GOODS", quantity=Decimal("1000.50"), bid_count=2)
     world.market.asks_ = [ask(20_000, quantity=200)]
-    task = world.task(config)
-    world.bidder(task).cycle()
+    world.begun(config)
     assert world.market.prices == [75_037, 15_008]
     assert {(bid.kind, bid.slug) for bid in world.market.placed} == {("runes", "UNCOMMON•GOODS")}
     assert {message.quantity for message in world.signer.signed.values()} == {"1000.5"}
 
 
 def test_another_cycle_has_nothing_left_to_do(world: World) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun()
     done = list(world.market.done)
-    for _ in range(3):
-        world.clock.advance(30)
-        bidder.cycle()
+    world.later(30, bidder, times=3)
     assert world.market.done == done
     assert world.row(task).last_cycle_action == "placed 0, kept 5, cancelled 0"
 

@@ -16,6 +16,7 @@ from tests.workers.bidding.world import CATS, World, seconds
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
+TWO = replace(ONE, bid_count=2, bid_fixed_low=52_000)
 
 
 def state(price: int) -> str:
@@ -27,13 +28,10 @@ def state(price: int) -> str:
 @pytest.mark.parametrize("buyer", [KEYS.payment, "bc1quser"])
 @pytest.mark.parametrize("tells_bid", [True, False])
 def test_a_bid_that_was_sold_into_is_filled_at_the_first_look(world: World, buyer: str, tells_bid: bool) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
     bidder.cycle()
     sale = world.market.sell(52_000, buyer=buyer, tells_bid=tells_bid)
-    world.clock.advance(30)
-    bidder.cycle()
+    world.later(30, bidder)
     assert world.closed() == [(52_000, "filled")]
     assert orders.fills(task).sats == 52_000
     assert Order.get().sale_id == sale.sale_id
@@ -42,17 +40,13 @@ def test_a_bid_that_was_sold_into_is_filled_at_the_first_look(world: World, buye
 
 
 def test_after_a_fill_the_task_waits_a_minute_and_looks_again(world: World) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
     world.market.sell(52_000)
     for _ in range(2):
-        world.clock.advance(29)
-        bidder.cycle()
+        world.later(29, bidder)
         assert "skipped 1 fill_pause" in world.action(task)
     assert world.market.prices == []
-    world.clock.advance(40)
-    bidder.cycle()
+    world.later(40, bidder)
     assert world.market.prices == [52_000]
 
 
@@ -67,33 +61,24 @@ def test_after_a_fill_the_task_waits_a_minute_and_looks_again(world: World) -> N
     ],
 )
 def test_a_sale_of_something_else_explains_nothing(world: World, change: dict[str, object]) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
     bidder.cycle()
     world.market.sell(52_000)
     world.market.sales_ = [replace(sale, **change) for sale in world.market.sales_]  # type: ignore[arg-type]
-    for _ in range(8):
-        world.clock.advance(6)
-        bidder.cycle()
+    world.later(6, bidder, times=8)
     assert world.open(task) == {52_000: "unknown"}
     assert orders.fills(task).count == 0
-    world.clock.advance(17 * 60)
-    bidder.cycle()
+    world.later(17 * 60, bidder)
     assert state(52_000) != "unknown"
     assert world.closed()[0] == (52_000, "lost")
 
 
 def test_one_sale_explains_one_order(world: World) -> None:
-    task = world.task(replace(CATS, bid_mode="fixed", bid_count=2, bid_fixed_low=52_000, bid_fixed_high=52_000))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(TWO)
     assert world.market.prices == [52_000, 52_000]
     world.market.sell(52_000)
     world.market.own_.clear()
-    for _ in range(3):
-        world.clock.advance(6)
-        bidder.cycle()
+    world.later(6, bidder, times=3)
     assert orders.fills(task).count == 1
     assert list(world.open(task).values()) == ["unknown"]
     world.market.sales_.append(replace(world.market.sales_[0], sale_id="another"))
@@ -102,47 +87,35 @@ def test_one_sale_explains_one_order(world: World) -> None:
 
 
 def test_a_bid_the_wallet_no_longer_covers_was_cancelled_by_the_venue(world: World) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
     bidder.cycle()
     world.market.own_.clear()
     world.market.balance_sats = 52_400
-    for _ in range(6):
-        world.clock.advance(6)
-        bidder.cycle()
+    world.later(6, bidder, times=6)
     assert world.closed() == [(52_000, "cancelled")]
     assert orders.fills(task).count == 0
 
 
 def test_a_sale_that_is_told_late_still_counts(world: World) -> None:
     """The balance falls with the sale, so a short one explains nothing before the sales had time to show it."""
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    _, bidder = world.begun(ONE)
     bidder.cycle()
     sale = world.market.sell(52_000)
     world.market.sales_.clear()
     world.market.balance_sats = 10_000
-    for _ in range(3):
-        world.clock.advance(6)
-        bidder.cycle()
+    world.later(6, bidder, times=3)
     world.market.sales_.append(sale)
     bidder.cycle()
     assert world.closed() == [(52_000, "filled")]
 
 
 def test_sales_that_cannot_be_read_leave_the_bid_in_doubt(world: World) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
     bidder.cycle()
     world.market.sell(52_000)
     world.market.balance_sats = 10_000
     world.market.fail("sales", *[Unavailable("down")] * 8)
-    for _ in range(4):
-        world.clock.advance(6)
-        bidder.cycle()
+    world.later(6, bidder, times=4)
     assert state(52_000) == "unknown"
     assert "down" in str(world.row(task).last_error)
     world.market.script["sales"].clear()
@@ -151,24 +124,18 @@ def test_sales_that_cannot_be_read_leave_the_bid_in_doubt(world: World) -> None:
 
 
 def test_a_venue_without_sales_is_judged_without_them(world: World) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
     bidder.cycle()
     world.market.own_.clear()
     world.market.balance_sats = 10_000
     world.market.fail("sales", *[NotSupported("no sales")] * 20)
-    for _ in range(6):
-        world.clock.advance(6)
-        bidder.cycle()
+    world.later(6, bidder, times=6)
     assert world.closed() == [(52_000, "cancelled")]
     assert world.row(task).last_error is None
 
 
 def test_a_bid_that_was_sold_before_its_cancel_came_is_filled_and_nothing_takes_its_place(world: World) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun()
     bidder.cycle()
     world.clock.advance(61)
     world.market.asks_ = [ask(70_000)]
@@ -189,9 +156,7 @@ def test_a_bid_that_was_sold_before_its_cancel_came_is_filled_and_nothing_takes_
 
 
 def test_that_a_sold_bid_could_not_be_cancelled_is_no_fault(world: World) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
     bidder.cycle()
     world.clock.advance(61)
     world.market.asks_ = [ask(40_000)]
@@ -207,9 +172,7 @@ def test_that_a_sold_bid_could_not_be_cancelled_is_no_fault(world: World) -> Non
 
 
 def test_a_bid_that_expired_may_have_been_sold_in_its_last_moment(world: World) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
     bidder.cycle()
     world.market.sell(52_000)
     world.clock.advance(16 * 60 + 5)
@@ -221,14 +184,11 @@ def test_a_bid_that_expired_may_have_been_sold_in_its_last_moment(world: World) 
 
 
 def test_a_burst_of_fills_holds_the_task_and_alarms(world: World) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun()
     bidder.cycle()
     for price in LADDER[:3]:
         world.market.sell(price)
-    world.clock.advance(6)
-    bidder.cycle()
+    world.later(6, bidder)
     assert orders.fills(task).count == 3
     placed = len(world.market.placed)
     for _ in range(5):
@@ -249,34 +209,26 @@ def test_a_burst_of_fills_holds_the_task_and_alarms(world: World) -> None:
 
 
 def test_max_fills_counts_over_the_life_of_a_task_and_says_so(world: World) -> None:
-    task = world.task(replace(CATS, max_fills=2))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(replace(CATS, max_fills=2))
     assert world.market.prices == [75_000, 60_000], "more open bids than fills left could fill too often"
     assert "skipped 3 max_fills" in world.action(task)
     bidder.cycle()
     world.market.sell(75_000)
-    world.clock.advance(6)
-    bidder.cycle()
+    world.later(6, bidder)
     world.clock.advance(61)
     bidder = world.bidder(task)
     bidder.cycle()
     assert len(world.market.prices) == 1, "one more fill is allowed"
     world.market.sell(world.market.prices[0])
-    world.clock.advance(6)
-    bidder.cycle()
-    for _ in range(3):
-        world.clock.advance(61)
-        bidder.cycle()
+    world.later(6, bidder)
+    world.later(61, bidder, times=3)
     assert world.market.prices == []
     assert "maxFills (2)" in str(world.row(task).last_error)
     assert "skipped 5 max_fills" in world.action(task)
 
 
 def test_the_spend_cap_counts_what_was_spent_and_says_so(world: World) -> None:
-    task = world.task(replace(CATS, spend_cap_sats=100_000))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(replace(CATS, spend_cap_sats=100_000))
     assert world.market.prices == [75_000, 15_000]
     assert "skipped 3 spend_cap" in world.action(task)
     bidder.cycle()
@@ -296,17 +248,13 @@ def test_the_spend_cap_counts_what_was_spent_and_says_so(world: World) -> None:
 def test_a_part_that_was_sold_is_shown_and_makes_no_second_bid(world: World) -> None:
     config = replace(CATS, type="rune", slug="UNCOMMON•GOODS", quantity=Decimal(1000), bid_count=1)
     world.market.asks_ = [ask(20_000, quantity=200)]
-    task = world.task(config)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(config)
     bidder.cycle()
     [whole] = world.market.own_
     world.market.own_ = [replace(whole, quantity=Decimal(400))]
     part = Sale("part", whole.slug, 45_000, Decimal(600), KEYS.payment, None, None, world.clock())
     world.market.sales_ = [part]
-    for _ in range(3):
-        world.clock.advance(30)
-        bidder.cycle()
+    world.later(30, bidder, times=3)
     assert len(world.market.placed) == 1
     assert world.detail(task)["bids"][0]["quantity_left"] == "400"
     assert orders.fills(task).count == 0
@@ -317,8 +265,7 @@ def test_a_part_that_was_sold_is_shown_and_makes_no_second_bid(world: World) -> 
 
 
 def test_a_bid_sold_while_its_task_is_drained_is_filled(world: World) -> None:
-    task = world.task(ONE)
-    world.bidder(task).cycle()
+    task, _ = world.begun(ONE)
     world.market.sell(52_000)
     tasks.set_desired(world.row(task), tasks.STOPPED)
     assert world.drain(task).cycle() is None
@@ -329,37 +276,26 @@ def test_a_bid_sold_while_its_task_is_drained_is_filled(world: World) -> None:
 def test_a_doubtful_bid_is_not_lost_for_minutes_while_sales_cannot_be_read(
     world: World, blind_s: int, end: str
 ) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    _, bidder = world.begun(ONE)
     bidder.cycle()
     world.market.sell(52_000)
     world.market.fail("sales", *[Unavailable("down")] * 1_000)
     world.clock.advance(12 * 60)
-    for _ in range(4):
-        world.clock.advance(60)
-        bidder.cycle()
+    world.later(60, bidder, times=4)
     assert state(52_000) == "unknown"
-    for _ in range(blind_s // 60):
-        world.clock.advance(60)
-        bidder.cycle()
+    world.later(60, bidder, times=blind_s // 60)
     world.market.script["sales"].clear()
-    world.clock.advance(60)
-    bidder.cycle()
+    world.later(60, bidder)
     assert world.closed()[0] == (52_000, end)
 
 
 def test_a_sale_of_the_other_bid_of_one_price_is_not_that_of_the_bid_without_an_id(world: World) -> None:
-    task = world.task(replace(CATS, bid_mode="fixed", bid_count=2, bid_fixed_low=52_000, bid_fixed_high=52_000))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    _, bidder = world.begun(TWO)
     bidder.cycle()
     first, second = Order.select().order_by(Order.id)
     Order.update(state="unknown", venue_id=None).where(Order.id == first.id).execute()
     world.market.sell(52_000)
     del world.market.own_[:]
     world.market.sales_[0] = replace(world.market.sales_[0], bid_id=second.venue_id)
-    for _ in range(2):
-        world.clock.advance(6)
-        bidder.cycle()
+    world.later(6, bidder, times=2)
     assert (Order.get_by_id(first.id).state, Order.get_by_id(second.id).close_reason) == ("unknown", "filled")

@@ -176,8 +176,7 @@ def test_a_snapshot_is_as_old_as_the_oldest_book_in_it(world: World) -> None:
     world.market.bids("cats", "ordinals", 0)
     taken_ms = world.clock.now_ms
     world.clock.advance(5)
-    task = world.task(replace(CATS, outbid_enabled=True))
-    world.bidder(task).cycle()
+    task, _ = world.begun(replace(CATS, outbid_enabled=True))
     assert world.detail(task)["seen"]["taken_ms"] <= taken_ms
 
 
@@ -190,6 +189,5 @@ def test_a_loop_of_an_hour_wakes_up_to_hear_of_control_and_does_nothing_else(wor
         world.clock.advance(30)
         assert seconds(bidder.cycle()) == 30
     assert (world.row(task).cycles, len(world.market.reads)) == (cycles, reads)
-    world.clock.advance(3500)
-    bidder.cycle()
+    world.later(3500, bidder)
     assert world.row(task).cycles == cycles + 1

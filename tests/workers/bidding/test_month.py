@@ -29,8 +29,7 @@ def change(task: int, config: BidConfig) -> None:
 
 def test_a_healthy_line_is_short(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with_quota(monkeypatch, world, 100_000)
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     assert world.action(task) == ALL
 
 
@@ -79,8 +78,7 @@ def test_what_does_not_fit_says_from_which_expiry_on_it_would(world: World, monk
 
 def test_what_never_fits_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with_quota(monkeypatch, world, 5_000)
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     assert world.action(task).endswith("of 4,500: no bidExpiryMinutes is long enough for that to fit")
 
 
@@ -104,8 +102,7 @@ def test_it_is_reckoned_anew_when_the_config_changes_and_from_time_to_time(
     tasks.set_desired(BiddingTask.get_by_id(other), tasks.STOPPED)
     bidder.cycle()
     assert "a month" in world.action(task), "who else runs is not looked up at each cycle"
-    world.clock.advance(601)
-    bidder.cycle()
+    world.later(601, bidder)
     assert "a month" not in world.action(task)
 
     change(task, replace(CATS, bid_count=15))

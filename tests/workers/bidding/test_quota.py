@@ -26,9 +26,7 @@ def test_the_lowest_rungs_wait_and_the_owner_reads_why(world: World) -> None:
 
 
 def test_a_low_bid_is_not_cancelled_and_not_renewed(world: World) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    _, bidder = world.begun()
     assert LOW in world.market.prices
     world.market.scarcity = Scarcity(stretch_s=600, rungs=1)
     world.market.done.clear()
@@ -43,9 +41,7 @@ def test_a_low_bid_is_not_cancelled_and_not_renewed(world: World) -> None:
 def test_a_book_of_some_minutes_ago_is_no_unknown_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a short month would cancel everything: without a reason, one of more than two minutes ago counts as none."""
     for stretch_s, told in ((600, None), (0, "no_reference")):
-        task = world.task(replace(CATS, slug=f"cats{stretch_s}"))
-        bidder = world.bidder(task)
-        bidder.cycle()
+        task, bidder = world.begun(replace(CATS, slug=f"cats{stretch_s}"))
         old = AskBook(tuple(world.market.asks_), world.clock())
         monkeypatch.setattr(world.market, "asks", lambda *_, old=old, **__: old)
         world.market.scarcity = Scarcity(stretch_s=stretch_s)
@@ -73,9 +69,7 @@ def test_a_rune_is_read_by_the_quota_of_its_source(world: World, monkeypatch: py
     """Its asks may be minutes old while the marketplace has calls enough; a collection's may not."""
     rune = replace(CATS, type="rune", slug="UNCOMMON•GOODS", quantity_mode="quantity")
     for config, reason in ((rune, "kept"), (CATS, "no_reference")):
-        task = world.task(config)
-        bidder = world.bidder(task)
-        bidder.cycle()
+        task, bidder = world.begun(config)
         old = AskBook(tuple(world.market.asks_), world.clock())
         monkeypatch.setattr(world.market, "rune_asks", lambda *_, old=old, **__: old)
         monkeypatch.setattr(world.market, "asks", lambda *_, old=old, **__: old)

@@ -68,8 +68,7 @@ def test_a_bid_whose_acceptance_was_lost_stands_beside_the_old_one_until_it_is_s
     bidder.cycle()
     assert world.market.prices == [82_000, 75_000]
     assert orders.task_exposure(task) == 157_000
-    world.clock.advance(30)
-    bidder.cycle()
+    world.later(30, bidder)
     assert world.market.prices == [82_000]
     assert world.open(task) == {82_000: "live"}
 
@@ -107,9 +106,7 @@ def test_a_second_look_in_the_midst_neither_loses_nor_doubles_a_cancel(world: Wo
 
 
 def test_half_of_a_ladder_is_renewed_at_a_time_and_the_rest_at_once(world: World) -> None:
-    task = world.task(replace(CATS, max_bid_total=225_000))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(replace(CATS, max_bid_total=225_000))
     world.clock.advance(15 * 60)
     world.market.done = []
     fewest = [5]
@@ -125,9 +122,7 @@ def test_half_of_a_ladder_is_renewed_at_a_time_and_the_rest_at_once(world: World
 
 
 def test_a_ladder_that_fits_twice_is_never_short_of_a_bid_while_it_is_renewed(world: World) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    _, bidder = world.begun()
     world.clock.advance(15 * 60)
     world.market.done, fewest = [], [5]
     world.market.witness = lambda operation: fewest.append(len(world.market.own_))

@@ -31,8 +31,7 @@ ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 def test_the_detail_says_what_was_seen_and_why(world: World) -> None:
     world.market.asks_ = [ask(60_000, KEYS.vault), ask(100_000)]
     world.market.balance_sats = 50_500
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     detail = world.detail(task)
     assert detail["seen"]["reference"] == "100000"
     assert (detail["seen"]["asks"], detail["seen"]["own_asks"]) == (1, 1)
@@ -65,8 +64,7 @@ def test_one_line_a_cycle_and_one_a_bid_without_signatures(world: World, caplog:
 
 
 def test_the_memory_goes_from_cycle_to_cycle_and_worker_to_worker(world: World) -> None:
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     world.market.asks_ = []
     world.bidder(task).cycle()
     assert len(world.market.own_) == 5, "the floor has only just gone"
@@ -142,8 +140,7 @@ def test_the_sales_that_were_read_are_in_the_journal(world: World, tmp_path: Pat
     bidder.cycle()
     bidder.cycle()
     sale = world.market.sell(52_000, tells_bid=True)
-    world.clock.advance(30)
-    bidder.cycle()
+    world.later(30, bidder)
     decoder = Decoder()
     entries = [decoder.read(line) for line in path.read_text().splitlines()]
     assert [entry.sales for entry in entries[:2]] == [None, None]

@@ -38,8 +38,7 @@ def leading(world: World, config: BidConfig) -> tuple[int, Bidder]:
     world.market.shares = True
     world.market.bids_ = [bid(50_000)]
     bidder.cycle()
-    world.clock.advance(30)
-    bidder.cycle()
+    world.later(30, bidder)
     assert world.market.prices[0] == 51_000
     world.clock.advance(30)
     return task, bidder
@@ -86,19 +85,15 @@ def test_a_bid_of_ours_that_a_late_book_still_shows_is_no_rival(world: World) ->
     world.market.tells_makers = False
     world.market.bids_ = [bid(50_000)]
     bidder.cycle()
-    world.clock.advance(61)
-    bidder.cycle()
+    world.later(61, bidder)
     mine = world.market.own_[0]
     ghost = Bid(mine.venue_id, mine.price, Decimal(1), Decimal(mine.price), "", None)
     world.market.bids_ = [bid(60_000)]
-    world.clock.advance(30)
-    bidder.cycle()
+    world.later(30, bidder)
     assert world.market.prices == [61_000]
 
     world.market.bids_ = [ghost]
-    for _ in range(3):
-        world.clock.advance(30)
-        bidder.cycle()
+    world.later(30, bidder, times=3)
 
     assert world.market.prices == [20_000]
 
@@ -106,8 +101,7 @@ def test_a_bid_of_ours_that_a_late_book_still_shows_is_no_rival(world: World) ->
 def test_a_type_changed_to_rune_takes_the_collections_bids_along_to_their_end(world: World) -> None:
     """Ticker CATS and collection cats are spelled alike, and yet a bid on one is none on the other."""
     collection = replace(OUTBID, bid_fixed_low=50_000, bid_fixed_high=50_000, outbid_enabled=False)
-    task = world.task(collection)
-    world.bidder(task).cycle()
+    task, _ = world.begun(collection)
     assert [each.kind for each in world.market.own_] == ["ordinals"]
     rune = replace(collection, type="rune", slug="CATS")
     world.market.known = {"CATS"}
@@ -116,8 +110,6 @@ def test_a_type_changed_to_rune_takes_the_collections_bids_along_to_their_end(wo
     ).execute()
     bidder = world.bidder(task)
 
-    for _ in range(2):
-        world.clock.advance(30)
-        bidder.cycle()
+    world.later(30, bidder, times=2)
 
     assert [each.kind for each in world.market.own_] == ["runes"]

@@ -40,8 +40,7 @@ def test_a_task_with_room_does_not_speak_of_it_and_asks_only_when_it_places(worl
     bidder.cycle()
     asked = world.signer.asked_rooms
     assert len(world.market.prices) == 5 and asked == 1
-    world.clock.advance(30)
-    bidder.cycle()
+    world.later(30, bidder)
     assert world.signer.asked_rooms == asked
     assert "patience" not in world.action(task)
 
@@ -53,8 +52,7 @@ def test_a_task_that_is_patient_asks_until_it_need_not_be(world: World) -> None:
     bidder.cycle()
     assert world.market.prices == []
     world.signer.rooms_ = rooms(world, 0)
-    world.clock.advance(30)
-    bidder.cycle()
+    world.later(30, bidder)
     assert len(world.market.prices) == 5
 
 
@@ -76,7 +74,6 @@ def test_another_task_that_was_faster_makes_it_wait_and_is_no_fault(world: World
     assert world.market.prices == [75_000]
     assert "signed_limit" in world.action(task)
     assert delay is not None and delay <= 40, "no back-off"
-    world.clock.advance(30)
-    bidder.cycle()
+    world.later(30, bidder)
     assert len(world.market.prices) == 5
     assert world.row(task).last_error is None

@@ -45,9 +45,7 @@ def test_a_foreign_bid_is_counted_shown_and_never_touched(database: str) -> None
 
 def test_a_foreign_bid_that_comes_later_takes_room_from_ours(database: str) -> None:
     world = World(max_exposure=120_000)
-    task = world.task(replace(ONE, bid_count=2, bid_fixed_low=50_000))
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(replace(ONE, bid_count=2, bid_fixed_low=50_000))
     assert world.market.prices == [52_000, 50_000]
     world.market.add(60_000, world.clock() + 10**9)
     bidder.cycle()
@@ -57,9 +55,7 @@ def test_a_foreign_bid_that_comes_later_takes_room_from_ours(database: str) -> N
 
 def test_a_foreign_bid_first_seen_after_the_cancels_counts_at_the_reservation(database: str) -> None:
     world = World(max_exposure=110_000)
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
     world.market.asks_ = [ask(52_000)]
     place_by_hand = world.market.add
     cancel = world.market.cancel
@@ -118,7 +114,6 @@ def test_a_bid_shown_long_after_its_expiry_is_cancelled(world: World) -> None:
     bidder = world.bidder(task)
     bidder.cycle()
     first = world.market.own_[0]
-    world.clock.advance(16 * 60 + 31)
-    bidder.cycle()
+    world.later(16 * 60 + 31, bidder)
     assert ("cancel", 52_000) in world.market.done
     assert first not in world.market.own_

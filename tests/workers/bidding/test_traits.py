@@ -17,8 +17,7 @@ KEY = ("ordinals", "cats", "trait:Fur=Gold")
 
 def test_the_ladder_hangs_from_the_traits_floor_and_each_bid_says_which_trait(world: World) -> None:
     world.market.trait_asks_ = [ask(150_000, KEYS.vault), ask(200_000), ask(300_000)]
-    task = world.task(GOLD)
-    world.bidder(task).cycle()
+    task, _ = world.begun(GOLD)
     assert world.market.prices == [150_000, 120_000, 90_000, 60_000, 30_000]
     assert {order.trait for order in world.market.placed} == {("Fur", "Gold")}
     assert {order.trait for order in orders.open_orders(task)} == {("Fur", "Gold")}
@@ -28,8 +27,7 @@ def test_the_ladder_hangs_from_the_traits_floor_and_each_bid_says_which_trait(wo
 def test_without_a_known_trait_floor_the_collections_stands_in_and_is_no_sample(world: World) -> None:
     for asks in ([], None):
         world.market.trait_asks_ = asks
-        task = world.task(replace(GOLD, slug=f"cats{asks is None}"))
-        world.bidder(task).cycle()
+        task, _ = world.begun(replace(GOLD, slug=f"cats{asks is None}"))
         assert "trait_floor_missing" in world.action(task)
     assert max(world.market.prices) == 75_000
     assert references.FloorSample.select().count() == 0
@@ -38,15 +36,13 @@ def test_without_a_known_trait_floor_the_collections_stands_in_and_is_no_sample(
 def test_bids_on_the_collection_and_on_the_trait_compete(world: World) -> None:
     world.market.trait_asks_ = [ask(200_000)]
     world.market.bids_, world.market.trait_bids_ = [bid(62_000)], [bid(70_000, "bc1qother")]
-    task = world.task(replace(GOLD, bid_count=1, outbid_enabled=True))
-    world.bidder(task).cycle()
+    world.begun(replace(GOLD, bid_count=1, outbid_enabled=True))
     assert world.market.prices == [71_000]
 
 
 def test_bids_on_another_trait_are_replaced(world: World) -> None:
     world.market.trait_asks_ = [ask(200_000)]
-    task = world.task(GOLD)
-    world.bidder(task).cycle()
+    task, _ = world.begun(GOLD)
     silver = replace(GOLD, trait_value="Silver")
     tasks.change_bidding_task(world.row(task), type="ordinals", slug="cats", slug_key="cats", config=dumps(silver))
     world.bidder(task).cycle()

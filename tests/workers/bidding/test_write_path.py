@@ -140,9 +140,7 @@ def test_a_signature_whose_answer_was_lost_counts_until_it_has_expired(world: Wo
 
 
 def test_without_the_signers_word_a_reserved_order_stays_reserved(world: World) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun(ONE)
     world.market.own_.clear()
     world.clock.advance(17 * 60)
     world.signer.away = SignerUnavailable("away")
@@ -157,9 +155,7 @@ def test_without_the_signers_word_a_reserved_order_stays_reserved(world: World) 
 
 
 def test_unreadable_own_bids_place_nothing_but_forbidden_bids_go(world: World) -> None:
-    task = world.task()
-    bidder = world.bidder(task)
-    bidder.cycle()
+    task, bidder = world.begun()
     bidder.cycle()
     world.clock.advance(61)
     world.market.asks_, world.market.done = [ask(70_000)], []
@@ -170,9 +166,7 @@ def test_unreadable_own_bids_place_nothing_but_forbidden_bids_go(world: World) -
     assert world.market.done == [("challenge", 0), ("cancel", 75_000, 60_000)]
     assert world.row(task).last_error == "failed to read our own bids: timed out"
     assert seconds(pause) <= 1
-    for _ in range(3):
-        world.clock.advance(6)
-        bidder.cycle()
+    world.later(6, bidder, times=3)
     assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
     assert world.row(task).last_error is None
 
@@ -191,9 +185,7 @@ def test_a_market_that_cannot_be_read_gets_no_bid_and_recovers(world: World, ope
 
 
 def test_old_fee_rates_serve_for_half_an_hour(world: World) -> None:
-    task = world.task(ONE)
-    bidder = world.bidder(task)
-    bidder.cycle()
+    _, bidder = world.begun(ONE)
     for minutes, prices in ((17, [52_000]), (17, [])):
         world.clock.advance(minutes * 60)
         world.market.fail("fees", *[Unavailable("down")] * 2)
@@ -259,16 +251,14 @@ def test_a_config_that_cannot_be_carried_out_ends_the_worker(world: World, confi
 def test_a_user_whose_plan_is_over_gets_no_new_bids(world: World) -> None:
     task = world.task(ONE)
     bidder = world.bidder(task)
-    world.clock.advance(366 * 86_400)
-    bidder.cycle()
+    world.later(366 * 86_400, bidder)
     assert world.market.done == []
     assert world.row(task).last_error == "failed to place: plan expired"
     assert "skipped 1 reduce" in world.action(task)
 
 
 def test_bids_on_a_slug_the_task_has_left_are_cancelled(world: World) -> None:
-    task = world.task(ONE)
-    world.bidder(task).cycle()
+    task, _ = world.begun(ONE)
     row = world.row(task)
 
     tasks.change_bidding_task(
@@ -280,8 +270,7 @@ def test_bids_on_a_slug_the_task_has_left_are_cancelled(world: World) -> None:
 
 
 def test_a_restart_changes_nothing_that_the_config_allows(world: World) -> None:
-    task = world.task()
-    world.bidder(task).cycle()
+    task, _ = world.begun()
     done = list(world.market.done)
     for _ in range(3):
         world.bidder(task).cycle()
@@ -289,8 +278,7 @@ def test_a_restart_changes_nothing_that_the_config_allows(world: World) -> None:
 
 
 def test_a_bid_lives_as_long_as_the_venue_asks_even_if_it_arrives_late(world: World) -> None:
-    task = world.task(replace(ONE, bid_expiry_minutes=15))
-    world.bidder(task).cycle()
+    world.begun(replace(ONE, bid_expiry_minutes=15))
     bid = world.market.placed[0]
     assert bid.expires_ms - bid.timestamp_ms >= 15 * 60_000 + 9_000
 

@@ -22,7 +22,7 @@ from tests.workers.bidding.fakes import Clock, FakeMarket, FakeSigner
 from wallet.client import SignerClient
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import Drain
-from workers.context import Context
+from workers.context import Context, Job
 
 CATS = BidConfig(slug="cats", hardcap_sats=100_000)
 
@@ -99,6 +99,20 @@ class World:
             monotonic=lambda: self.clock.now_ms / 1000,
             crash=crash,
         )
+
+    def begun(self, config: BidConfig = CATS) -> tuple[int, Bidder]:
+        """A task, and its bidder after the first cycle."""
+        task = self.task(config)
+        bidder = self.bidder(task)
+        bidder.cycle()
+        return task, bidder
+
+    def later(self, seconds: float, worker: Job, *, times: int = 1) -> float | None:
+        """The worker's next cycle, when so much time has passed; so many times."""
+        for _ in range(times):
+            self.clock.advance(seconds)
+            pause = worker.cycle()
+        return pause
 
     def drain(self, task_id: int) -> Drain:
         return Drain(self.context(task_id), rng=self.rng)

@@ -20,7 +20,6 @@ from strategy.book import Ask
 from strategy.listing.config import ListingConfig, dumps_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
 from tests.workers.bidding.world import World, no_crash
-from wallet.client import SignerError, SignerUnavailable
 from wallet.protocol import ListingToSign, SignedListing
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
@@ -142,13 +141,7 @@ class ListingSigner(FakeSigner):
     listings: dict[str, ListingToSign] = field(default_factory=dict)
 
     def sign_listing(self, task: int, token: int, secret: str, listing: ListingToSign) -> SignedListing:
-        self._here()
-        turn = self.listing_script.pop(0) if self.listing_script else None
-        if isinstance(turn, SignerError):
-            raise turn
-        assert self.listings.setdefault(listing.intent, listing) == listing
-        if turn == "lost":
-            raise SignerUnavailable("no answer")
+        self._sign(self.listing_script, self.listings, listing)
         return SignedListing(f"signed {listing.psbt}", tuple(f"signed {psbt}" for psbt in listing.secure))
 
     def sign_challenge(self, task: int, token: int, secret: str, challenge: str, key: str = "payment") -> str:
@@ -185,6 +178,12 @@ class ListingWorld(World):
         return Lister(
             self.context(number), rng=random.Random(1), new_intent=lambda: next(self.wide_intents), crash=crash
         )
+
+    def begun(self, config: ListingConfig = ListingConfig(), **more: Any) -> tuple[int, Lister]:  # type: ignore[override]  # noqa: B008
+        number = self.task(config, **more)
+        lister = self.lister(number)
+        lister.cycle()
+        return number, lister
 
     def listing_drain(self, number: int, crash: Callable[[str], None] = no_crash) -> ListingDrain:
         return ListingDrain(self.context(number), rng=random.Random(1), crash=crash)

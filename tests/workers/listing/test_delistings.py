@@ -11,42 +11,31 @@ def drop(shop: ListingWorld, lister: Lister) -> None:
     shop.market.listed.clear()
     shop.clock.advance(301)  # else a young listing's price would be kept
     lister.cycle()
-    shop.clock.advance(6)
-    lister.cycle()
+    shop.later(6, lister)
 
 
 def test_a_dropped_listing_is_put_up_again_after_two_reads(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.listed.clear()
-    shop.clock.advance(30)
-    assert lister.cycle() == IN_DOUBT_S
+    assert shop.later(30, lister) == IN_DOUBT_S
     assert shop.rows() == [(105_000, "live", None)]
     assert shop.action(task).startswith("waiting: the marketplace does not show the listing")
-    shop.clock.advance(6)
-    lister.cycle()
+    shop.later(6, lister)
     assert shop.rows() == [(105_000, "closed", "lost"), (105_000, "live", None)]
     assert shop.market.submitted == [105_000, 105_000]
 
 
 def test_one_lagging_read_is_not_believed(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.fail("own_listings", "empty")
-    shop.clock.advance(30)
-    lister.cycle()
-    shop.clock.advance(6)
-    lister.cycle()
+    shop.later(30, lister)
+    shop.later(6, lister)
     assert shop.market.submitted == [105_000]
     assert shop.open_row(task).misses == 0
 
 
 def test_the_third_delisting_within_an_hour_is_a_pause_that_ends_by_itself(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     for _ in range(3):
         drop(shop, lister)
     assert len(shop.market.submitted) == 3
@@ -64,28 +53,21 @@ def test_the_third_delisting_within_an_hour_is_a_pause_that_ends_by_itself(shop:
 
 
 def test_a_dropped_listing_that_is_shown_again_is_adopted(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    _, lister = shop.begun()
     for _ in range(3):
         drop(shop, lister)
     shop.market.show(105_000)
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     assert len(shop.market.submitted) == 3
     assert shop.rows()[-1] == (105_000, "live", None)
 
 
 def test_what_was_sold_is_not_put_up_again(shop: ListingWorld) -> None:
     """The venue shows no listing before the chain and the sales say why."""
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.listed.clear()
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     shop.market.buy(105_000)
-    shop.clock.advance(6)
-    assert lister.cycle() is None
+    assert shop.later(6, lister) is None
     assert shop.market.submitted == [105_000]
     assert shop.action(task) == "sold for 105,000"

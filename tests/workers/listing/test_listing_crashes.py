@@ -116,8 +116,7 @@ def test_a_crash_in_the_recovery_of_a_crash(shop: ListingWorld, point: str) -> N
     crash_in_a_cycle(shop, task, point)
     lister = shop.lister(task)
     for _ in range(3):
-        shop.clock.advance(6)
-        lister.cycle()
+        shop.later(6, lister)
         assert_sound(shop)
     assert shop.prices == [105_000]
     assert len(shop.market.submitted) == 1

@@ -38,11 +38,8 @@ def test_a_task_lists_its_item_and_says_so(shop: ListingWorld) -> None:
 
 
 def test_a_second_cycle_finds_nothing_to_do(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
-    shop.clock.advance(30)
-    lister.cycle()
+    task, lister = shop.begun()
+    shop.later(30, lister)
     assert shop.market.submitted == [105_000]
     assert shop.action(task) == "kept at 105,000: wanted 105,000 (1.05 x floor 100,000)"
 
@@ -56,12 +53,9 @@ def test_what_is_signed_is_the_draft_for_the_output_where_the_inscription_is(sho
 
 
 def test_a_risen_floor_raises_the_price_with_one_listing_in_place_of_the_other(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.floor(120_000)
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     assert shop.action(task) == "repriced 105,000 -> 126,000: 1.05 x floor 120,000"
     assert shop.prices == [126_000]
     assert shop.rows() == [(105_000, "closed", "replaced"), (126_000, "live", None)]
@@ -69,8 +63,7 @@ def test_a_risen_floor_raises_the_price_with_one_listing_in_place_of_the_other(s
 
 
 def test_prices_fall_by_a_tenth_an_hour_at_most_and_a_restart_is_no_way_around(shop: ListingWorld) -> None:
-    task = shop.task()
-    shop.lister(task).cycle()
+    task, _ = shop.begun()
     shop.floor(80_000)
     shop.clock.advance(60)
     shop.lister(task).cycle()
@@ -122,8 +115,7 @@ def test_sales_that_are_few_or_long_ago_set_no_price(shop: ListingWorld) -> None
     lister.cycle()
     assert (shop.prices, "the last sales are not known: fewer than 3" in shop.action(task)) == ([], True)
     shop.market.tell_sale(90_000)
-    shop.clock.advance(61)
-    lister.cycle()
+    shop.later(61, lister)
     assert shop.prices == [95_000]
 
 
@@ -171,8 +163,7 @@ def test_without_a_reference_nothing_is_listed_and_what_is_listed_stays(shop: Li
     lister.cycle()
     assert shop.prices == [105_000]
     shop.market.fail("asks", Unavailable("down"))
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     assert shop.prices == [105_000]
     assert shop.action(task).startswith("kept at 105,000")
 
@@ -185,31 +176,27 @@ def test_fixed_mode_needs_no_market_and_no_collection(shop: ListingWorld) -> Non
 
 def test_a_collection_that_nobody_stored_is_asked_for(shop: ListingWorld) -> None:
     shop.market.collection = "cats"
-    task = shop.task(collection=None)
-    shop.lister(task).cycle()
+    task, _ = shop.begun(collection=None)
     assert shop.prices == [105_000]
     assert shop.open_row(task).slug == "cats"
 
 
 def test_an_unknown_collection_is_reported(shop: ListingWorld) -> None:
-    task = shop.task(collection=None)
-    shop.lister(task).cycle()
+    task, _ = shop.begun(collection=None)
     assert shop.prices == []
     assert "collection is not known" in str(shop.row(task).last_error)
 
 
 def test_a_venue_that_tells_no_traits_is_no_trait_floor(shop: ListingWorld) -> None:
     shop.market.fail("trait_asks", NotSupported("no traits"))
-    task = shop.task(ListingConfig(reference="traitFloor", trait_type="Hat", trait_value="Red"))
-    shop.lister(task).cycle()
+    task, _ = shop.begun(ListingConfig(reference="traitFloor", trait_type="Hat", trait_value="Red"))
     assert shop.prices == []
     assert "trait floor is not known" in str(shop.row(task).last_error)
 
 
 def test_a_listing_that_is_there_already_is_adopted(shop: ListingWorld) -> None:
     shop.market.show(105_000)
-    task = shop.task()
-    shop.lister(task).cycle()
+    task, _ = shop.begun()
     assert shop.market.submitted == []
     assert shop.action(task).startswith("adopted the listing at 105,000; kept at 105,000")
     assert shop.rows() == [(105_000, "live", None)]
@@ -217,8 +204,7 @@ def test_a_listing_that_is_there_already_is_adopted(shop: ListingWorld) -> None:
 
 def test_an_adopted_listing_is_signed_again_only_beyond_the_threshold(shop: ListingWorld) -> None:
     shop.market.show(90_000)
-    task = shop.task()
-    shop.lister(task).cycle()
+    task, _ = shop.begun()
     assert shop.action(task).startswith("adopted the listing at 90,000; repriced 90,000 -> 105,000")
     assert shop.prices == [105_000]
     assert listings.lowest_outstanding(FIRST) == 90_000
@@ -242,16 +228,13 @@ def test_control_keeps_the_listing_and_signs_nothing(shop: ListingWorld, state: 
     lister.cycle()
     controls.put("task", task, state, None, shop.clock())
     shop.floor(200_000)
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     assert shop.prices == [105_000]
     assert shop.action(task).startswith(f"control {state} (task)")
 
 
 def test_a_plan_that_is_over_signs_nothing_and_leaves_the_listing(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.clock.advance(366 * 86_400)
     shop.floor(200_000)
     lister.cycle()
@@ -273,14 +256,11 @@ def test_what_the_signer_refuses_is_not_listed(shop: ListingWorld, error: Except
 
 
 def test_a_refused_new_price_leaves_the_former_as_old_as_it_is(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     listed_ms = shop.open_row(task).listed_ms
     shop.floor(200_000)
     shop.signer.listing_script = [SignerRefused("velocity", "too often")]
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     row = shop.open_row(task)
     assert (row.price_sats, row.state, row.listed_ms) == (105_000, "live", listed_ms)
     assert shop.prices == [105_000]
@@ -347,12 +327,9 @@ def test_the_venues_refusal_is_told_and_tried_again_later(shop: ListingWorld) ->
 
 
 def test_books_and_facts_are_read_no_more_than_needed(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    _, lister = shop.begun()
     shop.market.asked.clear()
-    shop.clock.advance(30)
-    assert lister.cycle() == DEFAULT_LOOP_SECONDS
+    assert shop.later(30, lister) == DEFAULT_LOOP_SECONDS
     assert shop.market.asked == [("own_listings", 15.0), ("whereabouts", 600.0)]
     assert IN_DOUBT_S < DEFAULT_LOOP_SECONDS
 

@@ -11,9 +11,7 @@ from workers.listing.lister import IN_DOUBT_S, Lister
 
 
 def pass_time(shop: ListingWorld, lister: Lister, cycles: int, seconds: float = 6) -> None:
-    for _ in range(cycles):
-        shop.clock.advance(seconds)
-        lister.cycle()
+    shop.later(seconds, lister, times=cycles)
 
 
 def test_a_lost_answer_is_found_again_by_the_read_that_follows(shop: ListingWorld) -> None:
@@ -54,13 +52,10 @@ def test_reads_that_fail_or_come_too_close_prove_nothing(shop: ListingWorld) -> 
 
 
 def test_a_new_price_that_never_arrived_leaves_the_former(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    _, lister = shop.begun()
     shop.floor(200_000)
     shop.market.fail("list", "never")
-    shop.clock.advance(30)
-    assert lister.cycle() is not None
+    assert shop.later(30, lister) is not None
     assert shop.rows() == [(105_000, "closed", "replaced"), (210_000, "unknown", None)]
     pass_time(shop, lister, 6)
     assert shop.market.submitted == [105_000, 210_000]
@@ -74,8 +69,7 @@ def test_doubt_is_looked_into_soon(shop: ListingWorld) -> None:
     shop.market.fail("list", "never")
     lister = shop.lister(task)
     lister.cycle()
-    shop.clock.advance(6)
-    assert lister.cycle() == IN_DOUBT_S
+    assert shop.later(6, lister) == IN_DOUBT_S
 
 
 def test_what_did_not_reach_the_venue_is_tried_anew(shop: ListingWorld) -> None:
@@ -118,9 +112,7 @@ def test_a_signer_that_does_not_answer_is_asked_what_it_did(
 
 def test_another_price_at_the_venue_is_believed_after_two_reads(shop: ListingWorld) -> None:
     """Somebody with the same keys, or a signature that came through late."""
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    _, lister = shop.begun()
     shop.market.show(103_000)
     pass_time(shop, lister, 1)
     assert shop.rows() == [(105_000, "live", None)]

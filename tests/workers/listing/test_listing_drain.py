@@ -40,8 +40,7 @@ def test_it_is_cancelled_confirmed_and_closed(shop: ListingWorld) -> None:
 
 
 def test_a_stopped_task_keeps_its_listing(shop: ListingWorld) -> None:
-    task = shop.task()
-    shop.lister(task).cycle()
+    task, _ = shop.begun()
     tasks.set_desired(shop.row(task), tasks.STOPPED)
     assert shop.listing_drain(task).cycle() is None
     assert (shop.prices, shop.rows()) == ([105_000], [(105_000, "live", None)])
@@ -114,8 +113,7 @@ def test_what_the_venue_dropped_by_itself_is_lost(shop: ListingWorld) -> None:
 @pytest.mark.parametrize(("shown", "left"), [(105_000, "cancelled"), (90_000, "cancelled"), (None, "lost")])
 def test_what_may_be_listed_is_looked_for_until_that_is_known(shop: ListingWorld, shown: int | None, left: str) -> None:
     """Our ledger had closed it, and the marketplace could not be read when the task was deleted."""
-    task = shop.task()
-    shop.lister(task).cycle()
+    task, _ = shop.begun()
     shop.market.listed.clear()
     was = listings.open_listing(task)
     assert was is not None
@@ -138,8 +136,7 @@ def test_another_price_than_ours_is_cancelled_too(shop: ListingWorld) -> None:
 
 
 def test_what_was_to_be_replaced_is_cancelled_though_a_lagging_read_does_not_show_it(shop: ListingWorld) -> None:
-    task = shop.task()
-    shop.lister(task).cycle()
+    task, _ = shop.begun()
     shop.floor(200_000)
     shop.clock.advance(30)
     with pytest.raises(Crash):

@@ -15,12 +15,9 @@ from wallet.client import SignerUnavailable
 
 
 def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.buy(105_000)
-    shop.clock.advance(30)
-    assert lister.cycle() is None
+    assert shop.later(30, lister) is None
     row = shop.row(task)
     assert (row.desired, row.last_error, row.last_cycle_action) == ("stopped", None, "sold for 105,000")
     assert shop.rows() == [(105_000, "closed", "sold")]
@@ -29,73 +26,55 @@ def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:
 
 
 def test_a_sale_by_an_older_cheaper_signature_is_told_at_its_price(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.floor(200_000)
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     shop.market.buy(105_000)
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     assert shop.action(task) == "sold for 105,000"
     assert shop.rows()[-1] == (210_000, "closed", "sold")
     assert listings.newest(task).proceeds_sats == 105_000  # type: ignore[union-attr]
 
 
 def test_a_sale_that_is_told_late_is_waited_for(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.buy(105_000, is_told=False)
-    shop.clock.advance(30)
-    assert lister.cycle() is not None
+    assert shop.later(30, lister) is not None
     assert "whether it was sold is looked for" in shop.action(task)
     assert shop.rows() == [(105_000, "live", None)]
     shop.market.tell_sale(105_000)
-    shop.clock.advance(30)
-    assert lister.cycle() is None
+    assert shop.later(30, lister) is None
     assert shop.action(task) == "sold for 105,000"
 
 
 def test_what_was_gone_from_another_output_before_is_waited_for_anew(shop: ListingWorld) -> None:
     """It moved within the vault while the index was away; much later it is sold, and that is told late."""
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.move()
     shop.market.script["whereabouts"] = [NotSupported("no index")]
-    shop.clock.advance(30)
-    assert lister.cycle() is not None
+    assert shop.later(30, lister) is not None
     assert "whether it was sold is looked for" in shop.action(task)
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     assert shop.rows() == [(105_000, "closed", "gone"), (105_000, "live", None)]
 
-    shop.clock.advance(3_600)
-    lister.cycle()
+    shop.later(3_600, lister)
     shop.market.listed.clear()
     shop.market.chain(SECOND, is_unspent=False)
     shop.market.chain(third := "44" * 32 + ":0")
     shop.market.where, shop.market.owner = third, "bc1pbuyer"
-    shop.clock.advance(30)
-    assert lister.cycle() is not None
+    assert shop.later(30, lister) is not None
     assert "whether it was sold is looked for" in shop.action(task)
     shop.market.tell_sale(105_000)
-    shop.clock.advance(30)
-    assert lister.cycle() is None
+    assert shop.later(30, lister) is None
     assert shop.action(task) == "sold for 105,000"
 
 
 def test_sales_that_cannot_be_read_decide_nothing(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.buy(105_000)
     shop.market.script["sales"] = [Unavailable("down")] * 10
     for _ in range(10):
-        shop.clock.advance(30)
-        assert lister.cycle() is not None
+        assert shop.later(30, lister) is not None
     assert shop.row(task).desired == "running"
     lister.cycle()
     assert shop.action(task) == "sold for 105,000"
@@ -104,21 +83,15 @@ def test_sales_that_cannot_be_read_decide_nothing(shop: ListingWorld) -> None:
 def test_the_sale_by_which_we_came_by_it_is_not_ours(shop: ListingWorld) -> None:
     shop.market.tell_sale(50_000, ITEM)
     shop.clock.advance(60)
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.move("bc1pelsewhere")
-    for _ in range(6):
-        shop.clock.advance(30)
-        lister.cycle()
+    shop.later(30, lister, times=6)
     assert shop.action(task) == "ended: the inscription has left the vault"
     assert shop.rows() == [(105_000, "closed", "gone")]
 
 
 def test_an_inscription_that_was_sent_away_ends_the_task_with_a_word(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.move("bc1pelsewhere")
     delays = []
     for _ in range(6):
@@ -131,24 +104,17 @@ def test_an_inscription_that_was_sent_away_ends_the_task_with_a_word(shop: Listi
 
 
 def test_a_venue_that_tells_no_sales_does_not_hold_the_end_up_for_ever(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    _, lister = shop.begun()
     shop.market.buy(105_000)
     shop.market.script["sales"] = [NotSupported("no sales")] * 10
-    for _ in range(6):
-        shop.clock.advance(30)
-        lister.cycle()
+    shop.later(30, lister, times=6)
     assert shop.rows() == [(105_000, "closed", "gone")]
 
 
 def test_a_move_within_the_vault_is_signed_anew(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.move()
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     assert shop.rows() == [(105_000, "closed", "gone"), (105_000, "live", None)]
     assert shop.open_row(task).outpoint == SECOND
     assert shop.market.submitted == [105_000, 105_000]
@@ -156,16 +122,12 @@ def test_a_move_within_the_vault_is_signed_anew(shop: ListingWorld) -> None:
 
 
 def test_what_the_venue_still_shows_of_a_moved_inscription_is_not_adopted(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.move()
     shop.market.fail("list", Unavailable("busy"))
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     assert shop.rows() == [(105_000, "closed", "gone"), (105_000, "closed", "refused")]
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     assert shop.market.submitted == [105_000, 105_000]
     assert shop.open_row(task).outpoint == SECOND
 
@@ -179,18 +141,14 @@ def test_a_pending_spend_is_waited_for(shop: ListingWorld, is_listed: bool) -> N
     before = shop.rows()
     shop.market.chain(FIRST, is_unspent=False)  # the index has not seen it: no block has
     shop.market.listed.clear()
-    for _ in range(5):
-        shop.clock.advance(30)
-        lister.cycle()
+    shop.later(30, lister, times=5)
     assert shop.action(task) == "waiting: an unconfirmed transaction moves the inscription"
     assert shop.rows() == before
 
 
 def test_an_inscription_that_is_not_confirmed_yet_is_not_listed(shop: ListingWorld) -> None:
     shop.market.chain(FIRST, is_confirmed=False)
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    _, lister = shop.begun()
     assert shop.market.submitted == []
     shop.market.chain(FIRST)
     lister.cycle()
@@ -209,38 +167,28 @@ def test_doubt_about_where_it_is_lists_nothing_and_keeps_what_is_listed(shop: Li
     shop.market.script["whereabouts"] = [Unavailable("down")] * 3
     shop.market.script["outpoint"] = [Unavailable("down")] * 3
     shop.floor(200_000)
-    for _ in range(3):
-        shop.clock.advance(30)
-        lister.cycle()
+    shop.later(30, lister, times=3)
     assert (shop.prices, shop.market.submitted) == ([105_000], [105_000])
     assert shop.action(task).startswith("kept at 105,000")
 
 
 def test_an_index_and_a_chain_that_contradict_each_other_are_doubt(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.where, shop.market.owner = SECOND, "bc1pthief"
     shop.market.chain(SECOND)
-    for _ in range(8):
-        shop.clock.advance(30)
-        lister.cycle()
+    shop.later(30, lister, times=8)
     assert shop.rows() == [(105_000, "live", None)]
     assert shop.row(task).desired == "running"
 
 
 def test_without_an_index_the_chain_alone_keeps_a_listing_and_the_sales_end_it(shop: ListingWorld) -> None:
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.script["whereabouts"] = [NotSupported("no index")] * 9
-    shop.clock.advance(30)
-    lister.cycle()
+    shop.later(30, lister)
     assert shop.action(task).startswith("kept at 105,000")
     shop.market.chain(FIRST, is_unspent=False)
     for _ in range(6):
-        shop.clock.advance(30)
-        assert lister.cycle() is not None
+        assert shop.later(30, lister) is not None
     assert shop.rows() == [(105_000, "live", None)]
     shop.market.tell_sale(105_000)
     assert lister.cycle() is None
@@ -263,16 +211,13 @@ def test_a_sale_of_a_listing_whose_answer_was_lost(shop: ListingWorld) -> None:
     lister.cycle()
     assert shop.rows() == [(105_000, "unknown", None)]
     shop.market.buy(105_000)
-    shop.clock.advance(30)
-    assert lister.cycle() is None
+    assert shop.later(30, lister) is None
     assert shop.rows() == [(105_000, "closed", "sold")]
 
 
 def test_a_price_is_not_changed_on_an_old_word_of_the_chain(shop: ListingWorld) -> None:
     """While the venue shows the listing the chain is asked seldom, but before anything is signed it is."""
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.floor(200_000)
     shop.clock.advance(30)
     asked: list[str] = []
@@ -305,17 +250,12 @@ def test_what_was_reserved_and_never_signed_is_closed_when_the_item_is_gone(shop
 
 def test_a_sale_after_the_venue_had_dropped_the_listing(shop: ListingWorld) -> None:
     """Its signature was good as long as the output was there."""
-    task = shop.task()
-    lister = shop.lister(task)
-    lister.cycle()
+    task, lister = shop.begun()
     shop.market.listed.clear()
     controls.put("task", task, "halt", None, shop.clock())
-    for _ in range(3):
-        shop.clock.advance(30)
-        lister.cycle()
+    shop.later(30, lister, times=3)
     assert shop.rows() == [(105_000, "closed", "lost")]
     shop.market.buy(105_000)
-    shop.clock.advance(30)
-    assert lister.cycle() is None
+    assert shop.later(30, lister) is None
     assert shop.action(task) == "control halt (task): sold for 105,000"
     assert shop.row(task).desired == "stopped"

@@ -70,8 +70,7 @@ def drained(shop: ListingWorld, task: int, rounds: int = 6) -> bool:
 def test_a_listing_is_put_up_and_taken_back_as_the_venue_does(shop: ListingWorld, venue: str, proof: str) -> None:
     at(shop, venue, proof)
     shop.floor(100_001)
-    task = shop.task()
-    shop.lister(task).cycle()
+    task, _ = shop.begun()
     assert shop.prices == [105_002], "to the sat: no grid is known there"
     assert shop.open_row(task).venue == venue
     assert drained(shop, task)
@@ -81,8 +80,7 @@ def test_a_listing_is_put_up_and_taken_back_as_the_venue_does(shop: ListingWorld
 @pytest.mark.parametrize("who", ["market", "signer"])
 def test_without_what_the_venue_wants_signed_it_is_tried_again(shop: ListingWorld, who: str) -> None:
     at(shop, UNISAT)
-    task = shop.task()
-    shop.lister(task).cycle()
+    task, _ = shop.begun()
     if who == "market":
         shop.market.fail("draft_delist", *[Unavailable("away")] * 3)
     else:

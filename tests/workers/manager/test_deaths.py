@@ -20,8 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
 async def test_a_killed_worker_comes_back_after_a_rest_and_is_never_doubled(database: str, tmp_path: Path) -> None:
     installation = with_timing(tmp_path, first_rest_s=0.5)
     async with installation.running():
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         await eventually(lambda: installation.row(task).cycles > 1)
         pid = installation.pid(task)
         os.kill(pid, signal.SIGKILL)
@@ -38,8 +37,7 @@ async def test_what_a_dead_worker_left_on_the_wire_is_waited_for_by_a_stop(insta
     """The worker dies just as its user stops the task: the gateway is asked all the same."""
 
     async with installation.running():
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         token = installation.row(task).token
         installation.want(task, "stopped")
         os.kill(installation.pid(task), signal.SIGKILL)
@@ -101,8 +99,7 @@ async def test_a_crashed_task_that_owes_orders_is_drained(installation: Installa
 
 async def test_a_cycle_that_fails_does_not_end_the_worker(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task("fails")
-        await installation.start(task)
+        task = await installation.started("fails")
         await eventually(lambda: installation.row(task).last_error)
         row = installation.row(task)
         assert (row.last_error, row.observed) == ("RuntimeError: no luck", "running")
@@ -113,8 +110,7 @@ async def test_a_worker_without_sign_of_life_is_replaced(database: str, tmp_path
     # Three cycles of 5 s, the shortest there are, would be longer than the test wants to wait for silence.
     installation = with_timing(tmp_path, silent_s=1.0)
     async with installation.running():
-        task = installation.task("stuck", loop_seconds=0)
-        await installation.start(task)
+        task = await installation.started("stuck", loop_seconds=0)
         pid = installation.pid(task)
         await eventually(lambda: installation.row(task).restarts == 1)
         assert not lives(pid)
@@ -124,8 +120,7 @@ async def test_a_worker_without_sign_of_life_is_replaced(database: str, tmp_path
 
 async def test_a_worker_holds_only_its_own_descriptors(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         await eventually(lambda: installation.row(task).cycles > 1)
         settings, found = installation.settings, descriptors(installation.pid(task))
         log = str(settings.log_dir / f"task-{task}.log")
@@ -141,8 +136,7 @@ async def test_a_worker_holds_only_its_own_descriptors(installation: Installatio
 
 async def test_a_worker_is_confined_and_named(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         process = Path(f"/proc/{installation.row(task).pid}")
         limits = {line[:26].strip(): line[26:].split()[:2] for line in (process / "limits").read_text().splitlines()}
         assert limits["Max open files"] == ["64", "64"]
@@ -156,8 +150,7 @@ async def test_a_worker_is_confined_and_named(installation: Installation) -> Non
 
 async def test_a_worker_whose_rights_are_about_to_end_gets_new_ones(installation: Installation) -> None:
     async with installation.running() as running:
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         first = installation.row(task)
         assert running.manager is not None
         child = running.manager._keepers[task].child

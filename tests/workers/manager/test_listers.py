@@ -41,8 +41,7 @@ async def test_a_start_answers_when_the_lister_holds_its_lock(installation: Inst
 async def test_the_title_names_the_task_as_its_owner_knows_it(installation: Installation) -> None:
     async with installation.running():
         inscription = "ab" * 32 + "i0"
-        task = installation.listing(inscription)
-        await installation.start(task)
+        task = await installation.started_listing(inscription)
         title = Path(f"/proc/{installation.pid(task)}/cmdline").read_text().rstrip("\0")
         assert title == f"bidkeeper: lister task 1 {inscription}"
 
@@ -63,8 +62,7 @@ async def test_a_bidding_and_an_auto_list_task_of_one_id_do_not_meet(installatio
 
 async def test_a_stop_leaves_the_listing_and_drains_nothing(installation: Installation) -> None:
     async with installation.running():
-        task = installation.listing()
-        await installation.start(task)
+        task = await installation.started_listing()
         installation.open_listing(task)
         row = installation.row(task)
         began = asyncio.get_running_loop().time()
@@ -80,8 +78,7 @@ async def test_a_stop_leaves_the_listing_and_drains_nothing(installation: Instal
 
 async def test_a_deleted_task_has_its_listing_cancelled_and_goes(installation: Installation) -> None:
     async with installation.running():
-        task = installation.listing()
-        await installation.start(task)
+        task = await installation.started_listing()
         installation.open_listing(task)
         row = installation.row(task)
         tasks.mark_deleted(row, 5)
@@ -118,8 +115,7 @@ async def test_a_slow_cancel_is_not_waited_for_longer_than_told_and_goes_on(inst
 
 async def test_a_new_revision_gets_a_new_lister_and_keeps_the_listing(installation: Installation) -> None:
     async with installation.running():
-        task = installation.listing()
-        await installation.start(task)
+        task = await installation.started_listing()
         installation.open_listing(task)
         first = installation.row(task)
         tasks.change_autolist_task(first, collection_id="cats", config=first.config)
@@ -131,8 +127,7 @@ async def test_a_new_revision_gets_a_new_lister_and_keeps_the_listing(installati
 
 async def test_a_killed_lister_comes_back(installation: Installation) -> None:
     async with installation.running():
-        task = installation.listing()
-        await installation.start(task)
+        task = await installation.started_listing()
         await eventually(lambda: installation.row(task).cycles > 0)
         pid = installation.pid(task)
         os.kill(pid, signal.SIGKILL)
@@ -156,8 +151,7 @@ async def test_one_that_only_dies_is_given_up_and_its_listing_stays(installation
 
 async def test_a_lister_with_nothing_left_to_do_is_stopped_and_stays_so(installation: Installation) -> None:
     async with installation.running():
-        task = installation.listing("sells")
-        await installation.start(task)
+        task = await installation.started_listing("sells")
         await eventually(lambda: installation.row(task).observed == "stopped")
         row = installation.row(task)
         assert (row.desired, row.last_error, row.pid) == ("stopped", "sold", None)
@@ -168,8 +162,7 @@ async def test_a_lister_with_nothing_left_to_do_is_stopped_and_stays_so(installa
 
 async def test_a_plan_that_is_over_stops_the_task_and_leaves_the_listing(installation: Installation) -> None:
     async with installation.running():
-        task = installation.listing()
-        await installation.start(task)
+        task = await installation.started_listing()
         installation.open_listing(task)
         users.set_plan(installation.user.id, "beta", 5, 4)
         await eventually(lambda: installation.row(task).observed == "stopped")

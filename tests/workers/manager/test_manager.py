@@ -37,8 +37,7 @@ async def test_start_answers_when_the_worker_holds_its_lock(installation: Instal
 
 async def test_starting_what_runs_changes_nothing(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         pid = installation.pid(task)
         await installation.start(task)
         assert installation.row(task).pid == pid
@@ -47,8 +46,7 @@ async def test_starting_what_runs_changes_nothing(installation: Installation) ->
 
 async def test_stop_answers_when_the_worker_is_gone_and_its_rights_are(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         row = installation.row(task)
         await eventually(installation.acts)
         answer = await installation.stop(task)
@@ -65,8 +63,7 @@ async def test_stop_answers_when_the_worker_is_gone_and_its_rights_are(installat
 
 async def test_stop_drains_open_orders_with_a_grant_that_only_cancels(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         installation.open_order(task)
         answer = await installation.stop(task)
         assert answer == {"observed": "stopped", "open_orders": 0}
@@ -75,8 +72,7 @@ async def test_stop_drains_open_orders_with_a_grant_that_only_cancels(installati
 
 async def test_stop_does_not_wait_for_a_slow_drain_longer_than_told(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task("lazy-cats")
-        await installation.start(task)
+        task = await installation.started("lazy-cats")
         installation.open_order(task)
         assert await installation.stop(task, drain_s=0.3) == {"observed": "stopped", "open_orders": 1}
         # The drain goes on; a start ends it first.
@@ -87,8 +83,7 @@ async def test_stop_does_not_wait_for_a_slow_drain_longer_than_told(installation
 
 async def test_stop_does_not_wait_for_bids_that_are_to_stay(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task("lazy-cats", cancel_on_stop=False)
-        await installation.start(task)
+        task = await installation.started("lazy-cats", cancel_on_stop=False)
         installation.open_order(task)
         began = asyncio.get_running_loop().time()
         assert await installation.stop(task, drain_s=20) == {"observed": "stopped", "open_orders": 1}
@@ -97,8 +92,7 @@ async def test_stop_does_not_wait_for_bids_that_are_to_stay(installation: Instal
 
 async def test_a_deleted_task_goes_when_its_orders_are_closed(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         installation.open_order(task)
         tasks.mark_deleted(installation.row(task), 5)
         answer = await installation.settle(task)
@@ -112,8 +106,7 @@ async def test_a_deleted_task_goes_when_its_orders_are_closed(installation: Inst
 
 async def test_a_new_revision_gets_a_new_worker_and_no_drain(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         installation.open_order(task)
         first = installation.row(task)
         tasks.change_bidding_task(first, type="ordinals", slug="cats", slug_key="cats", config=first.config)
@@ -136,8 +129,7 @@ async def test_rows_are_followed_also_when_nobody_tells_of_them(installation: In
 @pytest.mark.parametrize("slug", ["deaf", "cats"])
 async def test_a_worker_that_does_not_listen_is_killed_at_a_stop(installation: Installation, slug: str) -> None:
     async with installation.running():
-        task = installation.task(slug)
-        await installation.start(task)
+        task = await installation.started(slug)
         await eventually(lambda: installation.row(task).cycles > 1)
         pid = installation.pid(task)
         if slug == "cats":
@@ -150,8 +142,7 @@ async def test_a_worker_that_hangs_in_a_transaction_is_killed_at_a_stop(database
     installation = with_timing(tmp_path, sweep_s=PATIENCE_S, full_sweep_s=PATIENCE_S)
     base.database.execute_sql("PRAGMA busy_timeout=300")
     async with installation.running():
-        task = installation.task("hoards")
-        await installation.start(task)
+        task = await installation.started("hoards")
         pid = installation.pid(task)
         installation.want(task, STOPPED)
         (installation.settings.data_dir / "hoard").touch()
@@ -204,8 +195,7 @@ async def test_a_storm_of_starts_and_stops_leaves_one_worker_or_none(installatio
 
 async def test_the_manager_keeps_no_descriptor_of_ended_workers(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         await installation.stop(task)
         before = len(descriptors("self"))
         for _ in range(20):

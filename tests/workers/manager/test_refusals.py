@@ -74,8 +74,7 @@ async def test_a_start_of_its_own_accord_is_tried_until_the_signer_is_unlocked(i
 
 async def test_a_stop_ends_the_worker_also_without_signer_and_gateway(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         installation.open_order(task)
         row = installation.row(task)
         signer_gone(installation)
@@ -102,8 +101,7 @@ async def test_who_is_not_entitled_cannot_start(database: str, tmp_path: Path) -
 
 async def test_when_a_plan_ends_its_tasks_are_stopped_and_drained(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task()
-        await installation.start(task)
+        task = await installation.started()
         installation.open_order(task)
         users.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
         await eventually(lambda: installation.row(task).observed == "stopped")

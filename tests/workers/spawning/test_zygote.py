@@ -56,8 +56,7 @@ async def test_a_killed_zygote_leaves_no_worker_and_all_come_back(installation: 
 
 async def test_deaths_with_the_zygote_are_not_counted(installation: Installation) -> None:
     async with installation.running() as running:
-        task = installation.task("fails")
-        await installation.start(task)
+        task = await installation.started("fails")
         pid = installation.pid(task)
         os.kill(zygote(installation), signal.SIGKILL)
         await eventually(lambda: installation.row(task).observed == "backoff")
@@ -69,8 +68,7 @@ async def test_deaths_with_the_zygote_are_not_counted(installation: Installation
 
 async def test_a_title_has_room_for_a_long_slug(installation: Installation) -> None:
     async with installation.running():
-        task = installation.task("a-collection-with-a-rather-long-name")
-        await installation.start(task)
+        task = await installation.started("a-collection-with-a-rather-long-name")
         title = Path(f"/proc/{installation.pid(task)}/cmdline").read_text().rstrip("\0")
         assert title == f"bidkeeper: bidder task {task} a-collection-with-a-rather-long-name"
 
