@@ -1,9 +1,9 @@
-# What a newcomer needs: make run, make test, make lint. Everything is kept in .venv.
+# A newcomer needs make run, make test and make lint. Everything is kept in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 PACKAGES := cli core gateway markets models server simulator strategy wallet workers
 
-# Tests start Pythons by the hundred: each would compile everything anew, which doubles what they cost.
+# Tests start Pythons by the hundred: each would compile everything anew, which doubles their cost.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-fast fuzz mutants coverage faults soak soak-month lint format lock setup bench clean
@@ -28,7 +28,7 @@ test: setup
 faults: setup
 	$(BIN)/python -m pytest -s -m faults
 
-# The demo for so many minutes, watched: what it did, what it took of the machine, and whether it would go on.
+# The demo for some minutes, watched: its results, its use of the machine, and whether it would go on.
 MINUTES ?= 60
 soak: setup
 	BIDKEEPER_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -s -m "not faults" tests/soak
@@ -42,7 +42,7 @@ fuzz: setup
 	PSBT_MUTANTS=1000000 EVIL_REQUESTS=50000 $(BIN)/python -m pytest -s -n auto tests/wallet/test_psbt_fuzz.py \
 		tests/wallet/test_evil_worker.py tests/wallet/test_evil_gateway.py tests/wallet/test_evil_venue.py
 
-# Which slips in wallet/ the tests would not notice; ARGS="--most 40 policy" for fewer. An hour without.
+# The slips in wallet/ that the tests would not notice; ARGS="--most 40 policy" for fewer. An hour without.
 mutants: setup
 	$(BIN)/python -m tests.wallet.mutants $(ARGS)
 
@@ -52,7 +52,7 @@ coverage: setup
 	$(BIN)/python -m coverage report
 
 test-fast: setup
-	EXAMPLES_PART=8 $(BIN)/python -m pytest -n $$(nproc) --dist loadfile --no-loadscope-reorder -m "not slow"
+	EXAMPLES_PART=16 $(BIN)/python -m pytest -n $$(nproc) --dist loadfile --no-loadscope-reorder -m "not slow"
 
 lint: setup
 	$(BIN)/ruff check .

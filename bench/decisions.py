@@ -9,6 +9,7 @@ from bench.timing import Row, median_seconds
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig
+from strategy.entry import Entry
 from strategy.intents import Limits, Memory, OwnOrder, Rules
 
 ORDERS = 100  # on each side
@@ -23,14 +24,14 @@ def rows() -> Iterator[Row]:
     )
     config = BidConfig(slug="cats", hardcap_sats=100_000, outbid_enabled=True)
     profile = Profile("simulator", 1_000, 10_000, 900, True, "per_bid")
-    own = [
+    own = tuple(
         OwnOrder(number, "live", price, Decimal(1), 0, 10**9)
         for number, price in enumerate((75_000, 60_000, 45_000, 30_000))
-    ]
+    )
     limits = Limits(0, 50_000_000, 20, 100_000_000, 600)
 
     def decide() -> object:
-        return plan_bids(config, profile, snapshot, own, limits, Rules(), Memory(), 1_000)
+        return plan_bids(Entry(1_000, config, profile, snapshot, own, limits, Rules(), Memory()))
 
     seconds = median_seconds(decide, calls=500)
     what = f"plan_bids, {ORDERS} asks, {ORDERS} rival bids, outbidding, 5 rungs, 4 live bids"

@@ -37,13 +37,13 @@ directories() {
   directory 0750 "$rest" /var/lib/bidkeeper/logs
   directory 0750 "$gateway" /var/lib/bidkeeper-gateway
   directory 0750 "$gateway" /var/lib/bidkeeper-gateway/run
-  # The signer's own directory is root's: what stands in it can be replaced by nobody, not even by the signer.
+  # The signer's own directory is root's: nobody can replace its contents, not even the signer.
   directory 0750 root /var/lib/bidkeeper-signer
   directory 0750 "$signer" /var/lib/bidkeeper-signer/run
   directory 0700 "$signer" /var/lib/bidkeeper-signer/keys
 }
 
-# The running programs keep the files they have open; what they have not yet imported would be another version's, so the
+# The running programs keep their open files; later imports would be another version's, so the
 # service is restarted after this.
 program() {
   install -d -m 0755 "$opt"

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILDS = "setuptools"  # builds embit, whose wheels nobody publishes, and Bidkeeper itself
+BUILDS = "setuptools"  # builds embit, which has no wheels, and Bidkeeper itself
 
 
 def runtime_names(setup: str) -> set[str]:

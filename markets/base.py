@@ -85,7 +85,7 @@ class PriceGrid(_RefusedFor):
 
 
 class BelowMinimum(_RefusedFor):
-    """The price is below what the venue takes."""
+    """The price is below the venue's least."""
 
     kind = "below_minimum"
 

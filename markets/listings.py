@@ -37,7 +37,7 @@ class OwnListings:
 class ListingAsk:
     """A listing to be drafted: `owner` (a taproot address) holds the inscription, `receive` is paid.
 
-    `tap_internal_key` is the owner's x-only internal key, 64 hex digits.
+    `tap_internal_key` is the owner's x-only internal key, 64 hex digits; "" in drafts that nobody is to sign.
     """
 
     price: int

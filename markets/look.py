@@ -16,7 +16,7 @@ from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, Ve
 from markets.client import MarketClient
 from strategy.bidding.plan_bids import measure
 from strategy.book import Ask, Bid, History, Snapshot
-from strategy.config import BidConfig, normal_slug
+from strategy.config import BidConfig, is_ticker, normal_slug
 
 # An accepted bid costs its bidder a purchase transaction of about this size, for ordinals and runes alike. Venues state
 # some 600 sats for it at low rates.
@@ -207,11 +207,8 @@ def kind_of(config: BidConfig) -> Kind:
 
 
 def kind_of_slug(slug: str) -> Kind:
-    """Returns the kind by the slug's case: tickers are stored in upper case, collections in lower.
-
-    An order outlives a change of its task's type.
-    """
-    return "runes" if slug == slug.upper() and slug != slug.lower() else "ordinals"
+    """Returns the kind of a stored slug: an order outlives a change of its task's type."""
+    return "runes" if is_ticker(slug) else "ordinals"
 
 
 def trait_of(config: BidConfig) -> tuple[str, str] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
@@ -23,6 +23,7 @@ _SCRIPT = re.compile(r"([0-9a-f]{2}){0,10000}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
 # From 2001 to 2286: a time in seconds is never taken for one in milliseconds.
 _FIRST_MS, _LAST_MS = 10**12, 10**13
+_EPOCH = datetime.fromtimestamp(0, UTC)
 _MOST_COUNTED = 10**9
 _LONGEST_LINK = 500
 _MOST_HEIGHT = 10**8  # indexers write their greatest number for something in no block yet
@@ -130,7 +131,7 @@ def moment(value: Any, what: str) -> int:
     if isinstance(value, str) and not value.isdigit():
         try:
             found = datetime.fromisoformat(value)
-            value = int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+            value = ((found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
         except (ValueError, OverflowError) as error:
             raise Unreadable(f"{what}: {_shown(value)} is no time") from error
     return milliseconds(value, what)
@@ -143,6 +144,14 @@ def text(value: Any, what: str, *, longest: int = 200) -> str:
     if any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in value):
         raise Unreadable(f"{what}: has control characters")
     return value
+
+
+def lines(value: Any, what: str, *, longest: int) -> str:
+    """Reads a `text` of one line or several, as it came."""
+    if isinstance(value, str):
+        text(value.replace("\r\n", " ").replace("\n", " "), what, longest=longest)
+        return value
+    return text(value, what, longest=longest)
 
 
 def label(value: Any, what: str) -> str:

@@ -68,7 +68,10 @@ async def _serve(port: int, seed: int, background: bool, state_file: Path) -> No
     state.load()
     server = HTTPServer(make_app(world), max_buffer_size=MAX_REQUEST, max_body_size=MAX_REQUEST)
     server.listen(port, address=HOST)
-    log.info("practice market on http://%s:%s, seed %s, background traders %s", HOST, port, seed, world.background)
+    log.info(
+        "practice market on http://%s:%s, seed %s, answers as %s, background traders %s",
+        *(HOST, port, world.seed, world.shape, world.background),
+    )
     beats = [
         asyncio.create_task(_beat(STEP_SECONDS, world.step)),
         asyncio.create_task(_beat(SAVE_SECONDS, state.save_if_changed)),

@@ -35,7 +35,7 @@ class History:
     ) -> None:
         """Notes an event of `order`; an order without an id was refused.
 
-        `remaining` is what a partly filled bid still asks for; price and quantity are then those of the part.
+        `remaining` is the rest of a partly filled bid; price and quantity are then those of the part.
         """
         self._count += 1
         row: dict[str, Any] = {

@@ -16,6 +16,7 @@ from simulator.faults import Faults
 from simulator.listing.auctions import Auctions
 from simulator.listing.poison import Poison
 from simulator.ordnet.desk import Desk
+from simulator.shapes import Shape, shape_of
 from simulator.wallet_sessions import WalletSessions
 
 VERSION = 1
@@ -69,6 +70,11 @@ class World:
         self.auctions = Auctions()
         self.wallet_sessions = WalletSessions(self._clock, f"{seed}")
         self.traders = Traders(self.engine, random.Random(f"traders {seed}{salt}"))
+
+    @property
+    def shape(self) -> Shape:
+        """Returns the form in which a venue that has two of them answers."""
+        return shape_of(self.seed)
 
     @property
     def changes(self) -> int:

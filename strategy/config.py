@@ -153,6 +153,16 @@ def normal_slug(type: str, slug: str) -> str:
     return canonical.replace(_BULLET, "") if type == "rune" else canonical
 
 
+def is_ticker(slug: str) -> bool:
+    """Whether a stored slug is a rune's: tickers are in upper case and collections in lower (`canonical_slug`)."""
+    return slug == slug.upper() and slug != slug.lower()
+
+
+def is_on(config: BidConfig, slug: str) -> bool:
+    """Whether an order on this stored slug is on what the config bids on: it outlives a change of its task's slug."""
+    return is_ticker(slug) == config.is_rune and normal_slug(config.type, slug) == normal_slug(config.type, config.slug)
+
+
 def problems(config: BidConfig) -> list[Problem]:
     """Returns every broken rule of this config; an empty list means that it can be planned with.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from strategy.bidding.plan_bids import halted, plan_bids, without_places
 from strategy.book import Profile, Snapshot
 from strategy.config import BidConfig
 from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
@@ -49,14 +48,3 @@ class Entry:
     restraint: Reason | None = None
     sales: tuple[Sale, ...] | None = None
     plan: Plan | None = None
-
-    def decide(self) -> Plan:
-        """Decides the same inputs by this version."""
-        if self.restraint is Reason.HALT:
-            return halted(self.config, self.own, self.memory)
-        plan = plan_bids(
-            self.config, self.profile, self.snapshot, self.own, self.limits, self.rules, self.memory, self.now_ms
-        )
-        if self.restraint is None:
-            return plan
-        return without_places(plan, self.restraint, soft_cancels=self.restraint is not Reason.OWN_BIDS_UNKNOWN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeGuard
@@ -10,6 +10,7 @@ from typing import TypeGuard
 from strategy.config import MAX_SATS
 from strategy.reasons import Reason
 
+TOLERANCE, MIN_AGE_S = Decimal("0.01"), 60  # where the service's settings say nothing else
 LONGEST_REACH = Decimal("0.2")  # of a rung's price: no patience goes further
 IN_FLIGHT: frozenset[str] = frozenset({"reserved", "signed", "submitted", "unknown"})
 
@@ -87,8 +88,8 @@ class Rules:
     `patience` is the number of tolerances that a live bid may be away from its rung; it widens no limit.
     """
 
-    tolerance: Decimal = Decimal("0.01")
-    min_age_ms: int = 60_000
+    tolerance: Decimal = TOLERANCE
+    min_age_ms: int = MIN_AGE_S * 1000
     stale_after_ms: int = 120_000
     grace_no_floor_ms: int = 300_000
     max_raises: int = 20
@@ -103,12 +104,12 @@ class Rules:
         return max(self.tolerance, min(self.tolerance * self.patience, LONGEST_REACH))
 
     @classmethod
-    def for_loop(cls, loop_s: int, stretch_s: int = 0) -> Rules:
-        """Makes the defaults for a task with this cycle interval: a snapshot is stale after max(3 loops, 120 s).
+    def of(cls, loop_s: int, stretch_s: int = 0, tolerance: Decimal = TOLERANCE, min_age_s: int = MIN_AGE_S) -> Rules:
+        """Makes the service's rules for a task with this cycle interval: a snapshot is stale after max(3 loops, 120 s).
 
         `stretch_s` is the intended extra age of reads while the month's quota of calls runs short.
         """
-        return cls(stale_after_ms=(max(3 * loop_s, 120) + stretch_s) * 1000)
+        return cls(tolerance, min_age_s * 1000, (max(3 * loop_s, 120) + stretch_s) * 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +123,19 @@ class Memory:
     no_reference_since_ms: int | None = None
     raises_ms: tuple[int, ...] = ()
 
-    def as_dict(self) -> dict[str, int | list[int] | None]:
-        """Returns a plain dict of JSON values."""
-        return {"no_reference_since_ms": self.no_reference_since_ms, "raises_ms": list(self.raises_ms)}
+    def dumps(self) -> str:
+        """Writes the memory as JSON for storage."""
+        return json.dumps({"no_reference_since_ms": self.no_reference_since_ms, "raises_ms": list(self.raises_ms)})
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> Memory:
-        """Reads the memory of `as_dict`; keys of other versions and values that are no whole numbers are dropped."""
+    def loads(cls, text: str) -> Memory:
+        """Reads the memory of `dumps`. Keys of other versions, and all that cannot be read, are dropped."""
+        try:
+            values = json.loads(text)
+        except ValueError:
+            return cls()
+        if not isinstance(values, dict):
+            return cls()
         since, raises = values.get("no_reference_since_ms"), values.get("raises_ms")
         times = raises if isinstance(raises, list | tuple) else ()
         return cls(since if _is_whole(since) else None, tuple(each for each in times if _is_whole(each)))

@@ -11,7 +11,7 @@ from operator import attrgetter
 from strategy.book import Ask, Bid, History, Snapshot
 from strategy.config import BidConfig
 from strategy.intents import Rules
-from strategy.pricing import average_cost, plus, rounded, times
+from strategy.pricing import Exact, average_cost, plus, rounded, times
 from strategy.reasons import Reason
 
 _unit_price = attrgetter("unit_price")
@@ -28,7 +28,7 @@ class Market:
 
     raw: Decimal | None = None
     reference: Decimal | None = None
-    exact: Fraction | None = None
+    exact: Exact | None = None
     lowest_ask: Decimal | None = None
     bids: tuple[Bid, ...] | None = None
     marks: tuple[Reason, ...] = ()
@@ -69,9 +69,8 @@ def read_market(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_
     clamped, found = clamp(raw, snapshot.history, rules)
     if config.bid_mode == "percent":
         marks = [*found, *marks]
-    if average is None or clamped != raw:
-        average = None if clamped is None else Fraction(clamped)
-    return Market(raw, clamped, average, lowest, snapshot.bids, tuple(marks), cause)
+    exact = clamped if average is None or clamped != raw else average
+    return Market(raw, clamped, exact, lowest, snapshot.bids, tuple(marks), cause)
 
 
 def clamp(raw: Decimal | None, history: History, rules: Rules) -> tuple[Decimal | None, tuple[Reason, ...]]:

@@ -25,7 +25,7 @@ class Clock:
 
 
 class Monotonic:
-    """Seconds since nobody knows when, as `time.monotonic` gives them."""
+    """Seconds since an unknown start, as `time.monotonic` gives them."""
 
     def __init__(self, now: float = 1_000.0) -> None:
         self.now = now

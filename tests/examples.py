@@ -1,4 +1,4 @@
-"""How many examples a property test tries: all in `make test`, an eighth in `make test-fast`, always the same ones."""
+"""How many examples a property test tries: all in `make test`, a sixteenth in `make test-fast`, always the same."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import random
 from collections.abc import Iterable
 from typing import TypeVar
 
-# `make test-fast` sets it to 8; whoever runs pytest by hand gets all.
+# `make test-fast` sets it to 16; whoever runs pytest by hand gets all.
 _PART = int(os.environ.get("EXAMPLES_PART", "1"))
 
 T = TypeVar("T")
 
 
 def part_of(examples: int) -> int:
-    """How many of `examples` this run tries."""
+    """Returns how many of `examples` this run tries."""
     return max(1, examples // _PART)
 
 

@@ -7,7 +7,7 @@ import socket
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, each with the next three after it.
+    """Returns free ports, each with the next three after it.
 
     They are below the range that the kernel gives to outgoing connections, any of which could take one meanwhile.
     """

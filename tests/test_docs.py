@@ -1,4 +1,4 @@
-"""What the documentation promises is there, and what is there is documented."""
+"""The documentation's promises are kept, and every part is documented."""
 
 from __future__ import annotations
 

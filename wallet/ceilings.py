@@ -1,7 +1,7 @@
 """The installation's ceilings: limits that no grant can widen, from its settings alone.
 
-A grant comes from the manager, and what the manager knows from the database; whoever has taken those over can ask for
-any grant. These hold all the same.
+A grant comes from the manager, and the manager's knowledge from the database; an intruder in either can ask for any
+grant. These hold all the same.
 """
 
 from __future__ import annotations

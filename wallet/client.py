@@ -118,73 +118,41 @@ class SignerClient:
 
     def controls(self) -> Controls:
         """Returns everything that keeps bids from being signed."""
-        return self._ask(
-            lambda answer: Controls(
-                tuple(ControlState(**control) for control in answer["controls"]), answer["file"] is True
-            ),
-            "controls",
-        )
+        return self._ask(_controls, "controls")
 
     def rooms(self, task: int, token: int, secret: str) -> tuple[SignedRoom, ...]:
         """Returns how far the ceilings on the task's signed bids are used: its own, its user's, and the host's if set.
 
         Sats of all that is signed and not expired, cancelled or not.
         """
-        return self._ask(_rooms, "rooms", task=task, token=token, secret=secret)
+        return self._ask(_rooms, "rooms", **_right(task, token, secret))
 
     def rooms_under(self, user_address: str, task: int, task_sats: int, user_sats: int) -> tuple[SignedRoom, ...]:
         """Returns the `rooms` of a grant with these ceilings, for a task that need not run, nor exist (0). Needs no
         key.
         """
-        return self._ask(
-            _rooms,
-            "rooms_under",
-            task=task,
-            user=user_address,
-            outstanding_task_sats=task_sats,
-            outstanding_sats=user_sats,
-        )
+        ceilings = {"outstanding_task_sats": task_sats, "outstanding_sats": user_sats}
+        return self._ask(_rooms, "rooms_under", task=task, user=user_address, **ceilings)
 
     def sign_bid(self, task: int, token: int, secret: str, bid: BidMessage) -> SignedBid:
         """Signs a bid; the same intent with the same fields gets the same signature again."""
-        return self._ask(
-            lambda answer: SignedBid(_text(answer["message"]), _text(answer["signature"])),
-            "sign_bid",
-            task=task,
-            token=token,
-            secret=secret,
-            bid=asdict(bid),
-        )
+        return self._ask(_signed_bid, "sign_bid", **_right(task, token, secret), bid=asdict(bid))
 
     def sign_offer(self, task: int, token: int, secret: str, offer: OfferToSign) -> SignedOffer:
         """Signs the PSBTs that pay for a bid with the user's payment key; the same intent gets the same answer.
 
         The signer looks the coins up itself, so this may take some seconds longer than `timeout_s`.
         """
-        return self._ask(
-            lambda answer: SignedOffer(tuple(_text(psbt) for psbt in answer["psbts"])),
-            "sign_offer",
-            self._timeout_s + FACTS_S * -(-len(offer.coins) // _LOOKED_UP_AT_ONCE),
-            task=task,
-            token=token,
-            secret=secret,
-            offer=asdict(offer),
-        )
+        waits_s = self._timeout_s + FACTS_S * -(-len(offer.coins) // _LOOKED_UP_AT_ONCE)
+        return self._ask(_signed_offer, "sign_offer", waits_s, **_right(task, token, secret), offer=asdict(offer))
 
     def sign_listing(self, task: int, token: int, secret: str, listing: ListingToSign) -> SignedListing:
         """Signs a listing's PSBTs with the user's vault; the same intent with the same fields gets the same answer.
 
         The signer looks the output up itself, so this may take some seconds longer than `timeout_s`.
         """
-        return self._ask(
-            lambda answer: SignedListing(_text(answer["psbt"]), tuple(_text(psbt) for psbt in answer["secure"])),
-            "sign_listing",
-            self._timeout_s + FACTS_S,
-            task=task,
-            token=token,
-            secret=secret,
-            listing=asdict(listing),
-        )
+        fields = _right(task, token, secret) | {"listing": asdict(listing)}
+        return self._ask(_signed_listing, "sign_listing", self._timeout_s + FACTS_S, **fields)
 
     def sign_withdrawal(self, withdrawal: WithdrawalToSign) -> SignedWithdrawal:
         """Signs a user's coins to the address that they sign in with; the same intent gets the same answer.
@@ -192,51 +160,24 @@ class SignerClient:
         Needs no grant. The signer looks the coins up itself, as for an offer.
         """
         coins = len(withdrawal.coins) + len(withdrawal.fee_coins)
-        return self._ask(
-            lambda answer: SignedWithdrawal(**answer),
-            "sign_withdrawal",
-            self._timeout_s + FACTS_S * -(-coins // _LOOKED_UP_AT_ONCE),
-            withdrawal=as_request(withdrawal),
-        )
+        waits_s, asked = self._timeout_s + FACTS_S * -(-coins // _LOOKED_UP_AT_ONCE), as_request(withdrawal)
+        return self._ask(lambda answer: SignedWithdrawal(**answer), "sign_withdrawal", waits_s, withdrawal=asked)
 
     def sign_challenge(self, task: int, token: int, secret: str, challenge: str, key: SigningKey = "payment") -> str:
         """Signs a venue's challenge, which cancelling needs; returns base64. Only a grant to list takes the vault."""
-        return self._ask(
-            lambda answer: _text(answer["signature"]),
-            "sign_challenge",
-            task=task,
-            token=token,
-            secret=secret,
-            challenge=challenge,
-            key=key,
-        )
+        return self._ask(_signature, "sign_challenge", **_right(task, token, secret), challenge=challenge, key=key)
 
     def sign_sign_in(self, task: int, token: int, secret: str, text: str, key: SigningKey) -> str:
         """Signs the text by which a user signs in at the grant's venue; returns base64. The right to cancel will do."""
-        return self._ask(
-            lambda answer: _text(answer["signature"]),
-            "sign_sign_in",
-            task=task,
-            token=token,
-            secret=secret,
-            text=text,
-            key=key,
-        )
+        return self._ask(_signature, "sign_sign_in", **_right(task, token, secret), text=text, key=key)
 
     def sign_delist(self, task: int, token: int, secret: str, outpoint: str, psbt: str) -> str:
         """Signs the PSBT by which a venue takes back the listing of `outpoint`; returns it, not final.
 
         All that the output holds must come back to the vault. The right to cancel is enough.
         """
-        return self._ask(
-            lambda answer: _text(answer["psbt"]),
-            "sign_delist",
-            task=task,
-            token=token,
-            secret=secret,
-            outpoint=outpoint,
-            psbt=psbt,
-        )
+        fields = _right(task, token, secret) | {"outpoint": outpoint, "psbt": psbt}
+        return self._ask(lambda answer: _text(answer["psbt"]), "sign_delist", **fields)
 
     def lowest_listing(self, outpoint: str) -> int | None:
         """Returns the lowest price, in sats, that a listing of this output was ever signed for; None when none was.
@@ -269,8 +210,32 @@ class SignerClient:
             raise SignerUnavailable(f"the signer's answer to {op} is unreadable") from error
 
 
+def _right(task: int, token: int, secret: str) -> dict[str, Any]:
+    return {"task": task, "token": token, "secret": secret}
+
+
 def _nothing(answer: dict[str, Any]) -> None:
     return None
+
+
+def _controls(answer: dict[str, Any]) -> Controls:
+    return Controls(tuple(ControlState(**control) for control in answer["controls"]), answer["file"] is True)
+
+
+def _signed_bid(answer: dict[str, Any]) -> SignedBid:
+    return SignedBid(_text(answer["message"]), _text(answer["signature"]))
+
+
+def _signed_offer(answer: dict[str, Any]) -> SignedOffer:
+    return SignedOffer(tuple(_text(psbt) for psbt in answer["psbts"]))
+
+
+def _signed_listing(answer: dict[str, Any]) -> SignedListing:
+    return SignedListing(_text(answer["psbt"]), tuple(_text(psbt) for psbt in answer["secure"]))
+
+
+def _signature(answer: dict[str, Any]) -> str:
+    return _text(answer["signature"])
 
 
 def _rooms(answer: dict[str, Any]) -> tuple[SignedRoom, ...]:

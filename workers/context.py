@@ -12,6 +12,7 @@ from markets.capabilities import Capabilities
 from markets.client import MarketClient
 from markets.venues import capabilities
 from wallet.client import SignerClient
+from workers.crashpoints import crashpoint
 
 Kind = Literal["bidder", "lister", "drain"]  # of worker
 
@@ -26,7 +27,10 @@ class BadCredentials(BidkeeperError):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One worker's surroundings. `token` and `secret` are its right to act: at signer, gateway and ledger."""
+    """One worker's surroundings. `token` and `secret` are its right to act: at signer, gateway and ledger.
+
+    `crash` is called with the name of each crash point that the worker comes by (workers/crashpoints.py).
+    """
 
     settings: Settings
     task_id: int
@@ -35,6 +39,7 @@ class Context:
     market: MarketClient
     signer: SignerClient
     clock_ms: Callable[[], int]
+    crash: Callable[[str], None] = crashpoint
 
     @property
     def venue(self) -> Capabilities:

@@ -8,6 +8,7 @@ from cli.doctor.check import Check, fail, ok, warn
 from cli.doctor.exchanges import Exchange
 from cli.doctor.questions import Answer
 from gateway.limits.skew import MOST_S
+from wallet.messages import MessageError, check_challenge
 
 _SKEW_WARN_S = 2.0
 CLOCK_REMEDY = "set the clock by NTP: timedatectl set-ntp true"
@@ -27,11 +28,23 @@ def understood(name: str, answer: Answer) -> Check:
             text = f"{len(value)} understood, none says who bids: own bids are known by id and price only"
             return warn(name, text, "bidkeeper venue probe satflow --save DIR, and report what it saves")
         return ok(name, f"{len(value)} understood, {named} say who bids")
+    if answer.question == "challenge":
+        return _challenge(name, value)
     if name == "unisat rune":
         return ok(name, f"understood: {value[0]} has divisibility {value[1]}")
     if isinstance(value, tuple):
         return ok(name, f"{len(value)} understood")
     return ok(name, "understood")
+
+
+def _challenge(name: str, text: str) -> Check:
+    """Tells whether the signer would sign it: without that nothing can be cancelled there."""
+    try:
+        check_challenge(text)
+    except MessageError as error:
+        remedy = "bidkeeper venue probe satflow --save DIR, and report it; place no bids there meanwhile"
+        return fail(name, f"the signer would not sign it, so nothing can be cancelled there: {error}", remedy)
+    return ok(name, f"{len(text)} characters that the signer would sign")
 
 
 def skew(venue: str, heard: list[Exchange]) -> Iterator[Check]:

@@ -8,33 +8,37 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cli.doctor import doctor
 from cli.doctor.database import Seen
 from cli.doctor.exchanges import Listener, masked, shown_headers
-from cli.doctor.questions import VENUES, Answer, adapters_of, put, questions
+from cli.doctor.questions import DRAFT, FIRST_INSCRIPTION, VENUES, Answer, adapters_of, put, questions
 from cli.doctor.venues import pause, secrets_of
 from core.errors import BidkeeperError
 from core.settings import Settings
 from gateway.app import adapters as make_adapters
 
 _README = """\
-Raw answers of {venue} at {time}, asked by `bidkeeper venue probe` with reads only.
+Raw answers of {venue} at {time}, asked by `bidkeeper venue probe` with reads and a draft; nothing was signed.
 NN-name.head has status and headers, NN-name.body the body as it came. API keys and cookies are masked.
-No address of this installation was asked about.
+No address of this installation was asked about, but for the holder of an inscription that was named.
 
 """
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Adds probe NAME --save DIR [--collection SLUG] [--rune TICKER]."""
+    """Adds probe NAME --save DIR [--collection SLUG] [--rune TICKER] [--inscription ID]."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     probe = actions.add_parser("probe", help="ask a venue what the adapters ask, and keep its raw answers")
     probe.add_argument("venue", choices=VENUES, metavar="NAME", help=", ".join(VENUES))
     probe.add_argument("--save", type=Path, required=True, metavar="DIR", help="a directory that is not there yet")
     doctor.add_about(probe)
+    probe.add_argument(
+        "--inscription", default=FIRST_INSCRIPTION, metavar="ID", help="draft a listing of this one; nothing is signed"
+    )
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -44,7 +48,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[], int]) -> int:
     """Runs the probe by the given clock (epoch), as `run`."""
-    venue, about = options.venue, doctor.about(options, settings, Seen())
+    venue = options.venue
+    about = replace(doctor.about(options, settings, Seen()), inscription=options.inscription)
     adapters = make_adapters(settings)
     asked = adapters_of(venue, adapters)
     if not asked:
@@ -61,7 +66,14 @@ def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[]
             answers.append(put(question, listener))
             print(folder.keep(number, answers[-1]), flush=True)
     print(f"{len(listener.heard)} calls; their answers are in {options.save}")
-    return 0 if all(answer.outcome in ("understood", "not known", "not supported") for answer in answers) else 1
+    return 0 if all(map(_is_clear, answers)) else 1
+
+
+def _is_clear(answer: Answer) -> bool:
+    """Tells whether the venue answers as expected; it may refuse the draft of a listing of somebody else's item."""
+    if answer.outcome == "refused":
+        return answer.question == DRAFT
+    return answer.outcome in ("understood", "not known", "not supported")
 
 
 class _Folder:

@@ -9,13 +9,19 @@ from typing import Any, Literal
 from cli.doctor.exchanges import Adapter, Exchange, Listener
 from core.settings import DIALECTS
 from gateway.adapters import Adapters
-from markets.base import AuthFailed, NotFound, NotSupported, RateLimited, VenueError
+from markets.base import AuthFailed, Item, NotFound, NotSupported, RateLimited, VenueError
+from markets.listings import ListingAsk, ListingDraft
+from markets.satflow.adapter import Satflow
 from markets.wire import Unreadable
 
 VENUES = ("satflow", "unisat", "mempool", "ord")
 # An unused address: its key was made for the self-test of signatures and thrown away.
 ADDRESS = "bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"
-_FIRST_INSCRIPTION = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799i0"
+PUBKEY = "02f6b160813359d5d8436e9bd23829641dd6d85598f0c64c981a2a58cff159b5ff"
+VAULT = "bc1pr5tl40fulfznkxw64j577qfx2927zlrydv2e9qwdzffgd3pnadcsk3hs39"
+FIRST_INSCRIPTION = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799i0"
+DRAFT = "listing draft"
+_DRAFTED_AT = 100_000_000  # sats; nothing is signed, and at this price nothing would be lost
 
 Outcome = Literal["understood", "not known", "not supported", "drifted", "no access", "pause", "silent", "refused"]
 
@@ -26,6 +32,7 @@ class About:
 
     collection: str
     rune: str
+    inscription: str = FIRST_INSCRIPTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,7 @@ def _outcome(error: VenueError, exchange: Exchange | None) -> Outcome:
 
 def _satflow(adapters: Adapters, about: About) -> list[Question]:
     venue = adapters.speaking("satflow")
-    assert venue is not None
+    assert isinstance(venue, Satflow)
     return [
         Question("floors", lambda: venue.floors([about.collection], "ordinals")),
         Question("listings", lambda: venue.asks(about.collection, 1).entries),
@@ -107,12 +114,32 @@ def _satflow(adapters: Adapters, about: About) -> list[Question]:
         Question("rune floors", lambda: venue.floors([about.rune], "runes")),
         Question("rune bids", lambda: venue.bids(about.rune, "runes", 1).entries),
         Question("own bids", lambda: venue.own_bids(ADDRESS, None).entries),
+        Question("sales", lambda: venue.sales(about.collection, "ordinals", 1).entries),
+        Question("sales unasked", lambda: venue.sales_unasked(about.collection, "ordinals").entries),
+        Question("challenge", lambda: venue.challenge(ADDRESS)),
         Question("traits", lambda: venue.traits(about.collection), is_extra=True),
-        Question("sales", lambda: venue.sales(about.collection, "ordinals", 1).entries, is_extra=True),
         Question("rune sales", lambda: venue.sales(about.rune, "runes", 1).entries, is_extra=True),
         Question("wallet contents", lambda: venue.wallet_contents(ADDRESS, 0).entries, is_extra=True),
-        Question("challenge", lambda: venue.challenge(ADDRESS), is_extra=True),
+        Question("bidding wallet", lambda: venue.bidding_wallet(ADDRESS, VAULT, PUBKEY), is_extra=True),
+        *_of_one_inscription(venue, about.inscription),
     ]
+
+
+def _of_one_inscription(venue: Satflow, inscription_id: str) -> list[Question]:
+    """Returns the questions about one inscription: its details, and the draft of a listing by whoever holds it."""
+    owners: list[str] = []
+
+    def item() -> Item:
+        found = venue.item(inscription_id)
+        owners.extend([found.owner] if found.owner else [])
+        return found
+
+    def draft() -> ListingDraft:
+        if not owners:
+            raise NotFound("nothing was drafted: it is not known who holds the inscription")
+        return venue.draft_listing(ListingAsk(_DRAFTED_AT, inscription_id, owners[0], ADDRESS, "", None))
+
+    return [Question("item", item, is_extra=True), Question(DRAFT, draft, is_extra=True)]
 
 
 def _unisat(adapters: Adapters, about: About) -> list[Question]:
@@ -146,5 +173,5 @@ def _ord(adapters: Adapters, about: About) -> list[Question]:
     assert venue is not None
     return [
         Question("index", venue.status),
-        Question("inscription", lambda: venue.inscription(_FIRST_INSCRIPTION, 0), is_extra=True),
+        Question("inscription", lambda: venue.inscription(FIRST_INSCRIPTION, 0), is_extra=True),
     ]

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from cli.doctor import answers as venue_answers
 from cli.doctor import floors as venue_floors
 from cli.doctor import processes as doctor_processes
+from cli.doctor import sales as venue_sales
 from cli.doctor import settings as doctor_settings
 from cli.doctor import units as venue_units
 from cli.doctor.check import Check, fail, ok, warn
@@ -62,6 +63,7 @@ class Venues:
                 yield from self._venue(venue)
         yield from venue_units.examine(self._answers)
         yield from venue_floors.examine(self._answers, self._about.collection)
+        yield from venue_sales.examine(self._answers)
         yield from self._indexes()
         spent = ", ".join(f"{count} of {venue}" for venue, count in self.calls.items()) or "none"
         yield ok("calls", f"the doctor asked {spent}; the gateway's count of the month has none of them")

@@ -92,7 +92,7 @@ def _entry(line: bytes, config: BidConfig, terms: Terms) -> tuple[str, Entry]:
         snapshot=snapshot,
         own=(),
         limits=Limits(config.max_bid_total, MAX_SATS, config.bid_count, terms.balance_sats, terms.fee_reserve_sats),
-        rules=Rules.for_loop(config.loop_s),
+        rules=Rules.of(config.loop_s),
         memory=Memory(),
         sales=None if row.get("sales") is None else tuple(_sales(row, now_ms)),
     )

@@ -14,7 +14,7 @@ from models.ledger.limits import hold
 from models.ledger.orders import Fills
 from models.references import WINDOW_MINUTES
 from server.http.json_out import iso
-from strategy.bidding.plan_bids import measure
+from strategy.bidding.plan_bids import measure, plan_bids
 from strategy.book import NO_HISTORY, History, Snapshot
 from strategy.config import BidConfig
 from strategy.entry import Entry
@@ -123,7 +123,7 @@ class _Run:
             memory=self._memory,
         )
         try:
-            plan = asked.decide()
+            plan = plan_bids(asked)
         except ValueError as error:
             raise ReplayError(f"the cycle of {iso(entry.now_ms)} cannot be decided: {error}") from None
         self._market.carry_out(plan, config, entry.profile, entry.now_ms)
@@ -204,4 +204,4 @@ def _trait(config: BidConfig) -> tuple[str, str, str]:
 def _rules(entry: Entry, config: BidConfig) -> Rules:
     if config.loop_s == entry.config.loop_s:
         return entry.rules
-    return replace(entry.rules, stale_after_ms=Rules.for_loop(config.loop_s).stale_after_ms)
+    return replace(entry.rules, stale_after_ms=Rules.of(config.loop_s).stale_after_ms)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from server.http.json_out import iso
+from strategy.bidding.plan_bids import plan_bids
 from strategy.entry import Entry
 from strategy.intents import Plan, RungNote
 from strategy.reasons import Reason
@@ -30,7 +31,7 @@ def verify(entries: list[Entry]) -> Verified:
             continue
         decided += 1
         try:
-            plan = entry.decide()
+            plan = plan_bids(entry)
         except ValueError as error:
             differences.append({"time": iso(entry.now_ms), "fields": [], "error": str(error)})
             continue

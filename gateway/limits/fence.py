@@ -1,8 +1,9 @@
 """Fences: only writes under a task's newest token may go out.
 
 A write is `queued` until it has its turn and `sending` from then until its answer is there or lost. Raising a fence
-drops what is queued under lower tokens and waits for what is sending: a write that has its turn asks `permit` in the
-instant before its first byte, so after `raise_to` has returned, no write under a lower token is or will be on the wire.
+drops the writes queued under lower tokens and waits for those being sent: a write that has its turn asks `permit` in
+the instant before its first byte, so after `raise_to` has returned, no write under a lower token is or will be on the
+wire.
 """
 
 from __future__ import annotations

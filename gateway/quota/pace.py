@@ -8,8 +8,8 @@ From the first call of the month the even pace leads to PACED of the quota at it
     8 % to 10 %             1 to 2      new and renewed bids are refused too, a ladder's lowest rungs first
     10 % and more           from 2 on   no bid is placed
 
-The measures at one pressure slow the calls down until use is level with the pace, whatever tasks want. Cancels and what
-they need are never refused; PACED and 10 % leave the last 5 % to them.
+The measures at one pressure slow the calls down until use is level with the pace, whatever tasks want. Cancels and
+their challenges are never refused; PACED and 10 % leave the last 5 % to them.
 """
 
 from __future__ import annotations

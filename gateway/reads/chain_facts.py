@@ -111,7 +111,8 @@ class ChainFacts:
             chain = await read("chain_height", unisat.chain_height)
             runes_height = await read("runes_height", unisat.runes_height)
             output = await read("output", lambda: unisat.output(outpoint))
-            runes = await read("output_runes", lambda: unisat.runes(outpoint))
+            is_told = output.script is not None  # of what is spent it may say nothing more
+            runes = await read("output_runes", lambda: unisat.runes(outpoint)) if is_told else None
             return replace(output, runes=runes, height=min(chain, runes_height))
 
         return fetch

@@ -1,7 +1,7 @@
 """Answers shared by all who ask the same: one reading at a time for each key, kept as long as a client accepts it.
 
 The age of an answer counts from the moment its reading began, since the venue may have answered from then. So a client
-with `max_age_s` 0, such as one that has just written, never gets what was read before it asked.
+with `max_age_s` 0, such as one that has just written, never gets an answer read before it asked.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The common parts of Ordinals Wallet's answers: errors with status 200, prices, the state of a listing.
 
 Shapes are those of its official client's types and recorded answers (`ordinals-wallet/ow-cli`). Every function of these
-files raises Unreadable for what it does not understand, and a Refused leaf for an error.
+files raises Unreadable for anything it does not understand, and a Refused leaf for an error.
 
-The venue shows what a buyer pays: the seller's price and its own fee, which is 2.7 % of the whole and 1,000 sats at
-least (client code; all recorded prices fit). Listings are made, and their PSBTs paid, at the seller's price. Here an
+The venue shows the buyer's price: the seller's and its own fee, which is 2.7 % of the whole and 1,000 sats at least
+(client code; all recorded prices fit). Listings are made, and their PSBTs paid, at the seller's price. Here an
 inscription's price is always the seller's, so that floors, listings of others and our own are in one unit: shown
 308,324 is 300,000. Prices per token of runes are as shown.
 """
@@ -20,7 +20,7 @@ from markets.replies import error_text, refusal
 from markets.wire import Unreadable, sats
 
 _LEAST_FEE = 1000
-_KEPT_PER_MILLE = 973  # of what the buyer pays, for the seller
+_KEPT_PER_MILLE = 973  # of the buyer's price, for the seller
 
 
 def content(answer: Any) -> Any:

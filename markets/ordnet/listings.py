@@ -2,7 +2,7 @@
 
 The transfer moves the item into an escrow (sighash DEFAULT), the settlement pays us out of it (SINGLE|ANYONECANPAY),
 and the recovery brings it back (ALL), so that nothing is signed when it is taken down. Every function raises Unreadable
-for what it does not understand.
+for anything it does not understand.
 """
 
 from __future__ import annotations

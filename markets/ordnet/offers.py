@@ -1,7 +1,7 @@
 """ord.net's offers on collections and traits: the books, our own, and the drafts, signed forms and submits.
 
 An offer is off-chain: the PSBT that would fund it is signed and kept by the venue, and broadcast only at a sale. Every
-function raises Unreadable for what it does not understand.
+function raises Unreadable for anything it does not understand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ord.net's floors, listings, sales and traits into our types. Unreadable for what is not understood."""
+"""ord.net's floors, listings, sales and traits into our types. Anything not understood is Unreadable."""
 
 from __future__ import annotations
 

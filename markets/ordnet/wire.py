@@ -1,6 +1,6 @@
 """The common parts of ord.net's answers (developers.ord.net, OpenAPI 1.0.0): pages, ids, targets, steps to sign.
 
-Every function raises Unreadable for what it does not understand.
+Every function raises Unreadable for anything it does not understand.
 """
 
 from __future__ import annotations

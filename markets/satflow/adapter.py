@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from core.settings import PLAY_MARKET
@@ -64,7 +64,9 @@ class Satflow(Adapter):
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Offer]:
         page = number_of(cursor, 1)
-        answer = self._http.read("/activity/bids", _book(slug, page, "desc"))
+        # By the whole order's price, the best price of a token might lie behind the last page that is read.
+        by = "unitPrice" if kind == "runes" else "price"
+        answer = self._http.read("/activity/bids", _book(slug, page, "desc", by))
         return of_read(lambda: satflow_books.bids(answer, slug, kind, page, self._units))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
@@ -73,8 +75,15 @@ class Satflow(Adapter):
         return of_read(lambda: satflow_traits.catalogue(answer, slug))
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
-        page = number_of(cursor, 1)
-        params = {"collectionSlug": slug, "sortBy": "fillCompletedAt", "sortDirection": "desc"}
+        """Reads a page of sales, asked for as orders that are not active any more, as a filled one is not."""
+        return self._sales(slug, kind, number_of(cursor, 1), {"active": "false"})
+
+    def sales_unasked(self, slug: str, kind: Kind) -> Page[Sale]:
+        """Reads the first page of sales without naming which: to see whether `sales` hides any."""
+        return self._sales(slug, kind, 1, {})
+
+    def _sales(self, slug: str, kind: Kind, page: int, wanted: Mapping[str, str]) -> Page[Sale]:
+        params = {"collectionSlug": slug, "sortBy": "fillCompletedAt", "sortDirection": "desc", **wanted}
         answer = self._http.read("/activity/sales", params | _page(page))
         return of_read(lambda: satflow_sales.sales(answer, slug, kind, page))
 
@@ -189,11 +198,11 @@ class Satflow(Adapter):
         return self._withdraw_path
 
 
-def _book(slug: str, page: int, direction: str) -> dict[str, str]:
+def _book(slug: str, page: int, direction: str, by: str = "price") -> dict[str, str]:
     return {
         "collectionSlug": slug,
         "active": "true",
-        "sortBy": "price",
+        "sortBy": by,
         "sortDirection": direction,
         **_page(page),
     }

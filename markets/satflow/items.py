@@ -12,7 +12,7 @@ from typing import Any
 
 from markets.base import BidOrder, Refused
 from markets.offers import LONGEST_REFERENCE, BidAsk, BidDraft, DraftPsbt
-from markets.satflow.listings import psbt
+from markets.psbt_text import in_base64
 from markets.satflow.wire import payload
 from markets.wire import first, table
 
@@ -42,7 +42,8 @@ def ask_body(ask: BidAsk) -> dict[str, Any]:
 def draft(answer: Any, ask: BidAsk) -> BidDraft:
     """Reads the PSBT to be signed at the coins' inputs, which are not told. The coins go back with the signed one."""
     bidder = table(first(table(payload(answer), "draft"), "bidder"), "bidder")
-    drafted = DraftPsbt("bid", psbt(bidder.get("unsignedBiddingPSBTBase64")), (), None)
+    psbt = in_base64(first(bidder, "unsignedBiddingPSBTBase64", "unsignedBiddingPSBTHex"))
+    drafted = DraftPsbt("bid", psbt, (), None)
     return BidDraft(",".join(coin.outpoint for coin in ask.coins), (drafted,))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from markets.base import Kind, Sale
 from markets.satflow.books import check_slug, following
+from markets.satflow.units import total_of
 from markets.satflow.wire import only_rune, payload
 from markets.wire import Page, address, amount, first, identifier, moment, rows, sats, table, tokens
 
@@ -45,7 +46,8 @@ TIME_FIELDS = (
     "ask.fillCompletedAt",
     "createdAt",
 )
-_NO_SALE = frozenset({"active", "cancelled", "canceled", "expired", "failed"})
+_NO_SALE = frozenset({"active", "cancelled", "canceled", "expired", "failed", "invalid"})
+_PLACES = ("", "ask.", "bid.")  # where a sale has the fields of the order that was filled
 
 
 def sales(answer: Any, slug: str, kind: Kind, page: int) -> Page[Sale]:
@@ -58,20 +60,40 @@ def sales(answer: Any, slug: str, kind: Kind, page: int) -> Page[Sale]:
 
 def _sale(entry: Mapping[str, Any], slug: str, kind: Kind) -> Sale | None:
     check_slug(entry, slug)
-    if str(first(entry, "status") or "").lower() in _NO_SALE:
+    if str(first(entry, "status") or "").lower() in _NO_SALE or _is_undone(entry):
         return None
     inscription = first(entry, "inscriptionId", "ask.inscriptionId", "bid.inscriptionId", "token.inscription_id")
+    quantity = _quantity(entry, kind, inscription)
     bid = first(entry, *BID_ID_FIELDS)
     return Sale(
         sale_id=identifier(first(entry, "_id", "sale_id", "id", "ask._id", "bid._id", "orderId"), "sale id"),
         slug=slug,
-        price=sats(first(entry, "price", "ask.price", "bid.price", "salePrice", "fillPrice"), "sale price", least=1),
-        quantity=_quantity(entry, kind, inscription),
+        price=_price(entry, quantity),
+        quantity=quantity,
         buyer=_buyer(entry),
         bid_id=None if bid is None else identifier(bid, "bid id of a sale"),
         inscription_id=None if inscription is None else identifier(inscription, "inscription of a sale"),
         sold_ms=moment(first(entry, *TIME_FIELDS), "time of a sale"),
     )
+
+
+def _is_undone(entry: Mapping[str, Any]) -> bool:
+    """Tells whether an order ended unfilled: such orders come along where those that are over are asked for."""
+    if first(entry, *(place + "fillCompletedAt" for place in _PLACES)):
+        return False
+    return any(first(entry, place + field) for place in _PLACES for field in ("cancelledAt", "canceledAt", "invalidAt"))
+
+
+def _price(entry: Mapping[str, Any], quantity: Decimal | None) -> int:
+    """Reads the price of the part that was sold, in sats; the row may tell the whole order's."""
+    told = first(entry, "price", "ask.price", "bid.price", "salePrice", "fillPrice")
+    each = first(entry, *(place + "unitPrice" for place in _PLACES))
+    if each is None:
+        return sats(told, "sale price", least=1)
+    unit_price, given = amount(each, "unit price of a sale"), first(entry, "quantity", "bid.quantity")
+    ordered = amount(given, "quantity of a sale") if given is not None else quantity or Decimal(1)
+    total = total_of(amount(told, "sale price"), unit_price, ordered)
+    return total if quantity in (None, ordered) else total_of(unit_price, unit_price, quantity)
 
 
 def _quantity(entry: Mapping[str, Any], kind: Kind, inscription: Any) -> Decimal | None:

@@ -48,6 +48,21 @@ class Units:
 PRACTICE = Units("order", "order")
 
 
+def total_of(price: Decimal, unit_price: Decimal, quantity: Decimal) -> int:
+    """Returns the whole order's price in sats, where the price of one is told as well: `price` is one of the two.
+
+    Raises Unreadable when it is neither, to a sat or a thousandth: a unit price is printed rounded.
+    """
+    total = unit_price * quantity
+    if price != unit_price:
+        if abs(price - total) > max(Decimal(1), total / 1000):
+            raise Unreadable(f"{quantity} at {unit_price} each cannot cost {price} sats")
+        total = price
+    if total > MAX_SATS:
+        raise Unreadable(f"{unit_price} for each of {quantity} is no amount of sats")
+    return int(total.to_integral_value(ROUND_CEILING))
+
+
 class _Sent(NamedTuple):
     price: int
     quantity: Decimal
@@ -73,7 +88,7 @@ class ReadBack:
             self._sent[order.payment, same(order.slug), order.expires_ms] = _Sent(order.price, order.quantity)
 
     def checked(self, wallet: str, bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
-        """Returns the bids; one that differs from what was sent gets the larger of the two readings of its price."""
+        """Returns the bids; one that differs from the sent one gets the larger of the two readings of its price."""
         return tuple(self._checked(wallet, bid) for bid in bids)
 
     def _checked(self, wallet: str, bid: OwnBid) -> OwnBid:

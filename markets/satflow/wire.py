@@ -1,7 +1,7 @@
 """Satflow's JSON to and from our types (API 1.1.4, docs.satflow.com/reference), with shapes seen beside the docs.
 
-Every function raises Unreadable for what it does not understand: an entry is never dropped because it is strange, only
-because it is something else. The books of asks and bids are in `satflow_books.py`.
+Every function raises Unreadable for anything it does not understand: an entry is never dropped because it is strange,
+only because it is something else. The books of asks and bids are in `satflow_books.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from markets.base import BidOrder, Floor, Kind, OwnBid, WalletItem
-from markets.satflow.units import Units
+from markets.satflow.rows import BID, LISTING, is_ended, is_of_type
+from markets.satflow.units import Units, total_of
 from markets.wire import (
     Page,
     Unreadable,
@@ -22,6 +23,7 @@ from markets.wire import (
     how_many,
     identifier,
     label,
+    lines,
     milliseconds,
     rows,
     same,
@@ -70,7 +72,9 @@ def own_bids(answer: Any, units: Units) -> tuple[OwnBid, ...]:
     """Reads all bids of a wallet. One strange entry makes the whole answer unreadable: unknown is not empty."""
     data = payload(answer)
     found = data if isinstance(data, list) else first(table(data, "own bids"), "results", "bids", "items")
-    return tuple(_own_bid(table(row, "own bid"), units) for row in rows(found, "own bids", most=5000))
+    entries = [table(row, "own bid") for row in rows(found, "own bids", most=5000)]
+    live = (entry for entry in entries if is_of_type(entry, "bid", BID) and not is_ended(entry, BID))
+    return tuple(_own_bid(entry, units) for entry in live)
 
 
 def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid:
@@ -84,8 +88,7 @@ def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid:
             raise Unreadable("own rune bid: which rune?")
         quantity = tokens(rune.get("amount"), rune.get("divisibility"), "own bid amount")
         name = text(rune.get("name"), "own bid rune")
-        told = units.price(entry.get("price"), "runes", "own bid price")
-        return OwnBid(venue_id, name, "runes", units.total(told, "runes", quantity), quantity, expires_ms, None)
+        return OwnBid(venue_id, name, "runes", _own_price(entry, "runes", quantity, units), quantity, expires_ms, None)
     if kind not in ("collection", "individual"):
         raise Unreadable(f"own bid: unknown type {str(kind)[:20]!r}")
     slug = ""
@@ -93,9 +96,15 @@ def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid:
         slug = text(first(entry, "inscription_metadata.collection.id", "collectionSlug"), "own bid collection")
     given = entry.get("quantity")
     count = None if given is None else amount(given, "own bid quantity")
-    told = units.price(entry.get("price"), "ordinals", "own bid price")
-    price = units.total(told, "ordinals", Decimal(1) if count is None else count)
+    price = _own_price(entry, "ordinals", Decimal(1) if count is None else count, units)
     return OwnBid(venue_id, slug, "ordinals", price, count, expires_ms, _trait(entry.get("attribute")))
+
+
+def _own_price(entry: Mapping[str, Any], kind: Kind, quantity: Decimal, units: Units) -> int:
+    """Reads the whole order's price in sats."""
+    if (each := entry.get("unitPrice")) is None:
+        return units.total(units.price(entry.get("price"), kind, "own bid price"), kind, quantity)
+    return total_of(amount(entry.get("price"), "own bid price"), amount(each, "own bid unit price"), quantity)
 
 
 def only_rune(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -118,7 +127,7 @@ def _trait(value: Any) -> tuple[str, str] | None:
 
 def challenge(answer: Any) -> str:
     """Reads the text to sign before a cancel."""
-    return text(table(payload(answer), "challenge").get("challenge"), "challenge", longest=1000)
+    return lines(table(payload(answer), "challenge").get("challenge"), "challenge", longest=1000)
 
 
 def bidding_wallet(answer: Any) -> str | None:
@@ -135,14 +144,14 @@ def wallet_items(answer: Any) -> Page[WalletItem]:
     data = table(payload(answer), "wallet contents")
     entries = rows(first(data, "results.ordinals", "ordinals"), "inscriptions")
     cursor = data.get("nextCursor")
-    following = None if cursor is None else whole(cursor, "nextCursor")
+    following = None if cursor is None else how_many(cursor, "nextCursor")
     return Page(tuple(_wallet_item(table(row, "inscription")) for row in entries), following)
 
 
 def _wallet_item(entry: Mapping[str, Any]) -> WalletItem:
     token = table(entry.get("token"), "token")
-    listing = entry.get("listing")
-    price = None if listing is None else sats(table(listing, "listing").get("price"), "listing price")
+    listing = live_listing(entry)
+    price = None if listing is None else sats(listing.get("price"), "listing price")
     collection = entry.get("collection") or {}
     return WalletItem(
         id=identifier(first(token, "inscription_id", "id"), "inscription id"),
@@ -155,6 +164,14 @@ def _wallet_item(entry: Mapping[str, Any]) -> WalletItem:
     )
 
 
+def live_listing(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Returns the listing of an inscription in a wallet, None when it has none or none any more."""
+    if entry.get("listing") is None:
+        return None
+    listing = table(entry["listing"], "listing")
+    return None if is_ended(listing, LISTING) else listing
+
+
 def cancelled(answer: Any, asked: int) -> bool:
     """Tells whether all `asked` orders are reported as cancelled."""
     data = table(payload(answer), "cancel")
@@ -163,7 +180,10 @@ def cancelled(answer: Any, asked: int) -> bool:
         raise Unreadable("cancel: the answer does not say what happened")
     nothing_failed = failed is None or whole(failed, "failedCount") == 0
     all_succeeded = succeeded is None or whole(succeeded, "successCount") >= asked
-    return nothing_failed and all_succeeded and data.get("success") is not False
+    told = data.get("summary")
+    each = told if isinstance(told, list) else [told]
+    none_is_false = all(not isinstance(one, dict) or one.get("success") is not False for one in each)
+    return nothing_failed and all_succeeded and none_is_false and data.get("success") is not False
 
 
 def place_body(order: BidOrder) -> bytes:

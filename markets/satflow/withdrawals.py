@@ -1,7 +1,7 @@
 """Satflow's JSON of withdrawals from a bidding wallet to and from our types (API 1.1.4: intent/withdraw).
 
 The path for a signed one and its answer are not documented; both are the practice market's. Every function raises
-Unreadable for what it does not understand.
+Unreadable for anything it does not understand.
 """
 
 from __future__ import annotations

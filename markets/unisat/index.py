@@ -14,6 +14,8 @@ from markets.http import Http, segment
 from markets.unisat.wire import content
 from markets.wire import Unreadable, address, flag, height, identifier, rows, sats, script, table, text, txid, whole
 
+_SPENT = Indexed(None, None, None, True, None, None, None)
+
 
 class UnisatIndex:
     """A client of the indexer; `base` is the origin before `/v1/...`. Reads only.
@@ -35,9 +37,13 @@ class UnisatIndex:
         return of_read(lambda: height(table(content(answer), "status").get("bestHeight"), "bestHeight"), "UniSat")
 
     def output(self, wanted: str) -> Indexed:
-        """Returns an output (txid:vout) and the inscriptions on it. Without their list they are unknown."""
+        """Returns an output (txid:vout) and the inscriptions on it. Without their whole list they are unknown.
+
+        UniSat may tell nothing at all of an output that is spent.
+        """
         answer = self._http.read(f"/v1/indexer/utxo/{_path(wanted)}")
-        return of_read(lambda: _output(table(content(answer), "output"), wanted), "UniSat")
+        found = content(answer)
+        return _SPENT if found is None else of_read(lambda: _output(table(found, "output"), wanted), "UniSat")
 
     def runes(self, wanted: str) -> tuple[str, ...]:
         """Returns the runes on an output (txid:vout), by their spaced names."""
@@ -62,21 +68,26 @@ def _place(output: Mapping[str, Any]) -> str:
 def _output(found: Mapping[str, Any], wanted: str) -> Indexed:
     if _place(found) != wanted:
         raise Unreadable("the answer is about another output")
-    inscriptions = found.get("inscriptions")
     return Indexed(
         value=sats(found.get("satoshi"), "satoshi"),
         script=script(found.get("scriptPk"), "scriptPk"),
         is_confirmed=None,
         is_spent=flag(found.get("isSpent"), "isSpent"),
-        inscriptions=None if inscriptions is None else _ids(inscriptions),
+        inscriptions=_inscriptions(found),
         runes=None,
         height=None,
     )
 
 
-def _ids(value: Any) -> tuple[str, ...]:
-    entries = (table(row, "inscription") for row in rows(value, "inscriptions"))
-    return tuple(sorted(identifier(entry.get("inscriptionId"), "inscription on an output") for entry in entries))
+def _inscriptions(found: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Reads the ids; None when they are not told, or not all: since May 2025 spent BRC-20 ones are left out."""
+    listed, counted = found.get("inscriptions"), found.get("inscriptionsCount")
+    count = None if counted is None else whole(counted, "inscriptionsCount")
+    if listed is None:
+        return None
+    entries = [table(row, "inscription") for row in rows(listed, "inscriptions")]
+    ids = sorted(identifier(entry.get("inscriptionId"), "inscription on an output") for entry in entries)
+    return None if count is not None and count > len(ids) else tuple(ids)
 
 
 def _runes(value: Any) -> tuple[str, ...]:

@@ -6,19 +6,16 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from markets.base import AuthFailed, Refused, Unavailable, Unknown
-from markets.listings import LONGEST_PSBT, ListingAsk, ListingDraft
+from markets.listings import ListingAsk, ListingDraft
+from markets.psbt_text import in_base64
 from markets.unisat.wire import content
 from markets.wire import Unreadable, identifier, rows, table, whole
 
-_HEX = re.compile(r"70736274ff([0-9a-f]{2})+", re.ASCII)
-_BASE64 = re.compile(r"cHNidP8[A-Za-z0-9+/]+={0,2}", re.ASCII)
 _MOST_INPUTS = 1000
 _UNKNOWN_ERROR = -1  # the venue's own word for a fault
 
@@ -80,16 +77,7 @@ def _draft(found: Any, indices: str) -> ListingDraft:
     signed = [0] if told is None else [whole(each, indices) for each in rows(told, indices, most=_MOST_INPUTS)]
     if signed != [0]:
         raise Unreadable("the draft wants another input signed than its first")
-    return ListingDraft(_psbt(found.get("psbt")), ())
-
-
-def _psbt(value: Any) -> str:
-    """Reads a PSBT in hex or base64; returns base64."""
-    if isinstance(value, str) and len(value) <= 2 * LONGEST_PSBT and _HEX.fullmatch(value):
-        value = base64.b64encode(bytes.fromhex(value)).decode()
-    if not isinstance(value, str) or len(value) > LONGEST_PSBT or not _BASE64.fullmatch(value):
-        raise Unreadable("a PSBT is neither hex nor base64 of a fair length")
-    return value
+    return ListingDraft(in_base64(found.get("psbt")), ())
 
 
 def confirm_body(auction_id: str, signed_psbt: str, *, off_chain: bool = False) -> bytes:
@@ -110,8 +98,3 @@ def check_confirmed(answer: Any) -> None:
         if table(answer, "answer").get("code") == _UNKNOWN_ERROR:
             raise Unknown(f"sent, but {error.message}") from error
         raise
-
-
-def is_psbt(signature: str) -> bool:
-    """Tells whether a signature is a signed PSBT in base64."""
-    return len(signature) <= LONGEST_PSBT and _BASE64.fullmatch(signature) is not None

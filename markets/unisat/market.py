@@ -16,6 +16,7 @@ from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, Re
 from markets.http import Http, Permit
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft
+from markets.psbt_text import is_base64
 from markets.unisat import listings
 from markets.unisat import market_wire as wire
 from markets.wire import Page
@@ -132,7 +133,7 @@ class UnisatMarket(Adapter):
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Takes a listing back; `signature` is the signed PSBT of `draft_delist`. Raises NotSupported for any other."""
-        if not listings.is_psbt(signature):
+        if not is_base64(signature):
             raise NotSupported(f"{self.name} takes a listing back by a signed PSBT of its own only")
         body = listings.confirm_body(self._known_order(inscription_id), signature, off_chain=True)
         self._confirm("confirm_put_off", body, permit)

@@ -5,13 +5,16 @@ A task that runs dry is counted with dry runs only, against the same limits.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from core.plans import Plan
 from models.ledger import orders
+from models.ledger.order_table import Order
 from models.ledger.orders import Ceilings, Fills
-from strategy.config import MAX_SATS, BidConfig
-from strategy.intents import Limits, SignedRoom
+from strategy.config import MAX_SATS, BidConfig, is_on
+from strategy.intents import Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
 
 FILL_PAUSE_MS = 60_000  # after a fill nothing is placed for this long: the market has just moved towards us
@@ -21,44 +24,72 @@ LEAST_SIGNED_BIDS = 12  # ... and how often a task's dearest bid
 BURST_FILLS = 3  # so many fills in ten minutes: whoever sells may know more than we do
 
 
-def limits_of(
-    user_id: int,
-    task_id: int | None,
-    config: BidConfig,
-    plan: Plan | None,
-    now_ms: int,
-    *,
-    balance_sats: int | None,
-    fee_reserve_sats: int | None,
-    untracked_sats: int = 0,
-    installation_sats: int = 0,
-    rungs: int | None = None,
-    skew_s: float = 0.0,
-    signed: tuple[SignedRoom, ...] = (),
-) -> Limits:
-    """What this task may hold as of now; a task that is yet to be created (`task_id` None) holds nothing.
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whose limits they are: a task's, or those of one that is yet to be created (`task_id` None) and holds nothing."""
 
-    `installation_sats` is the most that the bids of all users may come to, 0 = any.
-    `untracked_sats` are bids of the wallet that no order explains. They count as long as they are there. `rungs` is
+    user_id: int
+    task_id: int | None
+    config: BidConfig
+    plan: Plan | None
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """All that limits hang on and the ledger does not know, as of now.
+
+    `untracked_sats` are bids of the wallet that no order explains: they count as long as they are there. `rungs` is
     what the gateway says of the month's quota, `skew_s` how far off our clock is, where that is too far to bid by, and
     `signed` what the signer says of its ceilings.
     """
+
+    balance_sats: int | None
+    fee_reserve_sats: int | None
+    untracked_sats: int = 0
+    rungs: int | None = None
+    skew_s: float = 0.0
+    signed: tuple[SignedRoom, ...] = ()
+
+
+def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: int) -> Limits:
+    """The most that this task may hold as of now; `installation_sats` bounds the bids of all users, 0 = not at all."""
+    task_id, config, plan = holder.task_id, holder.config, holder.plan
     own_sats = 0 if task_id is None else orders.task_exposure(task_id, dry_run=config.dry_run)
     fills = fills_of(task_id, config)
     return Limits(
         task_total=config.max_bid_total,
-        user_headroom=_user_ceiling(config, plan, untracked_sats)
-        - orders.exposure(user_id, dry_run=config.dry_run)
+        user_headroom=_user_ceiling(config, plan, read.untracked_sats)
+        - orders.exposure(holder.user_id, dry_run=config.dry_run)
         + own_sats,
         plan_bids=plan.max_bids_per_task if plan else 0,
-        balance_sats=balance_sats,
-        fee_reserve_sats=fee_reserve_sats,
+        balance_sats=read.balance_sats,
+        fee_reserve_sats=read.fee_reserve_sats,
         fills_left=max(0, config.max_fills - fills.count) if config.max_fills else None,
         spend_left_sats=max(0, config.spend_cap_sats - fills.sats) if config.spend_cap_sats else None,
-        hold=Reason.CLOCK_SKEW if skew_s else hold(fills, now_ms),
-        rungs=rungs,
-        signed=with_others(signed, user_id, task_id),
+        hold=Reason.CLOCK_SKEW if read.skew_s else hold(fills, now_ms),
+        rungs=read.rungs,
+        signed=with_others(read.signed, holder.user_id, task_id),
         installation_room=_room_of_all(installation_sats, own_sats, is_dry=config.dry_run),
+    )
+
+
+def own_orders(open_: Iterable[Order], config: BidConfig, replaced: Collection[int] = ()) -> tuple[OwnOrder, ...]:
+    """A task's open orders as a decision under `config` sees them; those with the ids of `replaced` are about to go.
+
+    A bid on another slug, or one that was replaced, holds none of the rungs, but counts as long as it is there.
+    """
+    return tuple(
+        OwnOrder(
+            id=order.id,
+            state=order.state if is_on(config, order.slug) and order.id not in replaced else "cancelling",
+            price_sats=order.price_sats,
+            quantity=Decimal(order.quantity),
+            created_ms=order.created_ms,
+            expires_ms=order.expires_ms,
+            trait=order.trait,
+        )
+        for order in open_
+        if order.dry_run == config.dry_run
     )
 
 

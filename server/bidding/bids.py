@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from markets.base import BidBook, Kind, OwnBid, OwnBids
+from markets.base import BidBook, Kind, OwnBid, OwnBids, VenueError
 from markets.client import MarketClient
 from models.ledger import orders
 from models.ledger.order_table import Order
@@ -45,7 +45,7 @@ class BidsHandler(BiddingTaskHandler):
         read = await asyncio.gather(*(self._book(market, venue) for market in markets))
         books = dict(zip(markets, read, strict=True))
         shown = [_as_json(bid, order, books[_market_of(bid, order)]) for bid, order in found]
-        self.answer(sorted(shown, key=lambda bid: (bid["rank"], bid["id"])))
+        self.answer(sorted(shown, key=lambda bid: (bid["rank"] is None, bid["rank"], bid["id"])))
 
     async def _own_bids(self, wallets: Iterable[str], slugs: list[str], venue: str) -> dict[str, OwnBids]:
         """Each wallet's live bids; usually there is one wallet, two after other keys were imported."""
@@ -55,9 +55,13 @@ class BidsHandler(BiddingTaskHandler):
 
         return await self.ask_market(ask)
 
-    async def _book(self, market: _Market, venue: str) -> BidBook:
+    async def _book(self, market: _Market, venue: str) -> BidBook | str:
+        """Returns the book, or why it is not known: that hides no bid, only how it stands."""
         slug, kind, trait = market
-        return await self.ask_market(lambda client: client.at(venue).bids(slug, kind, MAX_AGE_S, trait))
+        try:
+            return await self.services.market(lambda client: client.at(venue).bids(slug, kind, MAX_AGE_S, trait))
+        except VenueError as error:
+            return error.message
 
 
 def _market_of(bid: OwnBid, order: Order) -> _Market:
@@ -78,9 +82,13 @@ def _of_task(task: BiddingTask, wallet: str, bids: Iterable[OwnBid]) -> Iterable
             yield bid, order
 
 
-def _as_json(bid: OwnBid, order: Order, book: BidBook) -> dict[str, Any]:
+def _as_json(bid: OwnBid, order: Order, book: BidBook | str) -> dict[str, Any]:
     quantity, trait = Decimal(order.quantity), bid.trait or order.trait
-    rank = rank_of(bid.venue_id, bid.price / quantity, order.created_ms, book.bids)
+    rank, why = None, None
+    if isinstance(book, BidBook):
+        rank = rank_of(bid.venue_id, bid.price / quantity, order.created_ms, book.bids)
+    else:
+        why = book
     return {
         "id": bid.venue_id,
         "price": bid.price,
@@ -91,7 +99,8 @@ def _as_json(bid: OwnBid, order: Order, book: BidBook) -> dict[str, Any]:
         "trait": None if trait is None else {"type": trait[0], "value": trait[1]},
         "expiresAt": json_out.iso(order.expires_ms if bid.expires_ms is None else bid.expires_ms),
         "rank": rank,
-        "isHighest": rank == 1,
+        "isHighest": None if rank is None else rank == 1,
+        "rankUnknown": why,
     }
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 
 from core.errors import BidkeeperError
 from core.settings import dialect_of
@@ -13,11 +10,13 @@ from markets.asking import stretch_s
 from markets.base import OwnBids, VenueError
 from markets.call_costs import call_costs
 from markets.client import MarketClient
-from markets.look import KNOWN_SLUG_S, Looker, Seen, Wallet, history_key, kind_of, kind_of_slug
+from markets.look import KNOWN_SLUG_S, Looker, Seen, Wallet, history_key, kind_of
+from markets.venues import capabilities
 from models import controls, references
 from models.ledger import orders
-from models.ledger.limits import limits_of
+from models.ledger.limits import Holder, Readings, limits_of, own_orders
 from models.ledger.order_table import Order
+from models.ledger.shown_bids import match
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.tasks import BiddingTask
@@ -29,10 +28,11 @@ from server.bidding.tasks import BiddingTaskHandler
 from server.bidding.traits import refuse_unknown_trait
 from server.http.errors import invalid, not_found
 from server.schemas import bid_config
+from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, History, Profile
 from strategy.config import BidConfig, loads, normal_slug
 from strategy.entry import Entry
-from strategy.intents import Memory, OwnOrder, Rules
+from strategy.intents import Memory, Rules
 from strategy.monthly import Month
 from wallet.client import SignerError
 
@@ -56,7 +56,8 @@ class _Market:
 
     profile: Profile
     seen: Seen
-    untracked_sats: int
+    payment: str  # the address that `own_bids` are of
+    own_bids: OwnBids
     is_known: bool
     faults: tuple[str, ...]
     rungs: int | None
@@ -72,7 +73,7 @@ class PreviewHandler(BiddingTaskHandler):
         self.refuse_unsupported(config)
         await refuse_unknown_trait(self, config, venue)
         market = await self._read(config, venue)
-        entry, trouble = await self._signing(task, self._entry(task, config, market))
+        entry, trouble = await self._signing(task, self._entry(task, config, venue, market))
         control = controls.effective(self.user.id, task.id if task else 0)
         around = {
             "taskId": task.id if task else None,
@@ -82,7 +83,7 @@ class PreviewHandler(BiddingTaskHandler):
             "refusal": self.services.entitlements.refusal(self.user, self.now_ms),
             "errors": [*market.faults, *trouble],
         }
-        self.answer(around | plan_as_json(entry, entry.decide(), market.seen, self._month(task, venue), self.user.id))
+        self.answer(around | plan_as_json(entry, plan_bids(entry), market.seen, self._month(task, venue), self.user.id))
 
     async def _signing(self, task: BiddingTask | None, entry: Entry) -> tuple[Entry, list[str]]:
         """The cycle with what the signer says of its ceilings, or without it and why."""
@@ -139,37 +140,35 @@ class PreviewHandler(BiddingTaskHandler):
             market = default.at(venue)
             own_bids = market.own_bids(wallet.payment, MAX_AGE_S, [config.slug])
             knowing = _knowing(wallet, placed, own_bids) if config.wants_bids else wallet
-            untracked_sats = _untracked_sats(own_bids, placed)
-            return _looked(market, Looker(market, clock_ms), config, knowing, untracked_sats, history)
+            return _looked(market, Looker(market, clock_ms), config, knowing, own_bids, history)
 
         found = await self.ask_market(ask)
         if not found.is_known:
             raise not_found(UNKNOWN_SLUG)
         return found
 
-    def _entry(self, task: BiddingTask | None, config: BidConfig, market: _Market) -> Entry:
+    def _entry(self, task: BiddingTask | None, config: BidConfig, venue: str, market: _Market) -> Entry:
         """A cycle of the task, or the first one of a task that is yet to be created."""
-        now_ms, settings = self.now_ms, self.services.settings
-        limits = limits_of(
-            self.user.id,
-            task.id if task else None,
-            config,
-            self.services.entitlements.plan(self.user.id),
-            now_ms,
+        now_ms, settings, task_id = self.now_ms, self.services.settings, task.id if task else None
+        plan, bids = self.services.entitlements.plan(self.user.id), market.own_bids
+        shown = match(task_id, capabilities(venue), market.payment, bids.bids, bids.taken_ms)
+        read = Readings(
             balance_sats=market.seen.balance_sats,
             fee_reserve_sats=market.seen.fee_reserve_sats,
-            untracked_sats=market.untracked_sats,
+            untracked_sats=shown.untracked_sats,
             rungs=market.rungs,
             skew_s=market.skew_s,
         )
-        rules = replace(
-            Rules.for_loop(config.loop_s, market.stretch_s),
-            tolerance=settings.tolerance,
-            min_age_ms=settings.min_age_seconds * 1000,
+        return Entry(
+            now_ms=now_ms,
+            config=config,
+            profile=market.profile,
+            snapshot=market.seen.snapshot,
+            own=own_orders(orders.open_orders(task_id), config) if task_id else (),
+            limits=limits_of(Holder(self.user.id, task_id, config, plan), read, settings.max_exposure_sats, now_ms),
+            rules=Rules.of(config.loop_s, market.stretch_s, settings.tolerance, settings.min_age_seconds),
+            memory=Memory.loads(task.memory) if task else Memory(),
         )
-        own = () if task is None else tuple(_own_orders(task, config))
-        memory = Memory() if task is None else _memory_of(task)
-        return Entry(now_ms, config, market.profile, market.seen.snapshot, own, limits, rules, memory)
 
 
 def _knowing(wallet: Wallet, placed: list[Order], own_bids: OwnBids) -> Wallet:
@@ -179,7 +178,7 @@ def _knowing(wallet: Wallet, placed: list[Order], own_bids: OwnBids) -> Wallet:
 
 
 def _looked(
-    market: MarketClient, looker: Looker, config: BidConfig, wallet: Wallet, untracked_sats: int, history: History
+    market: MarketClient, looker: Looker, config: BidConfig, wallet: Wallet, own_bids: OwnBids, history: History
 ) -> _Market:
     """Raises VenueError when there is nothing to decide on."""
     notes = _Notes()
@@ -194,45 +193,11 @@ def _looked(
     return _Market(
         profile,
         seen,
-        untracked_sats,
+        wallet.payment,
+        own_bids,
         is_known,
         tuple(notes.texts),
         market.scarcity.rungs,
         stretch_s(market, is_rune=config.is_rune),
         market.skew_s,
     )
-
-
-def _untracked_sats(own_bids: OwnBids, placed: Iterable[Order]) -> int:
-    """Sats of live bids of the wallet that no open order explains: they count as long as they are there."""
-    open_ = list(placed)
-    ids = {order.venue_id for order in open_ if order.venue_id}
-    expiries = {order.expires_ms for order in open_}
-    return sum(bid.price for bid in own_bids.bids if bid.venue_id not in ids and bid.expires_ms not in expiries)
-
-
-def _own_orders(task: BiddingTask, config: BidConfig) -> Iterable[OwnOrder]:
-    """The task's open orders as a cycle under `config` would see them."""
-    slug = normal_slug(config.type, config.slug)
-    for order in orders.open_orders(task.id):
-        if order.dry_run == config.dry_run:
-            # A bid on another slug holds no rung of this one, but counts as long as it is there.
-            is_elsewhere = kind_of_slug(order.slug) != kind_of(config) or normal_slug(config.type, order.slug) != slug
-            yield OwnOrder(
-                id=order.id,
-                state="cancelling" if is_elsewhere else order.state,
-                price_sats=order.price_sats,
-                quantity=Decimal(order.quantity),
-                created_ms=order.created_ms,
-                expires_ms=order.expires_ms,
-                trait=order.trait,
-            )
-
-
-def _memory_of(task: BiddingTask) -> Memory:
-    """What the task's last cycle left for the next; what cannot be read is forgotten."""
-    try:
-        values = json.loads(task.memory)
-    except ValueError:
-        return Memory()
-    return Memory.from_dict(values) if isinstance(values, dict) else Memory()

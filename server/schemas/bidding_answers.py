@@ -63,14 +63,15 @@ class Bid(Answer):
     trait: Trait | None
     expires_at: datetime
     rank: Annotated[
-        int,
+        int | None,
         Field(
             ge=1,
             description="Place among all bids that compete with it: those on the slug, for a trait bid those on the "
-            "trait, too; of equal bids the older is ahead.",
+            "trait, too; of equal bids the older is ahead. Null when the bids of others could not be read.",
         ),
     ]
-    is_highest: bool
+    is_highest: Annotated[bool | None, Field(description="Whether `rank` is 1; null when that is not known.")]
+    rank_unknown: Annotated[str | None, Field(description="Why `rank` and `isHighest` are null; else null.")]
 
 
 class CycleDetail(Answer):

@@ -13,7 +13,7 @@ _MOST_COINS = 200
 class PutCoins(JsonHandler):
     """`PUT /sim/coins/{address} {values: [sats]}`: makes these coins all the money of an address and returns them.
 
-    A payment address's bidding wallets keep what they had with it in common.
+    A payment address's bidding wallets keep the balance they had in common with it.
     """
 
     def put(self, address: str) -> None:

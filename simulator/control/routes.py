@@ -5,6 +5,7 @@ Times are milliseconds since the epoch, prices sats of the whole order, paths pe
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
@@ -18,6 +19,8 @@ from simulator.sales import Sale
 from simulator.selling import sell
 from simulator.wire import MAX_WHOLE, amount, bad, number, only, text, whole
 from simulator.world import World
+
+log = logging.getLogger(__name__)
 
 MAX_LIMIT = 1_000_000
 
@@ -33,7 +36,8 @@ class Reset(JsonHandler):
         if not isinstance(background, bool):
             raise bad("background must be true or false")
         self.world.reset(seed, background=background)
-        self.send({"seed": seed, "background": background})
+        log.info("reset to seed %s, answers as %s, background traders %s", seed, self.world.shape, background)
+        self.send({"seed": seed, "background": background, "shape": self.world.shape})
 
 
 class PutFaults(JsonHandler):
@@ -78,6 +82,7 @@ class GetState(JsonHandler):
             {
                 "now": engine.now_ms(),
                 "seed": self.world.seed,
+                "shape": self.world.shape,
                 "background": self.world.background,
                 "collections": {m.slug: summary(self.world, m) for m in markets if m.kind == "ordinals"},
                 "runes": {m.slug: summary(self.world, m) for m in markets if m.kind == "runes"},
@@ -87,11 +92,11 @@ class GetState(JsonHandler):
 
 
 class Sell(JsonHandler):
-    """`POST /sim/sell {slug|inscriptionId, bidId?, fillQuantity?}`: somebody sells into the best bid, or the given one.
+    """`POST /sim/sell {slug|inscriptionId, bidId?, fillQuantity?}`: sells into the best bid, or the given one.
 
-    `{inscriptionId, confirmed?, venue?}` of what a client has listed: somebody buys the listing instead, in a
-    transaction that waits for its block when `confirmed` is false; the answer has `txid`, `buyer` and the new
-    `outpoint` too. Of listings at several venues the oldest goes, or that at `venue`.
+    `{inscriptionId, confirmed?, venue?}` for a client's listing: buys it instead, in a transaction that waits for its
+    block when `confirmed` is false; the answer has `txid`, `buyer` and the new `outpoint` too. Of listings at several
+    venues the oldest goes, or that at `venue`.
 
     Without `fillQuantity` one inscription, or all tokens that a rune bid asks for. Answers the bid with price and
     quantity of what was sold, `remaining` being what it still asks for.

@@ -67,9 +67,10 @@ def list_signed(engine: Engine, terms: AskTerms, signed: Signed, visible_ms: int
         sale = read_signed(signed.plain, wanted.plain, "signedListingPSBT")
         if signed.unsigned and read(signed.unsigned, "unsignedListingPSBT").tx.serialize() != sale.unsigned():
             raise Refusal("signedListingPSBT is not unsignedListingPSBT signed")
-        if len(signed.secure) != 1:
+        if len(signed.secure) > 1:
             raise Refusal("signedSecureListingPSBTs must have one PSBT")
-        read_signed(signed.secure[0], wanted.secure, "signedSecureListingPSBTs[0]")
+        for secure in signed.secure:
+            read_signed(secure, wanted.secure, "signedSecureListingPSBTs[0]")
     except Refusal as refusal:
         refuse(engine, terms, str(refusal))
         raise

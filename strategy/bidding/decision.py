@@ -125,15 +125,7 @@ class Decision(Draft):
         if self.blocked and is_wanted:
             # A bid that cannot be replaced is not given up: an unreadable balance is not an empty one.
             return Verdict(order, False, False, self.blocked)
-        verdict = settle(
-            order,
-            self.config,
-            self.rules,
-            self.now_ms,
-            is_low=self.ladder.is_low(order),
-            slot_is_wanted=is_wanted,
-            refused=refused,
-        )
+        verdict = settle(self, order, slot_is_wanted=is_wanted, refused=refused)
         is_above = self.config.outbid_enabled and self.ladder.level(order) > contest.top
         if verdict.reason is Reason.SURPLUS and is_above:
             verdict = Verdict(order, True, False, Reason.STEP_DOWN)

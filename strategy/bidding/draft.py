@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from strategy.bidding.ladders import Ladder
 from strategy.bidding.pairing import Rung
-from strategy.bidding.renewal import is_due
+from strategy.bidding.renewal import margin_ms
 from strategy.book import Profile
 from strategy.config import BidConfig
 from strategy.intents import (
@@ -48,6 +49,10 @@ class Draft:
     places: list[PlaceIntent] = field(default_factory=list)
     rungs: dict[int, RungNote] = field(default_factory=dict)
     bids: dict[int, Reason] = field(default_factory=dict)
+    _due_by_ms: int = field(init=False)  # what ends by then is to be placed anew
+
+    def __post_init__(self) -> None:
+        self._due_by_ms = self.now_ms + margin_ms(self.config)
 
     @property
     def count(self) -> int:
@@ -63,10 +68,14 @@ class Draft:
             return Reason.BALANCE_UNKNOWN
         return None if self.limits.hold is Reason.FILL_BURST else self.limits.hold
 
+    def is_due(self, order: OwnOrder) -> bool:
+        """Whether an order is close enough to its expiry to be placed anew."""
+        return order.expires_ms <= self._due_by_ms
+
     def is_renewable(self, order: OwnOrder) -> bool:
         """Tells whether an order must be renewed if it holds a rung."""
-        is_live = order.state == "live" and self.now_ms < order.expires_ms
-        return is_live and self.blocked is None and is_due(order, self.config, self.now_ms)
+        is_due = order.state == "live" and self.now_ms < order.expires_ms <= self._due_by_ms
+        return is_due and self.blocked is None
 
     def cancel(self, order: OwnOrder, reason: Reason, *, hard: bool) -> None:
         """Cancels one live order."""
@@ -75,9 +84,11 @@ class Draft:
         if reason in MAKES_WAY and not hard:
             self.going.append(order)
 
-    def wait(self, order: OwnOrder, rung: int) -> None:
-        """Delays an order's cancel until the bid at this rung was accepted."""
-        self.cancels = [replace(each, after_rung=rung) if each.order_id == order.id else each for each in self.cancels]
+    def wait(self, rungs: Mapping[int, int]) -> None:
+        """Delays the cancels of these orders (by id) until the bids at their rungs were accepted."""
+        self.cancels = [
+            replace(each, after_rung=rungs[each.order_id]) if each.order_id in rungs else each for each in self.cancels
+        ]
 
     def keep(self, order: OwnOrder, reason: Reason) -> None:
         """Leaves an order alone that was to be cancelled."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from strategy.bidding.draft import Draft
@@ -35,14 +35,15 @@ class Handover:
 
     def settle(self) -> None:
         """Carries out the config's `replace_mode`."""
-        mode, profile = self._draft.config.replace_mode, self._draft.profile
+        mode = self._draft.config.replace_mode
         if mode == "makeFirst":
             self._make_first()
-            return
-        self._spread_renewals(may_overlap=mode == "auto" and profile.overlaps)
-        if mode == "auto" and profile.overlaps:
-            for swap in self._beside(self._swaps):
-                self._draft.wait(swap.order, swap.new.rung)
+        elif self._swaps:
+            may_overlap = mode == "auto" and self._draft.profile.overlaps
+            beside = self._beside() if may_overlap else {}
+            if self._spread_renewals(beside) and may_overlap:
+                beside = self._beside()
+            self._draft.wait(beside)
 
     def _make_first(self) -> None:
         """Lets nothing go before its successor: a new bid that does not fit beside the old one waits."""
@@ -50,6 +51,7 @@ class Handover:
         by_rung = {swap.new.rung: swap for swap in self._swaps}
         old = [swap.order for swap in self._swaps]
         budget = Budget(draft.limits, draft.profile.balance_model, [*self._holding, *old])
+        waits: dict[int, int] = {}
         for new in sorted(draft.places, key=lambda intent: intent.rung):
             swap = by_rung.get(new.rung)
             reason = budget.refusal(new.price_sats)
@@ -58,27 +60,28 @@ class Handover:
             if reason is None:
                 budget.take(new.price_sats)
                 if swap:
-                    draft.wait(swap.order, new.rung)
+                    waits[swap.order.id] = new.rung
                 continue
             draft.unplace(new, reason, swap.order if swap and swap.is_renewal else None)
             if swap:
                 draft.keep(swap.order, Reason.NO_OVERLAP)
+        draft.wait(waits)
 
-    def _spread_renewals(self, *, may_overlap: bool) -> None:
+    def _spread_renewals(self, beside: Mapping[int, int]) -> bool:
         """Puts some renewals off to the next cycle if they would take most of the ladder off the market at once.
 
         Renewals without a gap may all happen together. Else half of the standing bids are off at a time, not one after
         the other: each round costs a cancel, its challenge and two reads, so that a ladder of 20 would take 100 calls
-        where two rounds take 28.
+        where two rounds take 28. Returns whether some were put off.
         """
         draft = self._draft
         renewals = [swap for swap in self._swaps if swap.is_renewal]
-        beside = self._beside(self._swaps) if may_overlap else []
-        broken = [swap for swap in renewals if swap not in beside]
+        broken = [swap for swap in renewals if swap.order.id not in beside]
         standing = sum(order.state == "live" for order in self._holding) + len(renewals)
         at_once = max(0, (standing + 1) // 2 - (len(renewals) - len(broken)))
+        late = broken[at_once:]
         budget = self._budget()
-        for swap in broken[at_once:]:
+        for swap in late:
             more = swap.order.price_sats - swap.new.price_sats
             if budget.has_room(more, 0) and not self._is_twin_of_new(swap.order):
                 budget.used += more
@@ -86,6 +89,7 @@ class Handover:
                 self._holding.append(swap.order)
                 draft.unplace(swap.new, Reason.RENEW_WAITS, swap.order)
                 draft.keep(swap.order, Reason.RENEW_WAITS)
+        return bool(late)
 
     def _budget(self) -> Budget:
         """Returns the budget after every old bid has gone and every new one has come."""
@@ -94,14 +98,14 @@ class Handover:
             budget.take(new.price_sats)
         return budget
 
-    def _beside(self, swaps: Iterable[Swap]) -> list[Swap]:
-        """Returns the swaps, from the top, whose old bids may stand until all new ones do."""
+    def _beside(self) -> dict[int, int]:
+        """Returns the old bids (by id) that may stand until all new ones do, with the rungs of the new ones."""
         budget = self._budget()
-        found = []
-        for swap in swaps:
+        found = {}
+        for swap in self._swaps:
             if budget.has_room(swap.order.price_sats, 1) and not self._is_twin_of_new(swap.order):
                 budget.take(swap.order.price_sats)
-                found.append(swap)
+                found[swap.order.id] = swap.new.rung
         return found
 
     def _is_twin_of_new(self, order: OwnOrder) -> bool:
@@ -117,6 +121,8 @@ def _swaps(draft: Draft) -> list[Swap]:
 
     A renewal's is at its own rung, an outbid one's at the top, a moved one's at the nearest rung.
     """
+    if not draft.going:
+        return []
     going = {order.id: order for order in draft.going}
     new = {intent.rung: intent for intent in draft.places}
     renewed = [note for note in draft.rungs.values() if note.reason is Reason.RENEW and note.order_id in going]

@@ -1,4 +1,4 @@
-"""The decision of one cycle: config, market, own orders and limits in, a plan out.
+"""The decision of one cycle: an entry (config, market, own orders, limits) in, a plan out.
 
 The steps, in order: reference price, range, rungs, what the range forbids, the walk of the rungs through the budget
 with the own orders that stand for them, what becomes of the other live bids, renewals and new bids. The plan assumes
@@ -18,40 +18,41 @@ from strategy.bidding.outbid import Contest
 from strategy.bidding.pairing import highest_first
 from strategy.bidding.patience import paced
 from strategy.bidding.rules import rules_of
-from strategy.book import Profile, Snapshot
+from strategy.book import Profile
 from strategy.config import BidConfig, unsupported
-from strategy.intents import BidNote, CancelIntent, Limits, Memory, OwnOrder, Plan, Rules, RungNote
+from strategy.entry import Entry
+from strategy.intents import BidNote, CancelIntent, Memory, OwnOrder, Plan, RungNote
 from strategy.reasons import Reason
 from strategy.reference import read_market
 
 
-def plan_bids(
-    config: BidConfig,
-    profile: Profile,
-    snapshot: Snapshot | None,
-    own: Sequence[OwnOrder],
-    limits: Limits,
-    rules: Rules,
-    memory: Memory,
-    now_ms: int,
-) -> Plan:
+def plan_bids(entry: Entry) -> Plan:
     """What to cancel and what to place now, with one reason for every rung and every own order.
 
-    `snapshot` is None when the market could not be read. `own` are the open orders of this task, in any order.
-    `rules` are the service's: the task's own fields come before them (`rules_of`), and what is signed makes them more
-    patient (`paced`). The config must be free of `problems`. Raises ValueError when it asks for what is not built
-    (`unsupported`): it must never be treated as something else.
+    `entry.snapshot` is None when the market could not be read. `entry.own` are the open orders of this task, in any
+    order. `entry.rules` are the service's: the task's own fields come before them (`rules_of`), and what is signed
+    makes them more patient (`paced`). The config must be free of `problems`. Raises ValueError when it asks for what
+    is not built (`unsupported`): it must never be treated as something else.
     """
+    if entry.restraint is Reason.HALT:
+        return halted(entry.config, entry.own, entry.memory)
+    plan = _unrestrained(entry)
+    if entry.restraint is None:
+        return plan
+    return without_places(plan, entry.restraint, soft_cancels=entry.restraint is not Reason.OWN_BIDS_UNKNOWN)
+
+
+def _unrestrained(entry: Entry) -> Plan:
+    config, limits, snapshot, now_ms = entry.config, entry.limits, entry.snapshot, entry.now_ms
     if asked := unsupported(config):
         raise ValueError("; ".join(f"{problem.field}: {problem.text}" for problem in asked))
-    rules = paced(rules_of(config, rules), limits.signed, life_ms(config, profile))
+    rules = paced(rules_of(config, entry.rules), limits.signed, life_ms(config, entry.profile))
     market = read_market(config, snapshot, rules, now_ms)
     is_blind = market.reference is None and config.bid_mode == "percent"
-    since = memory.no_reference_since_ms
-    memory = replace(memory, no_reference_since_ms=(now_ms if since is None else since) if is_blind else None)
-    ladder = ladder_for(config, profile, rules, market, snapshot.divisibility if snapshot else None)
-    decision = Decision(config, profile, limits, rules, memory, now_ms, market, ladder)
-    decision.sort(own)
+    memory = _noted(entry.memory, is_blind=is_blind, now_ms=now_ms)
+    ladder = ladder_for(config, entry.profile, rules, market, snapshot.divisibility if snapshot else None)
+    decision = Decision(config, entry.profile, limits, rules, memory, now_ms, market, ladder)
+    decision.sort(entry.own)
     if is_blind:
         decision.rest_without_reference()
     elif config.wants_bids and market.bids is None:
@@ -68,6 +69,13 @@ def plan_bids(
     if limits.rungs is not None:
         return without_places(plan, Reason.QUOTA, soft_cancels=True, from_rung=limits.rungs)
     return plan
+
+
+def _noted(memory: Memory, *, is_blind: bool, now_ms: int) -> Memory:
+    """The memory with since when there is no reference, or that there is one."""
+    if is_blind == (memory.no_reference_since_ms is not None):
+        return memory
+    return replace(memory, no_reference_since_ms=now_ms if is_blind else None)
 
 
 def life_ms(config: BidConfig, profile: Profile) -> int:

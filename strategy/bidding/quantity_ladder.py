@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 
 from strategy.bidding.pairing import Level, Rung
 from strategy.book import Bid, Profile
 from strategy.config import MAX_SATS, BidConfig
 from strategy.intents import OwnOrder, Rules
-from strategy.pricing import ceil_quotient, ceil_to_tick, floor_to_tick, plus, quotient_up, times
+from strategy.pricing import Exact, ceil_quotient, ceil_to_tick, floor_to_tick, plus, quotient_up, ratio_of, times
 from strategy.ranking import ratio
 from strategy.reasons import Reason
 
@@ -48,7 +47,7 @@ def order_tick(config: BidConfig, profile: Profile) -> int:
 
 
 def price_range(
-    config: BidConfig, profile: Profile, tolerance: Decimal, reference: Fraction | None, lowest_ask: Decimal | None
+    config: BidConfig, profile: Profile, tolerance: Decimal, reference: Exact | None, lowest_ask: Decimal | None
 ) -> Range:
     """Returns the allowed prices of one order; `reference` and `lowest_ask` are unit prices, None when unknown.
 
@@ -61,30 +60,31 @@ def price_range(
     """
     tick, quantity = order_tick(config, profile), order_quantity(config)
     caps: list[tuple[int, str, Reason]] = []
-    if lowest_ask is not None:
+    ask = None if lowest_ask is None else times(lowest_ask, quantity)
+    if ask is not None:
         # A bid never reaches an ask: the listing could be bought instead.
-        caps.append((math.floor(times(lowest_ask, quantity)) - tick, "ask", Reason.AT_ASK))
+        caps.append((math.floor(ask) - tick, "ask", Reason.AT_ASK))
     if config.hardcap_sats > 0:
         caps.append((config.hardcap_sats, "hardcap", Reason.HARDCAP))
-    wanted_low: Fraction | int = 0
+    over, under = 0, 1  # the low end as it is wanted
     if config.bid_mode == "fixed":
-        wanted_low = config.bid_fixed_low
+        over = config.bid_fixed_low
         caps.append((config.bid_fixed_high, "", Reason.ABOVE_RANGE))
     elif reference is not None:
-        whole = reference * Fraction(quantity)
-        wanted_low = Fraction(config.bid_percent_low) * whole
-        caps.append((math.floor(Fraction(config.bid_percent_high) * whole), "", Reason.ABOVE_RANGE))
+        over, under = ratio_of(config.bid_percent_low, reference, quantity)
+        most_over, most_under = ratio_of(config.bid_percent_high, reference, quantity)
+        caps.append((most_over // most_under, "", Reason.ABOVE_RANGE))
 
-    low = max(ceil_to_tick(wanted_low, tick), ceil_to_tick(max(profile.min_bid, 1), tick))
+    low = max(-(-over // (under * tick)) * tick, ceil_to_tick(max(profile.min_bid, 1), tick))
     cap, cause, above = min(caps, key=lambda entry: entry[0], default=(MAX_SATS, "", Reason.ABOVE_RANGE))
     high = floor_to_tick(cap, tick)
     if low > high and not cause:
-        cause = "min_bid" if profile.min_bid > wanted_low else "tick"
+        cause = "min_bid" if profile.min_bid * under > over else "tick"
     most = high
     if above is Reason.ABOVE_RANGE and config.bid_mode == "percent":
         bounds: list[tuple[int, Reason]] = [(high + max(tick, math.floor(times(tolerance, high))), above)]
-        if lowest_ask is not None:
-            bounds.append((math.ceil(times(lowest_ask, quantity)) - 1, Reason.AT_ASK))
+        if ask is not None:
+            bounds.append((math.ceil(ask) - 1, Reason.AT_ASK))
         if config.hardcap_sats > 0:
             bounds.append((config.hardcap_sats, Reason.HARDCAP))
         most, above = min(bounds, key=lambda entry: entry[0])
@@ -110,7 +110,7 @@ class QuantityLadder:
         config: BidConfig,
         profile: Profile,
         rules: Rules,
-        reference: Fraction | None,
+        reference: Exact | None,
         lowest_ask: Decimal | None,
     ) -> None:
         self._config = config

@@ -10,6 +10,8 @@ from strategy.intents import Rules
 
 def rules_of(config: BidConfig, rules: Rules) -> Rules:
     """Returns the service's rules with this task's own fields in their place."""
+    if config.update_tolerance is None and config.min_age_seconds is None:
+        return rules
     return replace(
         rules,
         tolerance=rules.tolerance if config.update_tolerance is None else config.update_tolerance,

@@ -14,7 +14,7 @@ from strategy.bidding.pairing import Level, Rung
 from strategy.book import Bid, Profile
 from strategy.config import MAX_SATS, BidConfig
 from strategy.intents import OwnOrder, Rules
-from strategy.pricing import quotient_up
+from strategy.pricing import Exact, quotient_up
 from strategy.ranking import is_above, ratio
 from strategy.reasons import Reason
 
@@ -33,7 +33,7 @@ class SatsLadder:
         config: BidConfig,
         profile: Profile,
         rules: Rules,
-        reference: Fraction | None,
+        reference: Exact | None,
         lowest_ask: Decimal | None,
         divisibility: int | None,
     ) -> None:
@@ -46,7 +46,7 @@ class SatsLadder:
         self._ask = lowest_ask
         self._divisibility = divisibility
         ends = (config.bid_percent_low, config.bid_percent_high)
-        low, high = (Fraction(end) * reference if reference is not None else None for end in ends)
+        low, high = (Fraction(end) * Fraction(reference) if reference is not None else None for end in ends)
         self.low: Level = low if low is not None else 0
         self.high: Level = high if high is not None else MAX_SATS
         self.cause = ""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from strategy.bidding.draft import Draft
 from strategy.bidding.exposure import Budget, held
-from strategy.bidding.renewal import is_due
-from strategy.config import BidConfig
-from strategy.intents import OwnOrder, Rules
+from strategy.intents import OwnOrder
 from strategy.reasons import Reason
 
 
@@ -41,6 +40,8 @@ def over_count(orders: list[OwnOrder], others: list[OwnOrder], excess: int) -> l
 
     `orders` come highest and oldest first; of equal ones the youngest goes.
     """
+    if excess <= 0:
+        return []
     left = list(orders)
     twins = Counter((order.price_sats, order.quantity) for order in (*orders, *others))
     verdicts: list[Verdict] = []
@@ -53,27 +54,18 @@ def over_count(orders: list[OwnOrder], others: list[OwnOrder], excess: int) -> l
     return verdicts
 
 
-def settle(
-    order: OwnOrder,
-    config: BidConfig,
-    rules: Rules,
-    now_ms: int,
-    *,
-    is_low: bool,
-    slot_is_wanted: bool,
-    refused: Reason | None,
-) -> Verdict:
+def settle(draft: Draft, order: OwnOrder, *, slot_is_wanted: bool, refused: Reason | None) -> Verdict:
     """Decides the fate of one surplus bid that breaks no hard rule.
 
-    `is_low`: it is below the range. `slot_is_wanted`: a missing rung waits for its slot. `refused`: why the rung it
-    stood for no longer gets a bid.
+    `slot_is_wanted`: a missing rung waits for its slot. `refused`: why the rung it stood for no longer gets a bid.
     """
-    if not config.update_bid_enabled and not is_low:
+    is_low = draft.ladder.is_low(order)
+    if not draft.config.update_bid_enabled and not is_low:
         return Verdict(order, False, False, Reason.UPDATE_OFF)
-    if is_due(order, config, now_ms):
+    if draft.is_due(order):
         if not slot_is_wanted:
             return Verdict(order, False, False, Reason.EXPIRING)
-    elif now_ms - order.created_ms < rules.min_age_ms:
+    elif draft.now_ms - order.created_ms < draft.rules.min_age_ms:
         return Verdict(order, False, False, Reason.MIN_AGE)
     if refused is None and is_low:
         return Verdict(order, True, False, Reason.BELOW_RANGE)

@@ -17,7 +17,7 @@ _MILLION = 1_000_000
 class Wanted:
     """The wanted price and the least one (0 without), both on the grid; `basis` gives its source in words.
 
-    Without anything to start from `price` is None; `basis` then says what is missing.
+    Without anything to start from `price` is None; `basis` then names the missing value.
     """
 
     price: int | None
@@ -62,7 +62,7 @@ def _percent(inputs: ListingInputs, least: int) -> Wanted:
 
 
 def _reference(inputs: ListingInputs) -> tuple[Decimal | None, str]:
-    """Returns the price that `price_percent` multiplies, and its name; or None and what is missing."""
+    """Returns the price that `price_percent` multiplies, and its name; or None and the name of the missing value."""
     config = inputs.config
     if config.reference == "purchase":
         return _known(config.cost_sats, "cost")

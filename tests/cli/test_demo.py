@@ -1,4 +1,4 @@
-"""What the demo user does about its listings, and what of its tasks is printed."""
+"""The demo user's listings, and the printed record of its tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor finds wrong with an installation that does not run, and what it says is to be done about it."""
+"""The doctor on an installation that does not run: its findings and their remedies."""
 
 from __future__ import annotations
 

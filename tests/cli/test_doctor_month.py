@@ -1,4 +1,4 @@
-"""What the doctor says of the month's calls: what the tasks that run cost, and of the clock that bids are signed by."""
+"""The doctor on the month's calls, on the cost of running tasks, and on the clock that bids are signed by."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def healthy(running: Installation) -> Iterator[Installation]:
 
 
 def doctor(environment: dict[str, str], *options: str) -> tuple[int, list[str]]:
-    """The exit code and the lines."""
+    """Returns the exit code and the lines."""
     command = [sys.executable, "-m", "cli.main", "doctor", *options]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.stderr == ""
@@ -117,7 +117,7 @@ def test_a_venue_that_asks_for_a_pause(healthy: Installation) -> None:
 
 @pytest.fixture
 def locked(tmp_path: Path) -> Iterator[Installation]:
-    """A signer alone, for real money, whose keystore nobody has opened."""
+    """Starts a signer alone, for real money, with a locked keystore."""
     with venue({}) as made:
         url = f"{made.url}/v1"
         real = {"BIDKEEPER_MARKET": "satflow", "BIDKEEPER_SATFLOW_API_KEY": "key", "BIDKEEPER_SATFLOW_URL": url}

@@ -1,4 +1,4 @@
-"""What the doctor says of venues that answer otherwise than they should."""
+"""The doctor on venues that answer otherwise than they should."""
 
 from __future__ import annotations
 
@@ -61,8 +61,41 @@ def test_what_is_not_set_and_what_will_not_work_without_it(examine: Examine, rea
 def test_what_it_spent(examine: Examine, real: dict[str, str]) -> None:
     with venue(SATFLOW) as made:
         found = asked(examine, real, made)
-    assert len(made.asked) == 6
-    assert found["calls"].text.startswith("the doctor asked 6 of satflow;")
+    assert len(made.asked) == 9
+    assert found["calls"].text.startswith("the doctor asked 9 of satflow;")
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [("sign me: 17", "ok"), ("a:b:c", "FAIL"), ("x" * 600, "FAIL"), ("for Bidkeeper", "FAIL")],
+)
+def test_whether_a_challenge_would_be_signed(examine: Examine, real: dict[str, str], text: str, status: str) -> None:
+    with venue(SATFLOW | {"/v1/challenge": {"success": True, "data": {"challenge": text}}}) as made:
+        check = asked(examine, real, made)["satflow challenge"]
+    assert (check.status, "nothing can be cancelled" in check.text) == (status, status != "ok")
+
+
+SALE = {"_id": "65a000000000000000000003", "price": 5000, "inscriptionId": "1i0", "timestamp": 1_790_000_000_000}
+OLDER = {**SALE, "_id": "65a000000000000000000004", "timestamp": 1_780_000_000_000}
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "unasked", "status"),
+    [([SALE, OLDER], [SALE], "ok"), ([SALE], [OLDER], "ok"), ([OLDER], [SALE], "FAIL"), ([], [OLDER], "FAIL")],
+)
+def test_sales_that_are_hidden_from_who_asks_for_them(
+    examine: Examine, real: dict[str, str], asked_for: list[Any], unasked: list[Any], status: str
+) -> None:
+    with venue(SATFLOW) as made:
+        made.answers["/v1/activity/sales"] = {"data": {"items": unasked}}
+        made.answers["/v1/activity/sales?active=false"] = {"data": {"items": asked_for}}
+        check = asked(examine, real, made)["satflow fills"]
+    assert check.status == status
+
+
+def test_sales_that_could_not_be_seen_are_not_said_to_be_told(examine: Examine, real: dict[str, str]) -> None:
+    with venue(SATFLOW | {"/v1/activity/sales": {"data": {"items": []}}}) as made:
+        assert "satflow fills" not in asked(examine, real, made)
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.doctor import venues as doctor_venues
+from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION
 from cli.main import main
 from tests.cli.test_doctor_venues import KEY, SATFLOW
 from tests.cli.venue import venue
 
-Probe = Callable[[str, str, Path], int]
+Probe = Callable[..., int]
 
 
 @pytest.fixture
@@ -25,9 +27,10 @@ def probe(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Probe
     monkeypatch.setenv("BIDKEEPER_MARKET", "satflow")
     monkeypatch.setenv("BIDKEEPER_SATFLOW_API_KEY", KEY)
 
-    def run(name: str, url: str, directory: Path) -> int:
+    def run(name: str, url: str, directory: Path, inscription: str = FIRST_INSCRIPTION) -> int:
         monkeypatch.setenv("BIDKEEPER_SATFLOW_URL", f"{url}/v1")
-        return main(["venue", "probe", name, "--save", str(directory), "--collection", "nodemonkes"])
+        about = ["--collection", "nodemonkes", "--inscription", inscription]
+        return main(["venue", "probe", name, "--save", str(directory), *about])
 
     return run
 
@@ -72,3 +75,37 @@ def test_a_venue_that_is_not_set(probe: Probe, tmp_path: Path, capsys: pytest.Ca
     assert probe("ord", "https://venue.test", tmp_path / "report") == 1
     assert "BIDKEEPER_ORD_URL is not set" in capsys.readouterr().err
     assert not (tmp_path / "report").exists()
+
+
+HELD = "7" * 64 + "i3"
+CLEAR = SATFLOW | {"/v1/activity/bids": {"data": {"items": []}}}
+
+
+@pytest.mark.parametrize(("draft", "code"), [({"seller": {"unsignedListingPSBTBase64": 7}}, 1), (400, 0)])
+def test_a_listing_is_drafted_for_its_holder_and_nothing_is_signed(
+    probe: Probe, tmp_path: Path, draft: Any, code: int
+) -> None:
+    answers: dict[str, Any] = {
+        "/v1/address/bidding-wallet": {"data": {"multiSig": {"address": "bc1qmulti"}}},
+        "/v1/item": {"data": {"id": HELD, "owner": "bc1pholder"}},
+        "/v1/intent/sell": draft if isinstance(draft, int) else {"data": draft},
+    }
+    with venue(CLEAR | answers) as made:
+        assert probe("satflow", made.url, tmp_path / "report", HELD) == code
+    (asked,) = made.posted
+    assert asked == {
+        "price": 100_000_000,
+        "inscriptionId": HELD,
+        "sellerOrdAddress": "bc1pholder",
+        "sellerReceiveAddress": ADDRESS,
+    }
+    told = (tmp_path / "report" / "README").read_text()
+    assert "item  GET /item?inscriptionId=7" in told and "listing-draft  POST /intent/sell" in told
+    assert "bidding-wallet  GET /address/bidding-wallet" in told and "challenge  GET /challenge" in told
+
+
+def test_without_a_holder_nothing_is_drafted(probe: Probe, tmp_path: Path) -> None:
+    with venue(CLEAR) as made:
+        assert probe("satflow", made.url, tmp_path / "report") == 0
+    assert made.posted == []
+    assert len(made.asked) == 14

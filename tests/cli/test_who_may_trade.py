@@ -40,7 +40,7 @@ def owner(settings: Settings) -> Iterator[users.User]:
 
 
 def asked_of_manager(settings: Settings, command: Callable[[], int]) -> tuple[int, list[dict[str, Any]]]:
-    """What the command returns, and what it asked a manager that answers."""
+    """Runs the command; returns its result, and its requests to a manager that answers."""
     asked: list[dict[str, Any]] = []
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:

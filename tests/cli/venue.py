@@ -13,12 +13,16 @@ from typing import Any
 
 @dataclass
 class Venue:
-    """`answers` by path (without query): JSON, the bytes of a body, or a status that says no; else it is 404."""
+    """`answers` by path (without query): JSON, the bytes of a body, or a status that says no; else it is 404.
+
+    A path with one part of a query (`/sales?active=false`) answers requests that have it. Bodies of posts are kept.
+    """
 
     url: str
     answers: dict[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    posted: list[Any] = field(default_factory=list)
 
 
 @contextmanager
@@ -27,9 +31,10 @@ def venue(answers: Mapping[str, Any], headers: Mapping[str, str] | None = None) 
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            path = self.path.partition("?")[0]
+            path, _, query = self.path.partition("?")
             made.asked.append(self.path)
-            found = made.answers.get(path, 404)
+            names = [f"{path}?{part}" for part in query.split("&")] + [path]
+            found = next((made.answers[name] for name in names if name in made.answers), 404)
             status = found if isinstance(found, int) else 200
             said = {"error": "no such thing"} if isinstance(found, int) else found
             body = said if isinstance(said, bytes) else json.dumps(said).encode()
@@ -38,6 +43,10 @@ def venue(answers: Mapping[str, Any], headers: Mapping[str, str] | None = None) 
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            made.posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.do_GET()
 
         def log_message(self, format: str, *args: Any) -> None:
             """Says nothing."""

@@ -24,7 +24,7 @@ TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
 def nginx() -> str:
-    """Where nginx is; skips the test without it."""
+    """Returns the path of nginx; skips the test without it."""
     found = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
     need("nginx", found)
     return str(found)
@@ -78,7 +78,7 @@ class Front:
         self.url = f"http://127.0.0.1:{self.port}"
 
     def connection(self, client: str = "127.0.0.1") -> http.client.HTTPConnection:
-        """A connection from `client`, an address of this machine's loopback net: each is a client of its own."""
+        """Returns a connection from `client`, an address of this machine's loopback net, each a client of its own."""
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(client, 0))
 
     def call(
@@ -93,7 +93,7 @@ class Front:
             return Answer(answer.status, {name.lower(): answer.headers[name] for name in answer.headers}, text)
 
     def raw(self, request: bytes) -> bytes:
-        """All that comes back for these bytes until nginx closes the connection."""
+        """Returns all that comes back for these bytes until nginx closes the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
             connection.sendall(request)
             with connection.makefile("rb") as stream:
@@ -132,7 +132,7 @@ class Seen:
 
 @dataclass
 class StandIn:
-    """What reached it, and how it answers: `behave` answers on the handler, and by default says 200."""
+    """A stand-in with the requests that reached it; `behave` answers on the handler, and by default says 200."""
 
     port: int = 0
     seen: list[Seen] = field(default_factory=list)

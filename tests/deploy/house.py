@@ -37,7 +37,7 @@ PROGRAMS = {
 
 @cache
 def interpreter() -> str:
-    """A Python that other users can run with our packages; skips the test when there is none."""
+    """Returns a Python that other users can run with our packages; skips the test when there is none."""
     if os.getuid() != 0:
         pytest.skip("only root can start programs as other users")
     for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
@@ -50,7 +50,7 @@ def interpreter() -> str:
 
 
 def run_as(user: int, code: str, *arguments: object, python: str = "", groups: list[int] | None = None) -> str:
-    """What `code` prints as `user`, a member of the group unless said otherwise. Raises CalledProcessError."""
+    """Returns the output of `code` run as `user`, a member of the group by default. Raises CalledProcessError."""
     done = subprocess.run(
         [python or interpreter(), "-c", code, *map(str, arguments)],
         cwd=CHECKOUT,
@@ -87,7 +87,7 @@ class House:
         assert requests.request(method, f"http://127.0.0.1:{port}{path}", json=body, timeout=30).status_code == 200
 
     def as_installation(self) -> Any:
-        """What a Trader needs to know."""
+        """Returns an installation's values that a Trader needs."""
         return SimpleNamespace(url=self.url)
 
     def start(self, program: str) -> None:

@@ -1,4 +1,4 @@
-"""What is shipped for servers names everything there is, and says the same in each place."""
+"""The files shipped for servers name everything there is, and say the same in each place."""
 
 from __future__ import annotations
 

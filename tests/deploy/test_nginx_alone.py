@@ -1,4 +1,4 @@
-"""What nginx makes of requests before and after the servers, seen by stand-ins for these."""
+"""The treatment of requests by nginx, before and after the servers, seen by stand-ins for these."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def service() -> Iterator[Service]:
 
 
 def servers(made: Installation) -> list[int] | None:
-    """The pids of both servers, once both listen."""
+    """Returns the pids of both servers, once both listen."""
     found = [made.processes(f"cli.main server --index {index}") for index in (0, 1)]
     log = [made.data_dir / "logs" / f"server-{index}.log" for index in (0, 1)]
     if all(len(pids) == 1 for pids in found) and all(file.exists() and "listening" in file.read_text() for file in log):
@@ -42,7 +42,7 @@ def servers(made: Installation) -> list[int] | None:
 
 
 def through(service: Service) -> Trader:
-    """A trader who knows only nginx."""
+    """Returns a trader who knows only nginx."""
     trader = Trader(service.installation)
     trader.base_url = service.front.url
     return trader

@@ -27,7 +27,7 @@ def service() -> Iterator[Installation]:
 
 
 @pytest.fixture
-def trader(service: Installation) -> Trader:
-    """Somebody who has signed in, at a venue that is as new."""
-    service.sim("POST", "/sim/reset", {"seed": 1, "background": False})
+def trader(service: Installation, request: pytest.FixtureRequest) -> Trader:
+    """Somebody who has signed in, at a venue that is as new; a file may name the SEED of it."""
+    service.sim("POST", "/sim/reset", {"seed": getattr(request.module, "SEED", 1), "background": False})
     return Trader(service).sign_in()

@@ -28,7 +28,7 @@ PATIENCE = 60.0  # seconds; generous, since speed is not what these tests are ab
 
 
 def until(what: Callable[[], T], describe: str, seconds: float = PATIENCE) -> T:
-    """What `what` returns as soon as it is true; fails when it does not become so in time."""
+    """Returns the value of `what` as soon as it is true; fails when it does not become so in time."""
     deadline = time.monotonic() + seconds
     while True:
         found = what()
@@ -70,7 +70,7 @@ class Installation:
         until(self._ready, "the ready line")
 
     def ready_again(self) -> bool:
-        """Whether /readyz says at this moment that everything answers."""
+        """Tells whether /readyz says at this moment that everything answers."""
         try:
             return requests.get(self.url + "/readyz", timeout=10).status_code == 200
         except requests.RequestException:
@@ -93,7 +93,7 @@ class Installation:
         return time.monotonic() - began
 
     def last_words(self, lines: int = 12) -> str:
-        """The end of every log, for whoever has to find out why a test failed."""
+        """Returns the end of every log, for a search of the cause when a test failed."""
         logs = sorted((self.data_dir / "logs").glob("*.log"))
         ends = {log.name: log.read_text(errors="replace").splitlines()[-lines:] for log in logs}
         return "\n".join(f"{name}: {line[:300]}" for name, end in ends.items() for line in end)
@@ -199,7 +199,7 @@ class Trader:
         return sorted((bid["price"] for bid in self.ok("GET", f"/api/tasks/{task}/bids")), reverse=True)
 
     def next_cycle(self, task: int, cycles: int = 1) -> dict[str, Any]:
-        """The task once `cycles` more cycles have been finished."""
+        """Returns the task once `cycles` more cycles have been finished."""
         self.next_cycle_of_all([task], cycles)
         return self.get(task)
 

@@ -45,7 +45,7 @@ class Seller:
         return (listing.get("state"), listing.get("price")) == ("live", price)
 
     def events(self) -> list[tuple[str, int]]:
-        """What the market made of listings of this inscription, oldest first."""
+        """Returns the market's events of listings of this inscription, oldest first."""
         history = self.service.history(kind="ask", slug=self.slug, maker=self.vault)
         return [(event["event"], event["price"]) for event in history]
 

@@ -53,7 +53,7 @@ def listed(seller: Seller, price: int, seconds: float = SLOW_S) -> None:
 
 
 def shown(seller: Seller, venue: str) -> list[int]:
-    """What a buyer sees of the inscription at the venue."""
+    """Returns the prices that a buyer sees for the inscription at the venue."""
     base = f"http://127.0.0.1:{seller.service.simulator_port}"
     if venue == ORDINALSWALLET:
         rows = seller.trader.session.get(f"{base}/ordinalswallet/collection/{seller.slug}/escrows", timeout=30).json()

@@ -48,7 +48,7 @@ def orders_of(service: Installation, task: int) -> list[tuple[int, str, str | No
 
 
 def traits_of(service: Installation) -> dict[str, int]:
-    """The tasks that have open orders, by the trait that these are on."""
+    """Returns the tasks that have open orders, by the trait that these are on."""
     with closing(sqlite3.connect(f"file:{service.data_dir / 'bidkeeper.db'}?mode=ro", uri=True)) as database:
         return dict(database.execute("SELECT trait_value, task_id FROM orders WHERE state != 'closed'"))
 

@@ -175,7 +175,7 @@ def test_money_comes_out_of_the_bidding_wallet_and_then_home(owner: Owner) -> No
 
 
 def _held(owner: Owner) -> tuple[int, int]:
-    """Sats at the payment address and in the bidding wallet, as the service shows them."""
+    """Returns sats at the payment address and in the bidding wallet, as the service shows them."""
     wallet = owner.trader.ok("GET", "/api/wallet")
     return wallet["paymentSats"], wallet["biddingWallet"]["balanceSats"]
 

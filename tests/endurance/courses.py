@@ -21,11 +21,10 @@ TAKEN_FROM = (0.6, 0.95)
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What the market is from the moment `at_s` on, until the next scene.
+    """The market from the moment `at_s` on, until the next scene.
 
     `asks` are the listings, cheapest first. `rivals` are others' bids by their names, which stay what they are for as
-    long as they stand. `taken_from` is the least price at which somebody sells into the best bid now, None when nobody
-    sells.
+    long as they stand. `taken_from` is the least price at which a seller takes the best bid now, None without sellers.
     """
 
     at_s: int
@@ -40,9 +39,9 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How one kind of market goes: `floor` gives the level of the floor at each step, as a share of START.
+    """The course of one kind of market: `floor` gives the level of the floor at each step, as a share of START.
 
-    A step lasts `step_s`. In every other step somebody lists `flicker` below the floor. An hour sees so many `sellers`
+    A step lasts `step_s`. In every other step a seller lists `flicker` below the floor. An hour sees so many `sellers`
     and `rivals` come.
     """
 
@@ -54,7 +53,7 @@ class Course:
     flicker: float = 0.0
 
     def scenes(self, seed: int) -> Iterator[Scene]:
-        """The course, without end."""
+        """Yields the course, without end."""
         rng, levels = (
             random.Random(f"{self.name} {seed}"),
             self.levels(random.Random(f"{self.name} floor {seed}"), self.step_s),

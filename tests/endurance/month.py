@@ -59,7 +59,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Soaked:
-    """What one stage came to. `sent` are calls to the venue, `told` what the forecast says; but for its beginning."""
+    """The result of one stage. `sent` are calls to the venue, `told` is the forecast; both without its beginning."""
 
     lines: list[Line]
     problems: list[str]
@@ -76,7 +76,7 @@ class Soaked:
 
 
 def stages(names: Iterable[str], ladders: tuple[Ladder, ...] = LADDERS) -> list[tuple[str, tuple[Ladder, ...]]]:
-    """Which houses there are: the demo has only three collections, so it takes two."""
+    """Returns the houses: the demo has only three collections, so it takes two."""
     found = []
     for name in names:
         parts = [[each for each in ladders if each.outbids == outbids] for outbids in (False, True)]
@@ -141,9 +141,10 @@ def _line(stage: Stage, ladder: Ladder, task: TaskTime) -> Line:
 
 
 def growth_problems(sizes: list[dict[str, int]], hours: float, lasting: float = 1.25) -> Iterator[str]:
-    """What still grew in the last third, though everything that is kept for a time had its time before.
+    """Yields the sizes that still grew in the last third, though everything kept for a time had its time before.
 
-    Orders, the audit log and what the signer signed are records: they are kept for ever, so many bytes for each order.
+    Orders, the audit log and the signer's signatures are records: they are kept for ever, with a number of bytes for
+    each order.
     """
     if len(sizes) < 3 or hours < SETTLED_H:
         return

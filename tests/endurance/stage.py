@@ -55,7 +55,7 @@ LADDERS = tuple(Ladder(rungs, outbids) for outbids in (False, True) for rungs in
 
 
 class Watched(History):
-    """The practice market's notes, which somebody hears of as they are made. Few are kept: nobody reads them later."""
+    """The practice market's history, with a listener for new events. Few are kept: none are read later."""
 
     def __init__(self, hear: Callable[[Event, Order, int], None]) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Watched(History):
 
 
 class Actor(Protocol):
-    """Somebody on the market, who is to `step` at `due_s` of the monotonic clock."""
+    """A market participant, whose next `step` is at `due_s` of the monotonic clock."""
 
     @property
     def due_s(self) -> float: ...
@@ -145,7 +145,7 @@ class Script:
 
 
 def sell_to_best(engine: Engine, market: Market, least: int) -> None:
-    """Somebody sells into the best bid, if it is at least so much."""
+    """Sells into the best bid, if it is at least so much."""
     bids = market.best("bid", engine.now_ms())
     if bids and bids[0].price >= least:
         try:
@@ -326,12 +326,12 @@ class Stage(AbstractContextManager["Stage"]):
         return self.house.clock.monotonic() / HOUR_S
 
     def calls(self) -> dict[str, int]:
-        """What the venue was asked, by operation."""
+        """Returns the venue's requests, by operation."""
         rows = self.house.world.counts.rows()
         return {operation: sum(rows.get(operation, {}).values()) for operation in VENUE_OPERATIONS}
 
     def calls_about(self, time: TaskTime) -> int:
-        """What was asked for this task: about its collection or its wallet, and its share of what was asked for all."""
+        """Counts this task's requests: about its collection or its wallet, and its share of those for all."""
         rows = self.house.world.counts.rows()
         mine = 0.0
         for operation in VENUE_OPERATIONS:
@@ -344,13 +344,13 @@ class Stage(AbstractContextManager["Stage"]):
         return round(mine)
 
     def forecast(self) -> float:
-        """What strategy/monthly.py says for the same hours, all tasks together."""
+        """Returns the forecast of strategy/monthly.py for the same hours, all tasks together."""
         all_tasks = [Bidding(time.config, time.config.bid_count, time.wallet) for time in self.times]
         month = monthly_calls(all_tasks, call_costs(VENUE))
         return (month.reads + month.writes) * self.hours / (30 * 24)
 
     def note_sizes(self) -> None:
-        """How big everything is now: bytes, and rows of what is kept."""
+        """Notes all present sizes: bytes, and rows of records."""
         root = self.house.directory
         files = [path for path in root.rglob("*") if path.is_file()]
         named = {
@@ -366,7 +366,7 @@ class Stage(AbstractContextManager["Stage"]):
 
 
 def _worth(ladder: Ladder, floor: int) -> int:
-    """The sats of a whole ladder: one rung alone is at the high end."""
+    """Returns the sats of a whole ladder: one rung alone is at the high end."""
     return round(floor * float(HIGH if ladder.rungs == 1 else ladder.rungs * (LOW + HIGH) / 2))
 
 

@@ -170,7 +170,7 @@ class TaskTime:
             self._streak, self._streak_reasons = 0, Counter()
 
     def _is_starving(self, detail: dict[str, Any], now_ms: int) -> bool:
-        """Whether a bid is about to expire for want of room, and another one made way for a new price all the same."""
+        """Tells whether a bid is about to expire for want of room, though another one made way for a new price."""
         reasons = {bid["order"]: bid["reason"] for bid in detail["bids"]}
         last_ms = now_ms + margin_ms(self.config)
         waits = any(bid["reason"] == Reason.SIGNED_LIMIT and bid["expires_ms"] <= last_ms for bid in detail["bids"])
@@ -178,7 +178,7 @@ class TaskTime:
         return waits and moved and any(rung.get("fate") == "placed" for rung in detail["rungs"])
 
     def problems(self) -> list[str]:
-        """What must not be, in words."""
+        """Returns every forbidden thing that happened, in words."""
         who = f"{self.config.slug}"
         found = [f"{who}: {count} cycles with an error: {text}" for text, count in self.errors.items()]
         if not self._is_begun:

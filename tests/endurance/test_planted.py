@@ -1,4 +1,4 @@
-"""What a soak must notice is noticed: bugs are planted in the pace, and found by what is measured of a task."""
+"""The soak's own test: bugs are planted in the pace, and the measurements of a task find them."""
 
 from __future__ import annotations
 

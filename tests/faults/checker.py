@@ -40,7 +40,7 @@ class Joined:
         self.signed = {line["intent"]: line for line in evidence.audit if line["operation"] == "bid"}
 
     def pairs(self) -> Iterator[tuple[Bid, Row]]:
-        """Each bid that has an order, with it."""
+        """Yields each bid that has an order, with it."""
         for bid in self.bids:
             if order := self.order_of_mark.get(bid.mark):
                 yield bid, order
@@ -50,7 +50,7 @@ class Joined:
 
 
 def _as_of(order: Row, time_ms: int) -> Row:
-    """What was closed after the history was read says nothing about it."""
+    """Returns the order as of the history's reading: a later closing says nothing about it."""
     is_later = order["state"] == "closed" and order["closed_ms"] >= time_ms
     return order | {"state": "cancelling", "close_reason": None, "closed_ms": None} if is_later else order
 
@@ -96,7 +96,7 @@ def _is_within(config: BidConfig, price: int) -> bool:
 
 
 def at_ask(run: Joined) -> Iterator[str]:
-    """A bid is below the lowest ask, or below what that was a moment ago."""
+    """Finds bids that are not below the lowest ask, nor below the one of a moment ago."""
     for bid in run.bids:
         moves = [move for move in run.evidence.asks if move.slug == bid.slug and move.time_ms <= bid.accepted_ms]
         recent = [move.lowest for move in moves if move.time_ms > bid.accepted_ms - BOOK_AGE_MS]
@@ -120,7 +120,7 @@ def _most_at_once(config: BidConfig) -> int:
 
 
 def over_fills(run: Joined) -> Iterator[str]:
-    """What was sold into and what may yet be, old bids beside the new ones included."""
+    """Finds fills, past and still possible, above the limit, old bids beside the new ones included."""
     for task_id, taken in _by_task(run).items():
         most = max((config.max_fills or OPEN_END for config in run.configs(task_id)), default=OPEN_END)
         yield from _over(f"fills of task {task_id}", most, ((bid.accepted_ms, _unsold_end(bid), 1) for bid in taken))
@@ -223,10 +223,10 @@ def ghost(run: Joined) -> Iterator[str]:
 
 
 def wrong_end(run: Joined) -> Iterator[str]:
-    """A sale is a fill, and only a sale is one.
+    """Finds ends that contradict the sales: a sale is a fill, and only a sale is one.
 
-    Nobody can tell apart bids of one task and price whose ids were never told, those that never arrived among them: of
-    them as many are filled as were sold.
+    Bids of one task and price without known ids cannot be told apart, and some may never have arrived: of them as many
+    are filled as were sold.
     """
     arrived = {order["id"] for _, order in run.pairs()}
     more: Counter[tuple[object, ...]] = Counter()
@@ -329,7 +329,7 @@ def other_users_wallet(run: Joined) -> Iterator[str]:
 
 
 def unexplained(run: Joined) -> Iterator[str]:
-    """Every rung of every cycle, and every own bid in it, has a reason."""
+    """Finds rungs, and own bids, of a cycle without a reason."""
     for cycle in run.evidence.cycles:
         detail = json.loads(cycle["detail"])
         for row in (*detail.get("rungs", ()), *detail.get("bids", ())):
@@ -403,6 +403,6 @@ CHECKS: tuple[Check, ...] = (
 
 
 def disagreements(evidence: Evidence) -> list[str]:
-    """Everything that any check finds."""
+    """Returns everything that any check finds."""
     run = Joined(evidence)
     return [f"{check.__name__}: {found}" for check in CHECKS for found in check(run)]

@@ -1,4 +1,4 @@
-"""What a run leaves behind: the venue's history, ledger, audit log, cycles and task logs; and what was asked for."""
+"""The evidence of a run: the venue's history, ledger, audit log, cycles and task logs; and the requests."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Bid:
 
 
 def bids(history: Iterable[Row]) -> list[Bid]:
-    """The signed bids that the venue took, in its order, each with its end."""
+    """Returns the signed bids that the venue took, in its order, each with its end."""
     ends: dict[str, Row] = {}
     rows = list(history)
     for row in rows:
@@ -114,7 +114,7 @@ def _is_part(row: Row) -> bool:
 
 
 def read(data_dir: Path, read_history: Callable[[], list[Row]], exposure: int) -> Evidence:
-    """What lies in a data directory, read without disturbing its writers; `exposure` is every user's limit."""
+    """Reads a data directory without disturbing its writers; `exposure` is every user's limit."""
     as_of_ms = time.time_ns() // 1_000_000
     history = read_history()
     rows = tables(data_dir / "bidkeeper.db", "orders", "cycles", "bidding_tasks")
@@ -127,7 +127,7 @@ def read(data_dir: Path, read_history: Callable[[], list[Row]], exposure: int) -
 
 
 def tables(database: Path, *names: str) -> Mapping[str, list[Row]]:
-    """All of them as of one moment."""
+    """Reads all of these tables as of one moment."""
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)
     connection.row_factory = sqlite3.Row
     try:
@@ -138,13 +138,13 @@ def tables(database: Path, *names: str) -> Mapping[str, list[Row]]:
 
 
 def audit_lines(data_dir: Path) -> list[Row]:
-    """Each with the hash that the line after it must name."""
+    """Reads the audit log, each line with the hash that the next must name."""
     path = data_dir / "signer" / "audit.jsonl"
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     return [json.loads(line) | {"line_sha256": sha256(line).hexdigest()} for line in lines]
 
 
 def task_log(data_dir: Path, task_id: int) -> list[str]:
-    """The lines of a task's log that are still there, oldest first."""
+    """Returns the lines of a task's log that are still there, oldest first."""
     rotated = sorted((data_dir / "logs").glob(f"task-{task_id}.log*"), reverse=True)
     return [line for path in rotated for line in path.read_text(errors="replace").splitlines()]

@@ -57,7 +57,7 @@ class Fleet:
         self.quiet.append(Quiet(task, now_ms()))
 
     def taken(self) -> list[Bid]:
-        """Every bid that the venue took."""
+        """Returns every bid that the venue took."""
         return bids(self.service.history())
 
     def placed(self) -> int:
@@ -90,7 +90,7 @@ class Fleet:
         return found
 
     def disagreements(self, configs: dict[int, list[BidConfig]] | None = None) -> list[str]:
-        """What the checker finds; `configs` are those that the tasks had, where they were changed."""
+        """Returns the checker's findings; `configs` are those that the tasks had, if they were changed."""
         found = self.evidence()
         found.configs = configs or found.configs
         return checker.disagreements(found)

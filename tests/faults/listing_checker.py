@@ -21,10 +21,10 @@ HOUR_MS = 3_600_000
 
 
 class JoinedListings:
-    """The evidence with what the venue took, and of each the signature and the ledger's row.
+    """The evidence with the listings that the venue took, and the signature and ledger's row of each.
 
-    Signing the same price of the same output again gives the same signature: of such, the newest that was reserved
-    before the venue took one and that is nobody else's is meant.
+    Signing the same price of the same output again gives the same signature: of such, the newest free one that was
+    reserved before the venue took it counts.
     """
 
     def __init__(self, evidence: ListingEvidence) -> None:
@@ -57,14 +57,14 @@ class JoinedListings:
         return found
 
     def pairs(self) -> Iterator[tuple[Taken, Row]]:
-        """Each listing that has a row, with it."""
+        """Yields each listing that has a row, with it."""
         for each in self.taken:
             signed = self.signed_of.get(each.order_id)
             if signed is not None and (row := self.row_of_intent.get(signed.intent)):
                 yield each, row
 
     def configs(self, row: Row) -> list[ListingConfig]:
-        """The config that asked for this listing; all of its task when that one was not seen."""
+        """Returns the config that asked for this listing; all of its task when that one was not seen."""
         found = self.evidence.configs.get((row["task_id"], row["revision"]))
         if found is not None:
             return [found]
@@ -72,7 +72,7 @@ class JoinedListings:
 
 
 def _as_of(row: Row, time_ms: int) -> Row:
-    """What was closed after the history was read says nothing about it."""
+    """Returns the row as of the history's reading: a later closing says nothing about it."""
     is_later = row["state"] == "closed" and row["closed_ms"] >= time_ms
     opened = {"state": "unknown", "close_reason": None, "closed_ms": None, "proceeds_sats": None}
     return row | opened if is_later else row
@@ -82,7 +82,7 @@ ListingCheck = Callable[[JoinedListings], Iterator[str]]
 
 
 def not_signed(run: JoinedListings) -> Iterator[str]:
-    """Its signature is none that our signer ever made."""
+    """Finds listings whose signature our signer never made."""
     for each in run.taken:
         if each.signature not in run.with_signature:
             yield f"{each.price} of {each.slug} ({each.order_id})"
@@ -197,7 +197,7 @@ def stale_token(run: JoinedListings) -> Iterator[str]:
 
 
 def wrong_payout(run: JoinedListings) -> Iterator[str]:
-    """Any signed PSBT that pays somebody else, or less than the price."""
+    """Finds any signed PSBT that pays another script, or less than the price."""
     for signed in run.evidence.signed:
         for pledge in signed.pledges:
             if pledge.script != run.evidence.payout or pledge.value < signed.price:
@@ -213,7 +213,7 @@ def forgotten(run: JoinedListings) -> Iterator[str]:
 
 
 def wrong_end(run: JoinedListings) -> Iterator[str]:
-    """What the ledger calls sold was, for these proceeds; what it calls refused was never taken."""
+    """Finds false ends: a sold listing was sold for these proceeds; a refused one was never taken."""
     sold = {(each.slug, each.price) for each in run.taken if each.end == "filled"}
     for row in run.rows:
         if row["close_reason"] == "sold" and (row["slug"], row["proceeds_sats"]) not in sold:
@@ -224,7 +224,7 @@ def wrong_end(run: JoinedListings) -> Iterator[str]:
 
 
 def claimed(run: JoinedListings) -> Iterator[str]:
-    """A cycle says that it listed at a price that the venue never took for its task."""
+    """Finds cycles that claim a listing at a price that the venue never took for its task."""
     prices: dict[int, set[int]] = defaultdict(set)
     for each, row in run.pairs():
         prices[row["task_id"]].add(each.price)
@@ -244,7 +244,7 @@ def unexplained(run: JoinedListings) -> Iterator[str]:
 
 
 def another_price(run: JoinedListings) -> Iterator[str]:
-    """The venue shows one price, the ledger's live row has another, or shows none."""
+    """Finds listings whose price at the venue is not that of the ledger's live row."""
     live = {each.slug: each for each in run.taken if each.end_ms is None}
     for row in run.rows:
         if row["state"] != "live" or row["task_id"] in {*run.evidence.deleted, *run.evidence.asleep}:
@@ -257,7 +257,7 @@ def another_price(run: JoinedListings) -> Iterator[str]:
 
 
 def unsold(run: JoinedListings) -> Iterator[str]:
-    """A sale that the ledger does not know of."""
+    """Finds sales that the ledger does not know."""
     known = {(row["slug"], row["proceeds_sats"]) for row in run.rows if row["close_reason"] == "sold"}
     for each, row in run.pairs():
         is_old = each.end == "filled" and _end(each.end_ms) < _now(run) - SETTLED_MS
@@ -280,7 +280,7 @@ def _last_end(run: JoinedListings, slug: str) -> int:
 
 
 def _now(run: JoinedListings) -> int:
-    """When the history was read, or its last moment when that is not told."""
+    """Returns when the history was read, or its last moment if that is unknown."""
     last = max((row["time"] for row in run.evidence.history), default=0)
     return run.evidence.as_of_ms if run.evidence.as_of_ms < OPEN_END else last
 
@@ -311,7 +311,7 @@ AT_LAST: tuple[ListingCheck, ...] = (another_price, unsold, outlives_its_task)
 
 
 def disagreements(evidence: ListingEvidence, *, at_last: bool = True) -> list[str]:
-    """Everything that any check finds; without `at_last` while the storm still rages."""
+    """Returns everything that any check finds; without `at_last` while the storm still rages."""
     run = JoinedListings(evidence)
     checks = (*ALWAYS, *AT_LAST) if at_last else ALWAYS
     return [f"{check.__name__}: {found}" for check in checks for found in check(run)]

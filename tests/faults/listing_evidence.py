@@ -1,6 +1,6 @@
-"""What a run leaves behind of listings: the venue's history, both ledgers, audit log, cycles; and what was asked for.
+"""The evidence of a run with listings: the venue's history, both ledgers, audit log, cycles; and the requests.
 
-Each inscription is alone in its collection, so that the slug of an event says which one it is about.
+Each inscription is alone in its collection, so that the slug of an event identifies it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TAP_KEY_SIG = bytes([0x13])
 
 @dataclass(frozen=True)
 class Pledge:
-    """What one signed PSBT says: who may have the input for what. `signature` and `script` are hex."""
+    """The terms of one signed PSBT: script and value for the input. `signature` and `script` are hex."""
 
     signature: str
     script: str
@@ -62,8 +62,8 @@ class ListingEvidence:
     """One run. `history` is the venue's, in its order; `rows` are the ledger's.
 
     `configs` holds the config of each task's number and revision, as far as it was seen; `quiet` and `deleted` (moment
-    of the answer) go by number, too; nobody looks at the listings of those `asleep`. `payout` is the script (hex) that
-    every listing is to pay. `as_of_ms`: when the history was read, in a run that goes on; the rest was read after it.
+    of the answer) go by number, too; the listings of those `asleep` are not watched. `payout` is the script (hex) that
+    every listing must pay. `as_of_ms`: when the history was read, in a run that goes on; the rest was read after it.
     """
 
     history: list[Row]
@@ -80,7 +80,7 @@ class ListingEvidence:
 
 
 def taken(history: Iterable[Row]) -> list[Taken]:
-    """The signed listings that the venue took, in its order, each with its end."""
+    """Returns the signed listings that the venue took, in its order, each with its end."""
     rows = [row for row in history if row["kind"] == "ask" and row["signature"]]
     ends: dict[str, Row] = {}
     for row in rows:
@@ -106,14 +106,14 @@ def taken(history: Iterable[Row]) -> list[Taken]:
 
 
 def script_hex(text: str) -> str:
-    """What pays this address."""
+    """Returns the script that pays this address, in hex."""
     script = script_of(address.parse(text))
     assert script is not None
     return script.hex()
 
 
 def read(data_dir: Path, read_history: Callable[[], list[Row]], payment: str) -> ListingEvidence:
-    """What lies in a data directory, read without disturbing its writers; `payment` is the seller's address."""
+    """Reads a data directory without disturbing its writers; `payment` is the seller's address."""
     as_of_ms = time.time_ns() // 1_000_000
     history = read_history()
     found = tables(data_dir / "bidkeeper.db", "listings", "cycles")

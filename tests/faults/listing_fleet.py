@@ -56,7 +56,7 @@ class Shop:
             self.sell_another()
 
     def sell_another(self) -> Item:
-        """One more inscription in the vault, with a task; every third at a fixed price."""
+        """Returns one more inscription in the vault, with a task; every third at a fixed price."""
         self.made += 1
         item = Item(f"{secrets.token_hex(32)}i0", f"item-{self.made}", FLOOR, is_fixed=self.made % 3 == 0)
         self.service.put_collection(item.slug, [item.floor])
@@ -67,7 +67,7 @@ class Shop:
         return item
 
     def make_task(self, item: Item) -> bool:
-        """Whether there is a task for it now; a server that was just killed makes none."""
+        """Makes a task; tells whether there is one now: a server that was just killed makes none."""
         mode = {"priceMode": "fixed", "priceSats": FLOOR} if item.is_fixed else {}
         body = {"inscriptionId": item.inscription, "collectionId": item.slug, "minPriceSats": GUARD, **mode}
         answer = self.trader.call("POST", "/api/autolist", self.config | body)
@@ -121,7 +121,7 @@ class Shop:
         self.note_config(task)
 
     def delete(self, item: Item) -> bool:
-        """An answer that was lost is asked for again: 404 says that the task is gone."""
+        """Deletes the task; a lost answer is asked for again: 404 says that it is gone."""
         assert item.task is not None
         answer = self.trader.call("DELETE", f"/api/autolist/{item.task}")
         if answer.status_code in (200, 404):
@@ -132,7 +132,7 @@ class Shop:
     # What is to be seen
 
     def taken(self) -> list[Taken]:
-        """Every listing that the venue took."""
+        """Returns every listing that the venue took."""
         return taken(self.service.history())
 
     def workers(self) -> dict[int, list[int]]:
@@ -168,7 +168,7 @@ class Shop:
         return listing_checker.disagreements(self.evidence(), at_last=at_last)
 
     def in_doubt(self) -> list[str]:
-        """What the ledger is not sure of: states other than live and closed."""
+        """Returns the ledger's doubts: states other than live and closed."""
         rows = self.evidence().rows
         return [f"{row['slug']}: {row['state']}" for row in rows if row["state"] not in ("live", "closed")]
 

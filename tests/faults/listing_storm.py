@@ -56,7 +56,7 @@ class ListingKills:
 
     @property
     def missed(self) -> list[str]:
-        """Crash points of listings at which nobody died."""
+        """The crash points of listings that killed no process."""
         return [name for name in LISTING_NAMES if not self.points[name]]
 
     def __str__(self) -> str:
@@ -100,9 +100,7 @@ class ListingStorm(Blows):
         ]
 
     def calm(self, *, is_clean: bool) -> None:
-        """The venue is well again, whatever is in the vault has a task, and each task runs; with `is_clean` nobody dies
-        any more.
-        """
+        """Waits for calm: the venue is well, every item in the vault has a running task; `is_clean` ends all deaths."""
         if is_clean:
             restart(self.service)
         until(self.service.ready_again, "readiness after the storm")
@@ -151,7 +149,7 @@ class ListingStorm(Blows):
         self.shop.items.remove(item)
 
     def _control(self, method: str, path: str, body: Row) -> bool:
-        """Whether the venue could do it: there may be no listing."""
+        """Makes one control call; tells whether the venue could do it: there may be no listing."""
         url = f"http://127.0.0.1:{self.service.simulator_port}{path}"
         return requests.request(method, url, json=body, timeout=30).status_code == 200
 

@@ -1,4 +1,4 @@
-"""Whether a bid may stand where it stands, by what its task's cycle saw: the rules a second time, as fractions."""
+"""A bid's right to its place, by the inputs of its task's cycle: the rules a second time, as fractions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GOING = frozenset(
 
 
 def may_stand(config: BidConfig, price: int, quantity: Decimal, seen: Mapping[str, Any]) -> bool:
-    """Whether a bid of this total may be left alone; `seen` is the market of the cycle, empty where nobody can say.
+    """Tells whether a bid of this total may be left alone; `seen` is the market of the cycle, empty if unknown.
 
     Never above the hard cap nor at an ask. Above the high end by the tolerance, a tick at least, where the market moves
     the high end; by nothing where the hard cap or the ask is the high end, or the owner's own number.

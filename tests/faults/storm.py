@@ -73,7 +73,7 @@ Deed = tuple[Callable[[], None], int]  # with how often it is done, compared wit
 
 
 class Blows:
-    """What happens is chosen by `rng`; when it happens is up to the machine. `tally` counts what was done."""
+    """The blows of a storm, chosen by `rng`; their times are up to the machine. `tally` counts them."""
 
     victims: tuple[str, ...]  # programs
     faults: tuple[tuple[str, str], ...]  # operations at the venue, and what happens to them
@@ -87,11 +87,11 @@ class Blows:
         self.tally: Counter[str] = Counter()
 
     def deeds(self) -> list[Deed]:
-        """All that may happen."""
+        """Returns all that may happen."""
         raise NotImplementedError
 
     def kills(self) -> Any:
-        """Who was killed so far."""
+        """Returns the kills so far."""
         raise NotImplementedError
 
     def rage(self, enough: Callable[[], bool], seconds: float) -> None:

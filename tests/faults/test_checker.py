@@ -63,7 +63,7 @@ def order(number: int, time_ms: int, price: int, **changes: Any) -> Row:
 
 
 def audited(rows: list[Row], history: list[Row]) -> list[Row]:
-    """The audit lines of these orders, chained."""
+    """Returns the audit lines of these orders, chained."""
     lines: list[Row] = []
     previous = FIRST
     messages = {
@@ -143,7 +143,7 @@ def config(**changes: Any) -> Plant:
 
 
 def stands(price: int, reason: str = "kept", floor: int = 92_000) -> Plant:
-    """A cycle that leaves the third bid alone at this price, of a range up to 0.75 of the floor."""
+    """Returns a cycle that leaves the third bid alone at this price, of a range up to 0.75 of the floor."""
     bids = [{"order": 3, "price_sats": price, "state": "live", "reason": reason}]
     seen = {"reference": str(floor), "lowest_ask": str(floor)}
     detail = {"rungs": [], "bids": bids, "seen": seen, "looks": 1}

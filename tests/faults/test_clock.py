@@ -98,7 +98,7 @@ def jump(service: Installation, shift: Shift, jumps: list[int], tasks: int, seco
 
 
 def _newcomer(fleet: Fleet, number: int) -> str:
-    """One more task, which would place its ladder at once."""
+    """Makes one more task, which would place its ladder at once."""
     slug = f"late-{number}"
     fleet.service.put_collection(slug, [FLOOR])
     fleet.slugs.append(slug)
@@ -123,7 +123,7 @@ def _watch(fleet: Fleet, seconds: float) -> None:
 
 
 def _are_cycling_at(fleet: Fleet, now_ms: int, seconds: float) -> bool:
-    """Whether the last cycles are of about now, as the shifted clock says."""
+    """Tells whether the last cycles are of about now, as the shifted clock says."""
     times = [fleet.trader.get(task)["lastCycle"]["time"] for task in fleet.tasks]
     return all(abs(cycle_s - now_ms / 1000) < seconds + 20 for cycle_s in times)
 

@@ -34,7 +34,7 @@ def event(number: int, time_ms: int, price: int, what: str = "accepted", slug: s
 
 
 def signature(price: int, slug: str = "cat") -> str:
-    """The same for the same price of the same output."""
+    """Makes a signature, the same for the same price of the same output."""
     return f"{slug} at {price}"
 
 
@@ -80,7 +80,9 @@ def cycle(number: int, price: int, time_ms: int, task: int = 1) -> Row:
 
 
 def clean() -> ListingEvidence:
-    """A cat: listed, raised, dropped by the venue, listed again, sold. A dog: listed and there. A fox: deleted."""
+    """Makes evidence without faults. A cat: listed, raised, dropped by the venue, listed again, sold. A dog: listed
+    and there. A fox: deleted.
+    """
     history = [
         event(1, 1_000, 100_000),
         event(1, 2 * MINUTE, 100_000, "cancelled", reason="listed again"),

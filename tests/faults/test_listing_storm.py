@@ -1,4 +1,4 @@
-"""Auto-list tasks in a storm: whoever is killed, however the venue fails, no listing is lost, doubled or too cheap."""
+"""Auto-list tasks in a storm of kills and failures: no listing is lost, doubled or too cheap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine may do to a running installation: a full disk, a locked database, logs that are full."""
+"""The machine's attacks on a running installation: a full disk, a locked database, full logs."""
 
 from __future__ import annotations
 

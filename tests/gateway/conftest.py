@@ -69,7 +69,7 @@ class Bench:
         self._gateway_server = self.gateway.listen(bind(self.settings.gateway_socket, self.gateway.allowed_uids))
 
     def make(self) -> Program:
-        """The program that is tested."""
+        """Makes the program under test."""
         return Gateway(self.settings, lambda task: self.least.get(task, 0))
 
     def run(self, work: Callable[..., Any], *args: Any) -> Any:
@@ -82,7 +82,7 @@ class Bench:
         return asyncio.run_coroutine_threadsafe(on_loop(), self._loop).result(10)
 
     def client(self, venue: str | None = None) -> MarketClient:
-        """A new asker with a connection of its own."""
+        """Returns a new asker with a connection of its own."""
         client = MarketClient(self.settings.gateway_socket, timeout_s=20, venue=venue)
         self._clients.append(client)
         return client
@@ -138,7 +138,7 @@ def bench(make_bench: Callable[..., Bench]) -> Bench:
 
 
 def soon(within_s: float = 10) -> int:
-    """A deadline for a write."""
+    """Returns a deadline for a write."""
     return int((time.time() + within_s) * 1000)
 
 

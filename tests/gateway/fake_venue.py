@@ -48,7 +48,7 @@ class FakeVenue:
         return server
 
     def of(self, path: str) -> list[Call]:
-        """The requests for `path`, oldest first."""
+        """Returns the requests for `path`, oldest first."""
         return [call for call in self.calls if call.path == path]
 
 

@@ -184,6 +184,7 @@ def test_two_indexes_that_agree(two_indexes: Bench) -> None:
     [
         (UTXO, {"code": 0, "data": {**BY_UNISAT, "inscriptions": []}}, {"inscriptions": None}),
         (UTXO, {"code": 0, "data": {**BY_UNISAT, "isSpent": True}}, {"is_unspent": None}),
+        (UTXO, {"code": 0, "msg": "ok", "data": None}, {"is_unspent": None}),
         (UTXO, {"code": 0, "data": {**BY_UNISAT, "satoshi": 10_000}}, {"value": None}),
         (RUNES, {"code": 0, "data": [{"amount": "1", "spacedRune": "A•B"}]}, {"runes": None}),
         ("/v1/indexer/runes/status", {"code": 0, "data": {"bestHeight": 864_300}}, {"index_height": 864_300}),

@@ -1,4 +1,4 @@
-"""What several sources say of an output, joined: whatever is missing or doubtful is None."""
+"""The join of several sources' facts of an output: anything missing or doubtful is None."""
 
 from __future__ import annotations
 

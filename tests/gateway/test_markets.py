@@ -96,7 +96,7 @@ class Drafting(Adapter):
 
 @pytest.fixture
 def drafting(monkeypatch: pytest.MonkeyPatch) -> Drafting:
-    """What stands for the practice market's ord.net in the benches that are made."""
+    """Puts a stand-in in the place of the practice market's ord.net, in all benches made from now on."""
     made = Drafting(ORDNET)
     monkeypatch.setitem(registry._MAKERS, "ordnet", lambda *_: made)  # type: ignore[index, misc]
     return made

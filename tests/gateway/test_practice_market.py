@@ -76,7 +76,7 @@ class Town:
         return ListingAsk(price, INSCRIPTION, public.vault, public.payment, public.vault_pubkey, "goosinals")
 
     def signed(self, ask: ListingAsk) -> ListingOrder:
-        """The draft of `ask`, checked against the facts as the signer does it, and signed."""
+        """Returns the draft of `ask`, checked against the facts as the signer does it, and signed."""
         draft = self.market.draft_listing(ask)
         outpoint = self.market.whereabouts(INSCRIPTION, 0).outpoint
         assert outpoint is not None

@@ -18,7 +18,7 @@ Make = Callable[..., Bench]
 
 
 def short(make_bench: Make, used: int, limit: int = 1_000) -> Bench:
-    """A bench whose month has begun just now, with so many calls used."""
+    """Returns a bench whose month has begun just now, with so many calls used."""
     bench = make_bench(satflow_monthly_calls=limit)
     quota = bench.gateway.venues.markets["simulator"].quota
     for _ in range(used):

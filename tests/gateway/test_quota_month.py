@@ -29,7 +29,7 @@ SLUGS = 3
 
 @dataclass
 class Month:
-    """What tasks ask of the gateway, cycle after cycle; `ladders` are the rungs of the tasks that bid."""
+    """The requests of tasks to the gateway, cycle after cycle; `ladders` are the rungs of the tasks that bid."""
 
     quota: Quota
     clock: Clock
@@ -113,7 +113,7 @@ class Month:
 
 @dataclass
 class Runes(Month):
-    """What tasks on runes ask of the source of their asks, wherever they bid: so many runes."""
+    """The requests of tasks on so many runes to the source of runes' asks, wherever they bid."""
 
     runes: int = 0
 

@@ -19,10 +19,11 @@ from strategy.bidding.quantity_ladder import QuantityLadder
 from strategy.pricing import ceil_quotient, plus, times
 from strategy.ranking import ratio
 from tests.machine.owner import Owners
-from workers.bidding import cycle, drain, own_bids
+from workers.bidding import drain, own_bids, settler
 from workers.bidding.cancels import Answer, Canceller
 from workers.bidding.fills import Explainer
 from workers.bidding.places import Placer, Sent
+from workers.context import Context
 from workers.fate import Fate
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -68,7 +69,7 @@ def flag_only_stop(patch: pytest.MonkeyPatch) -> None:
 
 
 def cap_not_last(patch: pytest.MonkeyPatch) -> None:
-    """What outbids a rival is not held against the caps again."""
+    """Skips the second check of the caps for a bid that outbids a rival."""
 
     def outbidding(ladder: Any, bid: Any) -> int:
         sats, tokens = ratio(bid)
@@ -133,20 +134,20 @@ def adoption_skipped(patch: pytest.MonkeyPatch) -> None:
 def forgotten_at_restart(patch: pytest.MonkeyPatch) -> None:
     """A new worker takes what was on its way when the last one died for never sent."""
 
-    def free(task_id: int, signer: Any, now_ms: int, faults: Any, crash: Any = None) -> None:
-        for order in orders.open_orders(task_id):
+    def free(context: Context, faults: Any) -> None:
+        for order in orders.open_orders(context.task_id):
             if order.state in (RESERVED, SIGNED):
-                orders.move(order, CLOSED, now_ms, reason="refused")
+                orders.move(order, CLOSED, context.clock_ms(), reason="refused")
 
     patch.setattr(drain, "settle_reserved", free)
-    patch.setattr(cycle, "settle_reserved", free)
+    patch.setattr(settler, "settle_reserved", free)
     patch.setattr(Placer, "_submit", _submitted_unsaid)
 
 
 def _submitted_unsaid(placer: Any, order: Order, *how: Any) -> Fate:
     """Without a word in the ledger before it."""
     fate: Fate = placer._sent(*how).fate
-    placer._crash("after_submit")
+    placer._context.crash("after_submit")
     now_ms = placer._context.clock_ms()
     if fate in (Fate.PLACED, Fate.UNKNOWN):
         orders.move(order, SUBMITTED, now_ms)
@@ -175,17 +176,15 @@ def batch_is_one(patch: pytest.MonkeyPatch) -> None:
     """Of bids that were cancelled together, one that a read shows to be gone stands for all."""
     settle = own_bids.settle
 
-    def settled(
-        task_id: int, venue: Any, wallet: str, read: OwnBids, now_ms: int, cancels: Any = None, *how: Any
-    ) -> Any:
-        found = settle(task_id, venue, wallet, read, now_ms, cancels, *how)
-        left = [order for order in orders.open_orders(task_id) if order.id in (cancels or {})]
+    def settled(context: Context, wallet: str, read: OwnBids, cancels: Any = None, *how: Any) -> Any:
+        found = settle(context, wallet, read, cancels, *how)
+        left = [order for order in orders.open_orders(context.task_id) if order.id in (cancels or {})]
         if cancels and len(left) < len(cancels):
             for order in left:
-                orders.move(order, CLOSED, now_ms, reason="cancelled")
+                orders.move(order, CLOSED, context.clock_ms(), reason="cancelled")
         return found
 
-    patch.setattr(cycle, "settle", settled)
+    patch.setattr(settler, "settle", settled)
     patch.setattr(drain, "settle", settled)
 
 
@@ -201,13 +200,13 @@ def _reserve_with(patch: pytest.MonkeyPatch, loosened: Callable[[Ceilings, int],
 
 
 def make_past_the_total(patch: pytest.MonkeyPatch) -> None:
-    """What is about to go counts no more: the new bid comes first though both together pass maxBidTotal."""
+    """Stops counting bids that are about to go: the new bid comes first though both together pass maxBidTotal."""
     patch.setattr(Budget, "has_room", lambda budget, sats, orders: True)
     _reserve_with(patch, lambda found, old: replace(found, task=found.task and found.task + old, user=found.user + old))
 
 
 def make_past_the_fills(patch: pytest.MonkeyPatch) -> None:
-    """What is about to go cannot be filled any more: the new bid comes first though one fill is left for both."""
+    """Takes bids that are about to go for unfillable: the new bid comes first though one fill is left for both."""
     has_room = Budget.has_room
 
     def ignoring_fills(budget: Any, sats: int, orders: int) -> bool:
@@ -230,7 +229,7 @@ def failed_read_is_empty(patch: pytest.MonkeyPatch) -> None:
         except VenueError:
             return OwnBids((), context.clock_ms())
 
-    patch.setattr(cycle, "read_own_bids", read)
+    patch.setattr(settler, "read_own_bids", read)
     patch.setattr(own_bids, "VANISHED_READS", 1)
     patch.setattr(own_bids, "_vanish", _gone)
 
@@ -240,13 +239,13 @@ def _gone(order: Order, read_ms: int, now_ms: int) -> None:
 
 
 def sale_is_a_cancel(patch: pytest.MonkeyPatch) -> None:
-    """Nobody looks whether a bid that is gone was sold."""
+    """Skips the search for a sale of a vanished bid."""
     patch.setattr(Explainer, "fill", lambda explainer, order, now_ms: False)
     patch.setattr(Explainer, "is_in_the_dark", lambda explainer, order: False)
 
 
 def tolerance_without_end(patch: pytest.MonkeyPatch) -> None:
-    """What stands above its range, its hard cap or an ask is left for the next rungs to replace."""
+    """Leaves bids above the range, the hard cap or an ask for the next rungs to replace."""
     patch.setattr(QuantityLadder, "forbidden", lambda ladder, order: None)
 
 

@@ -1,4 +1,4 @@
-"""What is chosen from: configs, prices, and the ways in which the venue may fail."""
+"""Choices for examples: configs, prices, and the venue's failures."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Clock:
         return (self.now_ms - START_MS) / 1000
 
     def advance(self, seconds: float) -> None:
-        """Rounded up, so that whoever waits for a moment finds it passed."""
+        """Advances the clock, rounded up, so that a waiter for a moment finds it passed."""
         self.now_ms += -int(-seconds * 1000 // 1)
 
     def reach(self, moment: float) -> None:

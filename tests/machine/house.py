@@ -88,7 +88,7 @@ class MarketHere(MarketClient):
 
 
 class _Complaints(logging.Handler):
-    """What some part noted as an error that it did not expect: a mistake of ours."""
+    """Errors that some part logged and did not expect: mistakes of ours."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -261,17 +261,17 @@ class House:
             market=MarketHere(self._ask_gateway),
             signer=self.signer,
             clock_ms=self.clock.work_ms,
+            crash=crash,
         )
         rng = random.Random(self._rng.random())
         if kind == "drain":
-            return Drain(context, rng=rng, crash=crash)
+            return Drain(context, rng=rng)
         return Bidder(
             context,
             rng=rng,
             journal=Journal(journal_path(self.directory, task_id)) if self._keeps_journals else None,
             new_intent=lambda: f"{self._rng.getrandbits(128):032x}",
             monotonic=self.clock.monotonic,
-            crash=crash,
             until_turn=until_turn,
         )
 
@@ -307,7 +307,7 @@ class House:
         self.manager.full_sweep()
 
     def turn(self) -> None:
-        """What is due at this moment: one worker's cycle, or starts after a rest."""
+        """Does the work due at this moment: one worker's cycle, or starts after a rest."""
         if not self.manager.run_due():
             self.manager.sweep()
         while self._afterwards:
@@ -334,7 +334,7 @@ _templates: list[Path] = []
 
 
 def _empty_database() -> Path:
-    """A database of this version, made once."""
+    """Returns a database of this version, made once."""
     if not _templates:
         directory = tempfile.mkdtemp(prefix="bk-model-empty-")
         atexit.register(shutil.rmtree, directory, ignore_errors=True)

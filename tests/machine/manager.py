@@ -39,7 +39,7 @@ GRANT_MS = 30 * 86_400_000
 
 
 class Crash(BaseException):
-    """Stands for SIGKILL: nothing catches it but whoever runs workers."""
+    """A stand-in for SIGKILL: nothing catches it but the code that runs workers."""
 
 
 class NotStarted(Exception):
@@ -63,7 +63,7 @@ class Worker:
 
 @dataclass
 class _Desk:
-    """What the manager remembers of one task."""
+    """The manager's memory of one task."""
 
     restarts: Restarts
     worker: Worker | None = None
@@ -92,18 +92,18 @@ class Manager:
         self.tokens: dict[int, list[int]] = defaultdict(list)  # of the workers of each task, in their order
 
     def workers(self) -> list[tuple[int, Worker]]:
-        """All that live, by task."""
+        """Returns all that live, by task."""
         return [(task, desk.worker) for task, desk in sorted(self._desks.items()) if desk.worker]
 
     def settle(self, task_id: int) -> None:
-        """Makes worker and row agree for somebody who waits. Raises NotStarted."""
+        """Makes worker and row agree for a waiting client. Raises NotStarted."""
         desk = self._desk(task_id)
         desk.restarts.forgive()
         self._agree(task_id, desk, asked=True)
         self._agree(task_id, desk, asked=False)
 
     def sweep(self) -> None:
-        """Makes every worker and row agree, and runs nobody."""
+        """Makes every worker and row agree, and runs no worker."""
         self._agree_with(tasks.rows_of_interest(orders.tasks_with_open_orders()))
 
     def full_sweep(self) -> None:
@@ -119,14 +119,14 @@ class Manager:
             self._agree(task_id, self._desk(task_id), asked=False)
 
     def next_turn(self) -> float | None:
-        """When a worker is due, or one may be started, on the monotonic clock."""
+        """Returns when a worker is due, or one may be started, on the monotonic clock."""
         turns = [worker.due for _, worker in self.workers()]
         now = self._clock.monotonic()
         turns += [desk.restarts.not_before for desk in self._desks.values() if desk.restarts.not_before > now]
         return min(turns, default=None)
 
     def run_due(self) -> bool:
-        """One cycle of the worker that has been due for longest; False when none is due."""
+        """Runs one cycle of the worker that has been due for longest; returns False when none is due."""
         due = [(worker.due, task, worker) for task, worker in self.workers() if worker.due <= self._clock.monotonic()]
         if not due:
             return False

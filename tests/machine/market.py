@@ -1,4 +1,4 @@
-"""What the venue, its other traders and its faults do."""
+"""The actions of the venue, its other traders and its faults."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Market:
         self._house.wire.control("PUT", f"/sim/runes/{ticker}", body)
 
     def ours(self) -> list[Bid]:
-        """Our bids that are live at the venue, without those that it made two of."""
+        """Returns our bids that are live at the venue, without those that it made two of."""
         self._house.world.engine.expire()
         found = [bid for bid in bids(self._house.world.engine.history.rows(None)) if bid.end_ms is None]
         twice = Counter(bid.mark for bid in found)
         return [bid for bid in found if twice[bid.mark] == 1]
 
     def sell(self, nth: int) -> None:
-        """Somebody sells into one of our bids."""
+        """Sells into one of our bids."""
         found = self.ours()
         if found:
             bid = found[nth % len(found)]

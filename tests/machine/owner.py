@@ -1,4 +1,4 @@
-"""What users do to a house."""
+"""The actions of a house's users."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ class Owners:
 
 
 def _subjects(row: BiddingTask) -> dict[str, int]:
-    """Whom each scope means for this task."""
+    """Returns the subject of each scope for this task."""
     return {controls.GLOBAL: controls.EVERYBODY, controls.USER: row.user_id, controls.TASK: row.id}
 
 

@@ -146,7 +146,7 @@ class Processes(RuleBasedStateMachine):
 
     @rule(state=st.sampled_from(["reduce", "halt", "run"]))
     def control(self, state: str) -> None:
-        """What has its signature by the answer may still be on its way."""
+        """Sets a control state; a bid signed before the answer may still be on its way."""
         if state == "run":
             self._end_halt()
         with contextlib.suppress(requests.RequestException):

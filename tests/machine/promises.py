@@ -1,4 +1,4 @@
-"""What must hold after every step, and what must hold in the end: by the checker, and by what only a model knows."""
+"""The promises after every step, and in the end: by the checker, and by the model's own knowledge."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Watch:
         self._last_cycle = 0
 
     def broken(self) -> list[str]:
-        """What does not hold now."""
+        """Returns the promises that do not hold now."""
         evidence = self._evidence()
         run = Joined(evidence)
         return [*self._house.complaints, *_found(ALWAYS, run), *self._of_model(run)]
@@ -50,7 +50,7 @@ class Watch:
         ]
 
     def broken_in_the_end(self) -> list[str]:
-        """What does not hold once every task was stopped and had all the time it needs."""
+        """Returns the promises that do not hold once every task was stopped and had all the time it needs."""
         evidence = self._evidence()
         run = Joined(evidence)
         live = [f"alive: {bid.price} on {bid.slug}" for bid in run.bids if bid.end_ms is None]
@@ -107,7 +107,7 @@ class Watch:
                 yield f"beyond_its_config: {bid.price} on {bid.slug}, hard cap {cap}"
 
     def _is_blind(self, run: Joined, bid: Bid) -> bool:
-        """Whether it may hang on nothing but a fixed range, since the book could not be read."""
+        """Tells whether it may hang on nothing but a fixed range, since the book could not be read."""
         order = run.order_of_mark.get(bid.mark)
         if order is None or self._house.manager.configs[order["task_id"], order["token"]].bid_mode != "fixed":
             return False
@@ -127,7 +127,7 @@ class Watch:
 
 
 def _over_installation(run: Joined) -> Iterator[str]:
-    """All users as one."""
+    """Finds sums of all users above the installation's limit."""
     orders = [row | {"user_id": 0} for row in run.evidence.orders]
     everybody = Joined(replace(run.evidence, orders=orders, exposure={0: INSTALLATION}))
     for found in checker.over_user_exposure(everybody):

@@ -1,4 +1,4 @@
-"""How a machine is run: by each test the same way, with more or less of it."""
+"""The one way in which every test runs a machine, with more or less of it."""
 
 from __future__ import annotations
 

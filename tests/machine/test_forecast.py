@@ -1,4 +1,4 @@
-"""What a month of a task is said to cost in calls, against what the real parts send on a market that stands still."""
+"""The forecast of a month's calls, against the calls that the real parts send on a market that stands still."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def soon_calm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sent(configs: list[BidConfig], seconds: int, *, before_s: int) -> Sent:
-    """What tasks of one user with these configs send in `seconds`, once they have run for `before_s`."""
+    """Counts the calls in `seconds` of one user's tasks with these configs, after they have run for `before_s`."""
     house = House(plan=PLAN, installation=100_000_000)
     try:
         owners = Owners(house)
@@ -141,7 +141,7 @@ def test_a_rune() -> None:
 
 
 def test_tasks_of_one_wallet_share_floors_and_own_bids() -> None:
-    """What two that renew in the same moment read for it may be the same answer, which is not reckoned with."""
+    """Two that renew in the same moment may share a read, which the forecast does not count."""
     agrees([replace(CATS, slug=slug, loop_seconds=30) for slug in ("cats", "dogs")], 3, Decimal("0.06"))
 
 

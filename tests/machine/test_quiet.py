@@ -1,4 +1,4 @@
-"""What is read while nothing moves, and that nothing is done on what was read too long ago."""
+"""Reads while nothing moves, and no action on values that were read too long ago."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Home:
         self.task = self.owners.tasks[0]
 
     def reads(self, seconds: float) -> Counter[str]:
-        """What is asked in the next `seconds`, by operation."""
+        """Counts the reads in the next `seconds`, by operation."""
         before = self._counts()
         self.house.run(seconds)
         return self._counts() - before

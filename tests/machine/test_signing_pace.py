@@ -39,6 +39,7 @@ def house(monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     logging.disable(logging.NOTSET)
 
 
+@pytest.mark.slow
 def test_two_hours_of_drift_without_one_refusal(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     refused: Counter[str] = Counter()
     ask = house._signer.handle

@@ -1,4 +1,4 @@
-"""What was asked of a house, for the checker."""
+"""The requests to a house, for the checker."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The practice market without sockets: a request is carried to its handler, and the answer back, on a simulated clock.
 
-What the program does with sockets (waiting, hanging up, answering nobody) becomes time on the clock.
+The program's use of sockets (waits, hang-ups, silence) becomes time on the clock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRAVEL_S = 0.02  # of a request and its answer together
 
 @dataclass
 class _Nap(Awaitable[None]):
-    """What a handler awaits: so many seconds, or until it is woken because its asker has gone."""
+    """A handler's await: so many seconds, or until it is woken because its client has gone."""
 
     seconds: float
     ends_when_gone: bool = False
@@ -120,7 +120,7 @@ class Wire:
         return Reply(connection.status, connection.headers, connection.body)
 
     def control(self, method: str, path: str, body: Any = None) -> Any:
-        """One call of `/sim/...`; takes no time. Raises ValueError for what is refused."""
+        """Makes one call of `/sim/...`; takes no time. Raises ValueError for a refusal."""
         data = b"" if body is None else json.dumps(body).encode()
         connection, course = self._begin(method, path, {}, data)
         self._wait_for(course)

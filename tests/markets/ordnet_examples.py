@@ -140,14 +140,14 @@ MADE = {
 
 
 def book(*rows: Any, **more: Any) -> dict[str, Any]:
-    """The answer that holds these offers."""
+    """Returns the answer that holds these offers."""
     on_traits = sum(isinstance(row, dict) and row.get("target") == TRAITS for row in rows)
     counts = {"totalCount": len(rows), "collectionOfferCount": len(rows) - on_traits, "traitOfferCount": on_traits}
     return {"rows": list(rows), **counts, **more}
 
 
 def ask(**more: Any) -> BidAsk:
-    """A bid that fits DRAFTED."""
+    """Returns a bid that fits DRAFTED."""
     fields: dict[str, Any] = {
         "price": 100_000,
         "quantity": Decimal(1),
@@ -165,7 +165,7 @@ def ask(**more: Any) -> BidAsk:
 
 
 def order(draft: BidDraft, **more: Any) -> BidOrder:
-    """The signed form of a draft that fits DRAFTED."""
+    """Returns the signed form of a draft that fits DRAFTED."""
     found = BidOrder(
         100_000,
         Decimal(1),
@@ -201,7 +201,7 @@ class Watch:
 
 
 def signed_in(watch: Watch | None = None) -> OrdNet:
-    """An adapter with a session of PAIR. Needs `responses` to be active, and leaves it without calls."""
+    """Returns an adapter with a session of PAIR. Needs `responses` to be active, and leaves it without calls."""
     adapter = OrdNet(BASE, "ordnet", clock=watch or Watch())
     answers("POST", "/auth/verify", SESSION)
     adapter.sign_in(ANSWER)
@@ -211,7 +211,7 @@ def signed_in(watch: Watch | None = None) -> OrdNet:
 
 
 def asked(number: int = -1) -> Any:
-    """The JSON that was sent in a call."""
+    """Returns the JSON that was sent in a call."""
     return json.loads(responses.calls[number].request.body or "null")
 
 

@@ -1,4 +1,4 @@
-"""What a bid and its end take in calls, by venue, as its capabilities have it."""
+"""The cost in calls of a bid and its end, by venue, from its capabilities."""
 
 from __future__ import annotations
 

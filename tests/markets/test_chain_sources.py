@@ -166,6 +166,28 @@ def test_an_output_without_a_list_says_nothing_of_inscriptions(without: Any) -> 
 
 
 @responses.activate
+@pytest.mark.parametrize(
+    ("count", "inscriptions"), [(0, (INSCRIPTION,)), (1, (INSCRIPTION,)), ("1", (INSCRIPTION,)), (2, None), (90, None)]
+)
+def test_an_output_that_holds_more_than_is_listed_holds_nobody_knows_what(count: Any, inscriptions: Any) -> None:
+    _unisat(f"utxo/{TXID}/3", UTXO | {"inscriptionsCount": count})
+    assert UnisatIndex(UNISAT, None).output(OUTPOINT).inscriptions == inscriptions
+
+
+@responses.activate
+def test_an_output_that_holds_what_is_not_listed_is_not_empty() -> None:
+    _unisat(f"utxo/{TXID}/3", UTXO | {"inscriptions": [], "inscriptionsCount": 1})
+    assert UnisatIndex(UNISAT, None).output(OUTPOINT).inscriptions is None
+
+
+@responses.activate
+def test_of_a_spent_output_unisat_says_no_more_than_that() -> None:
+    _unisat(f"utxo/{TXID}/3", None)
+    found = UnisatIndex(UNISAT, None).output(OUTPOINT)
+    assert (found.is_spent, found.inscriptions, found.value) == (True, None, None)
+
+
+@responses.activate
 def test_where_an_inscription_is_by_unisat() -> None:
     _unisat(f"inscription/info/{INSCRIPTION}", {"inscriptionId": INSCRIPTION, "address": "bc1pvault", "utxo": UTXO})
     found = UnisatIndex(UNISAT, None).inscription(INSCRIPTION, 7)
@@ -185,6 +207,8 @@ def test_where_an_inscription_is_by_unisat() -> None:
         {"scriptPk": "zz"},
         {"isSpent": 0},
         {"isSpent": None},
+        {"inscriptionsCount": -1},
+        {"inscriptionsCount": True},
         {"inscriptions": {}},
         {"inscriptions": ["a"]},
         {"inscriptions": [{"inscriptionId": None}]},

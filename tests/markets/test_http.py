@@ -1,4 +1,4 @@
-"""What the outcome of one exchange means, with real sockets where the moment of writing matters."""
+"""The meaning of one exchange's outcome, with real sockets where the moment of writing matters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a connection may lead: to what the setting names, and never by a public name into a private network."""
+"""The hosts that a connection may lead to: those in the setting, and never by a public name into a private network."""
 
 from __future__ import annotations
 

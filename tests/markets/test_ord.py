@@ -1,4 +1,4 @@
-"""What an ord server says of outputs and inscriptions: the shapes of its source, of its docs, and hostile ones."""
+"""An ord server's facts of outputs and inscriptions: the shapes of its source, of its docs, and hostile ones."""
 
 from __future__ import annotations
 

@@ -91,6 +91,10 @@ def test_sales_that_wait_for_their_block_are_no_asks(satflow: Satflow, sign: dic
         (100, {"pagination": {"page": 1, "totalPages": 1}}, None),
         (100, {}, 2),
         (99, {}, None),
+        (100, {"total": 101}, 2),
+        (100, {"total": "100"}, None),
+        (50, {"total": 101, "pageSize": 50}, 2),
+        (0, {"total": 101}, None),
     ],
 )
 def test_pages_end_where_the_venue_says(satflow: Satflow, count: int, data: Any, following: int | None) -> None:

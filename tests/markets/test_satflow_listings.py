@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 from typing import Any
@@ -145,9 +146,25 @@ def test_a_draft_is_asked_and_read_as_documented(satflow: Satflow) -> None:
         "inscriptionId": INSCRIPTION,
         "sellerOrdAddress": VAULT,
         "sellerReceiveAddress": PAYOUT,
-        "tapInternalKey": "cd" * 32,
+        "tapInternalKey": "02" + "cd" * 32,
         "collectionSlug": "goosinals",
     }
+
+
+@responses.activate
+def test_a_draft_may_be_told_in_hex(satflow: Satflow) -> None:
+    told = base64.b64decode(PSBT).hex()
+    drafts = {"unsignedListingPSBTHex": told, "secureListingPSBTs": [{"hex": told, "indicesToSign": ["1"]}]}
+    responses.post(INTENT, json={"success": True, "data": {"seller": drafts}})
+    draft = satflow.draft_listing(ASK)
+    assert (draft.psbt, draft.secure) == (PSBT, (SecureDraft(PSBT, (1,)),))
+
+
+@responses.activate
+def test_a_listing_without_secure_forms_says_so(satflow: Satflow) -> None:
+    responses.post(LIST, json={"success": True, "data": {}})
+    satflow.list_item(dataclasses.replace(ORDER, signed_secure=()))
+    assert json.loads(responses.calls[0].request.body or "")["signedSecureListingPSBTs"] == []
 
 
 @responses.activate
@@ -173,6 +190,8 @@ def test_a_draft_may_have_no_secure_form(satflow: Satflow, secure: Any) -> None:
         {"secureListingPSBTs": {"base64": PSBT, "indicesToSign": [0]}},
         {"secureListingPSBTs": [PSBT]},
         {"secureListingPSBTs": [{"base64": PSBT}]},
+        {"secureListingPSBTs": [{"hex": "70736274ff0", "indicesToSign": [0]}]},
+        {"unsignedListingPSBTBase64": None, "unsignedListingPSBTHex": "00" * 20},
         {"secureListingPSBTs": [{"base64": PSBT, "indicesToSign": [-1]}]},
         {"secureListingPSBTs": [{"base64": PSBT, "indicesToSign": [True]}]},
         {"secureListingPSBTs": [{"base64": PSBT, "indicesToSign": [0.5]}]},
@@ -231,7 +250,7 @@ def test_a_listing_is_sent_as_documented(satflow: Satflow) -> None:
                 "inscriptionId": INSCRIPTION,
                 "sellerOrdAddress": VAULT,
                 "sellerReceiveAddress": PAYOUT,
-                "tapInternalKey": "cd" * 32,
+                "tapInternalKey": "02" + "cd" * 32,
                 "sellerPaymentAddress": PAYOUT,
                 "sellerPaymentPublicKey": "02" + "ef" * 32,
             }
@@ -306,6 +325,9 @@ def test_what_an_answer_to_a_list_means(satflow: Satflow, status: int, answer: A
         ({**GONE, "failedCount": 1}, False),
         ({**GONE, "successCount": 0}, False),
         ({**GONE, "success": False}, False),
+        ({"success": True, "summary": {"id": OID, "success": False}}, False),
+        ({"success": True, "summary": [{"id": OID, "success": True}, {"id": OID, "success": False}]}, False),
+        ({"success": True, "summary": [{"id": OID, "success": True}]}, True),
         ({"success": True}, True),
     ],
 )

@@ -39,6 +39,7 @@ def test_sales_are_asked_for_newest_first_and_read_as_documented(satflow: Satflo
         "collectionSlug": "frogs",
         "sortBy": "fillCompletedAt",
         "sortDirection": "desc",
+        "active": "false",
         "page": "2",
         "pageSize": "100",
     }

@@ -128,8 +128,9 @@ def test_what_a_bid_asks_for(satflow: Satflow, entry: Any, traits: Any) -> None:
     ],
 )
 def test_a_bid_on_some_trait_or_other_is_taken_for_none_on_the_collection(satflow: Satflow, entry: Any) -> None:
-    _answers("/activity/bids", {"data": {"bids": [{"_id": ID, "price": 9000, **entry}]}})
-    assert satflow.bids("goosinals", "ordinals", 1).entries == ()
+    plain = {"_id": ID, "price": 5000}
+    _answers("/activity/bids", {"data": {"bids": [{"_id": ID, "price": 9000, **entry}, plain]}})
+    assert [offer.bid.price for offer in satflow.bids("goosinals", "ordinals", 1).entries] == [5000]
 
 
 def _collection(**fields: Any) -> dict[str, Any]:

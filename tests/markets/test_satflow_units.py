@@ -1,4 +1,4 @@
-"""What prices at Satflow are of, and rune bids that read back at another price than they were sent at."""
+"""The unit of prices at Satflow, and rune bids that read back at another price than they were sent at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of venues by their names alone: whoever asks, and whichever adapter answers, it is the same."""
+"""Facts of venues by their names alone: the same for every client, and from every adapter."""
 
 from __future__ import annotations
 

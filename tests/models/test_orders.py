@@ -55,7 +55,7 @@ def new(
 
 
 def reserved(task: tasks.BiddingTask, price: int = 1, *, state: str = "", **what: Any) -> Order:
-    """An order within no limits, in `state`."""
+    """Returns an order within no limits, in `state`."""
     order = orders.reserve(new(task, price, **what), Ceilings(0, 10**12, 0), 1)
     if state:
         Order.update(state=state).where(Order.id == order.id).execute()

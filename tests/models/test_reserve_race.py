@@ -64,7 +64,7 @@ def order(ours: Ours, rng: random.Random, worker: int, turn: int) -> NewOrder:
 
 
 def reserve_many(url: str, ours: Ours, worker: int, tries: int, started: Barrier, said: Any) -> None:
-    """What became of each try, and how long the slowest took (seconds)."""
+    """Returns each try's result, and the seconds of the slowest."""
     base.connect(url)
     rng, found, held, slowest = random.Random(worker), Counter[str](), [], 0.0
     started.wait(START_S)

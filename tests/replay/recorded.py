@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.main import main
+from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, Profile, Snapshot
 from strategy.config import BidConfig
 from strategy.entry import Entry, Sale
@@ -35,7 +36,7 @@ def sale(price: int, sold_ms: int, number: int = 0, **changes: Any) -> Sale:
 
 
 def entry(cycle: int, *prices: int, **changes: Any) -> Entry:
-    """The cycle of this number (from 0), with these asks."""
+    """Returns the cycle of this number (from 0), with these asks."""
     now_ms = START + cycle * LOOP
     snapshot = Snapshot(now_ms, tuple(ask(price, number) for number, price in enumerate(prices)))
     of_snapshot = {name: changes.pop(name) for name in ("bids", "trait_asks", "history") if name in changes}
@@ -44,12 +45,12 @@ def entry(cycle: int, *prices: int, **changes: Any) -> Entry:
 
 
 def carried_out(entries: Iterable[Entry]) -> list[Entry]:
-    """The entries as the journal of a task has them whose every bid and cancel succeeded at once."""
+    """Returns the entries as the journal of a task has them whose every bid and cancel succeeded at once."""
     own, memory, done, number = tuple[OwnOrder, ...](), Memory(), list[Entry](), 0
     for each in entries:
         own = tuple(order for order in own if order.expires_ms > each.now_ms)
         each = replace(each, own=own, memory=memory)
-        plan = each.decide()
+        plan = plan_bids(each)
         done.append(replace(each, plan=plan))
         own, number = _after(own, plan, each, number)
         memory = plan.memory
@@ -67,7 +68,7 @@ def _after(own: Sequence[OwnOrder], plan: Plan, at: Entry, number: int) -> tuple
 
 
 def a_day() -> list[Entry]:
-    """A hundred cycles in which the floor wanders, a few sales happen and a rival bids."""
+    """Returns a hundred cycles in which the floor wanders, a few sales happen and a rival bids."""
     entries = []
     for cycle in range(100):
         floor = 100_000 - 1_000 * (cycle % 7) + 200 * (cycle % 3)
@@ -86,5 +87,5 @@ def journal(path: Path, entries: Iterable[Entry]) -> Path:
 
 
 def replay(*arguments: object) -> int:
-    """The command in this process."""
+    """Runs the command in this process."""
     return main(["replay", *map(str, arguments)])

@@ -26,7 +26,7 @@ def line(minute: int, **values: Any) -> dict[str, Any]:
 
 
 def recorded(tmp_path: Path, lines: list[Any], config: dict[str, Any] = CONFIG) -> list[str]:
-    """The arguments for these lines (text is written as it is)."""
+    """Returns the arguments for these lines (text is written as it is)."""
     texts = [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in lines]
     (tmp_path / "books.jsonl").write_text("".join(f"{text}\n" for text in texts))
     (tmp_path / "config.json").write_text(json.dumps(config))

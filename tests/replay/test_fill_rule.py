@@ -1,4 +1,4 @@
-"""Which of our simulated bids a recorded sale would have filled."""
+"""The choice of our simulated bid that a recorded sale would have filled."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Answer:
         return list(self.json.get("details", []))
 
     def names(self) -> set[str]:
-        """The fields that the details complain of."""
+        """Returns the fields that the details complain of."""
         return {detail.partition(":")[0] for detail in self.details}
 
 
@@ -78,7 +78,7 @@ def new_user(address: str, now_ms: int = START_MS) -> User:
 
 
 def token_of(user: User, now_ms: int = START_MS) -> str:
-    """A bearer token of a session that began at `now_ms`."""
+    """Returns a bearer token of a session that began at `now_ms`."""
     token = secrets.token_urlsafe(32)
     sessions.open_session(hashlib.sha256(token.encode()).hexdigest(), user.id, now_ms)
     return token

@@ -43,7 +43,7 @@ class Service:
         return await self.api(method, path, body, token=self.token)
 
     async def new_task(self, **fields: Any) -> int:
-        """The id of a new task of the owner."""
+        """Returns the id of a new task of the owner."""
         config = {"slug": "goosinals", "hardcapSats": 100_000} | fields
         answer = await self.ask("POST", "/api/tasks", config)
         assert answer.status == 201, answer.text

@@ -22,7 +22,7 @@ SHAPES = Shapes(DOCUMENT["components"]["schemas"], closed=True)
 
 
 def responses(operation_id: str) -> dict[int, dict[str, Any]]:
-    """What is described of each status."""
+    """Returns the description of each status."""
     shared = DOCUMENT["components"]["responses"]
     return {
         int(status): shared[found["$ref"].rpartition("/")[2]] if "$ref" in found else found

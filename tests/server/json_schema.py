@@ -46,7 +46,7 @@ class Shapes:
         return self._components[schema["$ref"].removeprefix("#/components/schemas/")]
 
     def faults(self, value: Any, schema: Schema, at: str = "$") -> list[str]:
-        """Everything that is wrong with `value`, as `place: what`."""
+        """Returns everything that is wrong with `value`, as `place: what`."""
         return list(self._faults(value, self.resolved(schema), at))
 
     def _faults(self, value: Any, schema: Schema, at: str) -> Iterator[str]:

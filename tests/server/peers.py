@@ -128,7 +128,7 @@ class FakeSigner(_Peer):
         }
 
     def _withdrawal(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """The same answer for the same intent; a PSBT where one was asked for."""
+        """Returns the same answer for the same intent; a PSBT where one was asked for."""
         self.before_signing(asked)
         made = {"txid": hashlib.sha256(asked["intent"].encode()).hexdigest(), "sent_sats": 900, "fee_sats": 100}
         is_psbt = asked["source"] == "bidding"

@@ -1,4 +1,4 @@
-"""Who may do what: every operation of the route table for every kind of caller."""
+"""Rights: every operation of the route table for every kind of caller."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...]]] = {
 
 
 def operations() -> list[tuple[str, str]]:
-    """Every operation there is, from the route table."""
+    """Returns every operation there is, from the route table."""
     methods = ("get", "post", "put", "patch", "delete")
     return [
         (method.upper(), path)

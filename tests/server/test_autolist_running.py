@@ -57,7 +57,7 @@ def lies_at(service: Service, address: str | None) -> None:
 
 
 def listed(service: Service, task_id: int, price: int = 100_000, state: str = LIVE, number: int = 1) -> Listing:
-    """The task's listing as its worker has it in the ledger; `state` closed has the reason cancelled."""
+    """Returns the task's listing as its worker has it in the ledger; `state` closed has the reason cancelled."""
     return Listing.create(
         intent=f"{number:064x}",
         task_id=AUTOLIST_BASE + task_id,
@@ -80,7 +80,7 @@ def listed(service: Service, task_id: int, price: int = 100_000, state: str = LI
 
 
 def cancels_listings(service: Service) -> None:
-    """What the drain worker of a deleted task does."""
+    """Does the drain worker's part for deleted tasks."""
 
     def cancel() -> None:
         hidden = AutolistTask.select(AutolistTask.id).where(AutolistTask.deleted_ms.is_null(False))
@@ -474,7 +474,7 @@ async def test_what_may_still_be_listed_is_looked_for_until_that_is_known(servic
 @pytest.mark.gen_test
 @pytest.mark.parametrize("reason", [SOLD, GONE])
 async def test_of_an_output_that_is_spent_nothing_is_left(service: Service, reason: str) -> None:
-    """What the marketplace still shows then nobody can buy."""
+    """A leftover on the market cannot be bought then."""
     for is_down in (True, False):
         task_id = await new_task(service)
         listed(service, task_id, state=CLOSED, number=1 + is_down)

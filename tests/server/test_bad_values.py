@@ -1,4 +1,4 @@
-"""What no field takes: 400 with the field's name in `details`, and never an error of ours."""
+"""Values that no field takes: 400 with the field's name in `details`, and never an error of ours."""
 
 from __future__ import annotations
 

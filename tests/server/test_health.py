@@ -24,7 +24,7 @@ class Anything(RequestHandler):
 
 @pytest.fixture(autouse=True)
 def facts(service: Service) -> Iterator[socket.socket]:
-    """It is only seen that somebody listens."""
+    """Listens in the place of `facts`: only its listening is checked."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(service.settings.facts_socket))
         listener.listen()

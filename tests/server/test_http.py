@@ -38,7 +38,7 @@ async def answer_to(service: Service, request: bytes, *, rest: bytes = b"") -> t
 
 
 async def raw(service: Service, request: bytes) -> bytes:
-    """Everything the server says to `request` until it closes the connection."""
+    """Returns everything the server says to `request` until it closes the connection."""
     where = urlsplit(service.api.base_url)
     reader, writer = await asyncio.open_connection(where.hostname, where.port)
     try:

@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, RateLimited, WalletItem
+from markets.base import (
+    AskBook,
+    Balance,
+    BidBook,
+    Item,
+    NotFound,
+    OwnBid,
+    OwnBids,
+    RateLimited,
+    Unavailable,
+    WalletItem,
+)
 from models.ledger.order_table import Order
 from models.tasks.tasks import BiddingTask
 from server.bidding.bids import rank_of
@@ -177,12 +188,28 @@ async def test_bids_are_those_of_this_task_with_their_rank(service: Service) -> 
             "expiresAt": "2025-11-20T12:15:00.000Z",
             "rank": 2,
             "isHighest": False,
+            "rankUnknown": None,
         }
     ]
     reads = {request["verb"]: request for request in service.gateway.asked}
     assert reads["own_bids"]["args"] == {"wallet": "bc1qpayment", "slugs": ["goosinals"]}
     assert reads["own_bids"]["venue"] == reads["bids"]["venue"] == "simulator"
     assert reads["own_bids"]["max_age_s"] <= 2 and reads["bids"]["max_age_s"] <= 2
+
+
+@pytest.mark.gen_test
+async def test_a_bid_in_a_book_that_is_not_understood_stands_nobody_knows_where(service: Service) -> None:
+    task_id = await service.new_task()
+    order = open_order(service, task_id, 3)
+    own = OwnBid("mine", "goosinals", "ordinals", 30_000, None, order.expires_ms, None)
+    service.gateway.answers["own_bids"] = OwnBids((own,), 1)
+    service.gateway.answers["bids"] = lambda **_: Unavailable("none of 3 bids is one on the whole")
+
+    answer = await service.ask("GET", f"/api/tasks/{task_id}/bids")
+
+    (bid,) = answer.json
+    assert (answer.status, bid["id"], bid["rank"], bid["isHighest"]) == (200, "mine", None, None)
+    assert bid["rankUnknown"] == "none of 3 bids is one on the whole"
 
 
 @pytest.mark.gen_test

@@ -1,4 +1,4 @@
-"""What Prometheus is told, in its format, and whom it is told to."""
+"""The metrics for Prometheus, in its format, and the callers that get them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def parsed(text: str) -> tuple[Samples, dict[str, str]]:
-    """The samples and the type of each metric. Fails where the text breaks a rule of the format."""
+    """Returns the samples and the type of each metric. Fails where the text breaks a rule of the format."""
     assert text.endswith("\n")
     samples: Samples = {}
     kinds: dict[str, str] = {}
@@ -65,7 +65,7 @@ def parsed(text: str) -> tuple[Samples, dict[str, str]]:
 
 
 def _of(sample: str, kinds: dict[str, str]) -> str:
-    """The metric that a sample belongs to: a histogram's have names of their own."""
+    """Returns the metric that a sample belongs to: a histogram's have names of their own."""
     metric = re.sub("_(bucket|sum|count)$", "", sample)
     return metric if kinds.get(metric) == "histogram" else sample
 

@@ -51,7 +51,7 @@ def described() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def nodes(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object within the value."""
+    """Yields every object within the value."""
     if isinstance(value, dict):
         yield value
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -59,7 +59,7 @@ def nodes(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def schemas() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every schema of the document, with those inside it."""
+    """Yields every schema of the document, with those inside it."""
 
     def within(at: str, schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield at, schema
@@ -173,7 +173,7 @@ def test_defaults_of_a_new_task_are_the_real_ones() -> None:
 
 
 class Page(HTMLParser):
-    """What matters of a page: its elements, ids, links, and whether they are closed in order."""
+    """The relevant parts of a page: its elements, ids, links, and whether they are closed in order."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -34,7 +34,7 @@ BIG, MULTIPART = b" " * 70_000, {"Content-Type": "multipart/form-data; boundary=
 
 
 async def refused_of_anybody(drive: Driver) -> None:
-    """What is refused whatever the operation is."""
+    """Checks the refusals that every operation has."""
     for name, (method, path, operation) in OPERATIONS.items():
         given = {key: value for key, value in ABSENT.items() if f"{{{key}}}" in path}
         if operation["security"] == [{"bearer": []}]:

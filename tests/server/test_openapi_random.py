@@ -1,4 +1,4 @@
-"""Whatever is asked within the description's reach or beside it, the answer is one that is described."""
+"""Random requests, within the description's reach or beside it: every answer is a described one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ anything = st.recursive(
 
 @st.composite
 def bodies(draw: st.DrawFn, schema: dict[str, Any]) -> Any:
-    """A body of the schema, one that is also sensible, one with some fields spoilt, or none at all."""
+    """Returns a body of the schema, one that is also sensible, one with some fields spoilt, or none at all."""
     body = draw(SHAPES.values(schema))
     spoilt = draw(st.sampled_from(["not", "sensible", "field", "unknown field", "object", "bytes"]))
     if spoilt == "sensible":
@@ -58,7 +58,7 @@ def bodies(draw: st.DrawFn, schema: dict[str, Any]) -> Any:
 
 @st.composite
 def questions(draw: st.DrawFn) -> dict[str, Any]:
-    """What `Driver` takes, with ids by name: `mine` and `theirs` stand for tasks there are."""
+    """Draws a question for `Driver`, with ids by name: `mine` and `theirs` stand for existing tasks."""
     name = draw(st.sampled_from(NAMES))
     _, _, operation = OPERATIONS[name]
     ids = st.sampled_from(["mine", "mine", "theirs", 0, 2**63 - 1, 2**63, "x", "", "\x00", "../1", "٣"])
@@ -76,7 +76,7 @@ def questions(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
-    """The same rows for every question; ids of the caller's tasks and of somebody else's."""
+    """Returns the same rows for every question; ids of the caller's tasks and of another user's."""
     for table in (BiddingTask, AutolistTask, Challenge):
         table.delete().execute()
     config = BidConfig(slug="goosinals", hardcap_sats=100_000)

@@ -1,4 +1,4 @@
-"""What a preview answers: the plan a worker would make of the same market, and nothing done."""
+"""A preview's answer: the plan a worker would make of the same market, and nothing done."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_the_first_worked_example(service: Service) -> None:
 
 @pytest.mark.gen_test
 async def test_the_balance_is_of_this_moment(service: Service) -> None:
-    """Whoever has just sent money to the wallet is not told that it is not there."""
+    """Money that was just sent to the wallet must count."""
     with_floor(service, 100_000)
 
     await preview(service, **EXAMPLE)
@@ -287,6 +287,20 @@ async def test_bids_of_the_wallet_that_nobody_explains_count(service: Service) -
     answer = await preview(service, **EXAMPLE)
 
     assert answer.json["limits"]["exposure"] == 50_000_000 - 30_000 - 500_000
+
+
+@pytest.mark.gen_test
+async def test_an_own_bid_whose_id_was_lost_counts_once(service: Service) -> None:
+    """The venue keeps no expiry to the millisecond, so it is known by what it is on and for how much."""
+    with_floor(service, 100_000)
+    order = open_order(service, await service.new_task(slug="other", venue="simulator-ordnet"), 3, "unknown")
+    Order.update(wallet=keys_of(OWNER)["payment"], venue="simulator-ordnet").execute()
+    lost = OwnBid("v1", order.slug, "ordinals", 30_000, Decimal(1), None, None)
+    service.gateway.answers["own_bids"] = OwnBids((lost, replace(lost, venue_id="v2")), START_MS)
+
+    answer = await preview(service, **EXAMPLE, venue="simulator-ordnet")
+
+    assert answer.json["limits"]["exposure"] == 50_000_000 - 30_000 - 30_000, "the second is nobody's"
 
 
 @pytest.mark.gen_test

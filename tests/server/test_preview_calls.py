@@ -1,4 +1,4 @@
-"""What a preview says of the month: its calls, whether they fit the quota, and from which expiry on."""
+"""A preview's words about the month: its calls, whether they fit the quota, and from which expiry on."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ async def started(service: Service, **fields: Any) -> int:
 
 
 def open_order(service: Service, task_id: int, number: int = 1, state: str = "live") -> Order:
-    """An order of the task in the ledger; the task must be wanted at that moment."""
+    """Puts an order of the task into the ledger; the task must be wanted at that moment."""
     task = row(task_id)
     BiddingTask.update(desired="running").where(BiddingTask.id == task_id).execute()
     order = orders.reserve(

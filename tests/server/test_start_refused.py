@@ -1,4 +1,4 @@
-"""What is not started, and how its owner hears of it."""
+"""Refused starts, and the owner's news of them."""
 
 from __future__ import annotations
 

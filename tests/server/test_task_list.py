@@ -1,4 +1,4 @@
-"""The task list is kept while nothing changes; these changes must be seen at once, whoever makes them."""
+"""The kept task list: changes by any process must be seen at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.server.conftest import Service
 
 
 async def listed(service: Service) -> Any:
-    """The list, asked for twice, so that the second answer is what the first one left."""
+    """Reads the list twice, so that the second answer is the one that the first left."""
     first, second = await service.ask("GET", "/api/tasks"), await service.ask("GET", "/api/tasks")
     assert (first.status, first.text) == (second.status, second.text)
     return second.json

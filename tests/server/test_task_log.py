@@ -1,4 +1,4 @@
-"""What a task did, told to its owner: log lines without secrets, and cycles."""
+"""A task's record for its owner: log lines without secrets, and cycles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where tasks trade: named at their creation, checked against what the venue can do, and kept."""
+"""The venues of tasks: named at their creation, checked against the venue's capabilities, and kept."""
 
 from __future__ import annotations
 

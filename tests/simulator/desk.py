@@ -1,9 +1,10 @@
-"""Somebody who trades on the practice market over HTTP: a clock to turn, keys to sign with, requests to send."""
+"""A trader on the practice market over HTTP: a clock to turn, keys to sign with, requests to send."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -27,19 +28,19 @@ class Trader:
 
     secret: int
 
-    @property
+    @cached_property
     def key(self) -> ec.PrivateKey:
         return ec.PrivateKey(self.secret.to_bytes(32))
 
-    @property
+    @cached_property
     def pubkey(self) -> str:
         return self.key.get_public_key().sec().hex()
 
-    @property
+    @cached_property
     def payment(self) -> str:
         return script.p2wpkh(self.key.get_public_key()).address()
 
-    @property
+    @cached_property
     def ordinals(self) -> str:
         return script.p2tr(self.key.get_public_key()).address()
 
@@ -47,7 +48,7 @@ class Trader:
         return sign_message(self.key, "p2wpkh", message)
 
     def bid(self, now_ms: int, **changes: Any) -> dict[str, Any]:
-        """A well signed bid on PUPPETS; `changes` are part of what is signed."""
+        """Returns a well signed bid on PUPPETS; `changes` are part of what is signed."""
         body: dict[str, Any] = {
             "price": 50_000,
             "quantity": 1,
@@ -66,7 +67,7 @@ class Trader:
 
 
 def message_of(body: dict[str, Any]) -> str:
-    """The text that a bid signs, from its documentation."""
+    """Returns the text that a bid signs, from its documentation."""
     names = (
         "bidderAddress",
         "bidderAddressPublicKey",
@@ -113,7 +114,7 @@ class Desk:
         return answer.code, json.loads(answer.body)
 
     async def sim(self, method: str, path: str, body: Any = None) -> Any:
-        """A control call that must succeed."""
+        """Makes a control call that must succeed."""
         status, answer = await self.ask(method, f"/sim/{path}", body, headers={})
         assert status == 200, answer
         return answer
@@ -158,7 +159,7 @@ class Desk:
         return await self.sim("PUT", f"runes/{quote(RUNE)}", body)
 
     async def events(self, *names: str) -> list[dict[str, Any]]:
-        """The history, or its events of these names."""
+        """Returns the history, or its events of these names."""
         return [event for event in await self.sim("GET", "history") if not names or event["event"] in names]
 
     async def fault(self, operation: str, mode: str, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""Somebody who trades at ord.net's dialect over HTTP: signs in, signs what preflights give, hands it back."""
+"""A trader in ord.net's dialect over HTTP: signs in, signs the preflights' PSBTs, hands them back."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class Client:
     # Offers
 
     async def coins(self) -> list[dict[str, Any]]:
-        """What the wallet can spend, as mempool's route tells it."""
+        """Returns the wallet's coins, from mempool's route."""
         _, rows = await self.desk.ask("GET", f"/mempool/api/address/{self.trader.payment}/utxo", headers={})
         return [{"txid": row["txid"], "vout": row["vout"], "valueSats": row["value"]} for row in rows]
 
     async def offer(self, price: int = 50_000, **changes: Any) -> dict[str, Any]:
-        """The body of a preflight."""
+        """Returns the body of a preflight."""
         body: dict[str, Any] = {
             "walletBindingId": self.binding,
             "ordinalsPublicKey": self.trader.pubkey[2:],
@@ -90,7 +90,7 @@ class Client:
         return body | changes
 
     def signed_offers(self, body: dict[str, Any], preflight: dict[str, Any]) -> dict[str, Any]:
-        """The body of the submit."""
+        """Returns the body of the submit."""
         kept = ("priceSats", "selectedPaymentUtxos", "expectedFundingParentTxid", "fundingParentVout", "preflightToken")
         offers = []
         for row in preflight["offers"]:
@@ -111,13 +111,13 @@ class Client:
         return await self.ask("POST", f"{OFFERS}/submit", submit)
 
     async def placed(self, price: int = 50_000, **changes: Any) -> list[str]:
-        """The ids of offers that must be taken."""
+        """Places offers, which must be taken; returns their ids."""
         status, answer = await self.place(price, **changes)
         assert status == 200, answer
         return [row["offerId"] for row in answer["offers"]]
 
     async def own(self) -> dict[str, int]:
-        """The price of every open own offer, by id."""
+        """Returns the price of every open own offer, by id."""
         rows = (await self.good("GET", f"collection/{PUPPETS}/my/sent-collection-offers"))["rows"]
         return {row["id"]: row["priceSats"] for row in rows}
 
@@ -131,7 +131,7 @@ class Client:
     # Listings
 
     async def draft(self, *prices: tuple[str, int], **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The body of a preflight and its answer."""
+        """Returns the body of a preflight and its answer."""
         body = {
             "walletBindingId": self.binding,
             "ordinalsPublicKey": self.trader.pubkey[2:],
@@ -140,7 +140,7 @@ class Client:
         return body, await self.good("POST", f"{LISTINGS}/preflight", body)
 
     def signed_listing(self, body: dict[str, Any], preflight: dict[str, Any], days: int = 30) -> dict[str, Any]:
-        """The body of the submit."""
+        """Returns the body of the submit."""
         anchors, signed = [], []
         for row in preflight["listings"]:
             first, second = row["psbts"]
@@ -162,7 +162,7 @@ class Client:
         return await self.ask("POST", f"{LISTINGS}/submit", submit)
 
     async def listed(self, inscription: str, price: int = 900_000) -> str:
-        """The id of a listing that must be taken."""
+        """Lists an inscription, which must be taken; returns the listing's id."""
         status, answer = await self.list((inscription, price))
         assert status == 200, answer
         (row,) = answer["listings"]
@@ -218,6 +218,6 @@ def _with(read: Psbt, fields: dict[int, dict[bytes, bytes]]) -> str:
 
 
 def tagged(tag: str, data: bytes) -> bytes:
-    """The hash of BIP-340 for `tag`."""
+    """Returns the hash of BIP-340 for `tag`."""
     mark = hashlib.sha256(tag.encode()).digest()
     return hashlib.sha256(mark + mark + data).digest()

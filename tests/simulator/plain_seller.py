@@ -1,4 +1,4 @@
-"""Somebody who lists at Ordinals Wallet and at UniSat: signs PSBTs in hex, hands them back."""
+"""A seller at Ordinals Wallet and at UniSat: signs PSBTs in hex, hands them back."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ BEARER = {"Authorization": "Bearer practice"}
 
 
 def hex_signed(psbt: str, trader: Trader = ANN, sighash: int = LISTING, *, final: bool = False) -> str:
-    """A PSBT in hex signed at input 0, or finalized too, as some wallets leave it."""
+    """Returns a PSBT in hex signed at input 0, or finalized too, as some wallets leave it."""
     done = signed(as_base64(psbt), trader, sighash)
     return as_hex(finalized(done) if final else done)
 
 
 def hex_signed_all(psbt: str, trader: Trader = ANN) -> str:
-    """A PSBT in hex with every input signed for a listing."""
+    """Returns a PSBT in hex with every input signed for a listing."""
     read = decode(bytes.fromhex(psbt))
     spent = tuple(decode_output(fields[compact(0x01)]) for fields in read.inputs)
     for at in range(len(spent)):
@@ -50,7 +50,7 @@ def as_hex(psbt: str) -> str:
 
 
 async def token(desk: Desk, trader: Trader = ANN) -> str:
-    """A session of the trader's vault."""
+    """Returns a session of the trader's vault."""
     status, answer = await session(desk, trader)
     assert status == 200, answer
     found: str = answer["token"]
@@ -89,7 +89,7 @@ async def ow_submit(desk: Desk, psbt: str) -> tuple[int, Any]:
 
 
 async def ow_listed(desk: Desk, price: int = 900_000, trader: Trader = ANN, inscription: str = PUPPET) -> str:
-    """A listing that must succeed: its escrow's id."""
+    """Lists an inscription, which must succeed; returns the escrow's id."""
     status, draft = await ow_draft(desk, trader, inscriptions=[inscription], prices=[price])
     assert status == 200, draft
     status, answer = await ow_submit(desk, hex_signed(draft["psbt"], trader))
@@ -108,7 +108,7 @@ async def ow_read(desk: Desk, path: str) -> Any:
 
 
 async def unisat(desk: Desk, name: str, **body: Any) -> tuple[int, Any]:
-    """The `code` of an answer and its `data`, or its `msg` when there is none."""
+    """Returns the `code` of an answer and its `data`, or its `msg` when there is none."""
     status, answer = await desk.ask("POST", f"{UNISAT}/{name}", body, headers=BEARER)
     assert set(answer) == {"code", "msg", "data"}
     assert status == 200, answer
@@ -139,7 +139,7 @@ async def unisat_book(desk: Desk) -> dict[str, int]:
 
 
 async def unisat_listed(desk: Desk, price: int = 900_000, trader: Trader = ANN) -> str:
-    """A listing that must succeed: its auction's id."""
+    """Lists an inscription, which must succeed; returns the auction's id."""
     code, draft = await put_on(desk, trader, price)
     assert code == 0, draft
     signed_psbt = hex_signed(draft["psbt"], trader)

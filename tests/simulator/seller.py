@@ -1,4 +1,4 @@
-"""Somebody who lists inscriptions on the practice market: holds them, signs drafts, hands them back."""
+"""A seller of inscriptions on the practice market: holds them, signs drafts, hands them back."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def changed(psbt: str, **changes: Any) -> str:
 
 
 def finalized(psbt: str) -> str:
-    """A signed `psbt` as a wallet leaves it that finalizes what it signs."""
+    """Returns a signed `psbt` as a wallet leaves it that finalizes what it signs."""
     read = decode(b64decode(psbt))
     fields = dict(read.inputs[0])
     signature = fields.pop(compact(0x13))
@@ -48,7 +48,7 @@ def finalized(psbt: str) -> str:
 
 
 def ask(trader: Trader = ANN, **changes: Any) -> dict[str, Any]:
-    """What a listing is to be, as the venue is asked for it."""
+    """Makes the venue's request for a listing."""
     return {
         "price": 900_000,
         "inscriptionId": PUPPET,
@@ -64,7 +64,7 @@ async def hold(desk: Desk, *ids: str, trader: Trader = ANN) -> None:
 
 
 async def drafted(desk: Desk, trader: Trader = ANN, **changes: Any) -> dict[str, Any]:
-    """The draft of a listing: `{plain, secure}` in base64."""
+    """Returns the draft of a listing: `{plain, secure}` in base64."""
     status, answer = await desk.ask("POST", f"{SATFLOW}/intent/sell", ask(trader, **changes))
     assert status == 200, answer
     seller = answer["data"]["seller"]
@@ -82,14 +82,14 @@ async def submit(desk: Desk, plain: str, secure: str, trader: Trader = ANN, **ch
 
 
 async def list_item(desk: Desk, trader: Trader = ANN, **changes: Any) -> tuple[int, Any]:
-    """The whole flow, rightly signed."""
+    """Runs the whole flow, rightly signed."""
     draft = await drafted(desk, trader, **changes)
     secure = signed(draft["secure"], trader, SECURE)
     return await submit(desk, signed(draft["plain"], trader), secure, trader, **changes)
 
 
 async def listed(desk: Desk, trader: Trader = ANN, **changes: Any) -> str:
-    """A listing that must succeed: its id."""
+    """Lists an inscription, which must succeed; returns the listing's id."""
     status, answer = await list_item(desk, trader, **changes)
     assert status == 200, answer
     found: str = answer["data"]["listings"][0]["_id"]

@@ -201,7 +201,7 @@ async def test_a_caller_who_left_a_slow_place_still_gets_the_bid(desk: Desk) -> 
 
 
 def _requests(desk: Desk) -> dict[str, tuple[str, str, Any]]:
-    """One request for each operation."""
+    """Returns one request for each operation."""
     get, post = "GET", "POST"
     return {
         "challenge": (get, f"{SATFLOW}/challenge?address={ANN.payment}", None),

@@ -240,11 +240,12 @@ async def test_a_paying_pair_must_belong_together(desk: Desk) -> None:
     await listed(desk, **pair)
 
 
-@pytest.mark.parametrize("by", ["inscriptionId", "output", "_id", "_ids"])
+@pytest.mark.parametrize("by", ["inscriptionId", "output", "runesOutput", "_id", "_ids"])
 async def test_a_listing_is_cancelled_by_any_name(desk: Desk, by: str) -> None:
     await hold(desk)
     order = await listed(desk)
-    names = {"inscriptionId": PUPPET, "output": await outpoint_of(desk), "_id": order, "_ids": [order]}
+    held = await outpoint_of(desk)
+    names = {"inscriptionId": PUPPET, "output": held, "runesOutput": held, "_id": order, "_ids": [order]}
 
     status, answer = await delist(desk, **{by: names[by]})
 

@@ -1,4 +1,4 @@
-"""What becomes of a listing: bought in a real transaction, moved away, taken down by the venue."""
+"""The ends of a listing: bought in a real transaction, moved away, taken down by the venue."""
 
 from __future__ import annotations
 

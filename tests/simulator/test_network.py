@@ -169,7 +169,7 @@ async def satpoint(desk: Desk) -> str:
 
 
 async def moving(desk: Desk, *, first: bool = True) -> Transaction:
-    """The inscription's coin and a payment coin, in this order or the other, to BOB."""
+    """Moves the inscription's coin and a payment coin, in this order or the other, to BOB."""
     outpoint = await outpoint_of(desk)
     value = (await coins(desk, ANN.ordinals))[outpoint]["value"]
     (coin,) = await funded(desk, 50_000)

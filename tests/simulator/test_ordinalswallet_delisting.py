@@ -22,7 +22,7 @@ pytestmark = pytest.mark.gen_test
 
 
 async def _listings(desk: Desk) -> dict[str, int]:
-    """What Ann's vault lists, by inscription, at the prices that buyers pay."""
+    """Returns the listings of Ann's vault, by inscription, at the buyers' prices."""
     rows = await ow_read(desk, f"wallet/{ANN.ordinals}/inscriptions")
     return {row["id"]: row["escrow"]["satoshi_price"] for row in rows if row["escrow"]}
 

@@ -24,7 +24,7 @@ async def _transaction(desk: Desk, txid: str) -> tuple[bytes, dict[str, Any]]:
 
 
 async def _parent(desk: Desk, client: Client, price: int) -> tuple[str, str]:
-    """An offer's id and the txid of its funding parent."""
+    """Returns an offer's id and the txid of its funding parent."""
     status, answer = await client.place(price)
     assert status == 200, answer
     (row,) = answer["offers"]

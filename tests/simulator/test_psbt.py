@@ -1,4 +1,4 @@
-"""What is read as a PSBT, and what is not."""
+"""The texts that are read as a PSBT, and those that are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the dialects tell about markets and wallets, in the documented shapes."""
+"""The dialects' reads of markets and wallets, in the documented shapes."""
 
 from __future__ import annotations
 

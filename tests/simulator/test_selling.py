@@ -1,4 +1,4 @@
-"""Somebody sells into our bids: what changes hands, what is cancelled, and what the venue tells of it."""
+"""Sales into our bids: the exchange, the cancels that follow, and the venue's report."""
 
 from __future__ import annotations
 

@@ -26,10 +26,11 @@ from simulator.rules import BidTerms
 from simulator.sales import Sale
 from simulator.world import World
 from tests.clock import Clock
+from tests.examples import part_of
 
 
 def _walk(seed: int, steps: int) -> tuple[World, list[list[Decimal]]]:
-    """A world after so many steps of a second, and the floors of all demo markets at each step."""
+    """Returns a world after so many steps of a second, and the floors of all demo markets at each step."""
     clock = Clock()
     world = World(seed=seed, background=True, clock=clock.ms, monotonic=clock.seconds)
     floors = []
@@ -80,7 +81,7 @@ def test_a_reset_gives_the_same_market_again() -> None:
 
 
 def test_every_floor_moves_a_little_every_twenty_to_forty_seconds() -> None:
-    for seed in range(5):
+    for seed in range(part_of(5)):
         _, floors = _walk(seed, steps=600)
         for market in zip(*floors, strict=True):
             moved = [(at, abs(move)) for at, move in enumerate(_moves(market)) if move]
@@ -91,7 +92,7 @@ def test_every_floor_moves_a_little_every_twenty_to_forty_seconds() -> None:
 
 
 def test_every_floor_falls_and_rises_and_stays_in_sight_of_its_start() -> None:
-    for seed in range(2):
+    for seed in range(part_of(2)):
         _, floors = _walk(seed, steps=3600)
         for demo, market in zip(DEMOS, zip(*floors, strict=True), strict=True):
             shares = [float(floor) / demo.start for floor in market]
@@ -136,12 +137,12 @@ def test_nothing_is_swept_where_no_client_trades() -> None:
 
 
 def _moves(floors: tuple[Decimal, ...]) -> list[Decimal]:
-    """Each step as a share of the floor before it."""
+    """Returns each step as a share of the floor before it."""
     return [later / earlier - 1 for earlier, later in pairwise(floors)]
 
 
 def _client_bid(world: World, demo: Demo, share: float, trait: Trait | None = None) -> Order:
-    """A client's bid at a share of the floor."""
+    """Returns a client's bid at a share of the floor."""
     market = world.engine.market(demo.kind, demo.slug)
     assert market is not None
     price = int(float(_floor(world, market)) * share) // 1000 * 1000
@@ -156,7 +157,7 @@ def _passes(bid: Order, ours: Order) -> bool:
 
 @pytest.mark.parametrize("trait", [None, ("Hat", "Red")])
 def test_traders_outbid_a_client_who_leads(trait: Trait | None) -> None:
-    for seed in range(5):
+    for seed in range(part_of(5)):
         clock = Clock()
         world = World(seed=seed, background=True, clock=clock.ms, monotonic=clock.seconds)
         market = _markets(world)[0]

@@ -17,6 +17,7 @@ from simulator.orders import Order
 from simulator.wallets import Item
 from simulator.world import World
 from tests.clock import Clock
+from tests.examples import part_of
 from tests.simulator.desk import ANN
 from tests.simulator.seller import PUPPET, SECURE, signed
 
@@ -49,7 +50,7 @@ def _steps_until_sold(world: World, clock: Clock, at_most: int) -> int | None:
 
 
 def test_a_cheap_listing_is_bought_but_not_at_once() -> None:
-    for seed in range(3):
+    for seed in range(part_of(3)):
         world, clock = _world(seed, 0.6)
         before = world.engine.wallets.balance(ANN.payment)
 
@@ -64,7 +65,7 @@ def test_a_cheap_listing_is_bought_but_not_at_once() -> None:
 
 
 def _first(world: World) -> str:
-    """The output that the inscription was on when it was listed."""
+    """Returns the output that the inscription was on when it was listed."""
     sold = world.engine.chain.coin_of(PUPPET)
     assert sold is not None
     tx = world.engine.chain.transaction(sold.txid)

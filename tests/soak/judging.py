@@ -1,4 +1,4 @@
-"""What a cycle of the demo may say of itself, for a demo that lasts."""
+"""The judgement on a cycle of the demo, for a demo that lasts."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ NOT_OURS = {"fill_pause", "rungs_merged", "raise_limited", "range_empty"}
 
 
 def is_at_work(detail: dict[str, Any]) -> bool:
-    """Whether a bid was placed or stayed, or a listing stands, by the detail of a cycle."""
+    """Tells whether a bid was placed or stayed, or a listing stands, by the detail of a cycle."""
     if "rungs" in detail:
         return any(_is_live(rung) for rung in detail["rungs"])
     return (detail.get("listing") or {}).get("state") == "live"
 
 
 def is_ours(detail: dict[str, Any]) -> bool:
-    """Whether some rung has no bid, and neither the market nor the user is why."""
+    """Tells whether some rung has no bid, and neither the market nor the user is why."""
     return any(not _is_live(rung) and not _is_excused(rung) for rung in detail.get("rungs", ()))
 
 
 def _is_live(rung: dict[str, Any]) -> bool:
-    """A rung that was tried has a fate; what came of it counts, not why it was to be."""
+    """Tells whether a rung has a live bid: after a try its fate counts, not the plan's reason."""
     return bool(rung["fate"] == "placed" if rung.get("fate") else rung["reason"] in LIVE)
 
 

@@ -25,7 +25,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Footprint:
-    """What an installation takes at a moment: bytes of memory by process, of the data directory by what lies in it."""
+    """The size of an installation at a moment: bytes of memory by process, bytes of the data directory by part."""
 
     at: float
     memory: dict[str, int]
@@ -35,7 +35,7 @@ class Footprint:
 
 @dataclass
 class Record:
-    """What was seen: `cycles` by task, oldest first, `errors` that tasks showed, `steady` and `last` as footprints."""
+    """The observations: `cycles` by task, oldest first, the tasks' `errors`, `steady` and `last` as footprints."""
 
     shown_early: str = ""
     output: str = ""
@@ -55,7 +55,7 @@ class Record:
         return self.footprints[-1]
 
     def newest(self, task: str, seconds: float) -> list[Cycle]:
-        """Its cycles of the last so many seconds."""
+        """Returns its cycles of the last so many seconds."""
         return [cycle for cycle in self.cycles[task] if cycle["time"] > self.ended_at - seconds]
 
 
@@ -68,7 +68,7 @@ class Watch:
         self.record = Record()
 
     def look_for(self, seconds: float) -> Record:
-        """What can be seen of an installation that is ready, for so many seconds; then it is ended as by Ctrl-C."""
+        """Observes a ready installation for so many seconds; then ends it as by Ctrl-C."""
         began = time.monotonic()
         record = self.record
         while (passed := time.monotonic() - began) < seconds:

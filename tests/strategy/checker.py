@@ -1,6 +1,6 @@
-"""What must hold for every plan, said a second time: with fractions and plain loops, and none of the strategy's code.
+"""The rules of every plan, said a second time: with fractions and plain loops, and none of the strategy's code.
 
-It knows the values that go in and come out, and recomputes reference, range and the bid to outbid on its own.
+It knows the inputs and the outputs, and recomputes reference, range and the bid to outbid on its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ACTING = ("place", "renew")
 
 @dataclass(frozen=True)
 class Facts:
-    """What a config may make of a market: unit prices, None where not known."""
+    """The values that a config may draw from a market: unit prices, None if unknown."""
 
     raw: Fraction | None
     reference: Fraction | None
@@ -90,7 +90,7 @@ class Case:
         return Fraction(self.rules.tolerance if own is None else own)
 
     def is_loose(self, order: OwnOrder) -> bool:
-        """Whether an order can be cancelled."""
+        """Tells whether an order can be cancelled."""
         return order.state == "live" and order.expires_ms > self.now_ms
 
     @property
@@ -99,7 +99,7 @@ class Case:
 
 
 def violations(case: Case) -> list[str]:
-    """Every rule that the plan breaks, in words."""
+    """Returns every rule that the plan breaks, in words."""
     found = facts(case.config, case.snapshot, case.rules, case.now_ms)
     return [
         *_prices(case, found),
@@ -159,7 +159,7 @@ def is_ahead(order: OwnOrder, bid: Bid) -> bool:
 
 
 def _least_winning(case: Case, bid: Bid, quantity: Fraction) -> int:
-    """The order total that outbids by what the config asks and a tick at least, on the grid."""
+    """Returns the order total that outbids by what the config asks and a tick at least, on the grid."""
     config, theirs = case.config, worth(bid) * quantity
     asked = config.outbid_amount if config.outbid_mode == "fixed" else theirs * Fraction(config.outbid_percent)
     return ceil((theirs + max(asked, case.tick)) / case.tick) * case.tick
@@ -262,7 +262,7 @@ def _who_stays(case: Case, found: Facts) -> Iterator[str]:
 
 
 def _most_to_stay(case: Case, found: Facts, quantity: Fraction) -> Fraction | None:
-    """The highest total of an order of this many tokens that may stay; None where the range is not known.
+    """Returns the highest total of an order of this many tokens that may stay; None where the range is not known.
 
     Where the market moves the high end, that is the tolerance above it and a tick at least. Where hard cap or ask are
     the high end, or the owner's own number, it is the high end itself. Hard cap and ask bind in any case.
@@ -286,7 +286,7 @@ def _most_to_stay(case: Case, found: Facts, quantity: Fraction) -> Fraction | No
 
 
 def _above_the_range(case: Case, found: Facts) -> Iterator[str]:
-    """Who stands too high goes at any age, and nobody else goes for that."""
+    """Finds bids that are too high and stay, or go for that reason without being so, at any age."""
     config = case.config
     for order in case.own:
         quantity = Fraction(order.quantity)
@@ -353,7 +353,7 @@ def _near_a_rung(case: Case, found: Facts) -> Iterator[str]:
 
 
 def _too_young(case: Case) -> Iterator[str]:
-    """What stands for no rung waits for the least age, unless it is about to expire."""
+    """Finds a bid without a rung that goes before the least age, unless it is about to expire."""
     config, reasons = case.config, {cancel.reason.value for cancel in case.plan.to_cancel}
     age_ms = case.rules.min_age_ms if config.min_age_seconds is None else config.min_age_seconds * 1000
     margin_ms = min(config.expiry_ms / 4, max(3 * config.loop_s, 60) * 1000)
@@ -402,9 +402,9 @@ def _sums(case: Case) -> Iterator[str]:
 
 
 def _side_by_side(case: Case) -> Iterator[str]:
-    """What waits for its successor stands beside all new bids, in whatever order the venue's answers come.
+    """Finds limits passed by old bids that wait beside all new ones, in whatever order the venue's answers come.
 
-    Each answer may be yes, no or none, which keeps the old bid: the most that is ever there is all of it together.
+    Each answer may be yes, no or none, which keeps the old bid: at most all of them are there together.
     """
     plan, limits = case.plan, case.limits
     new = {intent.rung: intent.price_sats for intent in plan.to_place}

@@ -68,7 +68,7 @@ def price_of(inputs: ListingInputs) -> int | None:
 
 
 def carried_out(inputs: ListingInputs, decision: ListingDecision) -> ListingInputs:
-    """What the next cycle finds when nothing but the decision happened: our ask is part of the book then."""
+    """Returns the next cycle's inputs when nothing but the decision happened: our ask is part of the book then."""
     if decision.action not in ("list", "reprice"):
         return inputs
     assert decision.price is not None

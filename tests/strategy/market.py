@@ -10,6 +10,7 @@ from typing import Any
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig
+from strategy.entry import Entry
 from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
 
 NOW = 1_700_000_000_000
@@ -21,7 +22,7 @@ AMPLE = Limits(task_total=0, user_headroom=10**12, plan_bids=20, balance_sats=10
 
 
 def ladder_config(**changes: Any) -> BidConfig:
-    """The config of the first worked example: 0.15-0.75 of the floor in five bids, hard cap 100,000."""
+    """Returns the config of the first worked example: 0.15-0.75 of the floor in five bids, hard cap 100,000."""
     return BidConfig(**{"slug": "quiet-cats", "hardcap_sats": 100_000, **changes})
 
 
@@ -43,23 +44,23 @@ def book(*prices: int, age_ms: int = 0, complete: bool = True) -> Snapshot:
 
 
 def rivals(market: Snapshot, *bids: Bid | int, **changes: Any) -> Snapshot:
-    """The same book with bids of others on it; a bare price is a bid of one item an hour ago."""
+    """Returns the same book with bids of others on it; a bare price is a bid of one item an hour ago."""
     return replace(market, bids=tuple(bid(each) if isinstance(each, int) else each for each in bids), **changes)
 
 
 def bid(price: int, quantity: str = "1", placed_ms: int | None = NOW - 60 * MINUTE) -> Bid:
-    """A bid of somebody else: `price` is the whole order's."""
+    """Makes another trader's bid: `price` is the whole order's."""
     tokens = Decimal(quantity)
     return Bid(f"bid-{price}", price, tokens, price / tokens, "rival", placed_ms)
 
 
 def remembered(market: Snapshot, median: int | str, samples: int = 60) -> Snapshot:
-    """The same book with a history."""
+    """Returns the same book with a history."""
     return replace(market, history=History(Decimal(median), samples))
 
 
 def order(number: int, price: int, state: str = "live", **changes: Any) -> OwnOrder:
-    """An own order, ten minutes old with six minutes left unless told otherwise."""
+    """Returns an own order, ten minutes old with six minutes left unless told otherwise."""
     values = {"quantity": Decimal(1), "created_ms": NOW - 10 * MINUTE, "expires_ms": NOW + 6 * MINUTE, **changes}
     return OwnOrder(number, state, price, **values)
 
@@ -80,7 +81,7 @@ def plan(
     now_ms: int = NOW,
 ) -> Plan:
     profile = profile or (RUNES if config.is_rune else ORDINALS)
-    return plan_bids(config, profile, snapshot, own, limits, rules, memory, now_ms)
+    return plan_bids(Entry(now_ms, config, profile, snapshot, tuple(own), limits, rules, memory))
 
 
 def with_limits(**changes: Any) -> Limits:
@@ -105,7 +106,7 @@ def bid_reasons(result: Plan) -> dict[int, str]:
 
 
 def carry_out(config: BidConfig, own: Sequence[OwnOrder], result: Plan, now_ms: int = NOW) -> list[OwnOrder]:
-    """The own orders once every cancel is confirmed and every new bid is live."""
+    """Returns the own orders once every cancel is confirmed and every new bid is live."""
     gone = {intent.order_id for intent in result.to_cancel}
     number = max((each.id for each in own), default=0)
     new = [

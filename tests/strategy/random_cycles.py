@@ -9,6 +9,7 @@ from random import Random
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig, problems
+from strategy.entry import Entry
 from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
 from strategy.reasons import Reason
 from tests.strategy.checker import Case
@@ -30,7 +31,12 @@ class Cycle:
     memory: Memory
 
     def plan(self) -> Plan:
-        return plan_bids(self.config, self.profile, self.snapshot, self.own, self.limits, self.rules, self.memory, NOW)
+        return plan_bids(self.entry())
+
+    def entry(self, now_ms: int = NOW, restraint: Reason | None = None) -> Entry:
+        return Entry(
+            now_ms, self.config, self.profile, self.snapshot, self.own, self.limits, self.rules, self.memory, restraint
+        )
 
     def case(self, plan: Plan) -> Case:
         return Case(self.config, self.profile, self.snapshot, self.own, self.limits, self.rules, NOW, plan)
@@ -167,7 +173,7 @@ def basis(config: BidConfig) -> Decimal:
 
 
 def _edited(rng: Random, config: BidConfig) -> BidConfig:
-    """The config after a PUT, now and then."""
+    """Returns the config after a PUT, now and then."""
     if rng.random() < 0.8:
         return config
     return replace(

@@ -1,4 +1,4 @@
-"""What a config may say: every rule of every field, and the way into storage and back."""
+"""A config's rules: every rule of every field, and the way into storage and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fills leave to bid with, and what control and fills hold back."""
+"""The rest that fills leave to bid with, and the restraint by control and fills."""
 
 from __future__ import annotations
 

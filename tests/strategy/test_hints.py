@@ -1,4 +1,4 @@
-"""What a preview says of the price of a config: calls, places in the queue, signatures."""
+"""A preview's hints about the price of a config: calls, places in the queue, signatures."""
 
 from __future__ import annotations
 

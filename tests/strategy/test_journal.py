@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Ask, Bid, History, Profile, Snapshot
 from strategy.config import BidConfig
 from strategy.entry import Entry, Sale
@@ -67,7 +68,7 @@ def decoded(lines: Sequence[str]) -> list[Entry]:
 
 
 def random_value(rng: random.Random, kind: str) -> Any:
-    """Something of the type that a field declares, whichever field it is."""
+    """Returns something of the type that a field declares, whichever field it is."""
     number = Decimal(rng.randint(-(10**30), 10**30)).scaleb(-rng.randint(0, 20))
     values = {
         "int": rng.randint(-(2**60), 2**60),
@@ -144,14 +145,12 @@ def test_every_recorded_cycle_decides_to_the_same_plan(seed: int) -> None:
     rng, entries = random.Random(seed), list[Entry]()
     for number in range(10):
         cycle = random_cycle(rng)
-        entry = Entry(
-            1_700_000_000_000 + number, cycle.config, cycle.profile, cycle.snapshot, cycle.own, cycle.limits,
-            cycle.rules, cycle.memory, rng.choice([None, None, Reason.REDUCE, Reason.OWN_BIDS_UNKNOWN, Reason.HALT]),
-        )  # fmt: skip
-        entries.append(replace(entry, plan=entry.decide()))
+        restraint = rng.choice([None, None, Reason.REDUCE, Reason.OWN_BIDS_UNKNOWN, Reason.HALT])
+        entry = cycle.entry(1_700_000_000_000 + number, restraint)
+        entries.append(replace(entry, plan=plan_bids(entry)))
 
     for entry in decoded(encoded(entries)):
-        assert entry.decide() == entry.plan
+        assert plan_bids(entry) == entry.plan
 
 
 def test_unchanged_parts_are_not_written_again() -> None:

@@ -1,4 +1,4 @@
-"""When a live bid is kept: above the high end, near its rung, in the gap between two rungs, until it is old enough."""
+"""Live bids that are kept: above the high end, near their rung, between two rungs, until they are old enough."""
 
 from __future__ import annotations
 

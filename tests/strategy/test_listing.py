@@ -1,4 +1,4 @@
-"""What becomes of a listing that is there, or should be. Ticks are 1,000; the default config is 1.05 x floor."""
+"""Decisions on a listing that is there, or should be. Ticks are 1,000; the default config is 1.05 x floor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every listing in every market, tried with tens of thousands of random ones."""
+"""Rules of every listing in every market, tried with tens of thousands of random ones."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def is_young(inputs: ListingInputs) -> bool:
 
 
 def least_of(inputs: ListingInputs) -> Fraction:
-    """The guard, computed apart from the code that is tested: min price, and cost and margin after the fee."""
+    """Returns the guard, computed apart from the code that is tested: min price, and cost and margin after the fee."""
     config = inputs.config
     least = Fraction(config.min_price_sats)
     if config.cost_sats is not None:

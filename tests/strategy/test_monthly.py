@@ -1,4 +1,4 @@
-"""What a month of tasks costs at a marketplace, and from which expiry on that fits a quota."""
+"""The cost of a month of tasks at a marketplace, and the expiry from which it fits a quota."""
 
 from __future__ import annotations
 

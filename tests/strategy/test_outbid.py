@@ -36,7 +36,7 @@ HOUR = 3_600_000
 
 
 def outbid_config(**changes: Any) -> BidConfig:
-    """One bid between 50,000 and 80,000, a tick above others."""
+    """Makes a config: one bid between 50,000 and 80,000, a tick above others."""
     values = {"bid_mode": "fixed", "bid_fixed_low": 50_000, "bid_fixed_high": 80_000, "bid_count": 1}
     return ladder_config(**{**values, "outbid_enabled": True, **changes})
 

@@ -1,4 +1,4 @@
-"""Which own order stands for which rung where several could."""
+"""The choice of the own order for a rung when several could hold it."""
 
 from __future__ import annotations
 

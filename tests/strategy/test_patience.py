@@ -1,4 +1,4 @@
-"""How patient what is signed makes a task, and who gets the room that is left."""
+"""A task's patience by the signatures in use, and the sharing of the room that is left."""
 
 from __future__ import annotations
 

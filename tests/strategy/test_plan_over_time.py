@@ -1,4 +1,4 @@
-"""What time does to a plan: bids near their expiry, and markets that cannot be read for a while."""
+"""The effect of time on a plan: bids near their expiry, and markets that cannot be read for a while."""
 
 from __future__ import annotations
 
@@ -134,4 +134,4 @@ class TestNoReference:
         assert plan(ladder_config(), book(100_000, age_ms=-5_000)).reference == Decimal(100_000)
 
     def test_a_snapshot_is_stale_after_three_loops_but_not_before_two_minutes(self) -> None:
-        assert [Rules.for_loop(seconds).stale_after_ms for seconds in (5, 40, 41)] == [120_000, 120_000, 123_000]
+        assert [Rules.of(seconds).stale_after_ms for seconds in (5, 40, 41)] == [120_000, 120_000, 123_000]

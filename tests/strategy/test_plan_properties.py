@@ -1,4 +1,4 @@
-"""What must hold for every plan, whatever market, config, orders and limits: 22,000 random cycles, always the same."""
+"""Rules of every plan, for any market, config, orders and limits: 22,000 random cycles, always the same."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_every_plan_keeps_every_rule(first: int) -> None:
 
 
 def is_put_off(cycle: Cycle, result: Plan) -> bool:
-    """Whether there is more to do at once: with makeFirst whatever has no room yet beside what is to go."""
+    """Tells whether there is more to do at once: with makeFirst whatever has no room yet beside what is to go."""
     waits = any(cancel.after_rung is not None for cancel in result.to_cancel)
     makes_first = cycle.config.replace_mode == "makeFirst" and waits
     return makes_first or any(note.reason in PUT_OFF for note in result.bids)
 
 
 def in_another_order(cycle: Cycle, seed: int) -> Cycle:
-    """The same cycle: in which order own orders, asks and bids are told means nothing."""
+    """Returns the same cycle: in which order own orders, asks and bids are told means nothing."""
     rng, own = Random(seed), list(cycle.own)
     rng.shuffle(own)
     market = cycle.snapshot
@@ -63,7 +63,7 @@ def in_another_order(cycle: Cycle, seed: int) -> Cycle:
 
 
 def after(cycle: Cycle, result: Plan) -> Cycle:
-    """The same market once everything has worked."""
+    """Returns the same market once everything has worked."""
     return replace(cycle, own=tuple(carry_out(cycle.config, cycle.own, result)), memory=result.memory)
 
 

@@ -1,4 +1,4 @@
-"""Who gets the room under a ceiling that other tasks share."""
+"""The sharing of the room under a ceiling that several tasks share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 800_000
 
 
 def refused(signed: int, others: int, *, free: int = 1, whose: str = "user") -> Reason | None:
-    """Why a missing bid of 50,000 is not placed; with no slot free another one has to make way for it."""
+    """Returns why a missing bid of 50,000 is not placed; without a free slot another one must make way for it."""
     rung = Rung(0, 50_000, Decimal(1), 50_000, 0, 0)
     Ration([SignedRoom(whose, MOST, signed, 1_000, others)], 0).share_out([rung], (), (), free)
     return rung.refused

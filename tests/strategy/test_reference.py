@@ -1,4 +1,4 @@
-"""What the reference price is: floor, VWAP, trait floor, and the clamp against spikes."""
+"""The reference price: floor, VWAP, trait floor, and the clamp against spikes."""
 
 from __future__ import annotations
 

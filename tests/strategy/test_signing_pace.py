@@ -12,14 +12,17 @@ import pytest
 from strategy.bidding.patience import patience_of, shortened_ms
 from strategy.bidding.plan_bids import plan_bids
 from strategy.bidding.rationing import Ration
-from strategy.bidding.renewal import is_due
+from strategy.bidding.renewal import margin_ms
 from strategy.book import Ask, Profile, Snapshot
 from strategy.config import BidConfig
+from strategy.entry import Entry
 from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules, SignedRoom
 from strategy.reasons import Reason
+from tests.examples import part_of
 
 PROFILE = Profile("sim", 1000, 1000, 900, equal_bids_allowed=True, balance_model="per_bid")
-DAY_S, STEP_S = 24 * 3600, 10
+STEP_S = 10
+STEPS = 24 * 3600 // STEP_S
 START_MS = 1_800_000_000_000
 CONFIG = BidConfig(
     slug="cats",
@@ -61,9 +64,8 @@ class Day:
         self.own = [order for order in self.own if order.expires_ms > self.now_ms]
         ask = Ask("a", floor, Decimal(1), Decimal(floor), "seller")
         limits = Limits(0, 10**9, 20, 10**9, 0, signed=(self.room(),))
-        plan = plan_bids(
-            self.config, PROFILE, Snapshot(self.now_ms, (ask,)), self.own, limits, Rules(), Memory(), self.now_ms
-        )
+        snapshot, own = Snapshot(self.now_ms, (ask,)), tuple(self.own)
+        plan = plan_bids(Entry(self.now_ms, self.config, PROFILE, snapshot, own, limits, Rules(), Memory()))
         self._carry_out(plan)
         return plan
 
@@ -93,7 +95,7 @@ class Day:
 
 
 def drifting(rng: random.Random, percent_a_minute: float) -> Iterator[int]:
-    """A floor that goes one way for a while, then the other, and trembles."""
+    """Yields a floor that goes one way for a while, then the other, and trembles."""
     floor, way, left = 100_000.0, 1, 60
     while True:
         if left == 0 or not 60_000 < floor < 160_000:
@@ -103,16 +105,16 @@ def drifting(rng: random.Random, percent_a_minute: float) -> Iterator[int]:
         yield int(floor)
 
 
-def a_day(config: BidConfig, most: int, seed: int, percent_a_minute: float = 1.0) -> Day:
+def a_day(config: BidConfig, most: int, seed: int, percent_a_minute: float = 1.0, steps: int = STEPS) -> Day:
     day = Day(config, most)
     floors = drifting(random.Random(seed), percent_a_minute)
-    for _ in range(DAY_S // STEP_S):
+    for _ in range(steps):
         day.step(next(floors))
     return day
 
 
 def starved(day: Day) -> bool:
-    """The checker: whether bids could not be renewed in a day in which others were moved."""
+    """Tells whether bids could not be renewed in a day in which others were moved."""
     return day.lapsed > 0 and day.moves > 0
 
 
@@ -130,15 +132,16 @@ CASES: dict[str, tuple[BidConfig, int, tuple[float, ...]]] = {
 def test_a_day_of_a_drifting_market_starves_no_renewal_and_is_never_refused(name: str) -> None:
     config, most, drifts = CASES[name]
     for percent_a_minute in drifts:
-        day = a_day(config, most, seed=1, percent_a_minute=percent_a_minute)
+        day = a_day(config, most, seed=1, percent_a_minute=percent_a_minute, steps=part_of(STEPS))
         print(
             f"{name}, {percent_a_minute} %: {day.places} placed, {day.moves} moved, peak {day.peak * 100 // most} %, "
-            f"waits {day.waits}, whole {day.full_steps * 100 * STEP_S // DAY_S} %"
+            f"waits {day.waits}, whole {day.full_steps * 100 // part_of(STEPS)} %"
         )
         assert not starved(day)
         assert day.moves > 0
 
 
+@pytest.mark.slow
 def test_a_pace_that_starves_renewal_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     take = Ration._take
     monkeypatch.setattr(Ration, "_take", lambda self, rung, left, part: take(self, rung, 0, 0))
@@ -150,7 +153,7 @@ def test_the_checker_sees_a_renewal_that_waits() -> None:
     day.step(100_000)
     assert len(day.own) == 5
     day.now_ms = day.own[0].expires_ms - 60_000
-    assert is_due(day.own[0], CONFIG, day.now_ms)
+    assert day.own[0].expires_ms - day.now_ms <= margin_ms(CONFIG)
     day.signed.append((day.now_ms + 10**9, 770_000))
     day.step(100_000)
     assert day.waited == 5 and not starved(day)

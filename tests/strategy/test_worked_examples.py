@@ -59,7 +59,7 @@ def test_example_3_budget_skips_and_goes_on() -> None:
 
 
 def outbid_config(**changes: Any) -> BidConfig:
-    """A fixed range of 50,000 to 80,000 with outbidding."""
+    """Makes a config: a fixed range of 50,000 to 80,000 with outbidding."""
     return ladder_config(
         **{"bid_mode": "fixed", "bid_fixed_low": 50_000, "bid_fixed_high": 80_000, "outbid_enabled": True, **changes}
     )

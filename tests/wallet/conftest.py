@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import pytest
+from hypothesis import settings
 
 from core.errors import PeerRefused
 from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
@@ -20,6 +21,10 @@ from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
+
+# On a busy machine an example may take long.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -105,7 +110,7 @@ class Bench:
         return Keystore.open_or_create_play(self.keystore_path, lambda count: bytes(range(count)))
 
     def known(self, asked: dict[str, Any]) -> Mapping[str, OutpointFacts]:
-        """What the signer is told of outputs."""
+        """Returns the facts of outputs that the signer is told."""
         return {}
 
     def close(self) -> None:

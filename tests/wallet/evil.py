@@ -1,4 +1,4 @@
-"""Who judges what a signer let out to an attacker: by other code than the signer's own, and by its own arithmetic."""
+"""The judge of a signer's answers to an attacker: other code than the signer's own, and its own arithmetic."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Judge:
         assert len(late) <= most.host.an_hour
 
     def challenge(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
-        """A line that nobody could take for a bid or for our sign-in text, whoever reads it."""
+        """Checks a challenge: a line that no reader could take for a bid or for our sign-in text."""
         text, grant = request["challenge"], self.grants[request["task"], request["token"]]
         assert 0 < len(text) <= 200 and all(32 <= ord(letter) < 127 for letter in text)
         assert text.count(":") <= 1
@@ -123,7 +123,7 @@ def is_signed_by(address: str, message: str, signature: str) -> bool:
 
 
 def consensus_agrees(case: Case, draft: bytes, signed: bytes) -> bool:
-    """Whether btclib's consensus engine takes the signature in `signed`; True where btclib is not installed."""
+    """Tells whether btclib's consensus engine takes the signature in `signed`; True where btclib is not installed."""
     try:
         from btclib.script import engine
     except ImportError:

@@ -37,7 +37,7 @@ def text(raw: bytes) -> str:
 
 
 def draft_at(price: int, form: Any = "listing") -> str:
-    """An honest draft that pays `price` and the postage."""
+    """Returns an honest draft that pays `price` and the postage."""
     case = honest("p2tr", form)
     case.payout.value += price - PRICE
     return text(case.draft.encode())
@@ -47,7 +47,7 @@ _PLAIN = draft_at(PRICE)
 
 
 def listing(number: int = 1, price: int = PRICE, **changes: Any) -> dict[str, Any]:
-    """An honest listing to be signed, plain and secure, with these fields changed."""
+    """Returns an honest listing to be signed, plain and secure, with these fields changed."""
     fields = {
         "intent": listing_intent(number),
         "inscription_id": INSCRIPTION,
@@ -60,7 +60,7 @@ def listing(number: int = 1, price: int = PRICE, **changes: Any) -> dict[str, An
 
 
 def listing_of(case: Case, number: int) -> dict[str, Any]:
-    """The listing that a liar's case asks for; a secure form comes beside an honest plain one."""
+    """Returns the listing that a liar's case asks for; a secure form comes beside an honest plain one."""
     draft = text(case.draft.encode())
     asked = {
         "inscription_id": case.intent.inscription_id,

@@ -107,7 +107,7 @@ def output(value: int, paid: bytes) -> bytes:
 
 
 def former(paid: bytes, value: int = POSTAGE, at: int = 1, *, witness: bool = True) -> bytes:
-    """A transaction of which output `at` pays this."""
+    """Makes a transaction whose output `at` pays this."""
     body = b"\x01" + b"\x77" * 32 + struct.pack("<I", 3) + b"\x00" + b"\xff" * 4
     body += size(at + 1) + b"".join(output(1_000 + n, b"\x51\x20" + bytes([n]) * 32) for n in range(at))
     body += output(value, paid)
@@ -214,12 +214,12 @@ class Case:
 
 
 def foreign(n: int) -> Spend:
-    """A venue's placeholder: an output that is nobody of ours'."""
+    """Makes a venue's placeholder: an output that is not ours."""
     return Spend(bytes([0xA0 + n]) * 32, n, fields=[(b"\x01", output(600, PLACEHOLDER_SCRIPT))])
 
 
 def honest(kind: OwnKind = "p2tr", form: Form = "listing") -> Case:
-    """A listing that is right in every respect."""
+    """Returns a listing that is right in every respect."""
     template = _TEMPLATES[form]
     listed = script_by(kind, VAULT)
     made_by = former(listed)

@@ -98,7 +98,7 @@ class Mutant(NamedTuple):
 
 
 def mutants_of(name: str) -> list[Mutant]:
-    """Every small change of one file of wallet/."""
+    """Returns every small change of one file of wallet/."""
     tree = ast.parse((ROOT / "wallet" / f"{name.replace('.', '/')}.py").read_text())
     found = []
     skipped = set(_meaningless(tree))
@@ -164,7 +164,7 @@ def _can_go(statement: ast.stmt) -> bool:
 
 
 def _meaningless(tree: ast.AST) -> Iterator[int]:
-    """What no test should look at: annotations, texts for people, the log, and what `Literal` and slots say."""
+    """Yields the lines that no test covers: annotations, texts for people, the log, `Literal` and slots."""
     for node in ast.walk(tree):
         parts: list[ast.AST | None] = []
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -245,7 +245,7 @@ def start(mutant: Mutant | None, name: str) -> int:
 
 
 def outcomes(mutants: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, bool]]:
-    """Each mutant with whether it was killed, as they end."""
+    """Yields each mutant with whether it was killed, as they end."""
     waiting, running = list(reversed(mutants)), dict[int, tuple[Mutant, float]]()
     while waiting or running:
         while waiting and len(running) < jobs:

@@ -1,5 +1,6 @@
-"""What a venue, or somebody in its place, may try with the funding PSBT of an offer: each a small change to an honest
-one. An attack names itself, the tag it must be refused with, and the forms it is tried on.
+"""Attacks with the funding PSBT of an offer, by a venue or another in its place: small changes to an honest one.
+
+An attack names itself, the tag it must be refused with, and the forms it is tried on.
 """
 
 from __future__ import annotations

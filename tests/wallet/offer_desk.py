@@ -24,7 +24,7 @@ def text(raw: bytes) -> str:
 
 
 def asked_by(offer: Offer, number: int = 1, **changes: Any) -> dict[str, Any]:
-    """What a worker asks to have signed."""
+    """Makes a worker's request for signatures."""
     fields = {
         "intent": intent(number),
         "price": offer.intent.price_sats,
@@ -39,7 +39,7 @@ def asked_by(offer: Offer, number: int = 1, **changes: Any) -> dict[str, Any]:
 
 
 def offer(number: int = 1, price: int = PRICE, **changes: Any) -> dict[str, Any]:
-    """An honest offer to be signed, with these fields changed."""
+    """Returns an honest offer to be signed, with these fields changed."""
     return asked_by(honest("play", COINS, price), number, **changes)
 
 

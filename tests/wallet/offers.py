@@ -109,7 +109,7 @@ def outpoint_of(spend: Spend) -> Outpoint:
 
 
 def coin(sats: int, script: bytes = PAYMENT_SCRIPT, at: int = 1, *, whole: bool = False) -> Spend:
-    """A coin of ours as a PSBT names it; with `whole` also by the transaction that made it."""
+    """Returns a coin of ours as a PSBT names it; with `whole` also by the transaction that made it."""
     made_by = former(script, sats, at)
     fields = [(b"\x01", output(sats, script))]
     return Spend(txid_of(made_by), at, fields=[(b"\x00", made_by), *fields] if whole else fields)
@@ -125,7 +125,7 @@ def owner() -> Owner:
 
 
 def honest(form: Form = "play", coins: tuple[int, ...] = COINS, price: int = PRICE) -> Offer:
-    """An offer that is right in every respect; the coins are told apart by their values."""
+    """Returns an offer that is right in every respect; the coins are told apart by their values."""
     spends = [coin(sats) for sats in coins]
     fee = FEE if form == "with fees" else 0
     pays = [Pay(price, ESCROW_SCRIPT), Pay(sum(coins) - price - fee, PAYMENT_SCRIPT)]
@@ -146,7 +146,7 @@ def copied(offer: Offer) -> Offer:
 
 
 def network(signed: bytes) -> bytes:
-    """The network transaction that a signed PSBT makes, as a venue would put it together."""
+    """Returns the network transaction that a signed PSBT makes, as a venue would put it together."""
     psbt = decode(signed)
     transaction = psbt.transaction
     parts = [struct.pack("<I", transaction.version), b"\0\x01", size(len(transaction.inputs))]

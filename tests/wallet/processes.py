@@ -122,7 +122,7 @@ QUICK = Work(n=1 << 10)
 
 
 def sealed_keystore(data_dir: Path, *users: str, work: Work = QUICK) -> Path:
-    """A keystore for real money where the signer of this data directory looks for it."""
+    """Returns a keystore for real money where the signer of this data directory looks for it."""
     path = data_dir / "signer" / "keystore.json"
     keystore.create(path, PASSPHRASE, Contents(seed_of(WORDS), users), work=work)
     return path

@@ -30,7 +30,7 @@ def nested_address(key: PrivateKey) -> str:
 
 
 def ecdsa_proof(key: PrivateKey, spent: script.Script, code: script.Script, message: str) -> str:
-    """A two-item proof by `key` for an output with script `spent`, signing P2WPKH script code of `code`."""
+    """Returns a two-item proof by `key` for an output with script `spent`, signing P2WPKH script code of `code`."""
     to_spend = Transaction(
         0,
         [TransactionInput(bytes(32), 0xFFFFFFFF, _commitment(message), sequence=0)],

@@ -1,4 +1,4 @@
-"""What a venue, or somebody in its place, may try with a listing PSBT: each a small change to an honest one.
+"""Attacks with a listing PSBT, by a venue or another in its place: small changes to an honest one.
 
 An attack names itself, the tag it must be refused with, and the kinds of key and forms of listing it is tried on.
 """

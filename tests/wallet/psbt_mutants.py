@@ -49,7 +49,7 @@ _FORMERS = [former(script, value) for script in (*_OWN_SCRIPTS, STRANGER_SCRIPT)
 
 
 def mutant(rng: Rng, kinds: Sequence[OwnKind] = KINDS, forms: Sequence[Form] = FORMS) -> Case:
-    """An honest listing of any of these kinds and forms with one to three changes."""
+    """Returns an honest listing of any of these kinds and forms with one to three changes."""
     case = _HONEST[rng.choice(kinds), rng.choice(forms)].copy()
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         rng.choice(_CHANGES)(case, rng)
@@ -68,7 +68,7 @@ def _near(value: int, rng: Rng, bits: int, known: list[int]) -> int:
 
 
 def _changed(data: bytes, rng: Rng) -> bytes:
-    """A byte string with a byte more, fewer or other."""
+    """Returns a byte string with a byte more, fewer or other."""
     at = rng.randrange(len(data) + 1)
     way = rng.randrange(3)
     if way == 0:

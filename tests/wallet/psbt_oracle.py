@@ -74,7 +74,7 @@ def parse_transaction(data: bytes) -> dict[str, Any]:
 
 
 def former_output(data: bytes, prevout: bytes) -> tuple[int, bytes] | None:
-    """What `prevout` (36 bytes) is by this network transaction; None when it is another transaction's."""
+    """Returns the output `prevout` (36 bytes) of this network transaction; None when it is another transaction's."""
     at, many, outs = (6 if data[4:6] == b"\0\x01" else 4), 0, []
     start = at
     many, at = number(data, at)
@@ -159,7 +159,7 @@ def verifies(kind: str, public_key: bytes, message: bytes, signature: bytes) -> 
 
 
 def faults(case: Case, raw: bytes, answer: bytes) -> list[str]:
-    """What is wrong with having answered `raw` with the signed PSBT `answer`; nothing, if all is well."""
+    """Returns the faults in having answered `raw` with the signed PSBT `answer`; none if all is well."""
     try:
         asked, given = parse(raw), parse(answer)
     except Unreadable as error:
@@ -213,7 +213,7 @@ def _about_transaction(case: Case, asked: Parsed) -> list[str]:
 
 
 def _about_input(case: Case, asked: Parsed) -> list[str]:
-    """What our input said of itself, and the others of themselves."""
+    """Returns the faults in the words of our input and of the others about themselves."""
     assert case.template
     index, wrong = case.template.index, []
     ours = {script_by(kind, case.key) for kind in ("p2tr", "p2wpkh", "p2sh-p2wpkh")} | set(case.owner.scripts)
@@ -246,7 +246,7 @@ def _about_input(case: Case, asked: Parsed) -> list[str]:
 
 
 def _about_answer(case: Case, asked: Parsed, given: Parsed) -> list[str]:
-    """The one signature is ours, over what was asked and with the listing's sighash; nothing unknown came along."""
+    """Finds faults of the answer: not just one signature of ours, over the request, with the listing's sighash."""
     assert case.template
     index, flag, wrong = case.template.index, case.template.sighash, []
     for at, (before, after) in enumerate(zip(asked.maps, given.maps, strict=True)):

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from embit.ec import PrivateKey
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import part_of
 from tests.wallet.proofs import (
     OWNER,
     STRANGER,
@@ -93,6 +94,7 @@ def test_an_honest_proof_is_taken_bare_and_with_its_prefix(kind: str) -> None:
     assert verify_ownership(address, TEXT, "smp" + signature)
 
 
+@settings(max_examples=part_of(100))
 @given(st.sampled_from(list(KINDS)), st.text(max_size=300), st.integers(1, 2**200))
 def test_what_any_key_signs_verifies_for_it_alone(kind: str, message: str, secret: int) -> None:
     key = PrivateKey(secret.to_bytes(32, "big"))

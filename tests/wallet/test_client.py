@@ -1,4 +1,4 @@
-"""What the asking side makes of answers that are not as agreed: never an answer, and never a `no`."""
+"""The client's reading of malformed answers: never an answer, and never a `no`."""
 
 from __future__ import annotations
 

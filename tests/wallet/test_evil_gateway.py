@@ -37,7 +37,7 @@ LETTERS = string.ascii_letters + string.digits + " -_.:/\\\"'{}[]=+\n\r\t\0\x7f\
 
 
 def hostile_text(rng: random.Random) -> str:
-    """A challenge that is, nearly is, or hides something worth signing for somebody else."""
+    """Makes a challenge that is, nearly is, or hides a text worth signing to an attacker."""
     text = rng.choice(
         [
             "satflow challenge 5f2e",
@@ -67,7 +67,7 @@ def hostile_text(rng: random.Random) -> str:
 
 
 def odd_number(rng: random.Random) -> Any:
-    """A price as a lying book would make it."""
+    """Returns a price as a lying book would make it."""
     cap = GRANT.hardcap_sats
     near = [0, 1, -1, cap - 1, cap, cap + 1, 2 * cap, 2**31, 2**53, 2**63, 21 * 10**14, cap / 2, "1", None, True]
     return rng.choice(near) if rng.random() < 0.4 else rng.randrange(2 * cap)

@@ -41,13 +41,13 @@ def open_desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 def sent(case: Case) -> Case:
-    """The case as it is once only what a venue can change is changed: the rest is the signer's own."""
+    """Returns the case as it is once only what a venue can change is changed: the rest is the signer's own."""
     fixed = replace(case.intent, venue=PLAY_VENUE, min_price_sats=200_000, payout_address=PAYOUT_ADDRESS)
     return replace(case, intent=fixed, template=honest("p2tr", case.form).template)
 
 
 def by_name() -> list[tuple[str, Case]]:
-    """Every named attack that a venue can send: on our kind of key, and not on what it never sees."""
+    """Returns every named attack that a venue can send: on our kind of key, and not on what it never sees."""
     found = []
     for attack in ATTACKS:
         for case in attack.cases():
@@ -61,7 +61,7 @@ def by_name() -> list[tuple[str, Case]]:
 
 
 def refusal(opened: Desk, judge: Judge, case: Case, number: int) -> str:
-    """The tag that the case was refused with, or `signed` when the judge agrees that it is right."""
+    """Returns the tag that the case was refused with, or `signed` when the judge agrees that it is right."""
     opened.facts = case.facts
     request = {"task": TASK, "token": 5, "secret": opened.secret, "listing": listing_of(case, number)}
     try:
@@ -98,7 +98,7 @@ def test_ten_thousand_lies_of_a_venue(open_desk: Desk) -> None:
 
 
 def test_the_judge_is_not_blind(open_desk: Desk) -> None:
-    """What the judge must refuse to see signed: another payout than the listing's."""
+    """The judge must object to a signature on another payout than the listing's."""
     judge = Judge(Ceilings())
     judge.granted(LIST_GRANT)
     right = honest()

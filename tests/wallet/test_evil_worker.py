@@ -154,7 +154,7 @@ class EvilWorker:
         return {"op": "sign_listing", **rights, "listing": listing(number) | {"price": price}}
 
     def _again(self, number: int) -> dict[str, Any]:
-        """Something asked before, with one field of it changed now and then."""
+        """Returns something asked before, with one field of it changed now and then."""
         if not self.sent:
             return self._bid(number)
         request = dict(self.rng.choice(self.sent[-200:]))
@@ -173,7 +173,7 @@ class EvilWorker:
         return {"op": rng.choice([*OPS, "sign_bid", "sign_psbt", "export", None, 1, ["grant"]]), **some}
 
     def _wider(self, number: int) -> dict[str, Any]:
-        """A grant that allows everything, for itself."""
+        """Returns a grant that allows everything, for itself."""
         former = self.rng.choice([grant for grant, _ in self.held.values()])
         self._take(
             replace(

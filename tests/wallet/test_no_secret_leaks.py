@@ -34,7 +34,7 @@ WIF = "L4rK1yDtCWekvXuE6oXD9jCYfFNV2cWRpVuPLBcCU2z8TrisoyY1"
 
 
 def everywhere_written(secret: bytes) -> set[bytes]:
-    """A secret raw, in hex, and in base64 wherever it starts in a longer text."""
+    """Returns a secret raw, in hex, and in base64 wherever it starts in a longer text."""
     hidden = {secret, secret.hex().encode(), secret.hex().upper().encode()}
     for shift in range(3):
         coded = base64.b64encode(bytes(shift) + secret)

@@ -27,7 +27,7 @@ KEY = PAYMENT.get_public_key().sec()
 
 
 def mutant(rng: random.Random) -> Offer:
-    """An honest offer with up to three changes that somebody thought of, and up to three that nobody did."""
+    """Makes an honest offer with up to three designed changes, and up to three random ones."""
     offer = honest(rng.choice(FORMS), rng.choice([(200_000, 90_000), (300_000,), (100_000, 90_000, 80_000)]))
     for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 3])):
         try:
@@ -64,7 +64,7 @@ def nudge(offer: Offer, rng: random.Random) -> None:
 
 
 def faults(offer: Offer, raw: bytes, answer: bytes) -> list[str]:
-    """What is wrong with having answered `raw` with `answer`, by own parsing, digests and curve arithmetic."""
+    """Returns the faults in having answered `raw` with `answer`, by own parsing, digests and curve arithmetic."""
     try:
         asked, given = parse(raw), parse(answer)
     except Unreadable as error:
@@ -110,7 +110,9 @@ def faults(offer: Offer, raw: bytes, answer: bytes) -> list[str]:
 
 
 def _about_signatures(asked, given, values: list[int]) -> list[str]:  # type: ignore[no-untyped-def]
-    """Every input has one signature, ALL and ours, over all inputs and outputs; and nothing else was added."""
+    """Finds faults of the signatures: each input needs one, ALL and ours, over all inputs and outputs, and nothing
+    else.
+    """
     tx, wrong = asked.tx, []
     outputs = sha(sha(b"".join(txout(*out) for out in tx["outs"])))
     prevouts = sha(sha(b"".join(prevout for prevout, _, _ in tx["ins"])))

@@ -21,12 +21,12 @@ def nothing(*arguments: Any, **named: Any) -> None:
 
 
 def lax(name: str, change: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
-    """The rule asked about something a little less than what it is asked about."""
+    """Returns the rule asked about something a little less than what it is asked about."""
     return lambda *arguments, **named: RIGHT[name](*change(*arguments), **named)
 
 
 def missing_is_fine(name: str) -> Callable[..., Any]:
-    """A rule that lets through whatever it does not know."""
+    """Returns a rule that lets through whatever it does not know."""
 
     def rule(*arguments: Any, **named: Any) -> Any:
         return None if None in arguments else RIGHT[name](*arguments, **named)

@@ -180,7 +180,7 @@ def test_a_key_that_is_to_be_bare_has_nothing_after_its_type(kind: int) -> None:
 
 
 def v2(*top: tuple[bytes, bytes], ins: int = 1, **more: list[tuple[bytes, bytes]]) -> bytes:
-    """A version 2 PSBT of `ins` inputs; `more` adds fields to input0, input1 and output, a None-like b"" drops one."""
+    """Makes a version 2 PSBT of `ins` inputs; `more` adds fields to input0, input1 and output, b"" drops one."""
     maps = [[(b"\xfb", b"\2\0\0\0"), (b"\x02", b"\2\0\0\0"), (b"\x04", size(ins)), (b"\x05", b"\x01"), *top]]
     for n in range(ins):
         maps.append([(b"\x0e", bytes([n]) * 32), (b"\x0f", struct.pack("<I", n)), *more.get(f"input{n}", [])])

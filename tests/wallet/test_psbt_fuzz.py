@@ -37,7 +37,7 @@ EVERY_TAG = {
 
 
 def outcome(case: Case) -> tuple[str, list[str]]:
-    """The tag it was refused with, or `signed`; and what is wrong with that."""
+    """Returns the tag it was refused with, or `signed`; and what is wrong with that."""
     try:
         answer = case.sign()
     except Refused as refused:

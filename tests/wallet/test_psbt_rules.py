@@ -24,7 +24,7 @@ def refused(rule: Callable[..., object], *given: bytes) -> None:
 
 
 def uncompressed(mark: int) -> bytes:
-    """The vault's key in 65 bytes; 6 and 7 are the hybrid marks, which bare libsecp256k1 takes."""
+    """Returns the vault's key in 65 bytes; 6 and 7 are the hybrid marks, which bare libsecp256k1 takes."""
     x = int.from_bytes(COMPRESSED[1:], "big")
     prime = 2**256 - 2**32 - 977
     y = pow(x**3 + 7, (prime + 1) // 4, prime)
@@ -34,13 +34,13 @@ def uncompressed(mark: int) -> bytes:
 
 
 def der(first: bytes, second: bytes, sighash: bytes = b"\x01") -> bytes:
-    """A signature of these two numbers, its lengths right."""
+    """Returns a signature of these two numbers, its lengths right."""
     numbers = b"".join(b"\x02" + bytes([len(number)]) + number for number in (first, second))
     return b"\x30" + bytes([len(numbers)]) + numbers + sighash
 
 
 def leaves(*depths: int, version: int = 0xC0) -> bytes:
-    """A tree's leaves of these depths, each with a script of one byte."""
+    """Returns a tree's leaves of these depths, each with a script of one byte."""
     return b"".join(bytes([depth, version, 1, 0x51]) for depth in depths)
 
 

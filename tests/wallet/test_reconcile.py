@@ -40,7 +40,7 @@ def change(bench: Bench, statement: str) -> None:
 
 
 def rewrite(bench: Bench, keep: slice) -> None:
-    """A log with only these lines, whole in itself: as somebody would make it who can compute hashes."""
+    """Rewrites the log with only these lines, whole in itself, as an attacker who can compute hashes would."""
     entries = bench.audit_path.read_text().splitlines()
     bench.audit.close()
     bench.audit_path.unlink()

@@ -1,4 +1,4 @@
-"""What run, reduce and halt do to the signer's answers: bids stop, cancels go on, and nothing is forgotten."""
+"""The effect of run, reduce and halt on the signer's answers: bids stop, cancels go on, and nothing is forgotten."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_refused(attack: Attack) -> None:
 
 
 def completed(case: Case) -> bytes:
-    """The transaction with the venue's half added, by embit, and ours as it was signed."""
+    """Returns the transaction with the venue's half added, by embit, and ours as it was signed."""
     psbt = decode(case.sign())
     tx = Transaction.parse(psbt.transaction.encode())
     stacks = []

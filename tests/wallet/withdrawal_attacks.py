@@ -1,4 +1,4 @@
-"""What a venue, or somebody in its place, may try with a PSBT that empties a bidding wallet, each under its name."""
+"""Attacks with a PSBT that empties a bidding wallet, by a venue or another in its place, each under its name."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def no_field(*kinds: bytes) -> Callable[[Case], object]:
 
 
 def with_wallet(witness_script: bytes) -> Callable[[Case], object]:
-    """The same, out of a wallet with another script."""
+    """Returns the same, out of a wallet with another script."""
 
     def change(case: Case) -> None:
         other = honest(witness_script)

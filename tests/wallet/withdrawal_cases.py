@@ -95,7 +95,7 @@ def outpoints(draft: Draft) -> tuple[str, ...]:
 
 
 def wallet_spend(at: int = 0, witness_script: bytes = WALLET, value: int = COIN) -> Spend:
-    """An input of the bidding wallet, a different one for each `at`."""
+    """Returns an input of the bidding wallet, a different one for each `at`."""
     made_by = former(p2wsh(witness_script), value, at)
     fields = [
         (b"\x00", made_by),
@@ -116,7 +116,7 @@ def honest(witness_script: bytes = WALLET) -> Case:
 
 
 def coin(number: int, value: int = COIN, paid: bytes = PAYMENT_SCRIPT, **changes: Any) -> tuple[str, OutpointFacts]:
-    """An output of ours, and what is known of it."""
+    """Returns an output of ours, and what is known of it."""
     outpoint = f"{number:064x}:{number % 7}"
     return outpoint, facts_of(outpoint, value, paid, **changes)
 
@@ -171,7 +171,7 @@ desk = Desk.opened
 
 
 def runs(raw: bytes, spent: list[tuple[int, bytes]]) -> bool:
-    """Whether btclib's consensus engine takes every input of the signed transaction `raw`."""
+    """Tells whether btclib's consensus engine takes every input of the signed transaction `raw`."""
     engine: ModuleType = pytest.importorskip("btclib.script.engine")
     from btclib.exceptions import BTClibException
     from btclib.tx.tx import Tx

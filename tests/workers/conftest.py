@@ -13,7 +13,7 @@ from tests.workers.listing.listing_world import ListingWorld
 
 @pytest.fixture(params=["zygote", "popen"])
 def back_end(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What starts the workers of every installation of this test."""
+    """Sets the back-end that starts the workers of every installation of this test."""
     monkeypatch.setenv("BIDKEEPER_SPAWNER", request.param)
     return str(request.param)
 

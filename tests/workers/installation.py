@@ -91,7 +91,9 @@ class Gateway:
 
 
 class Installation:
-    """What a test looks at and turns; tasks by their numbers. `manager` is there between `started` and its end."""
+    """The handles of a test on an installation; tasks by their numbers. `manager` is there between `started` and its
+    end.
+    """
 
     def __init__(self, data_dir: Path, timing: Timing = QUICK, whitelist: str = "*") -> None:
         environment = {
@@ -116,7 +118,7 @@ class Installation:
         return int(task.id)
 
     def listing(self, inscription: str = "item", config: ListingConfig = ListingConfig()) -> int:  # noqa: B008
-        """An auto-list task; its worker does as the name of its inscription says."""
+        """Makes an auto-list task; its worker does as the name of its inscription says."""
         task = tasks.create_autolist_task(
             self.user.id, inscription_id=inscription, collection_id=None, config=dumps_config(config), now_ms=now_ms()
         )
@@ -128,7 +130,7 @@ class Installation:
         return found
 
     def pid(self, task_id: int) -> int:
-        """The running worker's."""
+        """Returns the running worker's pid."""
         pid = self.row(task_id).pid
         assert pid is not None
         return pid
@@ -216,7 +218,7 @@ class Installation:
         return path.read_text() if path.exists() else ""
 
     def two_acted_at_once(self) -> bool:
-        """Whether any worker acted after its successor had begun to."""
+        """Tells whether any worker acted after its successor had begun to."""
         followed: dict[int, set[int]] = {}
         latest: dict[int, int] = {}
         for task, pid in self.acts():
@@ -272,7 +274,7 @@ def with_timing(data_dir: Path, **changes: float) -> Installation:
 
 
 def descriptors(pid: int | str) -> dict[int, str]:
-    """What the process has open."""
+    """Returns the process's open descriptors."""
     found = {}
     for fd in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):
@@ -281,7 +283,7 @@ def descriptors(pid: int | str) -> dict[int, str]:
 
 
 def lives(pid: int | None) -> bool:
-    """Whether the process runs; one that nobody has waited for yet does not."""
+    """Tells whether the process runs; one that nobody has waited for yet does not."""
     if pid is None:
         return False
     try:

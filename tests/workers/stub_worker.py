@@ -161,7 +161,7 @@ def make_job(kind: str, context: Context) -> Job:
 
 
 def run(argv: Sequence[str], settings: Settings | None = None) -> int:
-    """A worker's whole life."""
+    """Lives a worker's whole life."""
     if (DATA_DIR / "slow-to-start").exists():
         time.sleep(3600)
     return main.run(argv, make_job, settings)

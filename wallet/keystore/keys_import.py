@@ -1,4 +1,4 @@
-"""Keys from elsewhere: BIP-39 words and WIF. No message here repeats what was typed."""
+"""Keys from elsewhere: BIP-39 words and WIF. No message here repeats the typed text."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 The PSBT is only compared with the intent, with facts from sources independent of the venue, and with our own keys. A
 missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key.
 
-Every input is ours, and every signature covers all inputs and outputs: what the escrow does not get comes back or goes
-to the network, and nobody can add to it, take from it or redirect it. The venue decides how the escrow may be spent:
-only a hash of its leaves is seen here, so the price bounds the loss through them.
+Every input is ours, and every signature covers all inputs and outputs: all sats but the escrow's come back or go to the
+network, and nobody can add to it, take from it or redirect it. The venue decides how the escrow may be spent: only a
+hash of its leaves is seen here, so the price bounds the loss through them.
 """
 
 from __future__ import annotations

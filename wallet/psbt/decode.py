@@ -1,7 +1,7 @@
 """PSBTs (BIP-174, and BIP-370's version 2) as bytes: read strictly, written back byte for byte.
 
-Strict: what is not in its one way of writing, what comes twice, what is left over and what its BIP forbids is an error.
-Unknown and proprietary fields are kept, so that an encoded PSBT equals what was decoded; `without_unknown` drops them.
+Strict: fields in another than their only spelling, duplicates, leftovers and anything that its BIP forbids are errors.
+Unknown and proprietary fields are kept, so that an encoded PSBT equals the decoded one; `without_unknown` drops them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ Map = Mapping[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Psbt:
-    """`transaction` is what is signed; its script_sigs are empty. One map of fields for each input and output."""
+    """A PSBT. `transaction` is the one to be signed; its script_sigs are empty. One map of fields for each input and
+    output.
+    """
 
     version: int
     transaction: Transaction

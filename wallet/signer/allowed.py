@@ -10,7 +10,7 @@ from wallet.address import AddressError, sign_in_address
 
 
 def with_normal_addresses(settings: Settings) -> Settings:
-    """The settings with every address normalised. Raises SettingsError, with one line for each invalid one."""
+    """Returns the settings with every address normalised. Raises SettingsError, with one line for each invalid one."""
     problems: list[str] = []
     whitelist = _normal("BIDKEEPER_WHITELIST", settings.whitelist - {"*"}, problems) | settings.whitelist & {"*"}
     admins = _normal("BIDKEEPER_ADMINS", settings.admins, problems)

@@ -1,6 +1,6 @@
 """The signer's audit log: one JSON line a signature, chained by hashes, on disk before the signature leaves.
 
-A line names the user and what was signed, with the SHA-256 of the message; no keys, no signatures, no secrets. Each
+A line names the user and the signed terms, with the SHA-256 of the message; no keys, no signatures, no secrets. Each
 line has the SHA-256 of the line before it, so that changing or taking out one breaks every later one.
 """
 

@@ -1,8 +1,8 @@
 """The check between unlocking and the first signature that the signer's memory is complete.
 
 The ledger (signer.db) and the audit log are written in one order, the log first. So each thing signed has its line, in
-the ledger's order, with the same hash; a line without a row is what a crash leaves between the two. The log has every
-control state that was set, too: where the ledger is looser, the log's holds.
+the ledger's order, with the same hash; a crash between the two leaves a line without a row. The log has every control
+state that was set, too: where the ledger is looser, the log's holds.
 """
 
 from __future__ import annotations

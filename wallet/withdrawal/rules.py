@@ -130,8 +130,8 @@ def dust_limit(script: bytes) -> int:
 def velocity(ceilings: Ceilings, count: int | None, sats_today: int | None, sats: int) -> None:
     """Refuses a withdrawal beyond the day's number or sats.
 
-    `count` and `sats_today` are what was signed for this user in a day, from the vault and the payment address together
-    or from the bidding wallet, arrived or not. `sats` and `sats_today` include fees.
+    `count` and `sats_today` are the withdrawals signed for this user in a day, from the vault and the payment address
+    together or from the bidding wallet, arrived or not. `sats` and `sats_today` include fees.
     """
     if count is None or sats_today is None:
         raise Refused("velocity", "it is not known how much was withdrawn today")

@@ -30,7 +30,7 @@ def sign_composed(composed: Composed, keys: Mapping[CoinKind, PrivateKey]) -> by
 
 
 def sign_withdrawal(approved: ApprovedWithdrawal, private_key: PrivateKey) -> bytes:
-    """The approved PSBT with our signature on every input, for the venue to complete.
+    """Returns the approved PSBT with our signature on every input, for the venue to complete.
 
     Raises SigningError when the key is not in the script, RuntimeError when a signature does not verify.
     """

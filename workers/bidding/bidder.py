@@ -16,17 +16,17 @@ from models.ledger.order_table import CANCELLING
 from strategy.bidding.renewal import margin_ms
 from strategy.book import Profile
 from strategy.config import BidConfig
+from strategy.intents import Memory
 from wallet.client import SignerError
 from wallet.protocol import UserKeys
 from workers.bidding import report
 from workers.bidding.assignment import Assignment, read_assignment
-from workers.bidding.cycle import Cycle, Lasting, memory_of
-from workers.bidding.executor import Executor
+from workers.bidding.cycle import Cycle
+from workers.bidding.inputs import Inputs, Lasting
 from workers.bidding.journal import Journal
 from workers.bidding.own_bids import needs_fresh_read
 from workers.bidding.quota_words import MonthWords
 from workers.context import BadCredentials, Context
-from workers.crashpoints import crashpoint
 from workers.faults import Faults
 from workers.pace import Backoff, until_rare_turn
 
@@ -49,7 +49,6 @@ class Bidder:
         rng: random.Random | None = None,
         new_intent: Callable[[], str] = lambda: uuid.uuid4().hex,
         monotonic: Callable[[], float] = time.monotonic,
-        crash: Callable[[str], None] = crashpoint,
         journal: Journal | None = None,
         until_turn: Callable[[str, float, float], float] | None = None,
     ) -> None:
@@ -57,12 +56,7 @@ class Bidder:
         self._context = context
         self._monotonic = monotonic
         self._until_turn = until_turn
-        self._lasting = Lasting(
-            Looker(context.market, context.clock_ms),
-            Executor(context, new_intent, crash),
-            journal or Journal(None),
-            crash,
-        )
+        self._lasting = Lasting(Looker(context.market, context.clock_ms), journal or Journal(None), new_intent)
         self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
         self._month = MonthWords(context)
         self._keys: UserKeys | None = None
@@ -89,9 +83,9 @@ class Bidder:
         keys = self._known_keys(assignment, faults)
         profile = self._known_profile(assignment.config, faults)
         if keys is None or profile is None:
-            report.record_nothing_done(self._context, memory_of(assignment.task), faults)
+            report.record_nothing_done(self._context, Memory.loads(assignment.task.memory), faults)
         else:
-            outcome = Cycle(self._context, assignment, keys, profile, self._lasting, faults).run()
+            outcome = Cycle(Inputs(self._context, assignment, keys, profile, self._lasting, faults)).run()
             report.record(self._context, outcome, faults, self._month.words(assignment))
             is_late = outcome.done.is_late
         if faults.rejected:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -11,7 +11,6 @@ from models.ledger import orders
 from models.ledger.order_table import CANCELLING, CLOSED, Order
 from wallet.client import SignerError
 from workers.context import Context
-from workers.crashpoints import crashpoint
 from workers.faults import Faults
 from workers.undisturbed import undisturbed
 
@@ -45,13 +44,10 @@ class Canceller:
     `asked` are the orders (by id) that a cancel was sent for, with the venue's answer.
     """
 
-    def __init__(
-        self, context: Context, wallet: str, faults: Faults, crash: Callable[[str], None] = crashpoint
-    ) -> None:
+    def __init__(self, context: Context, wallet: str, faults: Faults) -> None:
         self._context = context
         self._wallet = wallet
         self._faults = faults
-        self._crash = crash
         self._signature = None if context.venue.cancel_needs_signature else ""
         self.asked: dict[int, Answer] = {}
         self.is_stuck = False
@@ -110,10 +106,10 @@ class Canceller:
             for order in doomed:
                 if order.state != CANCELLING:
                     orders.move(order, CANCELLING, self._context.clock_ms())
-                self._crash("after_cancelling")
+                self._context.crash("after_cancelling")
             answer = self._sent(asks)
             self.asked.update((order.id, answer or Answer.FAILED) for order in doomed)
-        self._crash("after_cancel")
+        self._context.crash("after_cancel")
         return answer
 
     def _sent(self, asks: list[_Ask]) -> Answer | None:

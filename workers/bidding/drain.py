@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
 
 from markets.base import OwnBids
 from models import controls
@@ -20,7 +19,6 @@ from workers.bidding.cancels import Answer, Canceller
 from workers.bidding.fills import Explainer
 from workers.bidding.own_bids import Found, read_own_bids, settle, settle_reserved
 from workers.context import Context
-from workers.crashpoints import crashpoint
 from workers.faults import Faults
 from workers.pace import Backoff
 
@@ -35,15 +33,8 @@ class Drain:
     Its credentials being refused does not end it: what cannot be cancelled is watched until its expiry has passed.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        *,
-        rng: random.Random | None = None,
-        crash: Callable[[str], None] = crashpoint,
-    ) -> None:
+    def __init__(self, context: Context, *, rng: random.Random | None = None) -> None:
         self._context = context
-        self._crash = crash
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, rng or random.Random())
         self._has_complained = False
         self._partly: dict[str, frozenset[int]] = {}
@@ -56,7 +47,7 @@ class Drain:
         assert isinstance(task, BiddingTask)
         faults = Faults()
         dry_run.settle(task.id, self._context.clock_ms, is_dry=not self._must_cancel(task))
-        settle_reserved(task.id, self._context.signer, self._context.clock_ms(), faults, self._crash)
+        settle_reserved(self._context, faults)
         for wallet in sorted({order.wallet for order in orders.open_orders(task.id) if not order.dry_run}):
             self._end_bids(task, wallet, faults)
         left = orders.count_open(task.id)
@@ -72,7 +63,7 @@ class Drain:
         states = {LIVE} if read is not None else {LIVE, CANCELLING}
         doomed = [o for o in orders.open_orders(task.id) if o.state in states and _can_be_cancelled(o, wallet)]
         doomed.sort(key=lambda order: (-order.price_sats, order.id))
-        canceller = Canceller(self._context, wallet, faults, self._crash)
+        canceller = Canceller(self._context, wallet, faults)
         canceller.cancel(doomed, [bid.venue_id for bid in strays])
         if canceller.asked:
             self._look_again(task, wallet, canceller, faults)
@@ -98,8 +89,7 @@ class Drain:
         context = self._context
         buyers = frozenset({wallet, task.user.address, task.user.ordinals_address, *self._vault(task, faults)})
         explainer = Explainer(context.market, buyers, task.id, faults, partly=self._partly.get(wallet, ()))
-        venue, now_ms = context.venue, context.clock_ms()
-        found = settle(task.id, venue, wallet, read, now_ms, cancels, explainer, self._crash)
+        found = settle(context, wallet, read, cancels, explainer)
         self._partly[wallet] = frozenset(found.partly)
         for order in found.filled:
             log.info("task %d: filled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)

@@ -9,21 +9,18 @@ Orders of dry runs are none of this: no venue knows them (`workers/bidding/dry_r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from markets.base import OwnBid, OwnBids, Refused, VenueError
-from markets.capabilities import Capabilities
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
+from models.ledger.shown_bids import Matched, match
 from models.ledger.sightings import saw
-from strategy.config import normal_slug
-from wallet.client import SignerClient, SignerError
+from wallet.client import SignerError
 from workers.bidding.cancels import Answer
 from workers.bidding.fills import Explainer
 from workers.context import Context
-from workers.crashpoints import crashpoint
 from workers.evidence import APART_MS, LATE_MS, LOST_READS, VANISHED_READS, missed
 from workers.faults import Faults
 
@@ -32,26 +29,10 @@ DARK_MS = 600_000  # how long after its expiry a bid is waited for while the sal
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a pass found out; `strays` and `foreign` are bids of the wallet that no open order stands for.
+class Found(Matched[OwnBid]):
+    """What a pass found out: how bids and orders match, and the orders that were sold (`filled`)."""
 
-    `strays` carry this task's fingerprint (a bid accepted twice, or one whose order was closed): they are to be
-    cancelled. `foreign` are none of ours to touch. Both count as exposure while they are there. `filled` were sold
-    into, `partly` (quantity left, by order id) in part: such an order counts in full until nothing of it is left.
-    `repriced` are shown at another price (sats) than they were placed at; what is above that counts, too.
-    """
-
-    strays: tuple[OwnBid, ...] = ()
-    foreign: tuple[OwnBid, ...] = ()
     filled: tuple[Order, ...] = ()
-    partly: Mapping[int, Decimal] = field(default_factory=dict)
-    repriced: tuple[tuple[Order, int], ...] = ()
-
-    @property
-    def sats(self) -> int:
-        """What is at the venue and not in the ledger."""
-        more = sum(max(0, shown - order.price_sats) for order, shown in self.repriced)
-        return sum(bid.price for bid in (*self.strays, *self.foreign)) + more
 
 
 def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, faults: Faults) -> OwnBids | None:
@@ -79,19 +60,18 @@ def _read_of(context: Context, wallet: str, slug: str, max_age_s: float) -> OwnB
         return context.market.own_bids(wallet, max_age_s, ours)
 
 
-def settle_reserved(
-    task_id: int, signer: SignerClient, now_ms: int, faults: Faults, crash: Callable[[str], None] = crashpoint
-) -> None:
+def settle_reserved(context: Context, faults: Faults) -> None:
     """Orders that were reserved and no more: free what the signer never signed, doubt what it did.
 
     Without the signer's word they stay as they are. A signature that it makes only now would reach nobody: who asked
     for it is dead, or waits no more.
     """
-    for order in orders.open_orders(task_id):
+    now_ms = context.clock_ms()
+    for order in orders.open_orders(context.task_id):
         if order.state != RESERVED or order.dry_run:
             continue
         try:
-            was_signed = signer.was_signed(order.intent)
+            was_signed = context.signer.was_signed(order.intent)
         except SignerError as error:
             faults.add("ask the signer about a reserved order", error)
             return
@@ -99,18 +79,15 @@ def settle_reserved(
             orders.move(order, UNKNOWN, now_ms)
         else:
             orders.move(order, CLOSED, now_ms, reason="refused")
-            crash("after_free")
+            context.crash("after_free")
 
 
 def settle(
-    task_id: int,
-    venue: Capabilities,
+    context: Context,
     wallet: str,
     read: OwnBids,
-    now_ms: int,
     just_cancelled: Mapping[int, Answer] | None = None,
     explainer: Explainer | None = None,
-    crash: Callable[[str], None] = crashpoint,
 ) -> Found:
     """Moves the task's open orders of this wallet at this venue to where the read shows them to be.
 
@@ -118,96 +95,24 @@ def settle(
     the read no longer shows is closed if acknowledged; what it still shows is left to a later read, since this one may
     have begun before the venue had done it. Without an `explainer` nothing is looked for among the sales.
     """
-    cancels = just_cancelled or {}
-    shown, strays, foreign = _matched(task_id, venue, wallet, read)
+    cancels, now_ms = just_cancelled or {}, context.clock_ms()
+    shown = match(context.task_id, context.venue, wallet, read.bids, read.taken_ms)
     filled: list[Order] = []
-    partly: dict[int, Decimal] = {}
-    repriced: list[tuple[Order, int]] = []
-    for order in orders.open_orders(task_id):
-        if order.wallet != wallet or order.venue != venue.name or order.dry_run:
-            continue
-        bid = shown.get(order.id)
+    for order in shown.own:
+        bid = shown.by_order.get(order.id)
         if bid is None:
             answer = cancels.get(order.id, Answer.FAILED)
             if _absent(order, read.taken_ms, now_ms, answer, explainer):
                 filled.append(order)
-                crash("after_fill")
+                context.crash("after_fill")
             continue
-        if bid.quantity is not None and bid.quantity < Decimal(order.quantity):
-            partly[order.id] = bid.quantity
-        elif bid.price != order.price_sats:
-            repriced.append((order, bid.price))
         if order.id not in cancels:
             was = order.state
             _shown(order, bid.venue_id, read.taken_ms, now_ms)
             if order.state != was:
-                crash("after_adopt")
-    crash("after_settle")
-    return Found(_by_id(strays), _by_id(foreign), tuple(filled), partly, tuple(repriced))
-
-
-def _matched(
-    task_id: int, venue: Capabilities, wallet: str, read: OwnBids
-) -> tuple[dict[int, OwnBid], list[OwnBid], list[OwnBid]]:
-    """The bid that stands for each open order (of any task, by id), and the strays and foreign ones."""
-    by_order: dict[int, OwnBid] = {}
-    strays: list[OwnBid] = []
-    foreign: list[OwnBid] = []
-    for bid, order in _explained(venue, wallet, read.bids):
-        if order is None:
-            foreign.append(bid)
-        elif order.state != CLOSED and order.id not in by_order:
-            by_order[order.id] = bid
-        elif order.state == CLOSED and read.taken_ms <= order.updated_ms:
-            continue  # the read began before the order was closed
-        elif order.task_id == task_id:
-            strays.append(bid)
-        else:
-            foreign.append(bid)
-    return by_order, strays, foreign
-
-
-def _by_id(bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
-    return tuple(sorted(bids, key=lambda bid: bid.venue_id))
-
-
-def _explained(venue: Capabilities, wallet: str, bids: Sequence[OwnBid]) -> list[tuple[OwnBid, Order | None]]:
-    """Each bid with its order: by the signed expiry, else by the venue's id, else by what it is on and for how much.
-
-    The expiry is a bid's fingerprint where the venue keeps it to the millisecond. Elsewhere a bid whose id was never
-    told (the answer was lost) can only be known by what was asked for: the oldest open order without an id that asked
-    for just that, and no two bids are one order's. A bid that is known by its id comes first, so that of two with one
-    fingerprint always the same one is kept.
-    """
-    by_expiry = orders.orders_by_expiry(wallet, (bid.expires_ms for bid in bids if bid.expires_ms is not None))
-    by_venue_id = {str(order.venue_id): order for order in orders.wallet_orders(wallet) if order.venue_id}
-    gone = [bid.venue_id for bid in bids if bid.expires_ms is None and bid.venue_id not in by_venue_id]
-    by_venue_id |= orders.closed_by_venue_id(wallet, gone)
-    nameless = [] if venue.expiry == "ms" else _nameless(venue, wallet)
-    pairs: list[tuple[OwnBid, Order | None]] = []
-    for bid in sorted(bids, key=lambda bid: (bid.venue_id not in by_venue_id, bid.venue_id)):
-        if bid.expires_ms is not None:
-            order = by_expiry.get(bid.expires_ms)
-        else:
-            order = by_venue_id.get(bid.venue_id)
-            order = None if order and order.expires_ms in by_expiry else order
-            if bid.venue_id not in by_venue_id:
-                order = next((each for each in nameless if _asked_for(each, bid)), None)
-                if order is not None:
-                    nameless.remove(order)
-        pairs.append((bid, order if order is None or order.venue == venue.name else None))
-    return pairs
-
-
-def _nameless(venue: Capabilities, wallet: str) -> list[Order]:
-    """Open orders at the venue that may be there without our knowing their ids, oldest first."""
-    found = (order for order in orders.wallet_orders(wallet) if order.venue == venue.name and not order.venue_id)
-    return sorted((order for order in found if order.state != RESERVED), key=lambda order: order.id)
-
-
-def _asked_for(order: Order, bid: OwnBid) -> bool:
-    is_slug = normal_slug("ordinals", order.slug) == normal_slug("ordinals", bid.slug)
-    return is_slug and (order.price_sats, order.trait) == (bid.price, bid.trait)
+                context.crash("after_adopt")
+    context.crash("after_settle")
+    return Found(shown.own, shown.by_order, shown.strays, shown.foreign, tuple(filled))
 
 
 def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:

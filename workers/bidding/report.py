@@ -20,7 +20,7 @@ from strategy.reasons import Reason
 from strategy.summary import left_alone, summary
 from workers.bidding.assignment import Assignment
 from workers.bidding.decision import Decision
-from workers.bidding.executor import Done
+from workers.bidding.done import Done
 from workers.bidding.own_bids import Found
 from workers.bidding.places import Try
 from workers.context import Context
@@ -102,7 +102,7 @@ def _write(context: Context, action: str, detail: dict[str, Any], memory: Memory
         action=action,
         error=faults.text,
         detail=json.dumps(detail, separators=(",", ":")),
-        memory=json.dumps(memory.as_dict()),
+        memory=memory.dumps(),
     )
 
 

@@ -19,7 +19,6 @@ from wallet.protocol import BidMessage, OfferToSign
 from workers.bidding.coins import Purse
 from workers.bidding.terms import HOUR_MS, Terms
 from workers.context import Context
-from workers.crashpoints import crashpoint
 from workers.fate import OF_THE_GATEWAY, Fate
 from workers.faults import Faults
 
@@ -48,10 +47,9 @@ class BidSigning(Protocol):
 class TextSigning:
     """The signer composes the venue's text from our numbers."""
 
-    def __init__(self, context: Context, faults: Faults, crash: Callable[[str], None] = crashpoint) -> None:
+    def __init__(self, context: Context, faults: Faults) -> None:
         self._context = context
         self._faults = faults
-        self._crash = crash
 
     def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | Fate:
         return ()
@@ -66,7 +64,7 @@ class TextSigning:
             slug=order.slug,
             timestamp_ms=context.clock_ms(),
         )
-        self._crash("after_build")
+        context.crash("after_build")
         found = _asked(
             context,
             self._faults,
@@ -81,13 +79,10 @@ class TextSigning:
 class DraftSigning:
     """The venue drafts what pays for the bid from coins that we choose, and the signer signs what is right in it."""
 
-    def __init__(
-        self, context: Context, faults: Faults, purse: Purse, crash: Callable[[str], None] = crashpoint
-    ) -> None:
+    def __init__(self, context: Context, faults: Faults, purse: Purse) -> None:
         self._context = context
         self._faults = faults
         self._purse = purse
-        self._crash = crash
 
     def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | Fate:
         """A venue takes a bid that stands on a coin of another one with the same scope as its replacement, so those
@@ -111,7 +106,7 @@ class DraftSigning:
         if isinstance(draft, Fate):
             orders.move(order, CLOSED, context.clock_ms(), reason="refused")
             return draft
-        self._crash("after_build")
+        context.crash("after_build")
         offer = OfferToSign(
             intent=order.intent,
             price=order.price_sats,

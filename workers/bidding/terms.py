@@ -7,12 +7,15 @@ from decimal import Decimal
 
 from markets.call_costs import life_s
 from markets.capabilities import Capabilities
+from models.ledger.limits import ceilings_of
 from models.ledger.orders import Ceilings
-from strategy.bidding.patience import shortened_ms
+from strategy.bidding.patience import patience_of, shortened_ms
 from strategy.book import Profile
 from strategy.config import BidConfig
 from wallet.protocol import UserKeys
 from workers.bidding.cancels import WRITE_MS
+from workers.bidding.decision import Decision
+from workers.bidding.inputs import Inputs
 
 HOUR_MS = 3_600_000
 
@@ -28,6 +31,17 @@ class Terms:
     venue: Capabilities
     ceilings: Ceilings
     life_ms: int
+
+
+def terms_of(inputs: Inputs, decision: Decision, untracked_sats: int) -> Terms:
+    """The terms of the bids of this decision, beside so many sats that no order explains."""
+    config, assignment, venue, keys = inputs.config, inputs.assignment, inputs.context.venue, inputs.keys
+    most_sats = inputs.context.settings.max_exposure_sats
+    ceilings = ceilings_of(config, assignment.plan, decision.entry.limits, most_sats, untracked_sats)
+    # Where bids are transactions the venue knows us by our own two addresses, and the vault is the other one.
+    receive = keys.vault if venue.bids_are_psbt else assignment.user.ordinals_address
+    life = life_ms(config, inputs.profile, venue, patience_of(decision.entry.limits.signed))
+    return Terms(config, assignment.user.id, receive, keys, venue, ceilings, life)
 
 
 def life_ms(config: BidConfig, profile: Profile, venue: Capabilities, patience: Decimal = Decimal(1)) -> int:

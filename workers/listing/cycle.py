@@ -40,7 +40,6 @@ class Lasting:
     finder: CollectionFinder
     spend: Spend
     new_intent: Callable[[], str]
-    crash: Callable[[str], None]
     has_read: bool = False  # our own listings, since the worker began
 
 
@@ -68,7 +67,7 @@ class ListingCycle:
     def run(self) -> ListingOutcome:
         """Does all of it and says what came of it."""
         self._settle()
-        self._lasting.crash("listing-settled")
+        self._context.crash("listing-settled")
         open_ = listings.open_listing(self._context.task_id)
         held = self._held(open_, HELD_WHILE_SHOWN_S if self._is_as_known(open_) else HELD_S)
         outcome = ListingOutcome(self._assignment, held)
@@ -86,7 +85,7 @@ class ListingCycle:
         context, faults = self._context, self._faults
         listing = listings.open_listing(context.task_id)
         if listing is not None:
-            own_listings.settle_unsent(listing, context.signer, context.clock_ms(), faults, self._lasting.crash)
+            own_listings.settle_unsent(context, listing, faults)
         is_urgent = not self._lasting.has_read or needs_fresh_read(listing)
         self._read(0.0 if is_urgent else self._assignment.config.loop_s / 2)
 
@@ -100,7 +99,7 @@ class ListingCycle:
         self._shown = shown_of(read, self._task.inscription_id, self._keys.vault)
         listing = listings.open_listing(context.task_id)
         if listing is not None:
-            own_listings.settle(listing, self._shown, read.taken_ms, context.clock_ms(), self._lasting.crash)
+            own_listings.settle(context, listing, self._shown, read.taken_ms)
 
     def _held(self, open_: Listing | None, max_age_s: float) -> Held:
         return holding.look(
@@ -139,7 +138,7 @@ class ListingCycle:
     def _close(self, open_: Listing | None, proceeds_sats: int | None) -> None:
         if open_ is not None:
             listing_end.close(open_, proceeds_sats, self._context.clock_ms())
-        self._lasting.crash("listing-ended")
+        self._context.crash("listing-ended")
 
     def _keep(self, open_: Listing | None, outcome: ListingOutcome) -> None:
         held, now_ms = outcome.held, self._context.clock_ms()
@@ -157,7 +156,7 @@ class ListingCycle:
         outcome.market = listing_look.look(self._context, self._assignment.config, self._slug, self._faults)
         listing_look.sample(outcome.market, self._own_wallets, self._context.clock_ms())
         outcome.decision = plan_listing(self._inputs(open_, held, outcome.market))
-        self._lasting.crash("listing-planned")
+        self._context.crash("listing-planned")
         if outcome.decision.action in ("list", "reprice") and self._assignment.may_sign:
             self._carry_out(open_, outcome)
 
@@ -178,7 +177,7 @@ class ListingCycle:
             self._faults.add("adopt the listing that the marketplace shows", str(error), backs_off=False)
             return None
         outcome.adopted_sats = adopted.price_sats
-        self._lasting.crash("listing-adopted")
+        self._context.crash("listing-adopted")
         return adopted
 
     def _carry_out(self, open_: Listing | None, outcome: ListingOutcome) -> None:
@@ -199,8 +198,7 @@ class ListingCycle:
 
     @property
     def _writer(self) -> ListingWriter:
-        lasting = self._lasting
-        return ListingWriter(self._context, self._faults, lasting.new_intent, lasting.crash)
+        return ListingWriter(self._context, self._faults, self._lasting.new_intent)
 
     def _item(self, outpoint: str) -> Item:
         task, venue = self._task, self._context.venue.name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
 
 from markets.base import NotFound, Refused, VenueError
 from models.ledger import listings
@@ -15,7 +14,6 @@ from strategy.listing.inputs import Holding
 from wallet.client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
-from workers.crashpoints import crashpoint
 from workers.faults import Faults
 from workers.listing import ending as listing_end
 from workers.listing import whereabouts as holding
@@ -37,15 +35,8 @@ class ListingDrain:
     It is cancelled as long as any read shows it, whatever the venue answers, and closed only by a read that does not.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        *,
-        rng: random.Random | None = None,
-        crash: Callable[[str], None] = crashpoint,
-    ) -> None:
+    def __init__(self, context: Context, *, rng: random.Random | None = None) -> None:
         self._context = context
-        self._crash = crash
         self._spend = Spend(context)
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, rng or random.Random())
 
@@ -74,9 +65,9 @@ class ListingDrain:
         if listing.state == CANCELLING and self._has_left(listing, faults):
             self._close_left(listing, slug, faults)  # it was no cancel of ours that took it from view
             return
-        settle_unsent(listing, context.signer, context.clock_ms(), faults, self._crash)
+        settle_unsent(context, listing, faults)
         if listing.state != CLOSED:
-            settle(listing, None, read.taken_ms, context.clock_ms(), self._crash)
+            settle(context, listing, None, read.taken_ms)
         if is_dropped(listing):
             self._close_dropped(listing, slug, faults)
 
@@ -90,13 +81,13 @@ class ListingDrain:
                 listings.move(listing, UNKNOWN, context.clock_ms())
             if listing.state in (LIVE, UNKNOWN):
                 listings.move(listing, CANCELLING, context.clock_ms())
-            self._crash("listing-cancelling")
+            context.crash("listing-cancelling")
             is_acknowledged = self._sent(listing, signature, faults)
-        self._crash("listing-cancelled")
+        context.crash("listing-cancelled")
         read = read_own_listings(context, listing.wallet, 0, faults)
         if read is not None and listing.state == CANCELLING:
             shown = shown_of(read, listing.inscription_id, listing.wallet)
-            settle(listing, shown, read.taken_ms, context.clock_ms(), self._crash, is_acknowledged=is_acknowledged)
+            settle(context, listing, shown, read.taken_ms, is_acknowledged=is_acknowledged)
 
     def _proof(self, listing: Listing, faults: Faults) -> str | None:
         """What the venue wants signed before it cancels the listing, signed; "" where it is a session."""

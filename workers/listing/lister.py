@@ -10,7 +10,6 @@ from models.tasks import tasks
 from wallet.client import SignerError
 from wallet.protocol import UserKeys
 from workers.context import BadCredentials, Context
-from workers.crashpoints import crashpoint
 from workers.faults import Faults
 from workers.listing import report as listing_report
 from workers.listing.assignment import ListingAssignment, read_listing_assignment
@@ -36,13 +35,12 @@ class Lister:
         *,
         rng: random.Random | None = None,
         new_intent: Callable[[], str] = lambda: os.urandom(32).hex(),
-        crash: Callable[[str], None] = crashpoint,
         until_turn: Callable[[str, float, float], float] | None = None,
     ) -> None:
         """`until_turn`, see workers/pace.py, says when cycles are due; without it a loop after the last one ended."""
         self._context = context
         self._until_turn = until_turn
-        self._lasting = Lasting(CollectionFinder(context), Spend(context), new_intent, crash)
+        self._lasting = Lasting(CollectionFinder(context), Spend(context), new_intent)
         self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
         self._keys: UserKeys | None = None
 

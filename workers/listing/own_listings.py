@@ -6,8 +6,6 @@ none at all. A second pass over the same answer changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from markets.base import VenueError
 from markets.listings import OwnListing, OwnListings
 from models.ledger import listings
@@ -26,13 +24,11 @@ from models.ledger.listing_table import (
     Listing,
 )
 from models.ledger.sightings import saw
-from wallet.client import SignerClient, SignerError
+from wallet.client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.evidence import LATE_MS, LOST_READS, VANISHED_READS, missed
 from workers.faults import Faults
-
-Crash = Callable[[str], None]
 
 
 def read_own_listings(context: Context, wallet: str, max_age_s: float, faults: Faults) -> OwnListings | None:
@@ -52,17 +48,18 @@ def shown_of(read: OwnListings | None, inscription_id: str, wallet: str) -> OwnL
     return None
 
 
-def settle_unsent(listing: Listing, signer: SignerClient, now_ms: int, faults: Faults, crash: Crash) -> None:
+def settle_unsent(context: Context, listing: Listing, faults: Faults) -> None:
     """What a worker that is gone had begun: free what the signer never signed, doubt what it did.
 
     Without the signer's word a reserved listing stays as it is.
     """
+    now_ms = context.clock_ms()
     if listing.state in (SIGNED, SUBMITTED):
         listings.move(listing, UNKNOWN, now_ms)
     if listing.state != RESERVED:
         return
     try:
-        was_signed = signer.was_signed(listing.intent)
+        was_signed = context.signer.was_signed(listing.intent)
     except SignerError as error:
         faults.add("ask the signer about a reserved listing", error)
         return
@@ -70,17 +67,11 @@ def settle_unsent(listing: Listing, signer: SignerClient, now_ms: int, faults: F
         listings.move(listing, UNKNOWN, now_ms)
     else:
         listings.give_up(listing, REFUSED, now_ms)
-        crash("listing-freed")
+        context.crash("listing-freed")
 
 
 def settle(
-    listing: Listing,
-    shown: OwnListing | None,
-    read_ms: int,
-    now_ms: int,
-    crash: Crash,
-    *,
-    is_acknowledged: bool = False,
+    context: Context, listing: Listing, shown: OwnListing | None, read_ms: int, *, is_acknowledged: bool = False
 ) -> None:
     """Moves the open listing to where a read begun at `read_ms` shows it to be.
 
@@ -89,12 +80,13 @@ def settle(
     """
     if listing.state == RESERVED or read_ms <= listing.updated_ms:
         return
+    now_ms = context.clock_ms()
     if shown is not None and shown.price == listing.price_sats:
         if listing.state == LIVE:
             saw(listing, shown.listing_id, now_ms)
         elif not is_acknowledged:
             listings.move(listing, LIVE, now_ms, venue_id=shown.listing_id)
-            crash("listing-adopted")
+            context.crash("listing-adopted")
     elif shown is not None:
         _outdone(listing, read_ms, now_ms)
     elif listing.state == CANCELLING:

@@ -51,13 +51,10 @@ class Item:
 class ListingWriter:
     """Puts listings up for one task. `new_intent` gives 64 hex digits, never the same again."""
 
-    def __init__(
-        self, context: Context, faults: Faults, new_intent: Callable[[], str], crash: Callable[[str], None]
-    ) -> None:
+    def __init__(self, context: Context, faults: Faults, new_intent: Callable[[], str]) -> None:
         self._context = context
         self._faults = faults
         self._new_intent = new_intent
-        self._crash = crash
 
     def put_up(self, item: Item, price_sats: int, replacing: Listing | None) -> Fate:
         """Lists the item, in place of `replacing` when that is live. One try."""
@@ -70,7 +67,7 @@ class ListingWriter:
             except OpenElsewhere as error:
                 self._faults.add("list", str(error), backs_off=False)
                 return Fate.OPEN_ELSEWHERE
-            self._crash("listing-reserved")
+            self._context.crash("listing-reserved")
             return self._carried_out(row, item)
 
     def new(self, item: Item, price_sats: int) -> NewListing:
@@ -101,13 +98,13 @@ class ListingWriter:
         draft = self._drafted(row, ask)
         if draft is None:
             return Fate.NOT_SENT
-        self._crash("listing-drafted")
+        self._context.crash("listing-drafted")
         signed = self._signed(row, draft)
         if signed is None:
             return Fate.NOT_SIGNED
-        self._crash("listing-signed")
+        self._context.crash("listing-signed")
         listings.move(row, SIGNED, self._context.clock_ms())
-        self._crash("listing-stored")
+        self._context.crash("listing-stored")
         order = ListingOrder(ask, signed.psbt, draft.psbt, signed.secure, item.keys.payment, item.keys.payment_pubkey)
         return self._submitted(row, order)
 
@@ -142,9 +139,9 @@ class ListingWriter:
     def _submitted(self, row: Listing, order: ListingOrder) -> Fate:
         deadline_ms = self._context.clock_ms() + WRITE_MS
         listings.move(row, SUBMITTED, self._context.clock_ms())
-        self._crash("listing-submitting")
+        self._context.crash("listing-submitting")
         fate = self._sent(order, deadline_ms)
-        self._crash("listing-submitted")
+        self._context.crash("listing-submitted")
         now_ms = self._context.clock_ms()
         if fate is Fate.LISTED:
             listings.move(row, LIVE, now_ms)
@@ -152,7 +149,7 @@ class ListingWriter:
             listings.move(row, UNKNOWN, now_ms)
         else:
             listings.give_up(row, REFUSED, now_ms)
-        self._crash("listing-recorded")
+        self._context.crash("listing-recorded")
         return fate
 
     def _sent(self, order: ListingOrder, deadline_ms: int) -> Fate:

@@ -9,7 +9,6 @@ from workers.bidding.bidder import Bidder
 from workers.bidding.drain import Drain
 from workers.bidding.journal import Journal, journal_path
 from workers.context import Context, Job
-from workers.crashpoints import crashpoint
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
 from workers.pace import until_turn
@@ -18,16 +17,15 @@ from workers.pace import until_turn
 def make_job(
     kind: str,
     context: Context,
-    crash: Callable[[str], None] = crashpoint,
     until_turn: Callable[[str, float, float], float] = until_turn,
 ) -> Job:
     """The job of this kind: bidder, lister or drain. Raises ValueError for another."""
     if kind == "bidder":
-        return Bidder(context, journal=_journal(context), crash=crash, until_turn=until_turn)
+        return Bidder(context, journal=_journal(context), until_turn=until_turn)
     if kind == "lister":
-        return Lister(context, crash=crash, until_turn=until_turn)
+        return Lister(context, until_turn=until_turn)
     if kind == "drain":
-        return ListingDrain(context, crash=crash) if is_autolist(context.task_id) else Drain(context, crash=crash)
+        return ListingDrain(context) if is_autolist(context.task_id) else Drain(context)
     raise ValueError(f"no such kind of worker: {kind}")
 
 

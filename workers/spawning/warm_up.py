@@ -201,9 +201,9 @@ def _work(settings: Settings, task: tasks.Task, kind: str, market: MadeUpMarket)
     token = tasks.raise_token(task.number)
     tasks.least_token(task.number)
     tasks.subject_of(task.number)
-    context = Context(settings, task.number, token, "", market, MadeUpSigner(), _clock_ms)
     # A zygote has no crash points, and every cycle is due at once.
-    job = make_job(kind, context, crash=lambda point: None, until_turn=lambda slug, loop_s, now_s: 0.0)
+    context = Context(settings, task.number, token, "", market, MadeUpSigner(), _clock_ms, crash=lambda point: None)
+    job = make_job(kind, context, until_turn=lambda slug, loop_s, now_s: 0.0)
     reports = []
     for _ in range(_CYCLES):
         job.cycle()

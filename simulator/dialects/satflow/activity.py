@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from simulator.calls.operations import Operation
+from simulator.dialects.satflow import seen
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attribute, attributes
 from simulator.orders import Market, Order
 from simulator.sales import Sale
@@ -21,10 +22,12 @@ class Activity(SatflowHandler, Generic[Row]):
     """One kind of activity of a collection or rune; an unknown one has none.
 
     A subclass defines its rows (`found`), their form (`row`) and the possible orders (`sorts`, the first is the
-    default); among equals the older comes first, except by time.
+    default); among equals the older comes first, except by time. `seen_name`, `seen_row` and `decoys` are the form that
+    clients have seen: the name of the list, its rows, and rows ahead of the best that are no open orders.
     """
 
     operation: Operation = "book"
+    seen_name: str
     default_direction = "asc"
 
     def subject(self) -> str:
@@ -40,17 +43,30 @@ class Activity(SatflowHandler, Generic[Row]):
     def row(self, found: Row, market: Market) -> dict[str, Any]:
         raise NotImplementedError
 
+    def seen_row(self, found: Row, market: Market) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def decoys(self, best: dict[str, Any]) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
     def data(self) -> dict[str, Any]:
         slug = self.query("collectionSlug")
         page = self.query_whole("page", 1, 1, 1_000_000)
-        size = self.query_whole("pageSize", MAX_PAGE, 1, MAX_PAGE)
+        size = self.query_whole("pageSize", MAX_PAGE, 1, seen.PAGE if self.is_as_seen else MAX_PAGE)
         market = self.engine.find(slug)
         found = self._sorted(self.found(market) if market else [])
         start = (page - 1) * size
+        if self.is_as_seen:
+            rows = self._seen(found, market) if market and found else []
+            return {self.seen_name: rows[start : start + size], "total": len(rows)}
         return {
             "items": [self.row(each, market) for each in found[start : start + size]] if market else [],
             "pagination": {"page": page, "pageSize": size, "total": len(found), "totalPages": -(-len(found) // size)},
         }
+
+    def _seen(self, found: list[Row], market: Market) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = [self.seen_row(each, market) for each in found]
+        return [*self.decoys(rows[0]), *rows]
 
     def _sorted(self, found: list[Row]) -> list[Row]:
         sorts = self.sorts()
@@ -84,6 +100,8 @@ class OpenOrdersActivity(Activity[Order]):
 class Listings(OpenOrdersActivity):
     """`GET /activity/listings`; traits only where the market tells them, since the documentation has none."""
 
+    seen_name = "listings"
+
     def found(self, market: Market) -> list[Order]:
         return sorted(market.best("ask", self.engine.now_ms(), VENUE), key=_age)
 
@@ -103,11 +121,19 @@ class Listings(OpenOrdersActivity):
             row |= {"attributes": attributes(found.traits)}
         return row
 
+    def seen_row(self, found: Order, market: Market) -> dict[str, Any]:
+        is_told = market.kind == "ordinals" and market.listing_traits
+        return seen.listing(found, market, attributes(found.traits) if is_told else None)
+
+    def decoys(self, best: dict[str, Any]) -> list[dict[str, Any]]:
+        return seen.over(best, "ask", self.engine.now_ms())
+
 
 class Bids(OpenOrdersActivity):
     """`GET /activity/bids`, with the fields that rank a bid, which the documentation leaves out."""
 
     default_direction = "desc"
+    seen_name = "bids"
 
     def found(self, market: Market) -> list[Order]:
         return sorted(market.best("bid", self.engine.now_ms(), VENUE), key=_age)
@@ -128,15 +154,23 @@ class Bids(OpenOrdersActivity):
         }
         return row | {"unitPrice": found.unit_price} if market.kind == "runes" else row
 
+    def seen_row(self, found: Order, market: Market) -> dict[str, Any]:
+        return seen.bid(found, market, attribute(found.trait))
+
+    def decoys(self, best: dict[str, Any]) -> list[dict[str, Any]]:
+        return seen.over(best, "bid", self.engine.now_ms())
+
 
 class SalesActivity(Activity[Sale]):
     """`GET /activity/sales`, newest first: the newest thousand trades of a market.
 
-    Beside the documented fields a row names buyer, seller, quantity, and the bid that was sold into.
+    Beside the documented fields a row names buyer, seller, quantity, and the bid that was sold into. In the form that
+    clients have seen, sales are told only to those who ask for `active=false`.
     """
 
     operation: Operation = "sales"
     default_direction = "desc"
+    seen_name = "sales"
 
     def sorts(self) -> dict[str, Callable[[Sale], Any]]:
         return {
@@ -153,6 +187,8 @@ class SalesActivity(Activity[Sale]):
         return super().data()
 
     def found(self, market: Market) -> list[Sale]:
+        if self.is_as_seen and self.get_query_argument("active", "true") != "false":
+            return []
         span = self.get_query_argument("timeRange", "")
         return self.engine.sales.of(market.key, self.engine.now_ms() - RANGES_MS[span] if span else 0)
 
@@ -171,6 +207,12 @@ class SalesActivity(Activity[Sale]):
             "timestamp": found.sold_ms,
         }
         return row | {"unitPrice": found.unit_price} if market.kind == "runes" else row
+
+    def seen_row(self, found: Sale, market: Market) -> dict[str, Any]:
+        return seen.sale(found, market)
+
+    def decoys(self, best: dict[str, Any]) -> list[dict[str, Any]]:
+        return [seen.unfilled(best)]
 
 
 def _age(order: Order) -> tuple[int, int]:

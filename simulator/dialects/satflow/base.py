@@ -21,6 +21,11 @@ class SatflowHandler(DialectHandler):
             raise ApiError(401, "x-api-key is required", "UNAUTHORIZED")
         self.world.limits.admit(f"satflow {key[:200]}")
 
+    @property
+    def is_as_seen(self) -> bool:
+        """Tells whether to answer as clients have seen it, where that is not as it is documented."""
+        return self.world.shape == "seen"
+
     def answer(self) -> Any:
         return {"success": True, "data": self.data()}
 

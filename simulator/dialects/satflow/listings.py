@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from typing import Any
 
 from simulator.bitcoin.keys import belongs_to
@@ -17,7 +18,7 @@ from wallet import address
 
 _MAX_PSBT_TEXT = 100_000
 _MAX_PSBTS = 100
-_XONLY = re.compile(r"[0-9a-f]{64}")
+_KEY = re.compile(r"(?:0[23])?([0-9a-f]{64})")  # documented with 66 digits, and without its parity it is the same
 
 
 class IntentSell(SatflowHandler):
@@ -45,6 +46,9 @@ class IntentSell(SatflowHandler):
             raise bad(str(refusal)) from None
         poison = self.world.poison
         plain, secure = (poisoned(each, poison, self.engine, terms) for each in (wanted.plain, wanted.secure))
+        if self.is_as_seen:
+            drafts = [{"hex": _hex(secure.encode()), "indicesToSign": list(secure.to_sign)}]
+            return {"seller": {"unsignedListingPSBTHex": _hex(plain.encode()), "secureListingPSBTs": drafts}}
         return {
             "seller": {
                 "unsignedListingPSBTBase64": plain.encode(),
@@ -54,7 +58,10 @@ class IntentSell(SatflowHandler):
 
 
 class List(SatflowHandler):
-    """`POST /list`: takes one signed listing; listing again replaces the former one."""
+    """`POST /list`: takes one signed listing; listing again replaces the former one.
+
+    As seen, the plain form alone will do.
+    """
 
     operation: Operation = "list"
     method = "POST"
@@ -69,6 +76,9 @@ class List(SatflowHandler):
             raise ApiError(501, "only one listing at a time is implemented here", "NOT_IMPLEMENTED")
         terms = _terms(rows[0])
         signed = _signed(body)
+        if not signed.secure and not self.is_as_seen:
+            refuse(self.world.engine, terms, "signedSecureListingPSBTs must have one PSBT")
+            raise bad("signedSecureListingPSBTs must have one PSBT")
         engine = self.world.engine
         try:
             _payment(rows[0])
@@ -88,9 +98,10 @@ class List(SatflowHandler):
 def _terms(row: dict[str, Any]) -> AskTerms:
     if row.get("runesOutput") is not None:
         raise ApiError(501, "listing runes is not implemented here", "NOT_IMPLEMENTED")
-    internal_key = row.get("tapInternalKey") or ""
-    if not isinstance(internal_key, str) or (internal_key and not _XONLY.fullmatch(internal_key)):
-        raise bad("tapInternalKey must have 64 hex digits")
+    told = row.get("tapInternalKey") or ""
+    internal_key = _KEY.fullmatch(told) if isinstance(told, str) else None
+    if told and internal_key is None:
+        raise bad("tapInternalKey must have 66 hex digits, or 64")
     if row.get("collectionSlug") is not None:
         text(row["collectionSlug"], "collectionSlug")
     return AskTerms(
@@ -98,8 +109,12 @@ def _terms(row: dict[str, Any]) -> AskTerms:
         price=whole(row.get("price"), "price", 1),
         seller=sign_in_address(row.get("sellerOrdAddress"), "sellerOrdAddress"),
         receive=_mainnet(row.get("sellerReceiveAddress"), "sellerReceiveAddress"),
-        internal_key=internal_key,
+        internal_key=internal_key[1] if internal_key else "",
     )
+
+
+def _hex(psbt: str) -> str:
+    return b64decode(psbt).hex()
 
 
 def _mainnet(value: Any, name: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Any
 
 from simulator.calls.operations import Operation
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attributes
 from simulator.orders import Kind, Market, Order, Trait
+from simulator.shapes import iso
 from simulator.wire import ApiError, bad
 
 MAX_SLUGS = 200
@@ -53,13 +53,17 @@ class Floors(SatflowHandler):
     def subject(self) -> str:
         return self.asked("slugs")
 
-    def data(self) -> list[dict[str, Any]]:
+    def data(self) -> Any:
+        rows = self._rows()
+        return {"results": rows} if self.is_as_seen else rows
+
+    def _rows(self) -> list[dict[str, Any]]:
         kind = _kind(self.query("type"))
         slugs = [slug.strip() for slug in self.query("slugs").split(",")]
         if len(slugs) > MAX_SLUGS:
             raise bad(f"slugs: at most {MAX_SLUGS} at once")
         markets = (self.engine.market(kind, slug) for slug in dict.fromkeys(slugs) if slug)
-        taken = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self.engine.now_ms() / 1000)) + ".000Z"
+        taken = iso(self.engine.now_ms())
         return [self._row(market, taken) for market in markets if market is not None]
 
     def _row(self, market: Market, taken: str) -> dict[str, Any]:

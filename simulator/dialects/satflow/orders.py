@@ -194,17 +194,17 @@ class Cancel(SatflowHandler):
         }
 
     def _asked(self, body: dict[str, Any], maker: str) -> tuple[list[str], bool]:
-        """Reads the ids to cancel; listings may be named by `inscriptionId` or `output`, too."""
+        """Reads the ids to cancel; listings may be named by `inscriptionId`, `output` or `runesOutput`, too."""
         if body.get("_id") is not None or body.get("_ids") is not None:
             return _order_ids(body)
         if body.get("inscriptionId") is not None:
             wanted = text(body["inscriptionId"], "inscriptionId")
             ask = self.world.engine.ask_of(wanted, VENUE)
-        elif body.get("output") is not None:
-            wanted = text(body["output"], "output")
+        elif (output := body.get("output", body.get("runesOutput"))) is not None:
+            wanted = text(output, "output")
             ask = self.world.engine.ask_on(wanted, maker, VENUE)
         else:
-            raise bad("_id, _ids, inscriptionId or output is required")
+            raise bad("_id, _ids, inscriptionId, output or runesOutput is required")
         return [ask.order_id if ask else wanted], False
 
     def _cancel(self, order_id: str, maker: str, side: Side, *, is_lie: bool) -> bool:

@@ -8,8 +8,10 @@ from typing import Any
 
 from simulator.bitcoin.keys import belongs_to
 from simulator.calls.operations import Operation
+from simulator.dialects.satflow import seen
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attribute, sign_in_address
 from simulator.orders import Market, Order, ticker_key
+from simulator.shapes import iso
 from simulator.wallets import Item
 from simulator.wire import EXACT, ApiError, bad
 
@@ -23,6 +25,9 @@ class Challenge(SatflowHandler):
 
     def subject(self) -> str:
         return self.asked("address")
+
+    def answer(self) -> Any:
+        return {"success": True, **self.data()} if self.is_as_seen else super().answer()
 
     def data(self) -> dict[str, Any]:
         return {"challenge": self.world.challenges.issue(self.query_address())}
@@ -45,7 +50,7 @@ class VerifyChallenge(SatflowHandler):
 
 
 class BiddingWallet(SatflowHandler):
-    """`GET /address/bidding-wallet`: the address to fund for collection and rune bids."""
+    """`GET /address/bidding-wallet`: the address to fund for collection and rune bids; as seen in `multiSig` alone."""
 
     operation: Operation = "balance"
 
@@ -61,7 +66,8 @@ class BiddingWallet(SatflowHandler):
         # The live market: a name learnt by a frozen copy would be lost with it.
         address = self.world.engine.wallets.bidding_wallet(payment, ordinals, public_key)
         self.world.engine.changes += 1
-        return {"address": address, "userPaymentAddress": payment}
+        found = {"userPaymentAddress": payment, "multiSig": {"address": address}}
+        return found if self.is_as_seen else found | {"address": address}
 
 
 class WalletContents(SatflowHandler):
@@ -110,9 +116,16 @@ class WalletContents(SatflowHandler):
                 "image_url": f"https://ordinals.com/content/{item.id}",
                 "content_type": "image/png",
             },
-            "listing": {"price": ask.price, "secureListing": True} if ask else None,
+            "listing": self._listing(ask),
             "market": None,
         }
+
+    def _listing(self, ask: Order | None) -> dict[str, Any] | None:
+        if self.is_as_seen:
+            # Of one that is over something is still told.
+            ended = {"price": "1000", "cancelledAt": iso(self.engine.now_ms())}
+            return {"_id": ask.order_id, "price": str(ask.price), "cancelledAt": None} if ask else ended
+        return {"price": ask.price, "secureListing": True} if ask else None
 
     def _runes(self, address: str) -> list[dict[str, Any]]:
         rows = []
@@ -145,7 +158,11 @@ class OwnBids(SatflowHandler):
         bids = self.engine.bids_of(self.query_address(), venue=VENUE)
         if not bids:
             raise ApiError(404, "address not found or no bids", "NOT_FOUND")
-        return {"results": [self._row(bid) for bid in bids]}
+        rows = [self._row(bid) for bid in bids]
+        if self.is_as_seen:
+            rows = [seen.own_bid(bid, row) for bid, row in zip(bids, rows, strict=True)]
+            rows.append(rows[0] | {"bid_id": {"$oid": "0" * 24}, "cancelledAt": iso(self.engine.now_ms())})
+        return {"results": rows}
 
     def _row(self, bid: Order) -> dict[str, Any]:
         market = self.engine.market(bid.kind, bid.slug)

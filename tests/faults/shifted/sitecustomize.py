@@ -1,7 +1,7 @@
 """On PYTHONPATH it shifts the wall clock of every program but the practice market, as BIDKEEPER_TEST_CLOCK tells.
 
 The file holds a number of milliseconds, and may change at any time; processes see it at once, forked ones too. Clocks
-that only go forward (`time.monotonic`, timers, select) are left alone, as they are when somebody sets the date.
+that only go forward (`time.monotonic`, timers, select) are left alone, as when the date is set.
 """
 
 import mmap

@@ -130,7 +130,9 @@ METHODS = (*READS, *WRITES)
 
 
 def prepared(town: Town, method: str) -> Read:
-    """The call of `method`, ready to be made; the gate has seen nothing yet. The venue's limits are full again."""
+    """Returns the call of `method`, ready to be made; the gate has seen nothing yet. The venue's limits are full
+    again.
+    """
     town.practice.clock.ahead_s += 61
     town.gate.clear()
     write = WRITES.get(method)

@@ -20,7 +20,7 @@ def practice() -> Iterator[Practice]:
     market.close()
 
 
-@pytest.fixture(params=PARTIES, ids=lambda party: party.name)
+@pytest.fixture(params=PARTIES, ids=str)
 def party(request: pytest.FixtureRequest) -> Party:
     found: Party = request.param
     return found
@@ -28,7 +28,7 @@ def party(request: pytest.FixtureRequest) -> Party:
 
 @pytest.fixture
 def patience_s() -> float:
-    """How long the adapter waits for an answer: what a busy machine may need, unless a test waits for a silence."""
+    """Returns the adapter's patience: enough for a busy machine, unless a test waits for a silence."""
     return 30.0
 
 

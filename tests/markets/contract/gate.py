@@ -50,7 +50,7 @@ class Gate:
             self.answer, self.seen, self.told, self.bytes_in, self.bytes_out = None, [], [], 0, 0
 
     def close(self) -> None:
-        """Nobody is answered any more."""
+        """Answers no more."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -135,7 +135,7 @@ class Gate:
 
 
 def reply(body: bytes | str, status: int = 200, headers: dict[str, str] | None = None) -> bytes:
-    """A whole HTTP answer."""
+    """Returns a whole HTTP answer."""
     content = body.encode() if isinstance(body, str) else body
     lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(content)}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]

@@ -1,4 +1,4 @@
-"""Answers that nobody should send: what is not JSON, what is too much, and good answers with one part spoilt."""
+"""Hostile answers: texts that are not JSON, too much data, and good answers with one part spoilt."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _GONE = object()
 
 
 def _paths(value: Any) -> Iterator[tuple[Any, ...]]:
-    """All places in `value`; of a list its first two."""
+    """Yields all places in `value`; of a list its first two."""
     parts = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
     for name, part in parts:
         yield (name,)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pytest
 
@@ -13,6 +14,7 @@ from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
 from markets.satflow.adapter import Satflow
 from markets.unisat.market import UnisatMarket
+from tests.examples import some_of
 from tests.markets.contract import signing
 from tests.markets.contract.practice import Clock
 from tests.simulator.desk import Trader
@@ -23,6 +25,8 @@ LISTED = "b" * 64 + "i0"  # one that a stranger has listed
 BIDS = frozenset({"bids", "own_bids", "place", "cancel"})
 DRAFTED_BIDS = frozenset({"draft_bid"})
 SIGN_IN = frozenset({"sign_in_texts", "sign_in"})
+Test = TypeVar("Test", bound=Callable[..., None])
+
 WITHDRAWALS = frozenset({"draft_withdrawal", "submit_withdrawal"})
 
 
@@ -32,7 +36,8 @@ class Party:
 
     The sets name methods: `lacks` those that it does not have, `silent` those that make no request. To `bare_lists` an
     empty list is an answer, to `empty_404` a 404 in the venue's own words. `shown` is the price that the adapter tells
-    of a listing that strangers made at this one.
+    of a listing that strangers made at this one. `seed` is the practice market's: with an even one it answers as
+    clients have seen the venue, where that is not as it is documented.
     """
 
     name: str
@@ -44,16 +49,22 @@ class Party:
     bare_lists: frozenset[str] = frozenset()
     empty_404: frozenset[str] = frozenset()
     shown: Callable[[int], int] = lambda price: price
+    seed: int = 1
+
+    def __str__(self) -> str:
+        return self.name if self.seed % 2 else f"{self.name}-as-seen"
 
 
+SATFLOW = Party(
+    "simulator",
+    lambda url, clock: Satflow(f"{url}/satflow/v1", "practice", "simulator", "/intent/withdraw/submit"),
+    lacks=DRAFTED_BIDS | SIGN_IN | {"draft_delist"},
+    sign_listing=signing.satflow_listing,
+    empty_404=frozenset({"own_bids"}),
+)
 PARTIES = (
-    Party(
-        "simulator",
-        lambda url, clock: Satflow(f"{url}/satflow/v1", "practice", "simulator", "/intent/withdraw/submit"),
-        lacks=DRAFTED_BIDS | SIGN_IN | {"draft_delist"},
-        sign_listing=signing.satflow_listing,
-        empty_404=frozenset({"own_bids"}),
-    ),
+    SATFLOW,
+    replace(SATFLOW, seed=2),
     Party(
         "simulator-ordnet",
         lambda url, clock: OrdNet(f"{url}/ordnet", "simulator-ordnet", clock=clock.seconds),
@@ -88,15 +99,19 @@ PARTIES = (
 def having(*methods: str) -> pytest.MarkDecorator:
     """For a test of all adapters that have these methods."""
     found = [party for party in PARTIES if not party.lacks & set(methods)]
-    return pytest.mark.parametrize("party", found, ids=lambda party: party.name, indirect=True)
+    return pytest.mark.parametrize("party", found, ids=str, indirect=True)
 
 
-def each(methods: Iterable[str]) -> pytest.MarkDecorator:
-    """For a test of each of these methods of each adapter that has it, where it makes a request."""
+def each(methods: Iterable[str]) -> Callable[[Test], Test]:
+    """Has a test try each of these methods of each adapter that has it, where it makes a request."""
     found = [
-        pytest.param(party, method, id=f"{party.name}-{method}")
+        pytest.param(party, method, id=f"{party}-{method}")
         for party in PARTIES
         for method in methods
         if method not in party.lacks | party.silent
     ]
-    return pytest.mark.parametrize("party, method", found, indirect=["party"])
+
+    def marked(test: Test) -> Test:
+        return pytest.mark.parametrize("party, method", some_of(found, test.__name__), indirect=["party"])(test)
+
+    return marked

@@ -52,7 +52,7 @@ class Practice:
         self._loop.close()
 
     def sim(self, method: str, path: str, body: Any = None) -> Any:
-        """A control call that must succeed."""
+        """Makes a control call that must succeed."""
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/sim/{path}", content, method=method)
         with urllib.request.urlopen(request, timeout=20) as answer:

@@ -1,4 +1,4 @@
-"""Whether a value is what its type says, all the way down, and within what can be."""
+"""A check that a value is of its type, all the way down, and within possible bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How ANN's keys sign what the venues draft. Written for the tests: the signer signs less, and looks at all of it."""
+"""ANN's signatures on venues' drafts. Written for the tests: the real signer signs less, and checks everything."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def offer(psbt: str, indices: Sequence[int], buyer: Trader) -> str:
 
 
 def withdrawal(psbt: str, owner: Trader) -> str:
-    """Every input by the payment key, as one of the keys of a bidding wallet."""
+    """Signs every input by the payment key, as one of the keys of a bidding wallet."""
     read = PSBT.parse(b64decode(psbt))
     for at, each in enumerate(read.inputs):
         digest = read.tx.sighash_segwit(at, each.witness_script, each.witness_utxo.value, SIGHASH.ALL)
@@ -44,25 +44,25 @@ def withdrawal(psbt: str, owner: Trader) -> str:
 
 
 def satflow_listing(draft: ListingDraft, seller: Trader) -> Signed:
-    """The plain PSBT, and the secure ones."""
+    """Signs the plain PSBT, and the secure ones."""
     return signed(draft.psbt, seller, LISTING), tuple(
         signed(each.psbt, seller, SECURE_LISTING) for each in draft.secure
     )
 
 
 def plain_listing(draft: ListingDraft, seller: Trader) -> Signed:
-    """One PSBT, SINGLE|ANYONECANPAY."""
+    """Signs one PSBT with SINGLE|ANYONECANPAY."""
     return signed(draft.psbt, seller, LISTING), ()
 
 
 def taken_back(adapter: Adapter, inscription_id: str, seller: Trader) -> str:
-    """What UniSat wants signed before it takes a listing back, with DEFAULT."""
+    """Signs UniSat's PSBT that takes a listing back, with DEFAULT."""
     assert isinstance(adapter, UnisatMarket)
     return _transferred(adapter.draft_delist(seller.ordinals, inscription_id).psbt, (0,), seller)
 
 
 def ordnet_listing(draft: ListingDraft, seller: Trader) -> Signed:
-    """The settlement out of the escrow's leaf; beside it the transfer, and the recovery by the escrow's own key."""
+    """Signs the settlement out of the escrow's leaf, the transfer, and the recovery by the escrow's own key."""
     transfer, recovery = draft.secure
     return _settled(draft.psbt, seller), (
         _transferred(transfer.psbt, transfer.indices, seller),

@@ -1,4 +1,4 @@
-"""What reads give: typed values in our units, all pages, unknown things left out or NotFound, never a guess."""
+"""The results of reads: typed values in our units, all pages, unknown things left out or NotFound, never a guess."""
 
 from __future__ import annotations
 

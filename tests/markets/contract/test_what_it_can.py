@@ -1,4 +1,4 @@
-"""What an adapter says it can do is what it does: each method is one request, or NotSupported and none."""
+"""An adapter's declared abilities are its real ones: each method is one request, or NotSupported and none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What writes do: they happen once, say what happened, and never go out without their permit."""
+"""Writes: they happen once, report their result, and never go out without their permit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.simulator.desk import ANN
 
 
 class Gone(Unavailable):
-    """What a permit says whose asker is gone."""
+    """The error of a permit whose client is gone."""
 
 
 def _prepared(town: Town, method: str) -> Any:

@@ -43,7 +43,7 @@ class Town:
     def seed(self) -> None:
         """A collection with asks and bids, and ANN with coins and an inscription of it."""
         self.practice.clock.ahead_s = 0.0
-        self.practice.sim("POST", "reset", {"seed": 1, "background": False})
+        self.practice.sim("POST", "reset", {"seed": self.party.seed, "background": False})
         held = [{"id": HELD, "collection": PUPPETS, "name": "Puppet", "traits": {"Hat": "Red"}}]
         self.practice.sim("PUT", f"wallets/{ANN.ordinals}", {"inscriptions": held})
         rows = self.practice.sim("PUT", f"coins/{ANN.payment}", {"values": [1_500_000, 2_000_000, 2_500_000]})
@@ -62,7 +62,7 @@ class Town:
         self.gate.clear()
 
     def book(self, **rows: list[dict[str, Any]]) -> None:
-        """What strangers ask and bid for puppets."""
+        """Sets the strangers' asks and bids for puppets."""
         self.practice.sim("PUT", f"collections/{PUPPETS}", rows)
 
     def pair(self) -> Pair:
@@ -70,7 +70,7 @@ class Town:
         return Pair(ANN.payment, ANN.pubkey, ANN.ordinals, ANN.pubkey[2:])
 
     def signed_in(self) -> SignInAnswer:
-        """What ANN signs to open a session."""
+        """Signs for ANN to open a session."""
         pair = self.pair()
         texts = self.adapter.sign_in_texts(pair)
         signatures = {
@@ -80,13 +80,13 @@ class Town:
         return SignInAnswer(pair, texts.reference, signatures)
 
     def bid_ask(self, price: int = 600_000, trait: tuple[str, str] | None = None) -> BidAsk:
-        """A bid that the venue is to draft, to be paid with a coin that no other of ours is paid with."""
+        """Makes a bid to be drafted, paid with a coin that pays for no other of ours."""
         self.coins.append(self.coins.pop(0))
         pubkeys = (ANN.pubkey, ANN.ordinals, ANN.pubkey[2:])
         return BidAsk(price, Decimal(1), PUPPETS, "ordinals", trait, ANN.payment, *pubkeys, 6, (self.coins[0],))
 
     def order(self, price: int = 600_000, trait: tuple[str, str] | None = None) -> BidOrder:
-        """A bid that only has to be sent."""
+        """Makes a bid that only has to be sent."""
         now_ms = self.practice.clock.ms()
         expires_ms = now_ms + 6 * 3_600_000
         common = (price, Decimal(1), PUPPETS, "ordinals", ANN.payment, ANN.pubkey, ANN.ordinals, expires_ms, now_ms)
@@ -98,11 +98,11 @@ class Town:
         return BidOrder(*common, ANN.sign(text), "halfHourFee", trait)
 
     def own_bids(self, wallet: str = ANN.payment) -> list[Any]:
-        """All live bids of a wallet."""
+        """Returns all live bids of a wallet."""
         return self.all_pages(lambda cursor: self.adapter.own_bids(wallet, cursor, [PUPPETS]))
 
     def placed(self, price: int = 600_000, trait: tuple[str, str] | None = None) -> str:
-        """The venue's id of a bid that was placed just now."""
+        """Places a bid; returns the venue's id of it."""
         known = {bid.venue_id for bid in self.own_bids()}
         told = self.adapter.place(self.order(price, trait))
         (shown,) = (bid.venue_id for bid in self.own_bids() if bid.venue_id not in known)
@@ -116,7 +116,7 @@ class Town:
             self.practice.sim("PUT", f"wallets/{wallet}", {"balance": 1_000_000})
 
     def signature(self, address: str) -> str:
-        """What stands under a cancel of the address, or a delist."""
+        """Returns the signature for a cancel of the address, or a delist."""
         if self.party.sign_delist is not None:
             return self.party.sign_delist(self.adapter, HELD, ANN)
         if not self.has("challenge"):
@@ -125,11 +125,11 @@ class Town:
         return sign_message(ANN.key, kind, self.adapter.challenge(address))
 
     def listing_ask(self, price: int = 950_000) -> ListingAsk:
-        """A listing that the venue is to draft."""
+        """Makes a listing to be drafted."""
         return ListingAsk(price, HELD, ANN.ordinals, ANN.payment, ANN.pubkey[2:], PUPPETS)
 
     def listing_order(self, price: int = 950_000) -> ListingOrder:
-        """A listing that only has to be sent."""
+        """Makes a listing that only has to be sent."""
         ask = self.listing_ask(price)
         if not self.has("draft_listing"):
             return ListingOrder(ask, "AAAA", "AAAA", (), ANN.payment, ANN.pubkey)
@@ -138,11 +138,11 @@ class Town:
         return ListingOrder(ask, plain, draft.psbt, beside, ANN.payment, ANN.pubkey)
 
     def own_listings(self) -> list[Any]:
-        """All that ANN has listed."""
+        """Returns all that ANN has listed."""
         return self.all_pages(lambda cursor: self.adapter.own_listings(ANN.ordinals, cursor))
 
     def all_pages(self, read: Callable[[Any], Any], most: int = 30) -> list[Any]:
-        """The entries of all pages; a reading that does not end fails."""
+        """Returns the entries of all pages; a reading that does not end fails."""
         found: list[Any] = []
         cursor = None
         for _ in range(most):

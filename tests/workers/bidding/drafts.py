@@ -96,7 +96,7 @@ class DraftMarket(FakeMarket):
         return bid.venue_id
 
     def show(self, price: int, slug: str = "cats", trait: tuple[str, str] | None = None, hours: int = 6) -> OwnBid:
-        """A bid that is there from now on."""
+        """Returns a bid that is there from now on."""
         bid = replace(self.add(price, None, slug), trait=trait)
         self.own_[-1] = bid
         self.ends_ms[bid.venue_id] = self.clock() + hours * HOUR_MS

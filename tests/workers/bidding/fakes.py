@@ -201,7 +201,7 @@ class FakeMarket:
             raise Unknown("timed out")
 
     def sell(self, price: int, *, buyer: str | None = None, tells_bid: bool = False, sale_id: str = "") -> Sale:
-        """Somebody sells into our bid of this price: it is gone, and the sale can be read."""
+        """Sells into our bid of this price: it is gone, and the sale can be read."""
         sold = next(bid for bid in self.own_ if bid.price == price)
         self.own_.remove(sold)
         sale = Sale(

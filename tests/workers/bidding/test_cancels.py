@@ -105,7 +105,7 @@ def test_nothing_is_placed_when_no_read_tells_what_became_of_the_cancels(world: 
 
 
 def fallen(world: World) -> int:
-    """A task whose floor fell: 75,000 and 60,000 must go, 45,000 and 15,000 make way, before what takes their place."""
+    """Makes a task whose floor fell: 75,000 and 60,000 must go, 45,000 and 15,000 make way for others."""
     task, _ = world.begun(replace(CATS, replace_mode="breakFirst"))
     world.clock.advance(61)
     world.market.asks_, world.market.done = [ask(70_000)], []

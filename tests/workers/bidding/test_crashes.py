@@ -13,6 +13,7 @@ import pytest
 
 from models.ledger import orders
 from models.ledger.order_table import Order
+from tests.examples import some_of
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import Crash, CrashAt, World
 from workers.crashpoints import NAMES, VARIABLE
@@ -85,7 +86,7 @@ SCENES: dict[str, tuple[Callable[[World, int], None], tuple[int, ...]]] = {
 HITS = [(point, turn) for point in NAMES for turn in SCENES[point][1]]
 
 
-@pytest.mark.parametrize(("point", "turn"), HITS)
+@pytest.mark.parametrize(("point", "turn"), some_of(HITS, __name__))
 def test_a_crash_at_each_point_leaves_its_successor_a_ladder_to_mend(world: World, point: str, turn: int) -> None:
     task = world.task()
     lead_up, _ = SCENES[point]
@@ -125,7 +126,7 @@ def test_a_crash_in_the_recovery_of_a_crash(world: World, point: str) -> None:
     assert world.market.prices == [75_000, 45_000, 30_000, 15_000]
 
 
-@pytest.mark.parametrize("point", NAMES)
+@pytest.mark.parametrize("point", some_of(NAMES, __name__))
 def test_a_worker_that_dies_at_every_turn_of_a_point_still_makes_no_mess(world: World, point: str) -> None:
     """Each successor dies the next time it comes by; what is left is put right by one that lives."""
     task = world.task()

@@ -18,6 +18,7 @@ from models.ledger.order_table import Order
 from models.ledger.orders import Ceilings, NewOrder
 from models.tasks import tasks
 from strategy.config import dumps
+from tests.examples import some_of
 from tests.workers.bidding.drafts import BIDS, HOUR_MS, VENUE, DraftWorld, outpoint
 from tests.workers.bidding.fakes import KEYS, START_MS, ask
 from tests.workers.bidding.test_crashes import (
@@ -31,7 +32,7 @@ from tests.workers.bidding.test_crashes import (
     let_the_floor_fall,
     sell_one,
 )
-from tests.workers.bidding.world import CATS, seconds
+from tests.workers.bidding.world import CATS, context_at, seconds
 from wallet.client import SignerRefused, SignerUnavailable
 from workers.bidding.own_bids import settle
 from workers.bidding.terms import life_ms
@@ -367,7 +368,7 @@ def test_a_collection_with_bids_of_ours_that_is_unknown_of_a_sudden_is_a_failed_
     assert "failed to read our own bids" in str(drafts.row(task).last_error)
 
 
-@pytest.mark.parametrize(("point", "turn"), HITS)
+@pytest.mark.parametrize(("point", "turn"), some_of(HITS, __name__))
 def test_a_crash_at_each_point_leaves_no_bid_untracked_and_makes_none_twice(
     drafts: DraftWorld, point: str, turn: int
 ) -> None:
@@ -408,7 +409,7 @@ def put(
     trait: tuple[str, str] | None = None,
     venue: str = VENUE,
 ) -> int:
-    """An order in this state since START_MS."""
+    """Puts an order in this state since START_MS; returns its id."""
     new = NewOrder(
         intent=f"{10_000 + Order.select().count():032x}",
         kind="bid",
@@ -434,7 +435,7 @@ def bid(venue_id: str, price: int = 50_000, slug: str = "cats", trait: tuple[str
 
 
 def look(task: int, *bids: OwnBid, at: int = START_MS + 10_000, venue: str = VENUE):  # type: ignore[no-untyped-def]
-    return settle(task, capabilities(venue), KEYS.payment, OwnBids(bids, at), at + 5)
+    return settle(context_at(at + 5, task, venue), KEYS.payment, OwnBids(bids, at))
 
 
 @pytest.fixture

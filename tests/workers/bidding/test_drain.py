@@ -16,7 +16,7 @@ LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 
 
 def stopped(world: World, **changes: object) -> int:
-    """A task with its ladder at the venue, stopped."""
+    """Returns a task with its ladder at the venue, stopped."""
     task = world.task(replace(CATS, **changes))  # type: ignore[arg-type]
     world.bidder(task).cycle()
     tasks.set_desired(world.row(task), tasks.STOPPED)

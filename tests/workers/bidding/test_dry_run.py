@@ -1,4 +1,4 @@
-"""A dry run reads what is real and writes to nobody: neither the signer nor the venue hears of it."""
+"""A dry run reads real values and writes nothing: neither the signer nor the venue hears of it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_example_3_skip_and_go_on(world: World) -> None:
 
 
 def ladder_at(world: World, **changes: object) -> tuple[int, Bidder]:
-    """A fixed range from 50,000 to 80,000 under an ask that does not matter."""
+    """Sets up a fixed range from 50,000 to 80,000 under an ask that does not matter."""
     fixed = replace(CATS, bid_mode="fixed", bid_fixed_low=50_000, bid_fixed_high=80_000, hardcap_sats=100_000)
     world.market.asks_ = [ask(1_000_000)]
     task = world.task(replace(fixed, **changes))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Bids that are gone: sold, cancelled by the venue, or nobody knows; and what a task does after a sale."""
+"""Vanished bids: sold, cancelled by the venue, or of unknown fate; and a task's behaviour after a sale."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What a task may hold, from ledger, plan and config."""
+"""A task's limits from ledger, plan and config."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from models.ledger import orders
-from models.ledger.limits import ceilings_of, limits_of
+from models.ledger.limits import Holder, Readings, ceilings_of, limits_of
 from models.ledger.order_table import CLOSED, LIVE, Order
 from models.ledger.orders import Ceilings, NewOrder
 from strategy.intents import Limits
@@ -40,16 +40,9 @@ def order(world: World, task: int, price: int, created_ms: int, dry_run: bool = 
 
 
 def limits(world: World, task: int | None, now_ms: int = START_MS, **config: object) -> Limits:
-    return limits_of(
-        world.user.id,
-        task,
-        replace(CATS, **config),  # type: ignore[arg-type]
-        world.settings.plans["beta"],
-        now_ms,
-        balance_sats=1,
-        fee_reserve_sats=2,
-        untracked_sats=1_000,
-    )
+    changed = replace(CATS, **config)  # type: ignore[arg-type]
+    holder = Holder(world.user.id, task, changed, world.settings.plans["beta"])
+    return limits_of(holder, Readings(balance_sats=1, fee_reserve_sats=2, untracked_sats=1_000), 0, now_ms)
 
 
 def test_what_other_tasks_and_untracked_bids_hold_is_not_left(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What the owner of a task reads of its cost in calls, and when nothing is said of it."""
+"""The owner's words about a task's cost in calls, and the times without any."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ THREE = replace(CATS, bid_count=3)
 
 
 def risen(world: World, config: object = ONE) -> int:
-    """A task whose floor rose: 75,000 is to become 82,000."""
+    """Returns a task whose floor rose: 75,000 is to become 82,000."""
     task = world.task(config)  # type: ignore[arg-type]
     world.bidder(task).cycle()
     world.clock.advance(61)

@@ -1,4 +1,4 @@
-"""What a cycle leaves behind."""
+"""A cycle's report."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from markets.base import Unavailable
 from markets.look import fee_reserve
 from models.tasks import tasks
 from models.tasks.numbers import AUTOLIST_BASE
+from strategy.bidding.plan_bids import plan_bids
 from strategy.journal import Decoder
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.bidding.world import CATS, World
@@ -129,7 +130,7 @@ def test_each_decision_is_in_the_journal_as_it_was_made(world: World, tmp_path: 
     lines = journal_path(tmp_path, task).read_text().splitlines()
     entries = [decoder.read(line) for line in lines]
     assert len(entries) == 2
-    assert [entry.decide() for entry in entries] == [entry.plan for entry in entries]
+    assert [plan_bids(entry) for entry in entries] == [entry.plan for entry in entries]
     assert next(len(entry.plan.to_place) for entry in entries if entry.plan) == 5
 
 

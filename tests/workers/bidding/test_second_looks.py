@@ -1,4 +1,4 @@
-"""What a second look at the market in one cycle must not change: how raises are counted, and which bids are ours."""
+"""The count of raises and the knowledge of our own bids survive a second look at the market in one cycle."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def raises(world: World, task: int) -> list[int]:
 
 
 def leading(world: World, config: BidConfig) -> tuple[int, Bidder]:
-    """A task that outbids a rival's 50,000, a cycle ago."""
+    """Returns a task that outbids a rival's 50,000, a cycle ago."""
     task = world.task(config)
     bidder = world.bidder(task)
     world.market.shares = True

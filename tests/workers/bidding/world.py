@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from core.plans import Plan
@@ -23,6 +24,7 @@ from wallet.client import SignerClient
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import Drain
 from workers.context import Context, Job
+from workers.crashpoints import crashpoint
 
 CATS = BidConfig(slug="cats", hardcap_sats=100_000)
 
@@ -45,8 +47,10 @@ class CrashAt:
                 raise Crash(point)
 
 
-def no_crash(point: str) -> None:
-    pass
+def context_at(now_ms: int, task_id: int, venue: str = "simulator") -> Context:
+    """Where there is nobody to ask."""
+    nobody: Any = SimpleNamespace(venue=venue)
+    return Context(Settings(data_dir=Path("unused")), task_id, 1, "", nobody, nobody, lambda: now_ms)
 
 
 @dataclass
@@ -79,8 +83,8 @@ class World:
         tasks.set_desired(task, tasks.RUNNING)
         return int(task.id)
 
-    def context(self, task_id: int) -> Context:
-        """A new worker's: every start raises the token."""
+    def context(self, task_id: int, crash: Callable[[str], None] = crashpoint) -> Context:
+        """Makes a new worker's context: every start raises the token."""
         return Context(
             settings=self.settings,
             task_id=task_id,
@@ -89,15 +93,15 @@ class World:
             market=cast(MarketClient, self.market),
             signer=cast(SignerClient, self.signer),
             clock_ms=self.clock,
+            crash=crash,
         )
 
-    def bidder(self, task_id: int, crash: Callable[[str], None] = no_crash) -> Bidder:
+    def bidder(self, task_id: int, crash: Callable[[str], None] = crashpoint) -> Bidder:
         return Bidder(
-            self.context(task_id),
+            self.context(task_id, crash),
             rng=self.rng,
             new_intent=lambda: next(self.intents),
             monotonic=lambda: self.clock.now_ms / 1000,
-            crash=crash,
         )
 
     def begun(self, config: BidConfig = CATS) -> tuple[int, Bidder]:

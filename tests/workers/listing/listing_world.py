@@ -19,8 +19,9 @@ from models.tasks.cycles import cycles_of
 from strategy.book import Ask
 from strategy.listing.config import ListingConfig, dumps_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
-from tests.workers.bidding.world import World, no_crash
+from tests.workers.bidding.world import World
 from wallet.protocol import ListingToSign, SignedListing
+from workers.crashpoints import crashpoint
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
 
@@ -96,7 +97,7 @@ class ListingMarket(FakeMarket):
         return bool(turn != "no")
 
     def sales(self, slug: str, kind: str, since_ms: int, max_age_s: float) -> Sales:
-        """Earlier ones, too, as who has read further back for somebody else may answer."""
+        """Returns earlier sales, too, like an answer made for another task."""
         self._turn("sales")
         return Sales(tuple(sale for sale in self.sales_ if sale.slug == slug), self.clock(), 0)
 
@@ -114,7 +115,7 @@ class ListingMarket(FakeMarket):
         return Item(inscription_id, listed=False, collection_id=self.collection)
 
     def buy(self, price: int, *, is_told: bool = True) -> None:
-        """Somebody buys the listing, and the block is mined."""
+        """Buys the listing, and mines the block."""
         self.listed.clear()
         self.chain(FIRST, is_unspent=False)
         self.chain(SECOND)
@@ -174,10 +175,8 @@ class ListingWorld(World):
         tasks.set_desired(task, tasks.RUNNING)
         return task.number
 
-    def lister(self, number: int, crash: Callable[[str], None] = no_crash) -> Lister:
-        return Lister(
-            self.context(number), rng=random.Random(1), new_intent=lambda: next(self.wide_intents), crash=crash
-        )
+    def lister(self, number: int, crash: Callable[[str], None] = crashpoint) -> Lister:
+        return Lister(self.context(number, crash), rng=random.Random(1), new_intent=lambda: next(self.wide_intents))
 
     def begun(self, config: ListingConfig = ListingConfig(), **more: Any) -> tuple[int, Lister]:  # type: ignore[override]  # noqa: B008
         number = self.task(config, **more)
@@ -185,8 +184,8 @@ class ListingWorld(World):
         lister.cycle()
         return number, lister
 
-    def listing_drain(self, number: int, crash: Callable[[str], None] = no_crash) -> ListingDrain:
-        return ListingDrain(self.context(number), rng=random.Random(1), crash=crash)
+    def listing_drain(self, number: int, crash: Callable[[str], None] = crashpoint) -> ListingDrain:
+        return ListingDrain(self.context(number, crash), rng=random.Random(1))
 
     def row(self, task_id: int) -> Any:
         found = tasks.with_owner(task_id)
@@ -210,7 +209,7 @@ class ListingWorld(World):
 
     @property
     def prices(self) -> list[int]:
-        """What the venue shows of us."""
+        """The prices that the venue shows of us."""
         return [found.price for found in self.market.listed.values()]
 
     def detail(self, task_id: int) -> Any:

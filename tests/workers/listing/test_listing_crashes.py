@@ -8,6 +8,7 @@ import pytest
 
 from models.ledger.listing_table import Listing
 from models.tasks import tasks
+from tests.examples import some_of
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import ListingWorld
 from workers.crashpoints import LISTING_NAMES, NAMES
@@ -80,7 +81,7 @@ SCENES: dict[str, tuple[Callable[[ListingWorld, int], None], ...]] = {
 HITS = [(point, scene) for point in LISTING_NAMES for scene in SCENES[point]]
 
 
-@pytest.mark.parametrize(("point", "scene"), HITS)
+@pytest.mark.parametrize(("point", "scene"), some_of(HITS, __name__))
 def test_a_crash_at_each_point_leaves_its_successor_something_to_go_on_with(
     shop: ListingWorld, point: str, scene: Callable[[ListingWorld, int], None]
 ) -> None:
@@ -122,7 +123,7 @@ def test_a_crash_in_the_recovery_of_a_crash(shop: ListingWorld, point: str) -> N
     assert len(shop.market.submitted) == 1
 
 
-@pytest.mark.parametrize("point", LISTING_NAMES)
+@pytest.mark.parametrize("point", some_of(LISTING_NAMES, __name__))
 def test_a_worker_that_dies_at_every_turn_of_a_point_still_makes_no_mess(shop: ListingWorld, point: str) -> None:
     task = shop.task()
     for _ in range(4):

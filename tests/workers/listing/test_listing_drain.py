@@ -1,4 +1,4 @@
-"""What becomes of the listing of a deleted task."""
+"""The end of a deleted task's listing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def deleted(shop: ListingWorld, *list_turns: object) -> tuple[int, ListingDrain]
 
 
 def drained(shop: ListingWorld, drain: ListingDrain, rounds: int = 20) -> bool:
-    """Whether the drain comes to its end."""
+    """Tells whether the drain comes to its end."""
     for _ in range(rounds):
         if drain.cycle() is None:
             return True

@@ -1,4 +1,4 @@
-"""What a venue's ways change for a lister and its drain: its grid, its floors' history, how it takes a listing back."""
+"""A venue's peculiarities for a lister and its drain: its grid, its floors' history, its way to take a listing back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one read of our own listings says of the open one, and what it does not."""
+"""The evidence of one read of our own listings about the open one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from markets.listings import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, LIVE, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.ledger.listings import NewListing
-from tests.workers.bidding.world import no_crash
+from tests.workers.bidding.world import context_at
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
 from workers.evidence import APART_MS
-from workers.listing.own_listings import settle
+from workers.listing import own_listings
 
 VAULT = "bc1pvault"
 WAYS = {
@@ -37,6 +37,13 @@ def listing_in(shop: ListingWorld, state: str) -> Listing:
     return made
 
 
+def settle(
+    made: Listing, found: OwnListing | None, read_ms: int, now_ms: int, *, is_acknowledged: bool = False
+) -> None:
+    context = context_at(now_ms, made.task_id)
+    own_listings.settle(context, made, found, read_ms, is_acknowledged=is_acknowledged)
+
+
 def shown(price: int = 105_000) -> OwnListing:
     return OwnListing("venue-1", ITEM, None, price, VAULT)
 
@@ -46,14 +53,14 @@ def shown(price: int = 105_000) -> OwnListing:
 def test_a_read_from_before_says_nothing(shop: ListingWorld, state: str, price: int | None) -> None:
     made = listing_in(shop, state)
     found = None if price is None else shown(price)
-    settle(made, found, 1_000, 9_000, no_crash, is_acknowledged=True)
+    settle(made, found, 1_000, 9_000, is_acknowledged=True)
     assert (made.state, made.misses, made.updated_ms) == (state, 0, 1_000)
 
 
 @pytest.mark.parametrize(("state", "after"), [(LIVE, LIVE), (UNKNOWN, LIVE), (CANCELLING, LIVE)])
 def test_what_is_shown_is_there(shop: ListingWorld, state: str, after: str) -> None:
     made = listing_in(shop, state)
-    settle(made, shown(), 1_001, 9_000, no_crash)
+    settle(made, shown(), 1_001, 9_000)
     assert (made.state, made.venue_id) == (after, "venue-1")
 
 
@@ -61,17 +68,17 @@ def test_what_the_venue_said_it_cancelled_is_looked_at_again_before_it_is_believ
     shop: ListingWorld,
 ) -> None:
     made = listing_in(shop, CANCELLING)
-    settle(made, shown(), 1_001, 9_000, no_crash, is_acknowledged=True)
+    settle(made, shown(), 1_001, 9_000, is_acknowledged=True)
     assert made.state == CANCELLING
-    settle(made, None, 1_001, 9_000, no_crash, is_acknowledged=True)
+    settle(made, None, 1_001, 9_000, is_acknowledged=True)
     assert (made.state, made.close_reason) == ("closed", "cancelled")
 
 
 def test_an_unacknowledged_cancel_is_believed_after_two_reads(shop: ListingWorld) -> None:
     made = listing_in(shop, CANCELLING)
-    settle(made, None, 1_000 + APART_MS, 9_000, no_crash)
+    settle(made, None, 1_000 + APART_MS, 9_000)
     assert made.state == CANCELLING
-    settle(made, None, 1_000 + 2 * APART_MS, 15_000, no_crash)
+    settle(made, None, 1_000 + 2 * APART_MS, 15_000)
     assert (made.state, made.close_reason) == ("closed", "cancelled")
 
 
@@ -80,8 +87,8 @@ def test_an_unacknowledged_cancel_is_believed_after_two_reads(shop: ListingWorld
 def test_a_second_pass_over_the_same_answer_changes_nothing(shop: ListingWorld, state: str, price: int | None) -> None:
     made = listing_in(shop, state)
     found = None if price is None else shown(price)
-    settle(made, found, 7_000, 9_000, no_crash)
+    settle(made, found, 7_000, 9_000)
     once = dict(made.__data__)
     if made.state != "closed":
-        settle(made, found, 7_000, 9_000, no_crash)
+        settle(made, found, 7_000, 9_000)
     assert made.__data__ == once

@@ -29,7 +29,7 @@ class Asks:
 
 
 def lived(monkeypatch: pytest.MonkeyPatch, tag: str, least_life_s: float, cycles: int = 3) -> tuple[int, int]:
-    """The exit code of a worker that is refused with `tag`, and how many cycles it had left."""
+    """Returns the exit code of a worker that is refused with `tag`, and how many cycles it had left."""
 
     def ask(path: Path, peer: str, request: dict[str, Any], *, timeout: float) -> Any:
         raise PeerRefused("signer", tag, "no")

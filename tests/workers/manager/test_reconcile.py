@@ -1,4 +1,4 @@
-"""What a row and a worker together ask for."""
+"""The next step for a row and a worker together."""
 
 from __future__ import annotations
 

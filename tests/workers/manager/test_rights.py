@@ -1,4 +1,4 @@
-"""What a worker is granted."""
+"""The grants of workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When tasks work: those on one slug together, different slugs apart, and a whole restart not at once."""
+"""The turns of tasks: those on one slug together, different slugs apart, and a whole restart not at once."""
 
 from __future__ import annotations
 

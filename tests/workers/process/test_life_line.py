@@ -1,4 +1,4 @@
-"""How a worker hears that it is to end, and where it writes: in processes of their own."""
+"""A worker's stop, and the target of its output: in processes of their own."""
 
 from __future__ import annotations
 

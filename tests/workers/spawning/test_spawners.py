@@ -1,4 +1,4 @@
-"""What starts workers: how ends are told, and what becomes of a zygote that dies, hangs or has to go."""
+"""The spawners: their reports of ends, and the fate of a zygote that dies, hangs or has to go."""
 
 from __future__ import annotations
 

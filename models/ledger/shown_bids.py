@@ -1,0 +1,146 @@
+"""Which order stands behind each bid that a venue shows of a wallet, and what it shows beside the orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Generic, Protocol, TypeVar
+
+from models.ledger import orders
+from models.ledger.order_table import CLOSED, RESERVED, Order
+from strategy.config import normal_slug
+
+
+class Venue(Protocol):
+    """A venue; `expiry` is "ms" where it keeps a bid's expiry to the millisecond."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def expiry(self) -> str: ...
+
+
+class ShownBid(Protocol):
+    """A bid of the wallet: `price` in sats, `quantity` is what is left of it. What the venue does not tell is None."""
+
+    @property
+    def venue_id(self) -> str: ...
+    @property
+    def slug(self) -> str: ...
+    @property
+    def price(self) -> int: ...
+    @property
+    def quantity(self) -> Decimal | None: ...
+    @property
+    def expires_ms(self) -> int | None: ...
+    @property
+    def trait(self) -> tuple[str, str] | None: ...
+
+
+Bid = TypeVar("Bid", bound=ShownBid)
+
+
+@dataclass(frozen=True, slots=True)
+class Matched(Generic[Bid]):
+    """A task's open orders of the wallet at the venue (`own`), the bid for each open order (of any task, by id), and
+    the bids that no open order stands behind.
+
+    `strays` carry the task's fingerprint (a bid accepted twice, or one whose order was closed): they are to be
+    cancelled. `foreign` are none of ours to touch. Both count as exposure while they are there.
+    """
+
+    own: tuple[Order, ...] = ()
+    by_order: Mapping[int, Bid] = field(default_factory=dict)
+    strays: tuple[Bid, ...] = ()
+    foreign: tuple[Bid, ...] = ()
+
+    @property
+    def partly(self) -> dict[int, Decimal]:
+        """The quantity left of each own order (by id) that was sold in part. It counts in full until all is."""
+        left = ((order, self.by_order[order.id].quantity) for order in self._shown)
+        return {order.id: many for order, many in left if many is not None and many < Decimal(order.quantity)}
+
+    @property
+    def repriced(self) -> tuple[tuple[Order, int], ...]:
+        """The own orders that are whole and shown at another price (sats) than they were placed at."""
+        partly = self.partly
+        prices = ((order, self.by_order[order.id].price) for order in self._shown if order.id not in partly)
+        return tuple((order, shown) for order, shown in prices if shown != order.price_sats)
+
+    @property
+    def untracked_sats(self) -> int:
+        """Sats at the venue that are not in the ledger: other bids, and all above the price that was asked for."""
+        more = sum(max(0, shown - order.price_sats) for order, shown in self.repriced)
+        return sum(bid.price for bid in (*self.strays, *self.foreign)) + more
+
+    @property
+    def _shown(self) -> list[Order]:
+        return [order for order in self.own if order.id in self.by_order]
+
+
+def match(task_id: int | None, venue: Venue, wallet: str, bids: Sequence[Bid], read_ms: int) -> Matched[Bid]:
+    """Finds the order behind each bid of a read that began at `read_ms`, for one task or one yet to be created (None).
+
+    A bid whose order was closed after the read had begun is none any more.
+    """
+    open_ = [] if task_id is None else orders.open_orders(task_id)
+    own = tuple(each for each in open_ if (each.wallet, each.venue) == (wallet, venue.name) and not each.dry_run)
+    by_order: dict[int, Bid] = {}
+    strays: list[Bid] = []
+    foreign: list[Bid] = []
+    for bid, order in _explained(venue, wallet, bids):
+        if order is None:
+            foreign.append(bid)
+        elif order.state != CLOSED and order.id not in by_order:
+            by_order[order.id] = bid
+        elif order.state == CLOSED and read_ms <= order.updated_ms:
+            continue
+        elif order.task_id == task_id:
+            strays.append(bid)
+        else:
+            foreign.append(bid)
+    return Matched(own, by_order, _by_id(strays), _by_id(foreign))
+
+
+def _by_id(bids: Iterable[Bid]) -> tuple[Bid, ...]:
+    return tuple(sorted(bids, key=lambda bid: bid.venue_id))
+
+
+def _explained(venue: Venue, wallet: str, bids: Sequence[Bid]) -> list[tuple[Bid, Order | None]]:
+    """Each bid with its order: by the signed expiry, else by the venue's id, else by what it is on and for how much.
+
+    The expiry is a bid's fingerprint where the venue keeps it to the millisecond. Elsewhere a bid whose id was never
+    told (the answer was lost) can only be known by what was asked for: the oldest open order without an id that asked
+    for just that, and no two bids are one order's. A bid that is known by its id comes first, so that of two with one
+    fingerprint always the same one is kept.
+    """
+    by_expiry = orders.orders_by_expiry(wallet, (bid.expires_ms for bid in bids if bid.expires_ms is not None))
+    by_venue_id = {str(order.venue_id): order for order in orders.wallet_orders(wallet) if order.venue_id}
+    gone = [bid.venue_id for bid in bids if bid.expires_ms is None and bid.venue_id not in by_venue_id]
+    by_venue_id |= orders.closed_by_venue_id(wallet, gone)
+    nameless = [] if venue.expiry == "ms" else _nameless(venue, wallet)
+    pairs: list[tuple[Bid, Order | None]] = []
+    for bid in sorted(bids, key=lambda bid: (bid.venue_id not in by_venue_id, bid.venue_id)):
+        if bid.expires_ms is not None:
+            order = by_expiry.get(bid.expires_ms)
+        else:
+            order = by_venue_id.get(bid.venue_id)
+            order = None if order and order.expires_ms in by_expiry else order
+            if bid.venue_id not in by_venue_id:
+                order = next((each for each in nameless if _asked_for(each, bid)), None)
+                if order is not None:
+                    nameless.remove(order)
+        pairs.append((bid, order if order is None or order.venue == venue.name else None))
+    return pairs
+
+
+def _nameless(venue: Venue, wallet: str) -> list[Order]:
+    """Open orders at the venue that may be there without our knowing their ids, oldest first."""
+    found = (order for order in orders.wallet_orders(wallet) if order.venue == venue.name and not order.venue_id)
+    return sorted((order for order in found if order.state != RESERVED), key=lambda order: order.id)
+
+
+def _asked_for(order: Order, bid: ShownBid) -> bool:
+    is_slug = normal_slug("ordinals", order.slug) == normal_slug("ordinals", bid.slug)
+    return is_slug and (order.price_sats, order.trait) == (bid.price, bid.trait)

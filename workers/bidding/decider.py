@@ -1,0 +1,163 @@
+"""Looks at the market and decides, as often as one cycle asks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import replace
+
+from markets.asking import stretch_s
+from markets.look import Seen, Wallet, history_key
+from models import references
+from models.ledger import listings, orders
+from models.ledger.limits import Holder, Readings, limits_of, own_orders, with_others
+from models.ledger.order_table import LIVE, Order
+from strategy.bidding.patience import patience_of
+from strategy.bidding.plan_bids import plan_bids
+from strategy.book import NO_HISTORY
+from strategy.config import BidConfig, is_on
+from strategy.entry import Entry, Sale
+from strategy.intents import Limits, Memory, Plan, Rules
+from strategy.reasons import Reason
+from wallet.client import SignerError
+from workers.bidding.decision import Decision
+from workers.bidding.inputs import Inputs
+from workers.bidding.own_bids import Found
+from workers.evidence import LATE_MS
+
+log = logging.getLogger(__name__)
+
+# Reasons for a cancel that the worker sees and the strategy does not.
+WRONG_SLUG = "wrong_slug"  # the task was changed to another slug
+OVERDUE = "overdue"  # still shown well after its expiry
+DRY_RUN = "dry_run"  # the task was turned into a dry run
+
+NOTHING_SEEN = Seen(None, 0, None, None)
+
+
+class Decider:
+    """Makes the decisions of one cycle, and keeps each in the journal."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+        self._context = inputs.context
+        self._config = inputs.config
+        self._lasting = inputs.lasting
+
+    def decide(
+        self,
+        found: Found | None,
+        sales: tuple[Sale, ...] | None,
+        max_age_s: float,
+        memory: Memory,
+        *,
+        by_floor: bool = False,
+        replaced: Collection[int] = (),
+    ) -> Decision:
+        """A decision on books that are `max_age_s` old at most, with what was `found` of our bids (None: not known).
+
+        `by_floor`: the floor of now may confirm older asks. Orders with the ids of `replaced` are as good as gone.
+        """
+        assignment, config = self._inputs.assignment, self._config
+        restraint = assignment.restraint
+        if found is None and restraint is not Reason.HALT:
+            restraint = Reason.OWN_BIDS_UNKNOWN
+        own = tuple(orders.open_orders(self._context.task_id))
+        seen = NOTHING_SEEN if restraint is Reason.HALT else self._seen(max_age_s, by_floor=by_floor)
+        now_ms = self._context.clock_ms()
+        entry = Entry(
+            now_ms=now_ms,
+            config=config,
+            profile=self._inputs.profile,
+            snapshot=seen.snapshot,
+            own=own_orders(own, config, replaced),
+            limits=self._limits(seen, found or Found()),
+            rules=self._rules(),
+            memory=memory,
+            restraint=restraint,
+            sales=sales,
+        )
+        plan = plan_bids(entry)
+        if self._wants_rooms(plan):
+            before = self._lasting.rooms
+            self._ask_rooms()
+            if self._lasting.rooms != before:
+                rooms = with_others(self._lasting.rooms, assignment.user.id, self._context.task_id)
+                entry = replace(entry, limits=replace(entry.limits, signed=rooms))
+                plan = plan_bids(entry)
+        self._lasting.journal.write(replace(entry, plan=plan))
+        self._sample(plan, now_ms)
+        return Decision(entry, plan, seen, own, _overruled(own, config, now_ms), is_blind=found is None)
+
+    def _wants_rooms(self, plan: Plan) -> bool:
+        """Whether it matters how much may be signed: something is to be, or the last answer made the task patient."""
+        return not self._config.dry_run and (bool(plan.to_place) or patience_of(self._lasting.rooms) > 1)
+
+    def _ask_rooms(self) -> None:
+        context = self._context
+        try:
+            self._lasting.rooms = context.signer.rooms(context.task_id, context.token, context.secret)
+        except SignerError as error:
+            # It keeps what it said before. A signer that is away is told of by the signature that it does not give.
+            log.info("task %d: failed to ask how much may be signed: %s", context.task_id, error)
+
+    def _sample(self, plan: Plan, now_ms: int) -> None:
+        """The reference becomes the minute's sample, where it was held against the history or there was too little.
+
+        Not where a fixed range made no use of it, nor where a collection's floor stands in for a trait's own.
+        """
+        if plan.reference is None or self._config.bid_mode != "percent" or Reason.TRAIT_FLOOR_MISSING in plan.marks:
+            return
+        references.record(*self._history_key(), plan.reference, now_ms)
+
+    def _seen(self, max_age_s: float, *, by_floor: bool) -> Seen:
+        config, faults, now_ms = self._config, self._inputs.faults, self._context.clock_ms()
+        history = NO_HISTORY if config.bid_mode == "fixed" else references.history(*self._history_key(), now_ms)
+        by_floor = by_floor and self._context.venue.floors_tell_asks
+        return self._lasting.looker.look(config, self._wallet(), history, max_age_s, faults, by_floor=by_floor)
+
+    def _history_key(self) -> tuple[str, str, str]:
+        return history_key(self._config, self._context.venue.name, self._context.settings.market)
+
+    def _wallet(self) -> Wallet:
+        keys, user = self._inputs.keys, self._inputs.assignment.user
+        wallet = Wallet(keys.payment, keys.payment_pubkey, user.ordinals_address, self._inputs.addresses)
+        if self._config.hangs_on_floor:
+            return replace(wallet, ask_prices=listings.open_prices(user.id))
+        if not self._config.wants_bids:
+            return wallet
+        venue = self._context.venue.name
+        own = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
+        ids = self._lasting.bids_seen.keys() | {order.venue_id for order in own if order.venue_id}
+        return replace(wallet, bid_ids=frozenset(ids), bid_prices=frozenset(order.price_sats for order in own))
+
+    def _rules(self) -> Rules:
+        settings = self._context.settings
+        stretched_s = stretch_s(self._context.market, is_rune=self._config.is_rune)
+        return Rules.of(self._config.loop_s, stretched_s, settings.tolerance, settings.min_age_seconds)
+
+    def _limits(self, seen: Seen, found: Found) -> Limits:
+        context, assignment = self._context, self._inputs.assignment
+        read = Readings(
+            balance_sats=seen.balance_sats,
+            fee_reserve_sats=seen.fee_reserve_sats,
+            untracked_sats=found.untracked_sats,
+            rungs=context.market.scarcity.rungs,
+            skew_s=context.market.skew_s,
+            signed=() if self._config.dry_run else self._lasting.rooms,
+        )
+        holder = Holder(assignment.user.id, context.task_id, self._config, assignment.plan)
+        return limits_of(holder, read, context.settings.max_exposure_sats, context.clock_ms())
+
+
+def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[int, str]:
+    """Orders that the strategy cannot judge, with the reason to cancel them."""
+    reasons = {}
+    for order in own:
+        if order.dry_run != config.dry_run:
+            reasons[order.id] = DRY_RUN
+        elif not is_on(config, order.slug):
+            reasons[order.id] = WRONG_SLUG
+        elif order.state == LIVE and now_ms > order.expires_ms + LATE_MS:
+            reasons[order.id] = OVERDUE
+    return reasons

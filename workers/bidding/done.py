@@ -1,0 +1,61 @@
+"""The deeds of one cycle, noted while its decision is carried out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from models.ledger.order_table import Order
+from strategy.intents import PlaceIntent
+from strategy.reasons import Reason
+from workers.bidding.decision import Decision
+from workers.bidding.places import Try
+from workers.fate import Fate
+
+
+@dataclass(slots=True)
+class Done:
+    """The deeds so far: orders whose cancel is confirmed, and every bid that was to be placed.
+
+    `last` is the decision that the last places hang on. `filled` are orders that turned out to be sold when the cancels
+    were looked at, `replaced` those that the bids accepted so far take the place of: they are cancelled in the end.
+    `is_outdated` says that some bids were put off because the decision had become too old.
+    """
+
+    last: Decision
+    cancelled: tuple[Order, ...] = ()
+    tries: list[Try] = field(default_factory=list)
+    filled: tuple[Order, ...] = ()
+    replaced: list[Order] = field(default_factory=list)
+    is_outdated: bool = False
+
+    @property
+    def tried(self) -> frozenset[int]:
+        """The rungs that were tried. None is tried twice."""
+        return frozenset(attempt.intent.rung for attempt in self.tries)
+
+    @property
+    def untried(self) -> list[PlaceIntent]:
+        """The bids of the last decision that are still to be placed, in its order."""
+        tried = self.tried
+        return [intent for intent in self.last.plan.to_place if intent.rung not in tried]
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the next cycle is due at once: bids were put off, or more are to be renewed now that others were."""
+        waits = any(note.reason is Reason.RENEW_WAITS for note in self.last.plan.rungs)
+        return self.is_outdated or (waits and any(attempt.fate is Fate.PLACED for attempt in self.tries))
+
+    def replaced_with(self, rung: int) -> frozenset[int]:
+        """Ids of the orders that are replaced once the bid at this rung is accepted, too."""
+        return frozenset(order.id for order in (*self.replaced, self.last.waiting.get(rung)) if order is not None)
+
+    def add(self, attempt: Try) -> None:
+        """Notes one bid that was tried."""
+        self.tries.append(attempt)
+        replaced = self.last.waiting.get(attempt.intent.rung)
+        if attempt.fate is Fate.PLACED and replaced is not None:
+            self.replaced.append(replaced)
+
+    def put_off(self) -> None:
+        """Notes of what is still to be placed that none of it is tried."""
+        self.tries += [Try(intent, Fate.PUT_OFF) for intent in self.untried]

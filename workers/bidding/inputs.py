@@ -1,0 +1,57 @@
+"""One cycle's inputs, and all that its worker keeps from cycle to cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from markets.look import Looker
+from strategy.book import Profile
+from strategy.calm import Calm
+from strategy.config import BidConfig
+from strategy.intents import SignedRoom
+from wallet.protocol import UserKeys
+from workers.bidding.assignment import Assignment
+from workers.bidding.journal import Journal
+from workers.context import Context
+from workers.faults import Faults
+
+
+@dataclass(slots=True)
+class Lasting:
+    """All that one worker keeps from cycle to cycle. `new_intent` gives 32 hex digits, never the same again."""
+
+    looker: Looker
+    journal: Journal
+    new_intent: Callable[[], str]
+    has_read: bool = False  # our own bids, since the worker began
+    rooms: tuple[SignedRoom, ...] = ()  # what the signer said last of its ceilings
+    partly: frozenset[int] = field(default_factory=frozenset)  # orders last seen sold in part
+    # When each of the wallet's bids (venue id) was last shown: a book may have one that is gone for a while yet.
+    bids_seen: dict[str, int] = field(default_factory=dict)
+    read_ms: int = 0  # when our own bids were, as far as the last cycle knew
+    is_quiet: bool = False  # the last cycle changed nothing, and nothing had changed
+    calm: Calm = field(default_factory=Calm)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """One cycle's inputs: for whom, with which keys, what the market asks of bids. `faults` takes what fails."""
+
+    context: Context
+    assignment: Assignment
+    keys: UserKeys
+    profile: Profile
+    lasting: Lasting
+    faults: Faults
+
+    @property
+    def config(self) -> BidConfig:
+        """The task's config."""
+        return self.assignment.config
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        """All addresses of the user's."""
+        user, keys = self.assignment.user, self.keys
+        return frozenset({user.address, user.ordinals_address, keys.payment, keys.vault})

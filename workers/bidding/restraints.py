@@ -1,0 +1,38 @@
+"""Words for a task's owner on why nothing is placed though nothing has failed."""
+
+from __future__ import annotations
+
+from markets.asking import skew_words
+from strategy.reasons import Reason
+from workers.bidding.decision import Decision
+from workers.bidding.inputs import Inputs
+
+
+def note_restraints(inputs: Inputs, decision: Decision) -> None:
+    """Adds to the cycle's faults all that keeps the task from placing."""
+    config, limits, faults = inputs.config, decision.entry.limits, inputs.faults
+    if inputs.assignment.refusal:
+        faults.add("place", inputs.assignment.refusal, backs_off=False)
+    if limits.fills_left == 0:
+        faults.add("place", f"as many bids were filled as maxFills ({config.max_fills}) allows", backs_off=False)
+    if limits.spend_left_sats == 0:
+        faults.add("place", f"spendCapSats ({config.spend_cap_sats}) is spent", backs_off=False)
+    if limits.hold is Reason.FILL_BURST:
+        text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
+        faults.add("place", f"{text} until that is ten minutes ago", backs_off=False)
+    if limits.hold is Reason.CLOCK_SKEW:
+        faults.add("place", f"{skew_words(inputs.context.market.skew_s)}; set it right", backs_off=False)
+    if any(note.reason is Reason.RANGE_EMPTY and note.detail == "hardcap" for note in decision.plan.rungs):
+        faults.add("place", _low_cap(inputs), backs_off=False)
+    if limits.rungs is not None and any(note.reason is Reason.QUOTA for note in decision.plan.rungs):
+        which = f"only the top {limits.rungs} of the ladder get new bids" if limits.rungs else "no new bids for now"
+        faults.add("place", f"the month's quota of calls runs short: {which}", backs_off=False)
+
+
+def _low_cap(inputs: Inputs) -> str:
+    """The fault of a hard cap that leaves no price to bid, and its cure."""
+    if inputs.config.hardcap_sats < inputs.profile.min_bid:
+        return "the hard cap is below the market's least bid: raise it"
+    if inputs.config.bid_mode == "fixed":
+        return "the hard cap is below bidFixedLow: raise it"
+    return "the hard cap is below bidPercentLow of the floor: raise it or use fixed mode"

@@ -1,0 +1,98 @@
+"""Brings ledger and venue together, as often as one cycle asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from markets.base import VenueError
+from models.ledger import orders
+from models.ledger.order_table import RESERVED
+from strategy.config import canonical_slug
+from strategy.entry import Sale
+from workers.bidding import dry_run
+from workers.bidding.cancels import Answer
+from workers.bidding.fills import Explainer
+from workers.bidding.inputs import Inputs
+from workers.bidding.own_bids import Found, needs_fresh_read, read_own_bids, settle, settle_reserved
+
+GHOST_MS = 120_000  # and a loop: for how long a book may show a bid of ours that the read before did not show
+# After a quiet cycle our own bids may be so old, in loops and at most in seconds: those of the cycle before, not of the
+# one before that, and only where cycles come often.
+QUIET_LOOPS, QUIET_S = 1.5, 90.0
+
+
+class Settler:
+    """Reads our own bids and settles the ledger by them, for one cycle.
+
+    `settled_ms` is when the cycle last began with that. `is_held`: what is known of our own bids is of the cycle
+    before. `sales` are those that were read to explain what is gone, None when none were asked for.
+    """
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+        self._context = inputs.context
+        self._config = inputs.config
+        self._lasting = inputs.lasting
+        self.settled_ms = 0
+        self.is_held = False
+        self.sales: tuple[Sale, ...] | None = None
+
+    def settle(self) -> Found | None:
+        """Ledger and venue brought together as a cycle begins; None when our own bids could not be read."""
+        context, task_id = self._context, self._context.task_id
+        own = orders.open_orders(task_id)
+        if any(order.dry_run for order in own):
+            dry_run.settle(task_id, context.clock_ms, is_dry=self._config.dry_run)
+        if any(order.state == RESERVED for order in own):
+            settle_reserved(context, self._inputs.faults)
+        own = [order for order in own if not order.dry_run]
+        self.settled_ms = context.clock_ms()
+        if self._config.dry_run and not own:
+            return Found()  # there is nothing of ours at the venue that this task should look after
+        if not self._lasting.has_read or needs_fresh_read(own, context.clock_ms()):
+            return self.read(0.0)
+        loop_s = self._config.loop_s
+        if not self._lasting.is_quiet:
+            return self.read(loop_s / 2)
+        # What was read for the cycle before will do. So a fill is seen a cycle later, and nothing hangs on that: a bid
+        # that was filled unseen counts in full, against maxFills, spendCapSats and every limit, until a read closes it.
+        # Before anything is placed or cancelled our bids are read anew, so the pause after a fill holds, too.
+        found = self.read(max(loop_s / 2, min(QUIET_LOOPS * loop_s, QUIET_S)))
+        self.is_held = found is not None and context.clock_ms() - self._lasting.read_ms > loop_s * 500
+        return found
+
+    def read(self, max_age_s: float, cancels: dict[int, Answer] | None = None) -> Found | None:
+        """The same after one more read; `cancels` are the orders (by id) that one was sent for a moment ago."""
+        context, lasting, faults, wallet = self._context, self._lasting, self._inputs.faults, self._inputs.keys.payment
+        read = read_own_bids(context, wallet, self._config.slug, max_age_s, faults)
+        if read is None:
+            return None
+        lasting.has_read = True
+        self._note_seen(bid.venue_id for bid in read.bids)
+        lasting.read_ms = read.taken_ms
+        explainer = Explainer(
+            context.market, self._inputs.addresses, context.task_id, faults, self._cover, lasting.partly
+        )
+        found = settle(context, wallet, read, cancels, explainer)
+        for order, shown in found.repriced:
+            text = f"the market shows a bid of {shown} where {order.price_sats} was asked for (order {order.id})"
+            faults.add("read back what was placed", text, backs_off=False)
+        lasting.partly = frozenset(found.partly)
+        self.sales = explainer.told(canonical_slug(self._config.type, self._config.slug)) or self.sales
+        return found
+
+    def _note_seen(self, venue_ids: Iterable[str]) -> None:
+        now_ms, lasting = self._context.clock_ms(), self._lasting
+        gone_ms = lasting.read_ms - self._config.loop_s * 1000 - GHOST_MS
+        lasting.bids_seen = {venue_id: seen_ms for venue_id, seen_ms in lasting.bids_seen.items() if seen_ms > gone_ms}
+        lasting.bids_seen.update(dict.fromkeys(venue_ids, now_ms))
+
+    def _cover(self) -> int | None:
+        """The dearest bid (sats) that the bidding wallet covers at this moment."""
+        keys, faults, receive = self._inputs.keys, self._inputs.faults, self._inputs.assignment.user.ordinals_address
+        try:
+            balance = self._context.market.balance(keys.payment, receive, keys.payment_pubkey, 0)
+        except VenueError as error:
+            faults.add("read the balance", error)
+            return None
+        return balance.sats - (self._lasting.looker.fee_reserve(self._config.fee_rate, faults) or 0)
