@@ -145,12 +145,22 @@ class Containers:
         assert tar.wait() == 0
         given = [f"--env={name}={value}" for name, value in os.environ.items() if name.startswith("PIP_")]
         certificates = "/etc/ssl/certs:/etc/ssl/certs:ro"
-        build = ("podman", "build", "--isolation", "chroot", "-q", f"--build-arg=BASE={BASE}", "-v", certificates)
+        build = (
+            "podman",
+            "build",
+            "--isolation",
+            "chroot",
+            "--layers=false",
+            "-q",
+            f"--build-arg=BASE={BASE}",
+            "-v",
+            certificates,
+        )
         self.run(*build, *given, "-f", str(DEPLOY / "Dockerfile"), "-t", "localhost/bidkeeper", str(DEPLOY.parent))
         file = self.directory / "Nginxfile"
         lines = [f"FROM {BASE}", "RUN useradd --system --no-create-home nginx", "STOPSIGNAL SIGQUIT"]
         file.write_text("\n".join([*lines, 'CMD ["nginx", "-g", "daemon off;"]']))
-        self.run(*build[:5], "-f", str(file), "-t", "localhost/bidkeeper-test-nginx", str(self.directory))
+        self.run(*build, "-f", str(file), "-t", "localhost/bidkeeper-test-nginx", str(self.directory))
 
     def get(self, path: str) -> tuple[int, dict[str, str]]:
         """Status and headers of an answer of nginx behind TLS; 0 while nobody answers."""
