@@ -140,9 +140,9 @@ class Containers:
 
     def build(self, root: Path) -> None:
         """The image as the Dockerfile says, on `root` instead of a base from the internet; and nginx beside it."""
-        tar = subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE)
-        self.run("podman", "import", "-", BASE, stdin=tar.stdout)
-        assert tar.wait() == 0
+        with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as tar:
+            self.run("podman", "import", "-", BASE, stdin=tar.stdout)
+        assert tar.returncode == 0
         given = [f"--env={name}={value}" for name, value in os.environ.items() if name.startswith("PIP_")]
         certificates = "/etc/ssl/certs:/etc/ssl/certs:ro"
         build = (
