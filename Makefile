@@ -22,16 +22,18 @@ setup: .venv/.ok
 run: setup
 	@exec $(BIN)/bidkeeper demo
 
+# Four more than there are processors: what a test has started is mostly waited for.
 test: setup
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not faults"
+	$(BIN)/python -m pytest -n $$(($$(nproc) + 4)) --dist loadfile --no-loadscope-reorder -m "not faults"
 
+# On a disk, where each commit waits for it; the other tests' databases lie in memory.
 faults: setup
-	$(BIN)/python -m pytest -s -m faults
+	TMPDIR=$${TMPDIR:-/tmp} $(BIN)/python -m pytest -s -m faults
 
 # The demo for some minutes, watched: its results, its use of the machine, and whether it would go on.
 MINUTES ?= 60
 soak: setup
-	BIDKEEPER_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -s -m "not faults" tests/soak
+	TMPDIR=$${TMPDIR:-/tmp} BIDKEEPER_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -s -m "not faults" tests/soak
 
 # Thirty simulated days of ladders on every course; ARGS="drift --days 2" for less. Hours without.
 soak-month: setup

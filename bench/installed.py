@@ -117,7 +117,7 @@ class Home:
     def cycles(self) -> int:
         """Counts the cycles of all tasks so far."""
         with closing(sqlite3.connect(f"file:{self.data_dir / 'bidkeeper.db'}?mode=ro", uri=True)) as database:
-            [[count]] = database.execute("SELECT SUM(cycles) FROM bidding_tasks").fetchall()
+            [[count]] = database.execute("SELECT SUM(cycles) FROM tasks WHERE kind = 'bidding'").fetchall()
         return int(count)
 
     def live_bids(self, slugs: Iterable[str]) -> int:

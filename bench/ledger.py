@@ -12,6 +12,7 @@ from core.plans import DEFAULT_PLANS
 from models import base, schema, users
 from models.ledger import orders
 from models.tasks import tasks
+from models.tasks.table import RUNNING, Task
 
 
 def rows() -> Iterator[Row]:
@@ -20,22 +21,29 @@ def rows() -> Iterator[Row]:
         schema.migrate()
         user = users.find_or_create("bc1qbench", DEFAULT_PLANS, 1)
         task = tasks.create_bidding_task(
-            user.id, type="ordinals", slug="cats", slug_key="cats", config="{}", max_tasks=1, now_ms=1
+            user.id,
+            type="ordinals",
+            slug="cats",
+            slug_key="cats",
+            config="{}",
+            venue="simulator",
+            max_tasks=1,
+            now_ms=1,
         )
-        tasks.set_desired(task, tasks.RUNNING)
+        tasks.set_desired(task, RUNNING)
         token = tasks.raise_token(task.id)
         numbers = itertools.count(1)
 
         def reserve() -> None:
             number = next(numbers)
             new = orders.NewOrder(
-                f"{number:032x}", "bid", task.id, user.id, "simulator", "bc1qpay", "cats", 1, "1", number, token
+                f"{number:032x}", task.id, user.id, "simulator", "bc1qpay", "cats", 1, "1", number, token
             )
             orders.reserve(new, orders.Ceilings(0, 10**12, 0), 1)
 
         def commit() -> None:
             with base.transaction(durable=True):
-                tasks.BiddingTask.update(restarts=next(numbers)).execute()
+                Task.update(restarts=next(numbers)).execute()
 
         bare = median_seconds(commit, calls=50)
         seconds = median_seconds(reserve, calls=50)

@@ -121,7 +121,7 @@ def _compared(what: str, rates: dict[str, float]) -> Iterator[Row]:
 def _cycles_being_recorded(database: Path) -> Iterator[None]:
     """Commits to one task after another, as workers do, while the block lasts."""
     is_over = threading.Event()
-    cycle = "UPDATE bidding_tasks SET last_cycle_ms = last_cycle_ms + 30000 WHERE id = ?"
+    cycle = "UPDATE tasks SET last_cycle_ms = last_cycle_ms + 30000 WHERE id = ?"
 
     def commit() -> None:
         with closing(sqlite3.connect(database, timeout=15, isolation_level=None)) as connection:

@@ -24,6 +24,7 @@ from bench.timing import Row
 from core.settings import Settings, load
 from models import base
 from models.tasks import tasks
+from models.tasks.table import RUNNING
 from models.users import Subscription
 from strategy.config import loads
 from wallet.client import SignerClient
@@ -116,11 +117,11 @@ def _assigned(settings: Settings, ids: list[int]) -> list[Assigned]:
         for task_id in ids:
             row = tasks.with_owner(task_id)
             assert row is not None
-            tasks.set_desired(row, tasks.RUNNING)
+            tasks.set_desired(row, RUNNING)
             token = tasks.raise_token(task_id)
             subscription = Subscription.get(Subscription.user == row.user.id)
             plan, config = settings.plans[subscription.plan], loads(row.config)
-            grant = bidder_grant(row, config, plan, settings.market, token, subscription.expires_ms, spent_sats=0)
+            grant = bidder_grant(row, config, plan, token, subscription.expires_ms, spent_sats=0)
             found.append(Assigned(task_id, token, signer.grant(grant)))
         return found
     finally:

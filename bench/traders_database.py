@@ -10,7 +10,7 @@ from pathlib import Path
 
 from core.plans import DEFAULT_PLANS
 from models import base, schema, sessions, users
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import BIDDING, Task
 from server.http.base import hash_of
 from server.schemas.bid_config import rendered
 from strategy.config import BidConfig, dumps
@@ -29,7 +29,7 @@ def make(path: Path) -> list[str]:
             user = users.find_or_create(f"bc1q{number:038d}", DEFAULT_PLANS, now_ms)
             sessions.open_session(hash_of(token), user.id, now_ms)
             with base.transaction():
-                BiddingTask.insert_many(_tasks(user.id, rng, now_ms)).execute()
+                Task.insert_many(_tasks(user.id, rng, now_ms)).execute()
     finally:
         base.close()
     return tokens
@@ -43,6 +43,8 @@ def _tasks(user: int, rng: random.Random, now_ms: int) -> list[dict[str, object]
         found.append(
             {
                 "user": user,
+                "kind": BIDDING,
+                "venue": "simulator",
                 "type": "ordinals",
                 "slug": slug,
                 "slug_key": slug,
@@ -59,8 +61,8 @@ def copy_with_shown_configs(source: Path, target: Path) -> None:
     """Copies the database with configs in the API's form, so that they need no work when they are read."""
     shutil.copyfile(source, target)
     with sqlite3.connect(target) as database:
-        rows = database.execute("SELECT id, config FROM bidding_tasks").fetchall()
+        rows = database.execute("SELECT id, config FROM tasks").fetchall()
         database.executemany(
-            "UPDATE bidding_tasks SET config = ? WHERE id = ?", [(str(rendered(text)), row) for row, text in rows]
+            "UPDATE tasks SET config = ? WHERE id = ?", [(str(rendered(text)), row) for row, text in rows]
         )
     database.close()

@@ -30,6 +30,7 @@ from core.settings import Settings, load
 from markets import codec
 from models import base, schema, users
 from models.tasks import tasks
+from models.tasks.table import RUNNING, Task
 from strategy.config import BidConfig, dumps
 from workers.manager.manager import Manager
 from workers.manager.surroundings import Timing
@@ -92,8 +93,8 @@ async def _memory(manager: Manager, new_task: Callable[[], int]) -> tuple[float,
     return statistics.median(map(pss_mib, pids)), pss_mib(_parent(pids[0]))
 
 
-def _rows(ids: Sequence[int]) -> list[tasks.BiddingTask]:
-    return [tasks.BiddingTask.get_by_id(task) for task in ids]
+def _rows(ids: Sequence[int]) -> list[Task]:
+    return [Task.get_by_id(task) for task in ids]
 
 
 async def _with_manager(back_end: str, measure: Callable[[Manager, Callable[[], int]], Any], *, idle: bool) -> Any:
@@ -130,9 +131,16 @@ def _new_task(settings: Settings, number: int) -> int:
     user = users.find_or_create(f"bc1qbench{number}", dict(settings.plans), now_ms)
     config = BidConfig(slug="cats", hardcap_sats=900_000)
     task = tasks.create_bidding_task(
-        user.id, type="ordinals", slug="cats", slug_key="cats", config=dumps(config), max_tasks=1, now_ms=now_ms
+        user.id,
+        type="ordinals",
+        slug="cats",
+        slug_key="cats",
+        config=dumps(config),
+        venue=settings.market,
+        max_tasks=1,
+        now_ms=now_ms,
     )
-    tasks.set_desired(task, tasks.RUNNING)
+    tasks.set_desired(task, RUNNING)
     return int(task.id)
 
 

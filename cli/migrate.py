@@ -6,7 +6,6 @@ import argparse
 
 from core.settings import Settings
 from models import base, schema
-from models.ledger.venues_in_use import name_venues
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -14,12 +13,10 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def migrate(settings: Settings) -> list[str]:
-    """Applies the missing migrations and returns their names."""
+    """Applies what is missing and returns its names. Raises OtherVersion."""
     base.connect(settings.database_url)
     try:
-        applied = schema.migrate()
-        name_venues(settings.market)
-        return applied
+        return schema.migrate()
     finally:
         base.close()
 

@@ -25,7 +25,7 @@ Trait = tuple[str, str]  # type and value
 
 
 def number_of(cursor: Cursor, first: int) -> int:
-    """Where a page begins at a venue that numbers its pages or entries from `first`."""
+    """Returns a page's start at a venue that numbers its pages or entries from `first`."""
     if cursor is None:
         return first
     if not isinstance(cursor, int):

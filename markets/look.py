@@ -33,7 +33,7 @@ class Notes(Protocol):
     """The log of a look's failures."""
 
     def add(self, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
-        """`failed_to` completes "failed to ..."; `backs_off` False where trying again soon does no harm."""
+        """Notes a failure: `failed_to` completes "failed to ..."; `backs_off` False if an early retry does no harm."""
 
 
 @dataclass(frozen=True, slots=True)

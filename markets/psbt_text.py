@@ -1,4 +1,4 @@
-"""A PSBT as a venue tells it, in base64 or hex. What is in it, whoever signs reads."""
+"""A PSBT as a venue sends it, in base64 or hex. Its contents are for the signer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BASE64 = re.compile(r"cHNidP8[A-Za-z0-9+/]+={0,2}", re.ASCII)
 
 
 def in_base64(value: Any) -> str:
-    """Reads a PSBT in hex or base64; returns base64. Raises Unreadable for what is neither, or too long."""
+    """Reads a PSBT in hex or base64; returns base64. Raises Unreadable for any other text, or a long one."""
     if isinstance(value, str) and len(value) <= 2 * LONGEST_PSBT and _HEX.fullmatch(value):
         value = base64.b64encode(bytes.fromhex(value)).decode()
     if not is_base64(value):

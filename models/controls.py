@@ -12,7 +12,7 @@ from peewee import EXCLUDED, SQL, BigIntegerField, CharField, CompositeKey, Inte
 
 from models.base import Row, transaction
 from models.prepared import Prepared, given
-from models.tasks.tasks import autolist_tasks, bidding_tasks
+from models.tasks.table import Task
 
 RUN = "run"
 REDUCE = "reduce"
@@ -28,7 +28,7 @@ EVERYBODY = 0  # the subject of the global scope
 
 
 class Control(Row):
-    """One scope's state. `subject_id`: EVERYBODY, a user's id or a task's number; `by_user`: the id of who set it."""
+    """One scope's state. `subject_id`: EVERYBODY, a user's id or a task's id; `by_user`: the id of who set it."""
 
     scope = CharField(max_length=6)
     subject_id = IntegerField()
@@ -59,7 +59,7 @@ _ABOUT = Prepared(
 
 
 def effective(user_id: int, task_id: int) -> Effective:
-    """What holds for the task of this number, which is this user's."""
+    """What holds for this task of this user."""
     found = [Effective(state, scope) for scope, state in _ABOUT.rows(user=user_id, task=task_id)]
     return max(found, key=_strictness, default=Effective(RUN, GLOBAL))
 
@@ -87,7 +87,7 @@ def put(scope: str, subject_id: int, state: str, by_user: int | None, now_ms: in
 
 def all_of(user_id: int) -> list[Control]:
     """Every state that was set for all, for the user or for one of the user's tasks, widest scope first."""
-    own_tasks = [task.number for task in (*bidding_tasks(user_id), *autolist_tasks(user_id))]
+    own_tasks = Task.select(Task.id).where(Task.user == user_id, Task.deleted_ms.is_null())
     about = (
         (Control.scope == GLOBAL)
         | ((Control.scope == USER) & (Control.subject_id == user_id))

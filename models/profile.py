@@ -5,7 +5,7 @@ from __future__ import annotations
 from models.base import transaction
 from models.ledger.orders import has_open_orders
 from models.sessions import Challenge
-from models.tasks.tasks import RUNNING, BiddingTask
+from models.tasks.table import BIDDING, RUNNING, Task
 from models.users import User
 
 
@@ -21,10 +21,8 @@ def check_not_trading(user_id: int) -> None:
     """Raises StillTrading when the user's ordinals address is in use."""
     if has_open_orders(user_id):
         raise StillTrading("bids are open")
-    wanted = BiddingTask.select().where(
-        BiddingTask.user == user_id, BiddingTask.desired == RUNNING, BiddingTask.deleted_ms.is_null()
-    )
-    if wanted.exists():
+    wanted = Task.select().where(Task.desired == RUNNING, Task.deleted_ms.is_null())
+    if wanted.where(Task.user == user_id, Task.kind == BIDDING).exists():
         raise StillTrading("a bidding task is running")
 
 

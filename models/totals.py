@@ -11,19 +11,20 @@ from models.ledger.listing_table import Listing
 from models.ledger.order_table import CLOSED, MOVES, Order
 from models.sessions import ABSOLUTE_MS, IDLE_MS, Session
 from models.tasks.cycles import Cycle
-from models.tasks.tasks import MOVES as TASK_MOVES
-from models.tasks.tasks import RUNNING, STOPPED, AutolistTask, BiddingTask
+from models.tasks.table import MOVES as TASK_MOVES
+from models.tasks.table import RUNNING, STOPPED, Task
 
 # As text of the query, so that SQLite sees at once that the index of open orders will do.
 _IS_REAL = Order.dry_run == SQL("0")
 _IS_OPEN = (Order.state != SQL(f"'{CLOSED}'")) & _IS_REAL
 
 
-def tasks_by_state(model: type[BiddingTask] | type[AutolistTask]) -> dict[tuple[str, str], int]:
-    """Number of tasks by (desired, observed), every pair there can be; deleted ones are not counted."""
+def tasks_by_state(kind: str) -> dict[tuple[str, str], int]:
+    """Number of tasks of this kind by (desired, observed), every pair there can be; deleted ones are not counted."""
     found = {(desired, observed): 0 for desired in (RUNNING, STOPPED) for observed in TASK_MOVES}
-    columns = model.desired, model.observed
-    rows: Any = model.select(*columns, fn.COUNT(model.id)).where(model.deleted_ms.is_null()).group_by(*columns)
+    columns = Task.desired, Task.observed
+    alive = Task.select(*columns, fn.COUNT(Task.id)).where(Task.kind == kind, Task.deleted_ms.is_null())
+    rows: Any = alive.group_by(*columns)
     return found | {(desired, observed): count for desired, observed, count in rows.tuples()}
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 from models import controls
 from models.controls import EVERYBODY, GLOBAL, REDUCE, RUN, SCOPES, STATES, TASK, USER, Control
 from models.tasks import tasks
-from models.tasks.tasks import AUTOLIST_BASE, Task
+from models.tasks.table import BIDDING, LISTING, Task
 from models.users import User
 from server.http import json_out
 from server.http.base import MAX_ID, SignedIn
@@ -71,13 +71,13 @@ class ControlHandler(SignedIn):
         self.answer(await self._shown() | {"signerTold": told})
 
     def _refuse_foreign(self, scope: str, task_id: int) -> None:
-        own = tasks.bidding_task if scope == TASK else tasks.autolist_task
-        if not 0 < task_id <= MAX_ID or own(self.user.id, task_id) is None:
+        kind = BIDDING if scope == TASK else LISTING
+        if not 0 < task_id <= MAX_ID or tasks.own(self.user.id, kind, task_id) is None:
             raise not_found()
 
     def _subject(self, scope: str, task_id: int | None) -> Subject:
         if scope in TASK_SCOPES and task_id is not None:
-            return _of_task(task_id if scope == TASK else AUTOLIST_BASE + task_id)
+            return _of_task(task_id)
         return Subject("user", self.user.id, self.user.address) if scope == USER else _ALL
 
     async def _tighten(self, subject: Subject, state: State) -> bool:
@@ -111,15 +111,15 @@ class ControlHandler(SignedIn):
             general.append((REDUCE, GLOBAL))
 
         def shown(task: Task) -> dict[str, object]:
-            subject = _of_task(task.number)
+            subject = _of_task(task.id)
             effective = _strictest([*general, *_holding(subject, rows, said)])
             return {"taskId": task.id, **_entry(subject, rows, said), "effective": effective}
 
         return {
             "global": _entry(_ALL, rows, said),
             "user": _entry(me, rows, said),
-            "tasks": [shown(task) for task in tasks.bidding_tasks(self.user.id)],
-            "autolist": [shown(task) for task in tasks.autolist_tasks(self.user.id)],
+            "tasks": [shown(task) for task in tasks.of_user(self.user.id, BIDDING)],
+            "autolist": [shown(task) for task in tasks.of_user(self.user.id, LISTING)],
             "effective": _strictest(general),
             "haltFile": None if said is None else said.has_halt_file,
         }
@@ -129,8 +129,8 @@ _ALL = Subject("global", EVERYBODY, "")
 Rows = dict[tuple[str, int], Control]
 
 
-def _of_task(number: int) -> Subject:
-    return Subject("task", number, str(number))
+def _of_task(task_id: int) -> Subject:
+    return Subject("task", task_id, str(task_id))
 
 
 def state_of(subject: Subject) -> State:

@@ -6,6 +6,7 @@ from markets.base import NotFound, VenueError
 from models import profile, users
 from models.ledger import orders
 from models.tasks import tasks
+from models.tasks.table import BIDDING
 from models.users import User
 from server.auth import proven
 from server.http import blocking, json_out
@@ -109,7 +110,7 @@ class MeHandler(SignedIn):
                 "status": "active" if expires_ms > self.now_ms else "expired",
             },
             "stats": {
-                "taskCount": tasks.count_bidding_tasks(user.id),
+                "taskCount": tasks.count(user.id, BIDDING),
                 "maxTasks": plan.max_tasks,
                 "exposure": orders.exposure(user.id),
                 "maxExposure": plan.max_exposure,

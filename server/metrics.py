@@ -12,7 +12,7 @@ from core.setting_values import is_loopback
 from core.settings import Settings
 from markets.client import MarketClient
 from models import totals
-from models.tasks.tasks import AutolistTask, BiddingTask
+from models.tasks.table import BIDDING, LISTING
 from server.http.base import Handler
 from server.http.errors import not_found
 from server.http.prometheus import CONTENT_TYPE, Histogram, Metric, metric, render
@@ -76,12 +76,11 @@ def _gateway(settings: Settings) -> dict[str, Any]:
 
 
 def _of_tables(now_ms: int) -> Iterator[Metric]:
-    kinds: tuple[tuple[str, str, type[BiddingTask] | type[AutolistTask]], ...] = (
-        ("bidkeeper_tasks", "Bidding", BiddingTask),
-        ("bidkeeper_autolist_tasks", "Auto-list", AutolistTask),
-    )
-    for name, words, model in kinds:
-        counts = totals.tasks_by_state(model)
+    for name, words, kind in (
+        ("bidkeeper_tasks", "Bidding", BIDDING),
+        ("bidkeeper_autolist_tasks", "Auto-list", LISTING),
+    ):
+        counts = totals.tasks_by_state(kind)
         samples = tuple(({"desired": wanted, "observed": seen}, count) for (wanted, seen), count in counts.items())
         yield Metric(name, "gauge", f"{words} tasks by what is wanted and what runs.", samples)
     yield metric("bidkeeper_cycles_total", "counter", "Finished cycles of all tasks.", totals.cycles_finished())

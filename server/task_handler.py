@@ -8,10 +8,10 @@ from typing import Any
 from core.errors import PeerError
 from models.ledger import owing
 from models.tasks import tasks
-from models.tasks.tasks import RUNNING, STOPPED, Task
+from models.tasks.table import RUNNING, STOPPED, Task
 from server.http import manager_client as manager
 from server.http.base import SignedIn
-from server.http.errors import ApiError
+from server.http.errors import ApiError, not_found
 
 _IDLE = (STOPPED, "crashed")
 
@@ -19,13 +19,14 @@ _IDLE = (STOPPED, "crashed")
 class TaskHandler(SignedIn):
     """Every method that asks the manager raises ApiError when that fails."""
 
+    kind: str  # of the tasks that there are under this path
+
     def task(self, text: str) -> Task:
         """The caller's own task with this id in the path. Raises ApiError (404)."""
-        raise NotImplementedError
-
-    def venue_of(self, task: Task) -> str:
-        """The venue where the task trades."""
-        return task.venue_or(self.services.settings.market)
+        task = tasks.own(self.user.id, self.kind, self.path_id(text))
+        if task is None:
+            raise not_found()
+        return task
 
     async def before_hiding(self, task: Any) -> None:
         """Called of a task that is about to be deleted, when it has no worker any more."""
@@ -41,7 +42,7 @@ class TaskHandler(SignedIn):
         was_desired, was_error = task.desired, task.last_error
         tasks.set_desired(task, RUNNING)
         try:
-            await self.services.manager.settle(task.number)
+            await self.services.manager.settle(task.id)
         except PeerError as error:
             # Never back to running: somebody may have had it stopped meanwhile.
             if was_desired == STOPPED or task.observed == "crashed":
@@ -57,7 +58,7 @@ class TaskHandler(SignedIn):
         """
         revision = write()
         try:
-            await self.services.manager.settle(task.number)
+            await self.services.manager.settle(task.id)
         except PeerError as error:
             now = self.task(str(task.id))
             if now.revision == revision:
@@ -70,15 +71,15 @@ class TaskHandler(SignedIn):
         # Before its turn: it holds whatever happens to this request, and a start that waits is not to outlive it.
         has_to_end = not is_idle(task)
         tasks.set_desired(task, STOPPED)
-        async with self.services.locks.of(task.number):
+        async with self.services.locks.of(task.id):
             task = self.task(task_id)
             has_to_end = has_to_end or task.desired == RUNNING
             tasks.set_desired(task, STOPPED)
             if not has_to_end:
-                return owing.count_open(task.number)
+                return owing.count_open(task.id)
             await self.services.manager.ready("the task will be stopped as soon as it is back")
             try:
-                return (await self.services.manager.settle(task.number)).open_orders
+                return (await self.services.manager.settle(task.id)).open_orders
             except PeerError as error:
                 raise manager.answer_to(error) from error
 
@@ -90,9 +91,9 @@ class TaskHandler(SignedIn):
         """
         if is_idle(task):
             await self.before_hiding(task)
-            if not owing.count_open(task.number):
+            if not owing.count_open(task.id):
                 tasks.mark_deleted(task, self.now_ms)
-                tasks.remove_tombstone(task.number)
+                tasks.remove_tombstone(task.id)
                 return 0
         await self.services.manager.ready()
         task = self.task(str(task.id))
@@ -101,15 +102,15 @@ class TaskHandler(SignedIn):
             await self.before_hiding(task)
         tasks.mark_deleted(task, self.now_ms)
         try:
-            return (await self.services.manager.settle(task.number)).open_orders
+            return (await self.services.manager.settle(task.id)).open_orders
         except PeerError:
-            return owing.count_open(task.number)
+            return owing.count_open(task.id)
 
     async def _end_worker(self, task: Task) -> None:
         """When that fails, what was wanted is wanted again."""
         tasks.set_desired(task, STOPPED)
         try:
-            await self.services.manager.settle(task.number, drain_s=0)
+            await self.services.manager.settle(task.id, drain_s=0)
         except PeerError as error:
             tasks.set_desired(task, task.desired)
             tasks.set_error(task, task.last_error)

@@ -11,13 +11,12 @@ from pydantic.alias_generators import to_camel
 
 from core.log import mask
 from models.tasks.cycles import KEPT, Cycle, cycles_of
-from models.tasks.numbers import file_stem
-from models.tasks.tasks import Task
-from server.bidding.tasks import BiddingTaskHandler
+from models.tasks.table import BIDDING
 from server.http import json_out
 from server.http.base import SignedIn
 from server.http.errors import ApiError, invalid
 from server.http.json_out import Raw
+from server.task_handler import TaskHandler
 
 MOST_LINES = 1000
 DEFAULT_LINES = 200
@@ -30,36 +29,34 @@ _SNAKE_KEY = re.compile(r'(?<!\\)"([a-z0-9]+(?:_[a-z0-9]+)+)"(?=\s*:)')
 log = logging.getLogger(__name__)
 
 
-class LogHandler(BiddingTaskHandler):
+class LogHandler(TaskHandler):
     """GET /api/tasks/:id/log"""
 
+    kind = BIDDING
+
     def get(self, task_id: str) -> None:
-        send_log(self, self.task(task_id))
+        """Answers the end of the task's log. Raises ApiError: 404, 400, or 503 when it cannot be read."""
+        task = self.task(task_id)
+        most = count_in(self, "lines", DEFAULT_LINES, MOST_LINES)
+        path = self.services.settings.log_dir / f"task-{task.id}.log"
+        try:
+            lines = end_of(path, most)
+        except OSError as error:
+            log.error("failed to read %s: %s", path.name, error.strerror)
+            raise ApiError(503, "The log cannot be read") from error
+        self.answer({"lines": lines})
 
 
-class CyclesHandler(BiddingTaskHandler):
+class CyclesHandler(TaskHandler):
     """GET /api/tasks/:id/cycles"""
 
+    kind = BIDDING
+
     def get(self, task_id: str) -> None:
-        send_cycles(self, self.task(task_id))
-
-
-def send_log(handler: SignedIn, task: Task) -> None:
-    """Answers the end of the task's log. Raises ApiError: 400, or 503 when it cannot be read."""
-    most = count_in(handler, "lines", DEFAULT_LINES, MOST_LINES)
-    path = handler.services.settings.log_dir / f"{file_stem(task.number)}.log"
-    try:
-        lines = end_of(path, most)
-    except OSError as error:
-        log.error("failed to read %s: %s", path.name, error.strerror)
-        raise ApiError(503, "The log cannot be read") from error
-    handler.answer({"lines": lines})
-
-
-def send_cycles(handler: SignedIn, task: Task) -> None:
-    """Answers the task's newest cycles. Raises ApiError (400)."""
-    most = count_in(handler, "limit", DEFAULT_CYCLES, KEPT)
-    handler.answer([_as_json(cycle) for cycle in cycles_of(task.number, most)])
+        """Answers the task's newest cycles. Raises ApiError: 404 or 400."""
+        task = self.task(task_id)
+        most = count_in(self, "limit", DEFAULT_CYCLES, KEPT)
+        self.answer([_as_json(cycle) for cycle in cycles_of(task.id, most)])
 
 
 def count_in(handler: SignedIn, name: str, default: int, most: int) -> int:

@@ -154,12 +154,12 @@ def normal_slug(type: str, slug: str) -> str:
 
 
 def is_ticker(slug: str) -> bool:
-    """Whether a stored slug is a rune's: tickers are in upper case and collections in lower (`canonical_slug`)."""
+    """Tells whether a stored slug is a rune's: tickers are in upper case, collections in lower (`canonical_slug`)."""
     return slug == slug.upper() and slug != slug.lower()
 
 
 def is_on(config: BidConfig, slug: str) -> bool:
-    """Whether an order on this stored slug is on what the config bids on: it outlives a change of its task's slug."""
+    """Tells whether an order on this stored slug is on the config's: an order outlives a change of its task's slug."""
     return is_ticker(slug) == config.is_rune and normal_slug(config.type, slug) == normal_slug(config.type, config.slug)
 
 

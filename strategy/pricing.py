@@ -51,7 +51,7 @@ def ceil_quotient(value: Decimal | int, divisor: Decimal | int) -> int:
 
 
 def ratio_of(*factors: Decimal | Fraction | int) -> tuple[int, int]:
-    """Two whole numbers whose quotient is the exact product, the second above zero; far quicker than fractions are."""
+    """Returns two whole numbers whose quotient is the exact product, the second above zero; faster than fractions."""
     above = below = 1
     for factor in factors:
         over, under = factor.as_integer_ratio()

@@ -24,7 +24,7 @@ if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY
     tempfile.tempdir = None
 
 # What takes minutes begins first, so that no process of a parallel run is left with it alone at the end.
-_LONGEST_FIRST = ("soak", "faults", "e2e", "machine", "deploy", "wallet", "cli", "workers")
+_LONGEST_FIRST = ("soak", "bench", "faults", "machine", "endurance", "e2e", "deploy", "wallet", "cli", "workers")
 _PATIENCE_S = 300
 
 

@@ -76,6 +76,12 @@ def test_servers_and_workers_know_no_venue() -> None:
             assert package != "markets" or module.split(".")[0] not in venues, f"{path} imports {name}"
 
 
+def test_names_are_imported_from_where_they_live() -> None:
+    """mypy refuses the import of a name that a module only imports, unless the module lists it in `__all__`."""
+    for path in modules():
+        assert "__all__" not in path.read_text(), path
+
+
 def test_no_circle_between_modules() -> None:
     graph = {name_of(path): set(imported(path)) for path in modules()}
     graph = {module: {name for name in names if name in graph} for module, names in graph.items()}

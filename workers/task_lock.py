@@ -1,5 +1,4 @@
-"""The kernel's proof that at most one worker acts for a task: a flock on `run/task-17.lock` (of an auto-list task:
-`run/listing-17.lock`), held until death.
+"""The kernel's proof that at most one worker acts for a task: a flock on `run/task-17.lock`, held until death.
 
 The file holds the holder's pid and start time, so that a successor which finds it locked can end the holder; its
 mtime is the holder's sign of life. It is never unlinked while its task may have a worker: two workers could then hold
@@ -16,7 +15,6 @@ from pathlib import Path
 from signal import SIGKILL
 
 from core.errors import BidkeeperError
-from models.tasks.numbers import file_stem
 from workers.kernel import open_process, send, start_time, wait_for_end
 
 WAIT_S = 5.0
@@ -40,13 +38,12 @@ class TaskLock:
 
 
 def lock_path(run_dir: Path, task_id: int) -> Path:
-    return run_dir / f"{file_stem(task_id)}.lock"
+    return run_dir / f"task-{task_id}.lock"
 
 
 def lock_paths(run_dir: Path) -> Iterator[Path]:
     """Every lock file there is, held or not."""
-    yield from run_dir.glob("task-*.lock")
-    yield from run_dir.glob("listing-*.lock")
+    return run_dir.glob("task-*.lock")
 
 
 def take(path: Path, wait_s: float = WAIT_S) -> TaskLock:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from models.tasks import tasks
-from models.tasks.tasks import RUNNING, Task
+from models.tasks.table import RUNNING, Task
 from strategy.config import Problem
 from workers.context import BadConfig, Context
 

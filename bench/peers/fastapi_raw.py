@@ -19,7 +19,7 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Request, Response
 
 MAX_TASKS = {"beta": 100_000}
-DEFAULT_VENUE = "simulator"  # of a task that names none
+DEFAULT_VENUE = "simulator"  # of a new task that names none
 IDLE_MS, ABSOLUTE_MS, TOUCH_MS = 24 * 3_600_000, 7 * 24 * 3_600_000, 60_000
 
 SESSION = (
@@ -28,20 +28,20 @@ SESSION = (
 )
 LIST = (
     "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, created_ms, "
-    "venue FROM bidding_tasks WHERE user_id = ? AND deleted_ms IS NULL ORDER BY id"
+    "venue FROM tasks WHERE user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL ORDER BY id"
 )
-SAME = "SELECT 1 FROM bidding_tasks WHERE user_id = ? AND slug_key = ? AND deleted_ms IS NULL"
-COUNT = "SELECT COUNT(*) FROM bidding_tasks WHERE user_id = ? AND deleted_ms IS NULL"
+SAME = "SELECT 1 FROM tasks WHERE user_id = ? AND slug_key = ? AND deleted_ms IS NULL"
+COUNT = "SELECT COUNT(*) FROM tasks WHERE user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL"
 INSERT = (
-    "INSERT INTO bidding_tasks (user_id, config, revision, desired, observed, token, restarts, cycles, memory, "
-    "created_ms, type, slug, slug_key) VALUES (?, ?, 1, 'stopped', 'stopped', 0, 0, 0, '{}', ?, ?, ?, ?)"
+    "INSERT INTO tasks (user_id, kind, venue, config, revision, desired, observed, token, restarts, cycles, memory, "
+    "created_ms, type, slug, slug_key) VALUES (?, 'bidding', ?, ?, 1, 'stopped', 'stopped', 0, 0, 0, '{}', ?, ?, ?, ?)"
 )
 ONE = (
     "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, created_ms, "
-    "venue FROM bidding_tasks WHERE id = ? AND user_id = ? AND deleted_ms IS NULL"
+    "venue FROM tasks WHERE id = ? AND user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL"
 )
 SAME_BUT = SAME + " AND id != ?"
-UPDATE = "UPDATE bidding_tasks SET config = ?, revision = revision + 1, type = ?, slug = ?, slug_key = ? WHERE id = ?"
+UPDATE = "UPDATE tasks SET config = ?, revision = revision + 1, type = ?, slug = ?, slug_key = ? WHERE id = ?"
 
 
 class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -124,8 +124,7 @@ def shown(row: tuple[Any, ...]) -> TaskOut:
     cycle = None if cycle_ms is None else {"time": cycle_ms // 1000, "action": action or ""}
     created = datetime.fromtimestamp(created_ms / 1000, UTC).isoformat(timespec="milliseconds")
     running = desired == "running" and observed != "crashed"
-    where = venue or DEFAULT_VENUE
-    return TaskOut(task_id, slug, type_, running, msgspec.Raw(config), cycle, error, created[:-6] + "Z", where)
+    return TaskOut(task_id, slug, type_, running, msgspec.Raw(config), cycle, error, created[:-6] + "Z", venue)
 
 
 @app.get("/api/tasks")
@@ -149,13 +148,13 @@ async def create_task(request: Request) -> Response:
             raise HTTPException(409, "Task already exists for this slug")
         if database.execute(COUNT, (user,)).fetchone()[0] >= MAX_TASKS.get(plan[0], 0):
             raise HTTPException(403, "Plan task limit reached")
-        values = (user, text, now, config.type, config.slug, slug_key)
+        values = (user, DEFAULT_VENUE, text, now, config.type, config.slug, slug_key)
         task_id = database.execute(INSERT, values).lastrowid
         database.execute("COMMIT")
     except BaseException:
         database.execute("ROLLBACK")
         raise
-    row = (task_id, config.slug, config.type, text.encode(), "stopped", "stopped", None, None, None, now, None)
+    row = (task_id, config.slug, config.type, text.encode(), "stopped", "stopped", None, None, None, now, DEFAULT_VENUE)
     return Response(encode(shown(row)), 201, {"Location": f"/api/tasks/{task_id}"}, "application/json")
 
 

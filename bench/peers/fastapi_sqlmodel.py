@@ -25,7 +25,7 @@ from sqlalchemy import JSON, event
 from sqlmodel import Column, Field, Session, SQLModel, col, create_engine, func, select
 
 MAX_TASKS = {"beta": 100_000}
-DEFAULT_VENUE = "simulator"  # of a task that names none
+DEFAULT_VENUE = "simulator"  # of a new task that names none
 IDLE_MS, ABSOLUTE_MS, TOUCH_MS = 24 * 3_600_000, 7 * 24 * 3_600_000, 60_000
 
 
@@ -55,10 +55,11 @@ class SignIn(SQLModel, table=True):
 
 
 class Task(SQLModel, table=True):
-    __tablename__ = "bidding_tasks"
+    __tablename__ = "tasks"
     id: int | None = Field(default=None, primary_key=True)
     user_id: int = Field(foreign_key="users.id")
-    venue: str | None = None
+    kind: str = "bidding"
+    venue: str = DEFAULT_VENUE
     config: dict[str, Any] = Field(sa_column=Column(JSON))
     revision: int = 1
     desired: str = "stopped"
@@ -192,13 +193,17 @@ def shown(task: Task) -> TaskOut:
         last_cycle=cycle,
         last_error=task.last_error,
         created_at=created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        venue=task.venue or DEFAULT_VENUE,
+        venue=task.venue,
     )
+
+
+def alive(user_id: int) -> tuple[Any, ...]:
+    return Task.user_id == user_id, Task.kind == "bidding", col(Task.deleted_ms).is_(None)
 
 
 @app.get("/api/tasks", response_model=list[TaskOut])
 def list_tasks(db: Db, user: Me) -> list[TaskOut]:
-    query = select(Task).where(Task.user_id == user.id, col(Task.deleted_ms).is_(None)).order_by(col(Task.id))
+    query = select(Task).where(*alive(user.id or 0)).order_by(col(Task.id))
     return [shown(task) for task in db.exec(query)]
 
 
@@ -209,10 +214,9 @@ def create_task(db: Db, user: Me, config: Config, response: Response) -> TaskOut
     user_id, slug_key = user.id, config.slug.lower()
     db.commit()
     db.connection().exec_driver_sql("BEGIN IMMEDIATE")
-    alive = (Task.user_id == user_id, col(Task.deleted_ms).is_(None))
-    if db.exec(select(Task.id).where(*alive, Task.slug_key == slug_key)).first() is not None:
+    if db.exec(select(Task.id).where(*alive(user_id), Task.slug_key == slug_key)).first() is not None:
         raise HTTPException(409, "Task already exists for this slug")
-    if db.exec(select(func.count(col(Task.id))).where(*alive)).one() >= limit:
+    if db.exec(select(func.count(col(Task.id))).where(*alive(user_id))).one() >= limit:
         raise HTTPException(403, "Plan task limit reached")
     task = Task(
         user_id=user_id,
@@ -234,8 +238,7 @@ def change_task(db: Db, user: Me, task_id: int, body: dict[str, Any]) -> TaskOut
     user_id = user.id
     db.commit()
     db.connection().exec_driver_sql("BEGIN IMMEDIATE")
-    alive = (Task.user_id == user_id, col(Task.deleted_ms).is_(None))
-    task = db.exec(select(Task).where(*alive, Task.id == task_id)).first()
+    task = db.exec(select(Task).where(*alive(user_id), Task.id == task_id)).first()
     if task is None:
         raise HTTPException(404, "Not found")
     try:
@@ -243,7 +246,10 @@ def change_task(db: Db, user: Me, task_id: int, body: dict[str, Any]) -> TaskOut
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from error
     slug_key = config.slug.lower()
-    if db.exec(select(Task.id).where(*alive, Task.slug_key == slug_key, Task.id != task_id)).first() is not None:
+    if (
+        db.exec(select(Task.id).where(*alive(user_id), Task.slug_key == slug_key, Task.id != task_id)).first()
+        is not None
+    ):
         raise HTTPException(409, "Task already exists for this slug")
     task.config, task.revision = config.model_dump(by_alias=True), task.revision + 1
     task.type, task.slug, task.slug_key = config.type, config.slug, slug_key

@@ -15,9 +15,9 @@ from cli.doctor.check import Check, fail, ok, warn
 from core.settings import Settings
 from models import base, schema
 from models.tasks.running_tasks import running_tasks
-from models.tasks.tables import RUNNING, AutolistTask, BiddingTask
+from models.tasks.table import RUNNING, Task
 from models.users import Whitelist
-from strategy.monthly import Task
+from strategy import monthly
 
 _BUSY_S = 5
 _WAL_FORMAT = (2, 2)  # bytes 18 and 19 of a database in WAL mode
@@ -30,7 +30,7 @@ class Seen:
     tasks: int | None = None
     collection: str | None = None
     rune: str | None = None
-    running: dict[str, list[Task]] | None = None
+    running: dict[str, list[monthly.Task]] | None = None
 
 
 def examine(settings: Settings, seen: Seen) -> Iterator[Check]:
@@ -64,33 +64,21 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _contents(settings: Settings, seen: Seen) -> Iterator[Check]:
-    pending = schema.pending()
-    if newer := _from_the_future():
-        yield fail("database", f"made by a newer version: {', '.join(newer)}", "install that version, or restore")
+    if names := schema.foreign():
+        yield fail("database", f"made by another version: {', '.join(names)}", "install that version, or restore")
         return
-    if pending:
+    if pending := schema.pending():
         yield fail("database", f"behind by {', '.join(pending)}", "bidkeeper migrate")
         return
-    tables = (BiddingTask, AutolistTask)
-    wanted = [table.select().where(table.desired == RUNNING, table.deleted_ms.is_null()).count() for table in tables]
-    seen.tasks = sum(wanted)
-    seen.running = running_tasks(settings.market)
+    seen.tasks = Task.select().where(Task.desired == RUNNING, Task.deleted_ms.is_null()).count()
+    seen.running = running_tasks()
     seen.collection, seen.rune = _newest("ordinals"), _newest("rune")
     yield ok("database", f"whole, WAL, migrations are current; {seen.tasks} tasks are wanted to run")
     if not (settings.whitelist or settings.admins or Whitelist.select().exists()):
         yield warn("whitelist", "empty: nobody may sign in", "bidkeeper whitelist add ADDRESS")
 
 
-def _from_the_future() -> list[str]:
-    """Returns the migrations in the database that this version does not have."""
-    if not base.database.table_exists("schema_migration"):
-        return []
-    known = {path.stem for path in Path(str(schema.__file__)).with_name("migrations").glob("[0-9]*.py")}
-    rows = base.database.execute_sql("SELECT name FROM schema_migration ORDER BY name")
-    return [name for (name,) in rows if name not in known]
-
-
 def _newest(kind: str) -> str | None:
-    rows = BiddingTask.select(BiddingTask.slug).where(BiddingTask.type == kind, BiddingTask.deleted_ms.is_null())
-    row = rows.order_by(BiddingTask.id.desc()).first()
+    rows = Task.select(Task.slug).where(Task.type == kind, Task.deleted_ms.is_null())
+    row = rows.order_by(Task.id.desc()).first()
     return None if row is None else str(row.slug)

@@ -70,7 +70,7 @@ def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[]
 
 
 def _is_clear(answer: Answer) -> bool:
-    """Tells whether the venue answers as expected; it may refuse the draft of a listing of somebody else's item."""
+    """Tells whether the venue answers as expected; it may refuse to draft a listing of another owner's item."""
     if answer.outcome == "refused":
         return answer.question == DRAFT
     return answer.outcome in ("understood", "not known", "not supported")

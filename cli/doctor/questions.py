@@ -126,7 +126,7 @@ def _satflow(adapters: Adapters, about: About) -> list[Question]:
 
 
 def _of_one_inscription(venue: Satflow, inscription_id: str) -> list[Question]:
-    """Returns the questions about one inscription: its details, and the draft of a listing by whoever holds it."""
+    """Returns the questions about one inscription: its details, and the draft of a listing by its holder."""
     owners: list[str] = []
 
     def item() -> Item:

@@ -1,4 +1,4 @@
-"""Whether Satflow hides sales: a bid that was filled and is told nowhere looks like one that was cancelled."""
+"""A check that Satflow hides no sales: a filled bid without a sale looks like a cancelled one."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class ChainFacts:
             chain = await read("chain_height", unisat.chain_height)
             runes_height = await read("runes_height", unisat.runes_height)
             output = await read("output", lambda: unisat.output(outpoint))
-            is_told = output.script is not None  # of what is spent it may say nothing more
+            is_told = output.script is not None  # it may say nothing more of a spent output
             runes = await read("output_runes", lambda: unisat.runes(outpoint)) if is_told else None
             return replace(output, runes=runes, height=min(chain, runes_height))
 

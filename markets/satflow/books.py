@@ -130,7 +130,7 @@ def _terms(entry: Mapping[str, Any], kind: Kind, units: Units) -> tuple[int, Dec
 
 
 def _check_some(found: Sequence[Any], open_ones: Sequence[Any], page: int, what: str) -> None:
-    """Raises Unreadable when none of the rows of a book is what was asked for: then it is not clear what they are."""
+    """Raises Unreadable when no row of a book is of the kind asked for: then their kind is not clear."""
     if page == 1 and open_ones and not found:
         raise Unreadable(f"none of {len(open_ones)} {what} is one on the whole: what is told of them is not understood")
 

@@ -52,7 +52,7 @@ class Readings:
 
 
 def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: int) -> Limits:
-    """The most that this task may hold as of now; `installation_sats` bounds the bids of all users, 0 = not at all."""
+    """Returns the most this task may hold; `installation_sats` bounds the bids of all users (0: nothing does)."""
     task_id, config, plan = holder.task_id, holder.config, holder.plan
     own_sats = 0 if task_id is None else orders.task_exposure(task_id, dry_run=config.dry_run)
     fills = fills_of(task_id, config)
@@ -74,7 +74,7 @@ def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: in
 
 
 def own_orders(open_: Iterable[Order], config: BidConfig, replaced: Collection[int] = ()) -> tuple[OwnOrder, ...]:
-    """A task's open orders as a decision under `config` sees them; those with the ids of `replaced` are about to go.
+    """Returns a task's open orders as a decision under `config` sees them; `replaced` are ids of those about to go.
 
     A bid on another slug, or one that was replaced, holds none of the rungs, but counts as long as it is there.
     """

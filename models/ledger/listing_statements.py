@@ -6,8 +6,7 @@ from peewee import SQL, fn
 
 from models.ledger.listing_table import IS_OPEN, IS_SIGNED, LOST, REPLACED, Listing
 from models.prepared import Prepared, given
-from models.tasks.numbers import AUTOLIST_BASE
-from models.tasks.tables import AutolistTask
+from models.tasks.table import Task
 
 WRITTEN = tuple(name for name in Listing._meta.sorted_field_names if name != "id")
 _IS_THIS = Listing.id == given("id")
@@ -78,8 +77,6 @@ FORGET = Prepared(
 TO_DELIST = Prepared(
     lambda: Listing.select(Listing.task_id).where(
         IS_OPEN,
-        Listing.task_id.in_(
-            AutolistTask.select(AutolistTask.id + SQL(str(AUTOLIST_BASE))).where(AutolistTask.deleted_ms.is_null(False))
-        ),
+        Listing.task_id.in_(Task.select(Task.id).where(Task.deleted_ms.is_null(False))),
     )
 )

@@ -37,15 +37,15 @@ MOVES = {
 class Listing(Row):
     """One signature of one price (`price_sats`) for one output, and what became of it.
 
-    A change of price is a new row: the venue lets the new listing take the old one's place. `task_id` is the task's
-    number, `revision` that of the config that asked for it, `wallet` the vault that holds the inscription at `outpoint`
-    (txid:vout). `signed_ms` is set where a signature exists, `listed_ms` where the venue was seen to show it or said
-    so. `misses` counts the good reads in a row that did not show it. `proceeds_sats` is what a sale brought.
+    A change of price is a new row: the venue lets the new listing take the old one's place. `revision` is that of the
+    config that asked for it, `wallet` the vault that holds the inscription at `outpoint` (txid:vout). `signed_ms` is
+    set where a signature exists, `listed_ms` where the venue was seen to show it or said so. `misses` counts the good
+    reads in a row that did not show it. `proceeds_sats` is what a sale brought.
     """
 
     id = primary_key()
     intent = CharField(max_length=64, unique=True)
-    task_id = BigIntegerField()
+    task_id = IntegerField()
     user_id = IntegerField()
     venue = CharField(max_length=30)
     wallet = CharField(max_length=90)

@@ -25,9 +25,8 @@ from models.ledger.listing_table import (
     Listing,
 )
 from models.prepared import instance
-from models.tasks.numbers import row_id
-from models.tasks.statements import AUTOLIST
-from models.tasks.tables import RUNNING
+from models.tasks import tasks
+from models.tasks.table import LISTING
 
 _KEPT = 200  # newest rows of each task; of the others those that were signed, for their outputs' sake
 
@@ -70,7 +69,7 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
     if replacing is not None and replacing.state != LIVE:
         raise IllegalMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
     with transaction(durable=True):
-        if AUTOLIST.standing.rows(id=row_id(new.task_id)) != [(RUNNING, None, new.token)]:
+        if not tasks.may_act(new.task_id, LISTING, new.token):
             raise NotAllowedToList(f"task {new.task_id} is not this worker's to act for")
         if replacing is not None:
             replaced = {"state": CLOSED, "close_reason": REPLACED, "misses": replacing.misses, "closed_ms": now_ms}
@@ -230,5 +229,5 @@ def delistings(task_id: int, since_ms: int) -> int:
 
 
 def tasks_to_delist() -> list[int]:
-    """Numbers of the deleted tasks whose listing is still open."""
-    return [number for (number,) in statements.TO_DELIST.rows()]
+    """Ids of the deleted tasks whose listing is still open."""
+    return [task_id for (task_id,) in statements.TO_DELIST.rows()]

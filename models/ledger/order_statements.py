@@ -8,14 +8,12 @@ from peewee import SQL, fn
 
 from models.ledger.order_table import IS_FILLED, IS_OPEN, IS_REAL, Order
 from models.prepared import Prepared, given, given_each
-from models.tasks.statements import BIDDING
 
 NEWEST = 10  # fills whose times are told
 
 WRITTEN = tuple(name for name in Order._meta.sorted_field_names if name != "id")
 _EARLIER, _NEXT = Order.alias(), Order.alias()
 
-TASK_ROW = BIDDING.standing
 _IS_THIS = Order.id == given("id")
 _OF_TASK = Order.task_id == given("task_id")
 _OF_WALLET = Order.wallet == given("wallet")

@@ -29,7 +29,7 @@ MOVES = {
 
 
 class Order(Row):
-    """One bid (or listing). `price_sats` is the whole order's; `wallet` and `expires_ms` together find it again.
+    """One bid. `price_sats` is the whole order's; `wallet` and `expires_ms` together find it again.
 
     A venue returns no id when it accepts a bid, so the signed expiry, unique per wallet to the millisecond, is the
     order's fingerprint; `misses` counts the good reads in a row that did not show it. `sale_id` is the venue's name
@@ -38,7 +38,6 @@ class Order(Row):
 
     id = primary_key()
     intent = CharField(max_length=32, unique=True)
-    kind = CharField(max_length=3)
     task_id = IntegerField()
     user_id = IntegerField()
     venue = CharField(max_length=30)

@@ -29,7 +29,8 @@ from models.ledger.order_table import (
     Order,
 )
 from models.prepared import each, instance
-from models.tasks.tasks import RUNNING
+from models.tasks import tasks
+from models.tasks.table import BIDDING
 
 FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 
@@ -78,7 +79,6 @@ class NewOrder:
     """
 
     intent: str
-    kind: str
     task_id: int
     user_id: int
     venue: str
@@ -125,7 +125,7 @@ def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int, replaced: Collection
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
     values |= {"created_ms": now_ms, "updated_ms": now_ms}
     with transaction(durable=True):
-        if statements.TASK_ROW.rows(id=new.task_id) != [(RUNNING, None, new.token)]:
+        if not tasks.may_act(new.task_id, BIDDING, new.token):
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
         [(task_sats, task_count)] = statements.OPEN_OF_TASK.rows(task_id=new.task_id, dry_run=new.dry_run)
         [(user_sats, _)] = statements.OPEN_OF_USER.rows(user_id=new.user_id, dry_run=new.dry_run)

@@ -1,4 +1,4 @@
-"""Which order stands behind each bid that a venue shows of a wallet, and what it shows beside the orders."""
+"""The order behind each bid that a venue shows of a wallet, and all that it shows beside the orders."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _by_id(bids: Iterable[Bid]) -> tuple[Bid, ...]:
 
 
 def _explained(venue: Venue, wallet: str, bids: Sequence[Bid]) -> list[tuple[Bid, Order | None]]:
-    """Each bid with its order: by the signed expiry, else by the venue's id, else by what it is on and for how much.
+    """Pairs each bid with its order: by signed expiry, else by the venue's id, else by what it is on and for how much.
 
     The expiry is a bid's fingerprint where the venue keeps it to the millisecond. Elsewhere a bid whose id was never
     told (the answer was lost) can only be known by what was asked for: the oldest open order without an id that asked
@@ -136,7 +136,7 @@ def _explained(venue: Venue, wallet: str, bids: Sequence[Bid]) -> list[tuple[Bid
 
 
 def _nameless(venue: Venue, wallet: str) -> list[Order]:
-    """Open orders at the venue that may be there without our knowing their ids, oldest first."""
+    """Returns the open orders at the venue that may be there without our knowing their ids, oldest first."""
     found = (order for order in orders.wallet_orders(wallet) if order.venue == venue.name and not order.venue_id)
     return sorted((order for order in found if order.state != RESERVED), key=lambda order: order.id)
 

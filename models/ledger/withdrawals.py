@@ -18,7 +18,8 @@ from models.ledger.listing_table import IS_OPEN as LISTING_IS_OPEN
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import IS_OPEN as ORDER_IS_OPEN
 from models.ledger.order_table import IS_REAL, Order
-from models.tasks.tasks import autolist_tasks
+from models.tasks import tasks
+from models.tasks.table import LISTING
 
 RESERVED = "reserved"  # its coins are set aside; the signer may have been asked
 SIGNED = "signed"  # the signature is out, and may have been sent
@@ -170,7 +171,7 @@ class Kept(NamedTuple):
 
 def what_keeps(user_id: int, inscription_id: str) -> Kept:
     """What keeps an inscription of the user in the vault, listings of deleted tasks included."""
-    mine = (task for task in autolist_tasks(user_id) if task.inscription_id == inscription_id)
+    mine = (task for task in tasks.of_user(user_id, LISTING) if task.inscription_id == inscription_id)
     running = next((int(task.id) for task in mine if task.is_running), None)
     is_its = (Listing.user_id == user_id) & (Listing.inscription_id == inscription_id)
     return Kept(running, Listing.select(SQL("1")).where(is_its, LISTING_IS_OPEN).exists())

@@ -6,14 +6,13 @@ from peewee import SQL, BigIntegerField, IntegerField, TextField
 
 from models.base import Row, primary_key, transaction
 from models.prepared import Prepared, given
-from models.tasks.numbers import row_id
-from models.tasks.statements import statements
+from models.tasks.statements import SHOW_CYCLE
 
 KEPT = 200  # newest cycles of each task
 
 
 class Cycle(Row):
-    """One finished cycle of the task with number `task_id`; `detail` is JSON."""
+    """One finished cycle ; `detail` is JSON."""
 
     id = primary_key()
     task_id = IntegerField(index=True)
@@ -39,10 +38,10 @@ _FORGET = Prepared(lambda: Cycle.delete().where(_OF_TASK, Cycle.id < given("olde
 def record_cycle(
     task_id: int, token: int, *, time_ms: int, action: str, error: str | None, detail: str, memory: str
 ) -> None:
-    """Writes the cycle and what the task of this number shows of it; nothing when another worker has taken over."""
+    """Writes the cycle and what the task shows of it; nothing when another worker has taken over."""
     with transaction():
-        shown = statements(task_id).show_cycle.run(
-            id=row_id(task_id),
+        shown = SHOW_CYCLE.run(
+            id=task_id,
             token=token,
             memory=memory,
             last_cycle_ms=time_ms,

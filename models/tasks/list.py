@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from peewee import SQL
+
 from models.prepared import Prepared, given
-from models.tasks.tasks import BiddingTask, is_running
+from models.tasks.table import BIDDING, Task, is_running
 
 
 class ListedTask(NamedTuple):
@@ -21,7 +23,7 @@ class ListedTask(NamedTuple):
     last_cycle_action: str | None
     last_error: str | None
     created_ms: int
-    venue: str | None
+    venue: str
 
     @property
     def is_running(self) -> bool:
@@ -31,9 +33,9 @@ class ListedTask(NamedTuple):
 
 _OF_USER = Prepared(
     lambda: (
-        BiddingTask.select(*(getattr(BiddingTask, name) for name in ListedTask._fields))
-        .where(BiddingTask.user == given("user"), BiddingTask.deleted_ms.is_null())
-        .order_by(BiddingTask.id)
+        Task.select(*(getattr(Task, name) for name in ListedTask._fields))
+        .where(Task.user == given("user"), Task.kind == SQL(f"'{BIDDING}'"), Task.deleted_ms.is_null())
+        .order_by(Task.id)
     )
 )
 

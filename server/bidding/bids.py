@@ -11,7 +11,7 @@ from markets.base import BidBook, Kind, OwnBid, OwnBids, VenueError
 from markets.client import MarketClient
 from models.ledger import orders
 from models.ledger.order_table import Order
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from server.bidding.tasks import BiddingTaskHandler
 from server.http import json_out
 from strategy.book import Bid
@@ -37,7 +37,7 @@ class BidsHandler(BiddingTaskHandler):
         if not wallets:
             keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
             wallets = {keys.payment}
-        venue, slugs = self.venue_of(task), {order.slug for order in placed} or {task.slug}
+        venue, slugs = task.venue, {order.slug for order in placed} or {task.slug}
         own = await self._own_bids(wallets, sorted(slugs), venue)
         found = [pair for wallet, read in own.items() for pair in _of_task(task, wallet, read.bids)]
         # More than one market only after a change of the task's slug or trait.
@@ -68,7 +68,7 @@ def _market_of(bid: OwnBid, order: Order) -> _Market:
     return _Market(order.slug, bid.kind, order.trait)
 
 
-def _of_task(task: BiddingTask, wallet: str, bids: Iterable[OwnBid]) -> Iterable[tuple[OwnBid, Order]]:
+def _of_task(task: Task, wallet: str, bids: Iterable[OwnBid]) -> Iterable[tuple[OwnBid, Order]]:
     """Those of a wallet's bids that this task placed, with what the ledger knows of them.
 
     A venue gives no id when it takes a bid: the signed expiry, unique in its wallet, tells whose it is.

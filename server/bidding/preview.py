@@ -19,7 +19,7 @@ from models.ledger.order_table import Order
 from models.ledger.shown_bids import match
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import BIDDING, Task
 from server import task_venues
 from server.bidding.lookups import MAX_AGE_S, UNKNOWN_SLUG
 from server.bidding.preview_answer import plan_as_json
@@ -85,7 +85,7 @@ class PreviewHandler(BiddingTaskHandler):
         }
         self.answer(around | plan_as_json(entry, plan_bids(entry), market.seen, self._month(task, venue), self.user.id))
 
-    async def _signing(self, task: BiddingTask | None, entry: Entry) -> tuple[Entry, list[str]]:
+    async def _signing(self, task: Task | None, entry: Entry) -> tuple[Entry, list[str]]:
         """The cycle with what the signer says of its ceilings, or without it and why."""
         plan = self.services.entitlements.plan(self.user.id)
         try:
@@ -94,14 +94,14 @@ class PreviewHandler(BiddingTaskHandler):
             return entry, [f"failed to ask how much may be signed: {error}"]
         return replace(entry, limits=replace(entry.limits, signed=signed)), []
 
-    def _month(self, task: BiddingTask | None, venue: str) -> Month:
+    def _month(self, task: Task | None, venue: str) -> Month:
         """What a month at the venue has to carry besides this task."""
         settings = self.services.settings
         quota = settings.monthly_calls(dialect_of(venue) or "")
-        others = running_tasks(settings.market, but=task.id if task else None) if quota else {}
+        others = running_tasks(but=task.id if task else None) if quota else {}
         return Month(quota, call_costs(venue), others.get(venue, ()))
 
-    def _meant(self) -> tuple[BiddingTask | None, BidConfig, str]:
+    def _meant(self) -> tuple[Task | None, BidConfig, str]:
         """The caller's own task that is meant, if there is one, config and venue. Raises ApiError: 404, 400."""
         given = self.json_object()
         task_id, stored, faults = given.pop("taskId", None), None, list[str]()
@@ -114,15 +114,15 @@ class PreviewHandler(BiddingTaskHandler):
         if task is None:
             venue, wrong = task_venues.named(given, self.services.settings)
         else:
-            venue = self.venue_of(task)
+            venue = task.venue
             wrong = task_venues.moved(given, venue)
         if found := [*faults, *details, *wrong] or task_venues.unfit_for_bids(venue, config):
             raise invalid(found)
         return task, config, venue
 
-    def _task_on(self, config: BidConfig) -> BiddingTask | None:
+    def _task_on(self, config: BidConfig) -> Task | None:
         key = normal_slug(config.type, config.slug)
-        return next((task for task in tasks.bidding_tasks(self.user.id) if task.slug_key == key), None)
+        return next((task for task in tasks.of_user(self.user.id, BIDDING) if task.slug_key == key), None)
 
     async def _read(self, config: BidConfig, venue: str) -> _Market:
         """Raises ApiError: 404, 502 when there is nothing to decide on, 503."""
@@ -147,7 +147,7 @@ class PreviewHandler(BiddingTaskHandler):
             raise not_found(UNKNOWN_SLUG)
         return found
 
-    def _entry(self, task: BiddingTask | None, config: BidConfig, venue: str, market: _Market) -> Entry:
+    def _entry(self, task: Task | None, config: BidConfig, venue: str, market: _Market) -> Entry:
         """A cycle of the task, or the first one of a task that is yet to be created."""
         now_ms, settings, task_id = self.now_ms, self.services.settings, task.id if task else None
         plan, bids = self.services.entitlements.plan(self.user.id), market.own_bids

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from models.tasks import tasks
-from models.tasks.tasks import RUNNING, BiddingTask
+from models.tasks.table import RUNNING, Task
 from server import task_venues
 from server.bidding.tasks import BiddingTaskHandler, columns
 from server.bidding.tickers import spelled
@@ -17,8 +17,7 @@ class StartHandler(BiddingTaskHandler):
     """POST /api/tasks/:id/start"""
 
     async def post(self, task_id: str) -> None:
-        self.task(task_id)
-        async with self.services.locks.of(int(task_id)):
+        async with self.services.locks.of(self.task(task_id).id):
             task = self.task(task_id)
             if not (task.is_running and task.observed == RUNNING):
                 await self._check(task)
@@ -27,9 +26,9 @@ class StartHandler(BiddingTaskHandler):
                 self.services.starts.observe(self.request.request_time())
         self.answer(self.shown(task_id))
 
-    async def _check(self, task: BiddingTask) -> None:
+    async def _check(self, task: Task) -> None:
         """Raises ApiError: 400 (which the task then shows as its error, too) or 403."""
-        config, venue = loads(task.config), self.venue_of(task)
+        config, venue = loads(task.config), task.venue
         try:
             if wrong := bid_config.details_of(problems(config)):
                 raise invalid(wrong)

@@ -7,24 +7,24 @@ from collections.abc import Awaitable
 from models import users
 from models.tasks import tasks
 from models.tasks.list import ListedTask, bidding_task_list
-from models.tasks.tasks import BiddingTask, TaskExists, TaskLimitReached
+from models.tasks.table import BIDDING, Task
+from models.tasks.tasks import TaskExists, TaskLimitReached
 from server import task_venues
 from server.bidding.tickers import is_unspelled, spelled
 from server.bidding.traits import refuse_unknown_trait
 from server.http import json_out
 from server.http.base import SignedIn
-from server.http.errors import ApiError, invalid, not_found
+from server.http.errors import ApiError, invalid
 from server.http.json_out import Raw, text
 from server.schemas import bid_config
 from server.task_handler import TaskHandler
 from strategy.config import BidConfig, dumps, loads, normal_slug, unsupported
 
 
-def as_json(task: BiddingTask | ListedTask, default: str, config: BidConfig | None = None, **more: object) -> Raw:
+def as_json(task: Task | ListedTask, config: BidConfig | None = None, **more: object) -> Raw:
     """The task as callers see it, with `more` fields of an operation's answer after its own.
 
-    `default` is the venue of tasks that name none. `config` is the task's own, where it is at hand and need not be
-    read from the row again.
+    `config` is the task's own, where it is at hand and need not be read from the row again.
     """
     shown = bid_config.rendered(task.config) if config is None else bid_config.shown(config)
     cycle = "null"
@@ -34,7 +34,7 @@ def as_json(task: BiddingTask | ListedTask, default: str, config: BidConfig | No
         f'{{"id": {task.id}, "slug": {text(task.slug)}, "type": {text(task.type)}'
         f', "isRunning": {"true" if task.is_running else "false"}, "config": {shown}'
         f', "lastCycle": {cycle}, "lastError": {"null" if task.last_error is None else text(task.last_error)}'
-        f', "createdAt": "{json_out.iso(task.created_ms)}", "venue": {text(task.venue or default)}'
+        f', "createdAt": "{json_out.iso(task.created_ms)}", "venue": {text(task.venue)}'
         + "".join(f', "{name}": {json_out.dumps(value)}' for name, value in more.items())
         + "}"
     )
@@ -54,17 +54,11 @@ def exists_already() -> ApiError:
 class BiddingTaskHandler(TaskHandler):
     """What operations on one bidding task share."""
 
-    def task(self, text: str) -> BiddingTask:
-        """The caller's own task. Raises ApiError (404)."""
-        task = tasks.bidding_task(self.user.id, self.path_id(text))
-        if task is None:
-            raise not_found()
-        return task
+    kind = BIDDING
 
     def shown(self, task_id: str, **more: object) -> Raw:
         """The caller's own task as it is now, as they see it. Raises ApiError (404)."""
-        task = self.task(task_id)
-        return as_json(task, self.venue_of(task), None, **more)
+        return as_json(self.task(task_id), None, **more)
 
     def refuse_unsupported(self, config: BidConfig) -> None:
         """Raises ApiError (400) for what cannot be run yet."""
@@ -79,8 +73,7 @@ class BiddingTasksHandler(SignedIn):
         self.send(self.services.task_lists.get(self.user.id, self._list))
 
     def _list(self) -> bytes:
-        default = self.services.settings.market
-        return json_out.encoded([as_json(task, default) for task in bidding_task_list(self.user.id)])
+        return json_out.encoded([as_json(task) for task in bidding_task_list(self.user.id)])
 
     def post(self) -> Awaitable[None] | None:
         given = self.json_object()
@@ -110,7 +103,7 @@ class BiddingTasksHandler(SignedIn):
             message = f"The plan {plan.name} allows {error.max_tasks} bidding tasks."
             raise ApiError(403, "Plan task limit reached", message=message) from None
         self.set_header("Location", f"/api/tasks/{task.id}")
-        self.answer(as_json(task, venue, config), 201)
+        self.answer(as_json(task, config), 201)
 
 
 class OneBiddingTaskHandler(BiddingTaskHandler):
@@ -123,7 +116,7 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
         seen = self.task(task_id)
         config = self._merged(seen)
         if config.trait is not None:
-            await refuse_unknown_trait(self, config, self.venue_of(seen), loads(seen.config))
+            await refuse_unknown_trait(self, config, seen.venue, loads(seen.config))
         config = await spelled(self, config)
         async with self.services.locks.of(seen.id):
             task = self.task(task_id)
@@ -138,26 +131,26 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
                 else:
                     self._write(task, row)
         task = self.task(task_id)
-        self.answer(as_json(task, self.venue_of(task), config if task.config == row["config"] else None))
+        self.answer(as_json(task, config if task.config == row["config"] else None))
 
-    def _merged(self, task: BiddingTask) -> BidConfig:
-        given, venue = self.json_object(), self.venue_of(task)
+    def _merged(self, task: Task) -> BidConfig:
+        given, venue = self.json_object(), task.venue
         config, details = bid_config.merged(given, loads(task.config))
         if details := [*details, *task_venues.moved(given, venue)] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
         return config
 
-    def _write(self, task: BiddingTask, row: dict[str, str]) -> int:
+    def _write(self, task: Task, row: dict[str, str]) -> int:
         try:
             return tasks.change_bidding_task(task, **row)
         except TaskExists:
             raise exists_already() from None
 
-    async def _restart(self, task: BiddingTask, row: dict[str, str]) -> None:
+    async def _restart(self, task: Task, row: dict[str, str]) -> None:
         before = {name: getattr(task, name) for name in ("type", "slug", "slug_key", "config")}
         await self.restart_worker(task, lambda: self._write(task, row), lambda now: self._write(now, before))
 
     async def delete(self, task_id: str) -> None:
-        async with self.services.locks.of(self.task(task_id).number):
+        async with self.services.locks.of(self.task(task_id).id):
             open_bids = await self.delete_task(self.task(task_id))
         self.answer({"success": True, "openBids": open_bids})

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from models.ledger import listings
 from models.ledger.listing_table import GONE, SOLD, Listing
-from models.tasks.tasks import AutolistTask
+from models.tasks.table import Task
 from server.http import json_out
 from server.http.json_out import Raw
 from server.http.services import Services
@@ -24,15 +24,15 @@ _NOT_ASKED = "The signer cannot be asked, so this is by our own records alone."
 Lowest = dict[str, int | None]
 
 
-async def as_json(services: Services, task: AutolistTask, **more: object) -> Raw:
+async def as_json(services: Services, task: Task, **more: object) -> Raw:
     """The task, with `more` fields of an operation's answer after its own."""
-    newest = listings.newest(task.number)
+    newest = listings.newest(task.id)
     return _as_json(services, task, newest, await _signed(services, [newest]), more)
 
 
-async def all_as_json(services: Services, tasks: Iterable[AutolistTask]) -> list[Raw]:
+async def all_as_json(services: Services, tasks: Iterable[Task]) -> list[Raw]:
     """As `as_json`, of many at once."""
-    found = [(task, listings.newest(task.number)) for task in tasks]
+    found = [(task, listings.newest(task.id)) for task in tasks]
     signed = await _signed(services, [newest for _, newest in found])
     return [_as_json(services, task, newest, signed, {}) for task, newest in found]
 
@@ -53,7 +53,7 @@ async def _signed(services: Services, found: Sequence[Listing | None]) -> Lowest
 
 
 def _as_json(
-    services: Services, task: AutolistTask, newest: Listing | None, signed: Lowest | None, more: dict[str, object]
+    services: Services, task: Task, newest: Listing | None, signed: Lowest | None, more: dict[str, object]
 ) -> Raw:
     cycle = None
     if task.last_cycle_ms is not None:
@@ -68,7 +68,7 @@ def _as_json(
         "lastCycle": cycle,
         "lastError": task.last_error,
         "createdAt": json_out.iso(task.created_ms),
-        "venue": task.venue_or(services.settings.market),
+        "venue": task.venue,
     }
     return Raw(json_out.dumps(shown | more))
 

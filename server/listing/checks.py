@@ -10,7 +10,7 @@ import asyncio
 
 from markets.base import NotFound, VenueError
 from models import inscriptions
-from models.tasks.tasks import AutolistTask
+from models.tasks.table import Task
 from server import task_venues
 from server.bidding.traits import refuse_unknown_trait
 from server.http.base import SignedIn
@@ -26,9 +26,7 @@ _UNKNOWN = "inscriptionId: there is no such inscription in any block yet"
 _NO_COLLECTION = "collectionId: is required, as the marketplace does not tell of which collection the inscription is"
 
 
-async def startable_collection(
-    handler: SignedIn, task: AutolistTask, config: ListingConfig, named: str | None
-) -> str | None:
+async def startable_collection(handler: SignedIn, task: Task, config: ListingConfig, named: str | None) -> str | None:
     """The collection of the task with this config: `named`, else by whoever knows; None where nobody can be asked.
 
     Raises ApiError (400) for what no worker could keep: a config that leaves something open, a price that hangs on a
@@ -36,8 +34,7 @@ async def startable_collection(
     """
     if found := listing_config.details_of([*problems(config), *unstartable(config)]):
         raise invalid(found, _NOT_YET)
-    venue = task.venue_or(handler.services.settings.market)
-    settings = handler.services.settings
+    settings, venue = handler.services.settings, task.venue
     found = task_venues.not_there(venue, settings) or task_venues.unfit_for_listing(venue, config)
     if found := found or task_venues.not_signed_listings(venue):
         raise invalid(found, _NOT_YET)

@@ -18,7 +18,7 @@ from markets.listings import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import GONE, SOLD, Listing
 from models.ledger.listings import NewListing, OpenElsewhere
-from models.tasks.tasks import AutolistTask
+from models.tasks.table import Task
 from server.http.base import SignedIn
 from wallet.client import SignerError
 
@@ -29,14 +29,14 @@ _UNTRACED = "The marketplace shows a listing of this inscription; cancel it ther
 log = logging.getLogger(__name__)
 
 
-async def take_up(handler: SignedIn, task: AutolistTask) -> str | None:
+async def take_up(handler: SignedIn, task: Task) -> str | None:
     """Gives the task an open listing where the marketplace shows one, or may.
 
     Returns what the caller should know when nothing can be done about it here.
     """
-    if listings.open_listing(task.number) is not None:
+    if listings.open_listing(task.id) is not None:
         return None
-    last = listings.newest_listed(task.number)
+    last = listings.newest_listed(task.id)
     outpoint = last.outpoint if last is not None and last.close_reason not in (SOLD, GONE) else None
     try:
         wallet = last.wallet if last is not None else await _vault(handler)
@@ -60,8 +60,8 @@ async def _vault(handler: SignedIn) -> str:
     return (await asyncio.wait_for(question, PATIENCE_S)).vault
 
 
-async def _shown(handler: SignedIn, task: AutolistTask, wallet: str) -> OwnListing | None:
-    inscription_id, venue = task.inscription_id, task.venue_or(handler.services.settings.market)
+async def _shown(handler: SignedIn, task: Task, wallet: str) -> OwnListing | None:
+    inscription_id, venue = task.inscription_id, task.venue
     question = handler.services.market(lambda market: market.at(venue).own_listings(wallet, 0.0))
     for found in (await asyncio.wait_for(question, PATIENCE_S)).listings:
         if found.inscription_id == inscription_id and found.owner == wallet:
@@ -79,12 +79,12 @@ async def _outpoint(handler: SignedIn, inscription_id: str, wallet: str) -> str 
     return found.outpoint if found.address == wallet else None
 
 
-def _row(handler: SignedIn, task: AutolistTask, wallet: str, outpoint: str, price_sats: int) -> NewListing:
+def _row(handler: SignedIn, task: Task, wallet: str, outpoint: str, price_sats: int) -> NewListing:
     return NewListing(
         intent=secrets.token_hex(32),
-        task_id=task.number,
+        task_id=task.id,
         user_id=task.user_id,
-        venue=task.venue_or(handler.services.settings.market),
+        venue=task.venue,
         wallet=wallet,
         inscription_id=task.inscription_id,
         slug=task.collection_id,

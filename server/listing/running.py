@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from models.ledger import listings
 from models.tasks import tasks
-from models.tasks.tasks import RUNNING, AutolistTask
+from models.tasks.table import LISTING, RUNNING, Task
+from server import task_log
 from server.http.errors import ApiError
 from server.listing.as_json import as_json
 from server.listing.checks import refuse_outside_vault, startable_collection
 from server.listing.tasks import AutolistTaskHandler
-from server.task_log import send_cycles, send_log
 from strategy.listing.config import loads_config
 
 _STAYS = "The listing stays at the marketplace; deleting the task cancels it."
@@ -19,7 +19,7 @@ class StartHandler(AutolistTaskHandler):
     """POST /api/autolist/:id/start"""
 
     async def post(self, task_id: str) -> None:
-        async with self.services.locks.of(self.task(task_id).number):
+        async with self.services.locks.of(self.task(task_id).id):
             task = self.task(task_id)
             if not (task.is_running and task.observed == RUNNING):
                 await self._check(task)
@@ -28,13 +28,13 @@ class StartHandler(AutolistTaskHandler):
                 self.services.starts.observe(self.request.request_time())
         self.answer(await as_json(self.services, self.task(task_id)))
 
-    async def _check(self, task: AutolistTask) -> None:
+    async def _check(self, task: Task) -> None:
         """Raises ApiError: 400 and 409 (which the task then shows as its error, too), 403, or 503."""
         config = loads_config(task.config)
         try:
             collection_id = await startable_collection(self, task, config, task.collection_id)
             # One that left the vault while its listing stood may have been sold: its worker finds that out and ends.
-            if listings.open_listing(task.number) is None:
+            if listings.open_listing(task.id) is None:
                 await refuse_outside_vault(self, task.inscription_id)
         except ApiError as error:
             if error.status_code in (400, 409):
@@ -51,20 +51,18 @@ class StopHandler(AutolistTaskHandler):
     async def post(self, task_id: str) -> None:
         await self.stop_worker(task_id)
         task = self.task(task_id)
-        is_listed = listings.open_listing(task.number) is not None
+        is_listed = listings.open_listing(task.id) is not None
         stays = {"message": _STAYS} if is_listed else {}
         self.answer(await as_json(self.services, task, listingCancelled=False, **stays))
 
 
-class CyclesHandler(AutolistTaskHandler):
+class CyclesHandler(task_log.CyclesHandler):
     """GET /api/autolist/:id/cycles"""
 
-    def get(self, task_id: str) -> None:
-        send_cycles(self, self.task(task_id))
+    kind = LISTING
 
 
-class LogHandler(AutolistTaskHandler):
+class LogHandler(task_log.LogHandler):
     """GET /api/autolist/:id/log"""
 
-    def get(self, task_id: str) -> None:
-        send_log(self, self.task(task_id))
+    kind = LISTING

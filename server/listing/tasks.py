@@ -5,9 +5,10 @@ from __future__ import annotations
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLED, Listing
 from models.tasks import tasks
-from models.tasks.tasks import AutolistTask, TaskExists, TaskLimitReached
+from models.tasks.table import LISTING, Task
+from models.tasks.tasks import TaskExists, TaskLimitReached
 from server import task_venues
-from server.http.errors import ApiError, invalid, not_found
+from server.http.errors import ApiError, invalid
 from server.listing.as_json import all_as_json, as_json
 from server.listing.checks import known_collection, startable_collection
 from server.listing.leftovers import take_up
@@ -22,19 +23,14 @@ _STILL_LISTED = "The marketplace has not confirmed yet that the listing is gone;
 class AutolistTaskHandler(TaskHandler):
     """What operations on one auto-list task share."""
 
-    def task(self, text: str) -> AutolistTask:
-        """The caller's own task. Raises ApiError (404)."""
-        task = tasks.autolist_task(self.user.id, self.path_id(text))
-        if task is None:
-            raise not_found()
-        return task
+    kind = LISTING
 
 
 class AutolistTasksHandler(AutolistTaskHandler):
     """GET and POST /api/autolist"""
 
     async def get(self) -> None:
-        self.answer(await all_as_json(self.services, tasks.autolist_tasks(self.user.id)))
+        self.answer(await all_as_json(self.services, tasks.of_user(self.user.id, LISTING)))
 
     async def post(self) -> None:
         given = self.json_object()
@@ -76,7 +72,7 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
         self.answer(await as_json(self.services, self.task(task_id)))
 
     async def put(self, task_id: str) -> None:
-        async with self.services.locks.of(self.task(task_id).number):
+        async with self.services.locks.of(self.task(task_id).id):
             task = self.task(task_id)
             change = self._change(task)
             config, collection_id = dumps_config(change.config), _collection(task, change)
@@ -90,42 +86,41 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
         task = self.task(task_id)
         self.answer(await as_json(self.services, task, **_warned(loads_config(task.config))))
 
-    def _change(self, task: AutolistTask) -> ListingChange:
-        given, venue = self.json_object(), self.venue_of(task)
+    def _change(self, task: Task) -> ListingChange:
+        given, venue = self.json_object(), task.venue
         change = listing_config.merged(given, loads_config(task.config))
         details = [*change.details, *_moved(task, change), *task_venues.moved(given, venue)]
         if details := details or task_venues.unfit_for_listing(venue, change.config):
             raise invalid(details)
         return change
 
-    async def _restart(self, task: AutolistTask, collection_id: str | None, config: str) -> None:
-        def write(row: AutolistTask, collection_id: str | None, config: str) -> int:
+    async def _restart(self, task: Task, collection_id: str | None, config: str) -> None:
+        def write(row: Task, collection_id: str | None, config: str) -> int:
             return tasks.change_autolist_task(row, collection_id=collection_id, config=config)
 
         before = task.collection_id, task.config
         await self.restart_worker(task, lambda: write(task, collection_id, config), lambda now: write(now, *before))
 
-    async def before_hiding(self, task: AutolistTask) -> None:
+    async def before_hiding(self, task: Task) -> None:
         self._note = await take_up(self, task)
-        self._before = listings.newest(task.number)
+        self._before = listings.newest(task.id)
 
     async def delete(self, task_id: str) -> None:
-        number = self.task(task_id).number
-        async with self.services.locks.of(number):
+        async with self.services.locks.of(self.task(task_id).id):
             task = self.task(task_id)
             still_listed = await self.delete_task(task)
-        before, after = self._before, listings.newest(number)
+        before, after = self._before, listings.newest(task.id)
         was_closed = before is not None and not before.is_open and after is not None and after.id == before.id
         is_cancelled = after is not None and after.close_reason == CANCELLED and not was_closed
         message = _STILL_LISTED if still_listed else self._note
         self.answer({"success": True, "listingCancelled": is_cancelled} | ({"message": message} if message else {}))
 
 
-def _collection(task: AutolistTask, change: ListingChange) -> str | None:
+def _collection(task: Task, change: ListingChange) -> str | None:
     return change.collection_id if change.names_collection else task.collection_id
 
 
-def _moved(task: AutolistTask, change: ListingChange) -> list[str]:
+def _moved(task: Task, change: ListingChange) -> list[str]:
     if change.inscription_id in (None, task.inscription_id):
         return []
     return ["inscriptionId: cannot be changed; delete this task and create another"]

@@ -69,7 +69,7 @@ class Draft:
         return None if self.limits.hold is Reason.FILL_BURST else self.limits.hold
 
     def is_due(self, order: OwnOrder) -> bool:
-        """Whether an order is close enough to its expiry to be placed anew."""
+        """Tells whether an order is close enough to its expiry to be placed anew."""
         return order.expires_ms <= self._due_by_ms
 
     def is_renewable(self, order: OwnOrder) -> bool:

@@ -1,9 +1,8 @@
 """The decision of one cycle: an entry (config, market, own orders, limits) in, a plan out.
 
-The steps, in order: reference price, range, rungs, what the range forbids, the walk of the rungs through the budget
-with the own orders that stand for them, what becomes of the other live bids, renewals and new bids. The plan assumes
-that its cancels succeed; whoever carries it out reserves each new bid on its own, which guards the limits when a
-cancel fails.
+The steps, in order: reference price, range, rungs, the bids that the range forbids, the walk of the rungs through the
+budget with the own orders that hold them, the fate of the other live bids, renewals and new bids. The plan assumes that
+its cancels succeed; the worker reserves each new bid on its own, which guards the limits when a cancel fails.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from strategy.reference import read_market
 
 
 def plan_bids(entry: Entry) -> Plan:
-    """What to cancel and what to place now, with one reason for every rung and every own order.
+    """Decides what to cancel and to place now, with one reason for every rung and every own order.
 
     `entry.snapshot` is None when the market could not be read. `entry.own` are the open orders of this task, in any
-    order. `entry.rules` are the service's: the task's own fields come before them (`rules_of`), and what is signed
-    makes them more patient (`paced`). The config must be free of `problems`. Raises ValueError when it asks for what
-    is not built (`unsupported`): it must never be treated as something else.
+    order. `entry.rules` are the service's: the task's own fields come before them (`rules_of`), and the signatures in
+    use make them more patient (`paced`). The config must be free of `problems`. Raises ValueError for a wish that is
+    not built (`unsupported`): it must never be treated as something else.
     """
     if entry.restraint is Reason.HALT:
         return halted(entry.config, entry.own, entry.memory)
@@ -72,19 +71,19 @@ def _unrestrained(entry: Entry) -> Plan:
 
 
 def _noted(memory: Memory, *, is_blind: bool, now_ms: int) -> Memory:
-    """The memory with since when there is no reference, or that there is one."""
+    """Returns the memory with the time since which there is no reference, if so."""
     if is_blind == (memory.no_reference_since_ms is not None):
         return memory
     return replace(memory, no_reference_since_ms=now_ms if is_blind else None)
 
 
 def life_ms(config: BidConfig, profile: Profile) -> int:
-    """How long a bid is signed for, about: a venue that counts in hours rounds it up."""
+    """Returns about how long a bid is signed for: a venue that counts in hours rounds it up."""
     return max(config.expiry_ms, profile.min_duration_s * 1000)
 
 
 def measure(config: BidConfig) -> str:
-    """What the reference of this config measures: tasks of one slug with the same measure share its history."""
+    """Returns the measure of this config's reference: tasks of one slug with the same measure share its history."""
     if config.bid_type == "trait":
         kind = config.trait_type.replace("\\", "\\\\").replace("=", "\\=")  # "A=B" of "c" is not "A" of "B=c"
         return f"trait:{kind}={config.trait_value}"
@@ -92,7 +91,7 @@ def measure(config: BidConfig) -> str:
 
 
 def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> Plan:
-    """The plan when control says halt: every live order is cancelled, nothing is placed."""
+    """Makes the plan under halt: every live order is cancelled, nothing is placed."""
     live = [order for order in highest_first(own) if order.state == "live"]
     others = {
         order.id: Reason.CANCELLING if order.state == "cancelling" else Reason.IN_FLIGHT
@@ -111,11 +110,11 @@ def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> Plan:
 
 
 def without_places(plan: Plan, reason: Reason, *, soft_cancels: bool, from_rung: int = 0) -> Plan:
-    """The same plan with nothing placed, renewed or raised at the rungs from `from_rung` on.
+    """Returns the plan with nothing placed, renewed or raised at the rungs from `from_rung` on.
 
-    `soft_cancels` False leaves the hard cancels only: our own bids could not be read (`own_bids_unknown`). True is
-    what control level reduce asks for: what has no successor to wait for any more goes at once. Rungs and bids that
-    lose their action get `reason`.
+    `soft_cancels` False leaves the hard cancels only: our own bids could not be read (`own_bids_unknown`). True is for
+    the control state reduce: an order without a successor to wait for goes at once. Rungs and bids that lose their
+    action get `reason`.
     """
     undone = [note for note in plan.rungs if note.rung >= from_rung and note.reason in (Reason.PLACE, Reason.RENEW)]
     rungs = {note.rung for note in undone}
@@ -138,12 +137,12 @@ def without_places(plan: Plan, reason: Reason, *, soft_cancels: bool, from_rung:
 
 
 def raise_rung(plan: Plan) -> int | None:
-    """The rung at which the plan raises to outbid; None when it raises nothing."""
+    """Returns the rung at which the plan raises to outbid; None when it raises nothing."""
     return next((note.rung for note in plan.rungs if note.detail == RAISE), None)
 
 
 def memory_without_raise(plan: Plan) -> Memory:
-    """What to keep in mind of a plan whose raise, if it has one, was not made after all."""
+    """Returns the memory of a plan whose raise, if it has one, was not made after all."""
     if raise_rung(plan) is None:
         return plan.memory
     return replace(plan.memory, raises_ms=plan.memory.raises_ms[:-1])

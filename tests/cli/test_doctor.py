@@ -77,11 +77,11 @@ def test_a_database_that_is_behind_on_migrations(examine: Examine, migrated: Pat
     assert examine("data")["database"].line() == f"FAIL database: behind by {last} -> bidkeeper migrate"
 
 
-def test_a_database_of_a_newer_version(examine: Examine, migrated: Path) -> None:
+def test_a_database_of_another_version(examine: Examine, migrated: Path) -> None:
     with closing(sqlite3.connect(migrated)) as connection, connection:
         connection.execute("INSERT INTO schema_migration (name, applied) VALUES ('9999_more', '2026-01-01')")
     check = examine("data")["database"]
-    assert (check.status, check.text) == ("FAIL", "made by a newer version: 9999_more")
+    assert (check.status, check.text) == ("FAIL", "made by another version: 9999_more")
 
 
 def test_a_damaged_database(examine: Examine, migrated: Path) -> None:

@@ -12,8 +12,8 @@ from cli.doctor import programs as doctor_programs
 from cli.doctor.check import Check
 from core.settings import Settings
 from models import base, schema, users
-from models.tasks import tasks
-from models.tasks.tasks import BiddingTask
+from models.tasks import table, tasks
+from models.tasks.table import RUNNING
 from strategy.config import BidConfig, dumps, normal_slug
 from strategy.listing.config import ListingConfig
 from strategy.monthly import Bidding, Selling, Task
@@ -103,7 +103,7 @@ def test_the_doctor_reads_them_from_the_database(examine: Examine, environment: 
     user = users.find_or_create("bc1quser", dict(REAL.plans), 1)
     made = {slug: _task(user.id, replace(CATS, slug=slug)) for slug in ("cats", "dogs", "rats")}
     for slug in ("cats", "dogs"):
-        tasks.set_desired(made[slug], tasks.RUNNING)
+        tasks.set_desired(made[slug], RUNNING)
     base.close()
 
     assert "month at simulator" not in examine("programs"), "without a quota"
@@ -115,13 +115,14 @@ def test_the_doctor_reads_them_from_the_database(examine: Examine, environment: 
     assert found.text.endswith("the quota carries 6 bids of 16 minutes")
 
 
-def _task(user_id: int, config: BidConfig) -> BiddingTask:
+def _task(user_id: int, config: BidConfig) -> table.Task:
     return tasks.create_bidding_task(
         user_id,
         type=config.type,
         slug=config.slug,
         slug_key=normal_slug(config.type, config.slug),
         config=dumps(config),
+        venue="simulator",
         max_tasks=20,
         now_ms=1,
     )

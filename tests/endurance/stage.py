@@ -18,7 +18,7 @@ from core.plans import Plan
 from markets.call_costs import call_costs
 from models import base, users
 from models.tasks import tasks
-from models.tasks.tasks import RUNNING
+from models.tasks.table import RUNNING
 from simulator.crowd.courses import DEMOS
 from simulator.engine import Engine
 from simulator.history import Event, History
@@ -256,6 +256,7 @@ class Stage(AbstractContextManager["Stage"]):
             slug=config.slug,
             slug_key=normal_slug(config.type, config.slug),
             config=dumps(config),
+            venue=house.settings.market,
             max_tasks=20,
             now_ms=house.clock.now_ms,
         )

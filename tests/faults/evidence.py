@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from models.tasks.table import BIDDING
 from strategy.config import BidConfig, loads
 
 Row = dict[str, Any]
@@ -117,9 +118,9 @@ def read(data_dir: Path, read_history: Callable[[], list[Row]], exposure: int) -
     """Reads a data directory without disturbing its writers; `exposure` is every user's limit."""
     as_of_ms = time.time_ns() // 1_000_000
     history = read_history()
-    rows = tables(data_dir / "bidkeeper.db", "orders", "cycles", "bidding_tasks")
+    rows = tables(data_dir / "bidkeeper.db", "orders", "cycles", "tasks")
     found = Evidence(history, rows["orders"], audit_lines(data_dir), cycles=rows["cycles"], as_of_ms=as_of_ms)
-    for task in rows["bidding_tasks"]:
+    for task in (row for row in rows["tasks"] if row["kind"] == BIDDING):
         found.configs[task["id"]] = [loads(task["config"])]
         found.exposure[task["user_id"]] = exposure
         found.logs[task["id"]] = task_log(data_dir, task["id"])

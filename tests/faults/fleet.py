@@ -48,7 +48,7 @@ class Fleet:
 
     def stored_config(self, task: int) -> str:
         with contextlib.closing(sqlite3.connect(self.service.data_dir / "bidkeeper.db", timeout=30)) as connection:
-            row = connection.execute("SELECT config FROM bidding_tasks WHERE id = ?", [task]).fetchone()
+            row = connection.execute("SELECT config FROM tasks WHERE id = ?", [task]).fetchone()
         return str(row[0])
 
     def stop_one(self, task: int) -> None:

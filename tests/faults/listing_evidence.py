@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from models.tasks.numbers import AUTOLIST_BASE
+from models.tasks.table import BIDDING
 from strategy.listing.config import ListingConfig
 from tests.faults.evidence import Quiet, Row, audit_lines, tables
 from wallet import address
@@ -61,9 +61,9 @@ class Taken:
 class ListingEvidence:
     """One run. `history` is the venue's, in its order; `rows` are the ledger's.
 
-    `configs` holds the config of each task's number and revision, as far as it was seen; `quiet` and `deleted` (moment
-    of the answer) go by number, too; the listings of those `asleep` are not watched. `payout` is the script (hex) that
-    every listing must pay. `as_of_ms`: when the history was read, in a run that goes on; the rest was read after it.
+    `configs` holds the config of each task's id and revision, as far as it was seen; `quiet` and `deleted` (moment
+    of the answer) go by id, too; nobody looks at the listings of those `asleep`. `payout` is the script (hex) that
+    every listing is to pay. `as_of_ms`: when the history was read, in a run that goes on; the rest was read after it.
     """
 
     history: list[Row]
@@ -116,9 +116,10 @@ def read(data_dir: Path, read_history: Callable[[], list[Row]], payment: str) ->
     """Reads a data directory without disturbing its writers; `payment` is the seller's address."""
     as_of_ms = time.time_ns() // 1_000_000
     history = read_history()
-    found = tables(data_dir / "bidkeeper.db", "listings", "cycles")
+    found = tables(data_dir / "bidkeeper.db", "listings", "cycles", "tasks")
     signed = [_signed(row) for row in tables(data_dir / "signer" / "signer.db", "listings")["listings"]]
-    cycles = [row for row in found["cycles"] if row["task_id"] >= AUTOLIST_BASE]
+    bidding = {row["id"] for row in found["tasks"] if row["kind"] == BIDDING}
+    cycles = [row for row in found["cycles"] if row["task_id"] not in bidding]  # of tasks that are gone, too
     return ListingEvidence(
         history, found["listings"], signed, audit_lines(data_dir), script_hex(payment), cycles, as_of_ms=as_of_ms
     )

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from models.tasks.numbers import AUTOLIST_BASE
 from strategy.listing.config import ListingConfig, loads_config
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults import listing_checker, listing_evidence
@@ -84,15 +83,15 @@ class Shop:
 
     def note_config(self, task: int) -> None:
         with contextlib.closing(sqlite3.connect(self.service.data_dir / "bidkeeper.db", timeout=30)) as connection:
-            row = connection.execute("SELECT revision, config FROM autolist_tasks WHERE id = ?", [task]).fetchone()
+            row = connection.execute("SELECT revision, config FROM tasks WHERE id = ?", [task]).fetchone()
         if row is not None:
-            self.configs[number(task), row[0]] = loads_config(row[1])
+            self.configs[task, row[0]] = loads_config(row[1])
 
     # What the owner asks for; True once it was answered well. Whatever the answer, what it may have done counts.
 
     def start(self, task: int) -> bool:
         if task in self.stopped:
-            self.quiet.append(Quiet(number(task), self.stopped.pop(task), now_ms()))
+            self.quiet.append(Quiet(task, self.stopped.pop(task), now_ms()))
         is_started = self.trader.call("POST", f"/api/autolist/{task}/start").status_code == 200
         if is_started:
             self.asleep.discard(task)
@@ -125,7 +124,7 @@ class Shop:
         assert item.task is not None
         answer = self.trader.call("DELETE", f"/api/autolist/{item.task}")
         if answer.status_code in (200, 404):
-            self.deleted[number(item.task)] = now_ms()
+            self.deleted[item.task] = now_ms()
             item.task = None
         return answer.status_code in (200, 404)
 
@@ -153,15 +152,17 @@ class Shop:
 
     def evidence(self) -> ListingEvidence:
         found = listing_evidence.read(self.service.data_dir, self.service.history, self.payment)
-        stopped = [Quiet(number(task), from_ms) for task, from_ms in self.stopped.items()]
+        stopped = [Quiet(task, from_ms) for task, from_ms in self.stopped.items()]
         found.quiet, found.deleted, found.configs = [*self.quiet, *stopped], self.deleted, self.configs
-        found.asleep = frozenset(map(number, {*self.asleep, *self._crashed()}))
+        found.asleep = frozenset({*self.asleep, *self._crashed()})
         return found
 
     def _crashed(self) -> list[int]:
         """Those that died too often to be started again without being asked."""
         with contextlib.closing(sqlite3.connect(self.service.data_dir / "bidkeeper.db", timeout=30)) as connection:
-            found = connection.execute("SELECT id FROM autolist_tasks WHERE observed = 'crashed'").fetchall()
+            found = connection.execute(
+                "SELECT id FROM tasks WHERE kind = 'listing' AND observed = 'crashed'"
+            ).fetchall()
         return [task for (task,) in found]
 
     def disagreements(self, *, at_last: bool = True) -> list[str]:
@@ -186,8 +187,3 @@ def restart(service: Installation, crash: str | None = None) -> None:
         service.environment[VARIABLE] = crash
     service.up()
     service.sim("PUT", "/sim/limits", {"perSecond": 50, "burst": 50})
-
-
-def number(task: int) -> int:
-    """As ledgers and workers know an auto-list task."""
-    return AUTOLIST_BASE + task

@@ -76,7 +76,7 @@ class Life:
         return live == [wanted] and (listing.get("state"), listing.get("price")) == ("live", wanted)
 
     def deaths_at(self, point: str) -> int:
-        logs = (self.shop.service.data_dir / "logs").glob(f"listing-{self.task}.log*")
+        logs = (self.shop.service.data_dir / "logs").glob(f"task-{self.task}.log*")
         return sum(found == point for path in logs for _, _, found in lives(path))
 
     def _is_changed(self, name: str, price: int) -> bool:

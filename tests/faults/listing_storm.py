@@ -206,7 +206,8 @@ class ListingStorm(Blows):
     def kills(self) -> ListingKills:
         """By the logs: a killed worker cannot say that it was."""
         found = ListingKills(programs=self.programs, bidders=self.bids.kills().workers)
-        for path in (self.service.data_dir / "logs").glob("listing-*.log*"):
+        logs = self.service.data_dir / "logs"
+        for path in (path for task in self.shop.tasks for path in logs.glob(f"task-{task}.log*")):
             for kind, pid, point in lives(path):
                 if point is None and pid not in self.killed:
                     continue

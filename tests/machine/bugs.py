@@ -13,7 +13,7 @@ from models.base import database
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import Ceilings, NewOrder
-from models.tasks.tasks import STOPPED, BiddingTask
+from models.tasks.table import STOPPED, Task
 from strategy.bidding.exposure import Budget
 from strategy.bidding.quantity_ladder import QuantityLadder
 from strategy.pricing import ceil_quotient, plus, times
@@ -62,7 +62,7 @@ def flag_only_stop(patch: pytest.MonkeyPatch) -> None:
     """A stop is answered when it is written down; the worker notices at its next look."""
 
     def stop_amid(owners: Owners, task_id: int, *, kill: bool) -> None:
-        BiddingTask.update(desired=STOPPED).where(BiddingTask.id == task_id).execute()
+        Task.update(desired=STOPPED).where(Task.id == task_id).execute()
         owners.stopped(task_id)
 
     patch.setattr(Owners, "stop_amid", stop_amid)

@@ -21,7 +21,7 @@ from models.entitlements import Entitlements
 from models.ledger import orders
 from models.ledger.limits import fills_of
 from models.tasks import tasks
-from models.tasks.tasks import RUNNING, STOPPED, BiddingTask
+from models.tasks.table import MOVES, RUNNING, STOPPED, Task
 from strategy.config import BidConfig, loads
 from tests.machine.clockwork import Clock
 from wallet.client import SignerClient, SignerError
@@ -207,7 +207,7 @@ class Manager:
                 tasks.remove_tombstone(task_id)
         raise AssertionError(f"task {task_id}: the manager comes to no end")
 
-    def _facts(self, row: BiddingTask, desk: _Desk, asked: bool) -> Facts:
+    def _facts(self, row: Task, desk: _Desk, asked: bool) -> Facts:
         return Facts(
             is_wanted=row.desired == RUNNING,
             is_deleted=row.deleted_ms is not None,
@@ -220,7 +220,7 @@ class Manager:
             given_up=not asked and row.observed == "crashed",
         )
 
-    def _start(self, kind: Kind, row: BiddingTask, desk: _Desk, asked: bool) -> None:
+    def _start(self, kind: Kind, row: Task, desk: _Desk, asked: bool) -> None:
         """The order of a start: token, signer, gateway, process."""
         if kind == "bidder" and (refusal := self._refusal(row)):
             if asked:
@@ -249,17 +249,17 @@ class Manager:
         if kind == "bidder":
             self.configs[row.id, token] = loads(row.config)
         if kind == "bidder":
-            tasks.observe(row.id, RUNNING, started_ms=self._clock.now_ms, exit_status=None)
+            tasks.observe(row.id, RUNNING, exit_status=None)
 
-    def _grant(self, kind: Kind, row: BiddingTask, token: int) -> Grant:
+    def _grant(self, kind: Kind, row: Task, token: int) -> Grant:
         if kind == "drain":
-            return drain_grant(row, VENUE, token, self._clock.now_ms)
+            return drain_grant(row, token, self._clock.now_ms)
         config = loads(row.config)
         ends_ms, spent_sats = self._clock.now_ms + GRANT_MS, fills_of(row.id, config).sats
         plan = self._settings.plans[FIRST_PLAN]
-        return bidder_grant(row, config, plan, VENUE, token, ends_ms, spent_sats=spent_sats)
+        return bidder_grant(row, config, plan, token, ends_ms, spent_sats=spent_sats)
 
-    def _refusal(self, row: BiddingTask) -> str | None:
+    def _refusal(self, row: Task) -> str | None:
         return Entitlements(self._settings).refusal(row.user, self._clock.now_ms)
 
     def _withdraw(self, task_id: int, desk: _Desk) -> None:
@@ -268,11 +268,11 @@ class Manager:
             with contextlib.suppress(SignerError):
                 self._signer.withdraw(task_id, token)
 
-    def _stop(self, row: BiddingTask, desk: _Desk) -> None:
+    def _stop(self, row: Task, desk: _Desk) -> None:
         worker = desk.worker
         assert worker is not None
         if worker.kind == "bidder":
-            if "stopping" in tasks.MOVES[row.observed]:
+            if "stopping" in MOVES[row.observed]:
                 tasks.observe(row.id, "stopping")
             if not desk.is_stopping:
                 self._take_back(row.id, worker.token)

@@ -10,7 +10,8 @@ from core.plans import FIRST_PLAN
 from models import controls, users
 from models.entitlements import Entitlements
 from models.tasks import tasks
-from models.tasks.tasks import RUNNING, STOPPED, BiddingTask, TaskExists, TaskLimitReached
+from models.tasks.table import RUNNING, STOPPED, Task
+from models.tasks.tasks import TaskExists, TaskLimitReached
 from models.users import DAY_MS, User
 from strategy.config import BidConfig, canonical_slug, dumps, loads, normal_slug
 from tests.machine.house import House
@@ -46,6 +47,7 @@ class Owners:
             row = tasks.create_bidding_task(
                 owner.id,
                 **_columns(config),
+                venue=self.house.settings.market,
                 max_tasks=self.house.settings.plans[FIRST_PLAN].max_tasks,
                 now_ms=self.now_ms,
             )
@@ -124,7 +126,7 @@ class Owners:
         row = self._row(task_id)
         return None if row is None else loads(row.config)
 
-    def _row(self, task_id: int) -> BiddingTask | None:
+    def _row(self, task_id: int) -> Task | None:
         row = tasks.with_owner(task_id)
         return None if row is None or row.deleted_ms is not None else row
 
@@ -237,7 +239,7 @@ class Owners:
         with contextlib.suppress(NotStarted):
             self.house.manager.settle(task_id)
 
-    def _about_the_same(self, row: BiddingTask, config: BidConfig) -> BidConfig:
+    def _about_the_same(self, row: Task, config: BidConfig) -> BidConfig:
         return replace(config, slug=row.slug) if row.type == config.type else config
 
     def halt_amid(self, task_id: int, state: State) -> None:
@@ -253,7 +255,7 @@ class Owners:
             self.answered("task", self.tasks.index(task_id), state)
 
 
-def _subjects(row: BiddingTask) -> dict[str, int]:
+def _subjects(row: Task) -> dict[str, int]:
     """Returns the subject of each scope for this task."""
     return {controls.GLOBAL: controls.EVERYBODY, controls.USER: row.user_id, controls.TASK: row.id}
 

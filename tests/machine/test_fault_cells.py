@@ -11,7 +11,7 @@ from itertools import cycle
 import pytest
 
 from models.ledger import orders
-from models.tasks import tasks
+from models.tasks.table import Task
 from simulator.calls.operations import MODES
 from strategy.config import BidConfig
 from tests.machine.choices import SLUGS
@@ -71,7 +71,7 @@ class Scene:
         return all(row["count"] == 0 for row in self.house.world.faults.rows())
 
     def faults_of_tasks(self) -> list[str | None]:
-        return [tasks.BiddingTask.get_by_id(task).last_error for task in self.started()]
+        return [Task.get_by_id(task).last_error for task in self.started()]
 
 
 @pytest.mark.parametrize(("operation", "mode"), CELLS)

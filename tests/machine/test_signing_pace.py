@@ -12,7 +12,7 @@ import pytest
 
 from core.errors import PeerRefused
 from models.tasks.cycles import cycles_of
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from strategy.config import BidConfig
 from tests.machine.house import House
 from tests.machine.market import Market
@@ -73,7 +73,7 @@ def test_two_hours_of_drift_without_one_refusal(house: House, monkeypatch: pytes
             market.collection(slug, int(floors[slug]), [rival])
         house.run(STEP_S)
         for task in tasks:
-            row = BiddingTask.get_by_id(task)
+            row = Task.get_by_id(task)
             assert row.last_error is None
             told["cycles with patience"] += "patience" in str(row.last_cycle_action)
             told["waits"] += "signed_limit" in str(row.last_cycle_action)

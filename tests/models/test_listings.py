@@ -30,24 +30,26 @@ from models.ledger.listing_table import (
 from models.ledger.listings import IllegalMove, NewListing, NotAllowedToList, OpenElsewhere
 from models.ledger.sightings import missed, saw
 from models.tasks import tasks
-from models.tasks.tasks import AUTOLIST_BASE, AutolistTask
+from models.tasks.table import RUNNING, STOPPED, Task
 
 ITEM, OUTPOINT, OTHER, VAULT = "ab" * 32 + "i0", "11" * 32 + ":0", "22" * 32 + ":0", "bc1pvault"
 _intents: Iterator[int] = count(1)
 
 
-def task(inscription: str = ITEM) -> AutolistTask:
+def task(inscription: str = ITEM) -> Task:
     owner = users.find_or_create("bc1qa", DEFAULT_PLANS, 1)
-    made = tasks.create_autolist_task(owner.id, inscription_id=inscription, collection_id=None, config="{}", now_ms=1)
-    tasks.set_desired(made, tasks.RUNNING)
-    tasks.raise_token(made.number)
+    made = tasks.create_autolist_task(
+        owner.id, inscription_id=inscription, collection_id=None, config="{}", venue="simulator", now_ms=1
+    )
+    tasks.set_desired(made, RUNNING)
+    tasks.raise_token(made.id)
     return made
 
 
-def new(owner: AutolistTask, price: int = 100_000, outpoint: str = OUTPOINT, token: int = 1) -> NewListing:
+def new(owner: Task, price: int = 100_000, outpoint: str = OUTPOINT, token: int = 1) -> NewListing:
     return NewListing(
         f"{next(_intents):064x}",
-        owner.number,
+        owner.id,
         owner.user_id,
         "simulator",
         VAULT,
@@ -60,7 +62,7 @@ def new(owner: AutolistTask, price: int = 100_000, outpoint: str = OUTPOINT, tok
     )
 
 
-def live(owner: AutolistTask, price: int = 100_000, now_ms: int = 10, replacing: Listing | None = None) -> Listing:
+def live(owner: Task, price: int = 100_000, now_ms: int = 10, replacing: Listing | None = None) -> Listing:
     made = listings.reserve(new(owner, price), replacing, now_ms)
     for state in (SIGNED, SUBMITTED, LIVE):
         listings.move(made, state, now_ms)
@@ -132,7 +134,7 @@ def test_what_is_adopted_is_live_and_what_is_suspected_unknown(database: str) ->
     tasks.mark_deleted(owner, 2)
     suspected = listings.suspect(new(owner, 70_000), 3)
     assert (stored(suspected).state, suspected.signed_ms, suspected.listed_ms) == (UNKNOWN, 3, None)
-    assert listings.tasks_to_delist() == [owner.number]
+    assert listings.tasks_to_delist() == [owner.id]
     listings.move(suspected, LIVE, 4)
     listings.move(suspected, CLOSED, 5, reason=CANCELLED)
     adopted = listings.adopt(new(owner, 80_000), 6)
@@ -143,11 +145,11 @@ def test_what_is_adopted_is_live_and_what_is_suspected_unknown(database: str) ->
 def test_only_the_present_worker_of_a_wanted_task_reserves(database: str, spoil: str) -> None:
     owner = task()
     if spoil == "stopped":
-        tasks.set_desired(owner, tasks.STOPPED)
+        tasks.set_desired(owner, STOPPED)
     elif spoil == "deleted":
         tasks.mark_deleted(owner, 5)
     else:
-        tasks.raise_token(owner.number)
+        tasks.raise_token(owner.id)
     with pytest.raises(NotAllowedToList):
         listings.reserve(new(owner), None, 2)
 
@@ -157,7 +159,7 @@ def test_a_new_price_ends_the_former_with_one_commit(database: str) -> None:
     former = live(owner)
     made = listings.reserve(new(owner, 110_000), former, 30)
     assert (stored(former).state, stored(former).close_reason) == (CLOSED, REPLACED)
-    assert listings.open_listing(owner.number).id == made.id  # type: ignore[union-attr]
+    assert listings.open_listing(owner.id).id == made.id  # type: ignore[union-attr]
 
 
 def test_nothing_takes_the_place_of_what_is_not_live(database: str) -> None:
@@ -174,7 +176,7 @@ def test_what_is_shown_of_an_ended_task_is_what_ended_last(database: str) -> Non
     refused = listings.reserve(new(owner, 120_000), former, 30)
     listings.give_up(refused, REFUSED, 40)
     listings.move(stored(former), CLOSED, 50, reason=SOLD, proceeds_sats=100_000)
-    shown = listings.newest(owner.number)
+    shown = listings.newest(owner.id)
     assert shown is not None
     assert (shown.id, shown.close_reason, shown.proceeds_sats) == (former.id, "sold", 100_000)
 
@@ -188,8 +190,8 @@ def test_what_was_to_be_replaced_is_open_again_when_the_venue_took_nothing(datab
     again = stored(former)
     assert (again.state, again.close_reason, again.closed_ms, again.listed_ms) == (LIVE, None, None, 10)
     assert (stored(made).state, stored(made).close_reason) == (CLOSED, reason)
-    assert listings.open_listing(owner.number).id == former.id  # type: ignore[union-attr]
-    assert listings.newest(owner.number).id == former.id  # type: ignore[union-attr]
+    assert listings.open_listing(owner.id).id == former.id  # type: ignore[union-attr]
+    assert listings.newest(owner.id).id == former.id  # type: ignore[union-attr]
 
 
 def test_a_first_listing_that_is_given_up_reopens_nothing(database: str) -> None:
@@ -197,7 +199,7 @@ def test_a_first_listing_that_is_given_up_reopens_nothing(database: str) -> None
     listings.move(live(owner, now_ms=10), CLOSED, 30, reason=REPLACED)  # by one that was not ours
     made = listings.reserve(new(owner), None, 31)
     listings.give_up(made, REFUSED, 40)
-    assert listings.open_listing(owner.number) is None
+    assert listings.open_listing(owner.id) is None
 
 
 def test_the_lowest_price_ever_signed_stays_while_the_output_does(database: str) -> None:
@@ -205,7 +207,7 @@ def test_the_lowest_price_ever_signed_stays_while_the_output_does(database: str)
     assert listings.lowest_outstanding(OUTPOINT) is None
     first = live(owner, 90_000)
     live(owner, 120_000, replacing=first)
-    refused = listings.reserve(new(owner, 1_000), listings.open_listing(owner.number), 40)
+    refused = listings.reserve(new(owner, 1_000), listings.open_listing(owner.id), 40)
     listings.give_up(refused, REFUSED, 41)
     assert listings.lowest_outstanding(OUTPOINT) == 90_000
     assert listings.lowest_outstanding(OTHER) is None
@@ -235,7 +237,7 @@ def test_delistings_are_what_was_there_and_was_dropped(database: str) -> None:
     listings.move(never, UNKNOWN, 41)
     listings.move(never, CLOSED, 45, reason=LOST)
     listings.move(live(owner, now_ms=50), CLOSED, 55, reason=GONE)
-    assert [listings.delistings(owner.number, since) for since in (0, 15, 34, 35)] == [3, 2, 1, 0]
+    assert [listings.delistings(owner.id, since) for since in (0, 15, 34, 35)] == [3, 2, 1, 0]
 
 
 def test_misses_count_in_a_row(database: str) -> None:
@@ -260,12 +262,11 @@ def test_refusals_do_not_pile_up_and_signatures_stay(database: str, monkeypatch:
 def test_a_listing_is_owed_an_end_only_when_its_task_is_deleted(database: str) -> None:
     owner = task()
     made = live(owner)
-    assert owner.number == AUTOLIST_BASE + owner.id
-    assert owing.count_open(owner.number) == 1
+    assert owing.count_open(owner.id) == 1
     assert (owing.to_be_ended(owner), owing.tasks_owing()) == (0, [])
     tasks.mark_deleted(owner, 50)
-    row = tasks.with_owner(owner.number)
+    row = tasks.with_owner(owner.id)
     assert row is not None
-    assert (owing.to_be_ended(row), owing.tasks_owing()) == (1, [owner.number])
+    assert (owing.to_be_ended(row), owing.tasks_owing()) == (1, [owner.id])
     listings.move(made, CLOSED, 60, reason=CANCELLED)
     assert (owing.to_be_ended(row), owing.tasks_owing()) == (0, [])

@@ -14,22 +14,23 @@ from models.ledger import orders
 from models.ledger.order_table import CLOSE_REASONS, CLOSED, MOVES, Order
 from models.ledger.orders import Ceilings, Fills, IllegalMove, LimitReached, NewOrder, NotAllowedToPlace
 from models.tasks import tasks
+from models.tasks.table import RUNNING, STOPPED, Task
 
 intents = (f"{number:032x}" for number in itertools.count())
 
 
-def running_task(slug: str = "cats", address: str = "bc1qa") -> tasks.BiddingTask:
+def running_task(slug: str = "cats", address: str = "bc1qa") -> Task:
     user = users.find_or_create(address, DEFAULT_PLANS, 1)
     task = tasks.create_bidding_task(
-        user.id, type="ordinals", slug=slug, slug_key=slug, config="{}", max_tasks=20, now_ms=1
+        user.id, type="ordinals", slug=slug, slug_key=slug, config="{}", venue="simulator", max_tasks=20, now_ms=1
     )
-    tasks.set_desired(task, tasks.RUNNING)
+    tasks.set_desired(task, RUNNING)
     tasks.raise_token(task.id)
-    return tasks.BiddingTask.get_by_id(task.id)
+    return Task.get_by_id(task.id)
 
 
 def new(
-    task: tasks.BiddingTask,
+    task: Task,
     price: int,
     *,
     expires_ms: int = 1000,
@@ -39,7 +40,6 @@ def new(
 ) -> NewOrder:
     return NewOrder(
         intent=next(intents),
-        kind="bid",
         task_id=task.id,
         user_id=task.user.id,
         venue="simulator",
@@ -54,7 +54,7 @@ def new(
     )
 
 
-def reserved(task: tasks.BiddingTask, price: int = 1, *, state: str = "", **what: Any) -> Order:
+def reserved(task: Task, price: int = 1, *, state: str = "", **what: Any) -> Order:
     """Returns an order within no limits, in `state`."""
     order = orders.reserve(new(task, price, **what), Ceilings(0, 10**12, 0), 1)
     if state:
@@ -184,7 +184,7 @@ def test_a_dry_run_never_explains_a_bid_at_the_venue(database: str) -> None:
 def test_nothing_is_reserved_without_the_right_to_place(database: str, change: str) -> None:
     task = running_task()
     if change == "stopped":
-        tasks.set_desired(task, tasks.STOPPED)
+        tasks.set_desired(task, STOPPED)
     elif change == "deleted":
         tasks.mark_deleted(task, 2)
     else:

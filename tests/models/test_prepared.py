@@ -10,7 +10,8 @@ from core.plans import DEFAULT_PLANS
 from models import sessions, users
 from models.prepared import Prepared, given
 from models.tasks import tasks
-from models.tasks.tasks import BiddingTask, TaskExists
+from models.tasks.table import BIDDING, Task
+from models.tasks.tasks import TaskExists
 from models.users import Subscription, User
 
 
@@ -18,9 +19,9 @@ def user() -> User:
     return users.find_or_create("bc1qa", DEFAULT_PLANS, 1)
 
 
-def create(owner: User, slug: str) -> BiddingTask:
+def create(owner: User, slug: str) -> Task:
     return tasks.create_bidding_task(
-        owner.id, type="rune", slug=slug.upper(), slug_key=slug, config="{}", max_tasks=20, now_ms=7
+        owner.id, type="rune", slug=slug.upper(), slug_key=slug, config="{}", venue="simulator", max_tasks=20, now_ms=7
     )
 
 
@@ -31,21 +32,28 @@ def columns(row: Any) -> dict[str, Any]:
 def test_a_stored_task_is_as_peewee_would_store_it(database: str) -> None:
     owner = user()
     ours = create(owner, "cats")
-    theirs = BiddingTask.create(user=owner, type="rune", slug="DOGS", slug_key="dogs", config="{}", created_ms=7)
-    named = {"slug": "DOGS", "slug_key": "dogs"}
-    assert columns(BiddingTask.get_by_id(ours.id)) | {"id": theirs.id, **named} == columns(
-        BiddingTask.get_by_id(theirs.id)
+    theirs = Task.create(
+        user=owner,
+        kind=BIDDING,
+        type="rune",
+        slug="DOGS",
+        slug_key="dogs",
+        config="{}",
+        venue="simulator",
+        created_ms=7,
     )
+    named = {"slug": "DOGS", "slug_key": "dogs"}
+    assert columns(Task.get_by_id(ours.id)) | {"id": theirs.id, **named} == columns(Task.get_by_id(theirs.id))
 
 
 def test_what_is_found_is_as_peewee_would_find_it(database: str) -> None:
     owner = user()
     task = create(owner, "cats")
-    BiddingTask.update(last_cycle_ms=5, last_error="no", token=9, pid=3).execute()
+    Task.update(last_cycle_ms=5, last_error="no", token=9, pid=3).execute()
     sessions.open_session("hash", owner.id, 1)
 
-    found = tasks.bidding_task(owner.id, task.id)
-    assert found is not None and columns(found) == columns(BiddingTask.get_by_id(task.id))
+    found = tasks.own(owner.id, BIDDING, task.id)
+    assert found is not None and columns(found) == columns(Task.get_by_id(task.id))
     assert found.user_id == owner.id and found.user == owner
     subscription = users.subscription_of(owner.id)
     assert subscription is not None and columns(subscription) == columns(Subscription.get())
@@ -59,7 +67,7 @@ def test_a_change_touches_one_task_and_raises_its_revision(database: str) -> Non
     task, other = create(owner, "cats"), create(owner, "dogs")
     revision = tasks.change_bidding_task(task, type="ordinals", slug="Birds", slug_key="birds", config='{"a": 1}')
 
-    changed, untouched = BiddingTask.get_by_id(task.id), BiddingTask.get_by_id(other.id)
+    changed, untouched = Task.get_by_id(task.id), Task.get_by_id(other.id)
     assert revision == changed.revision == task.revision + 1
     assert (changed.type, changed.slug, changed.slug_key, changed.config) == ("ordinals", "Birds", "birds", '{"a": 1}')
     assert (untouched.slug, untouched.revision) == ("DOGS", 1)

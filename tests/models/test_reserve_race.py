@@ -20,6 +20,7 @@ from models.ledger import orders
 from models.ledger.order_table import CLOSED, Order
 from models.ledger.orders import Ceilings, LimitReached, NewOrder
 from models.tasks import tasks
+from models.tasks.table import RUNNING
 
 TASK, USER, INSTALLATION, COUNT = 14_000, 33_000, 115_000, 5
 USERS, TASKS_EACH = 4, 3
@@ -49,7 +50,6 @@ def order(ours: Ours, rng: random.Random, worker: int, turn: int) -> NewOrder:
     task_id, user_id = rng.choice(ours)
     return NewOrder(
         intent=f"{worker:016x}{turn:016x}",
-        kind="bid",
         task_id=task_id,
         user_id=user_id,
         venue="simulator",
@@ -99,9 +99,16 @@ def test_no_limit_is_passed_at_any_instant(processes: int, tries: int, database:
         user = users.find_or_create(f"bc1q{number}", DEFAULT_PLANS, 1)
         for slug in map(str, range(TASKS_EACH)):
             task = tasks.create_bidding_task(
-                user.id, type="ordinals", slug=slug, slug_key=slug, config="{}", max_tasks=20, now_ms=1
+                user.id,
+                type="ordinals",
+                slug=slug,
+                slug_key=slug,
+                config="{}",
+                venue="simulator",
+                max_tasks=20,
+                now_ms=1,
             )
-            tasks.set_desired(task, tasks.RUNNING)
+            tasks.set_desired(task, RUNNING)
             tasks.raise_token(task.id)
             ours.append((task.id, user.id))
     base.database.execute_sql("CREATE TABLE over (name TEXT)")

@@ -1,83 +1,144 @@
 from __future__ import annotations
 
 import pytest
+from peewee import IntegrityError
 
 from core.plans import DEFAULT_PLANS
 from core.settings import Settings
 from models import users
 from models.entitlements import Entitlements
 from models.tasks import cycles, tasks
-from models.tasks.numbers import file_stem, is_autolist, label, row_id
-from models.tasks.tasks import AUTOLIST_BASE, AutolistTask, BiddingTask, Task, TaskExists, TaskLimitReached
+from models.tasks.list import bidding_task_list
+from models.tasks.running_tasks import running_tasks
+from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
+from models.tasks.tasks import TaskExists, TaskLimitReached
+from strategy.config import BidConfig, dumps
+from strategy.listing.config import ListingConfig, dumps_config
+from strategy.monthly import Bidding
 
 
 def user(address: str = "bc1qa") -> users.User:
     return users.find_or_create(address, DEFAULT_PLANS, 1)
 
 
-def create(owner: users.User, slug: str, max_tasks: int = 20) -> BiddingTask:
+def create(owner: users.User, slug: str, max_tasks: int = 20, venue: str = "simulator") -> Task:
     return tasks.create_bidding_task(
-        owner.id, type="ordinals", slug=slug, slug_key=slug, config="{}", max_tasks=max_tasks, now_ms=1
+        owner.id, type="ordinals", slug=slug, slug_key=slug, config="{}", venue=venue, max_tasks=max_tasks, now_ms=1
     )
 
 
-def create_listing(owner: users.User, inscription: str) -> AutolistTask:
-    return tasks.create_autolist_task(owner.id, inscription_id=inscription, collection_id="cats", config="{}", now_ms=1)
+def create_listing(owner: users.User, inscription: str, venue: str = "simulator") -> Task:
+    return tasks.create_autolist_task(
+        owner.id, inscription_id=inscription, collection_id="cats", config="{}", venue=venue, now_ms=1
+    )
 
 
-def test_a_number_tells_the_table(database: str) -> None:
+def test_no_two_tasks_have_one_id_whatever_their_kinds(database: str) -> None:
+    made = [create(user(), "cats"), create_listing(user(), "a"), create(user(), "dogs")]
+    assert [task.id for task in made] == [1, 2, 3]
+    assert tasks.outline(1) == (BIDDING, "simulator", "cats")
+    assert tasks.outline(2) == (LISTING, "simulator", "a")
+    assert tasks.outline(4) is None
+    assert [tasks.with_owner(task.id) for task in made] == made
+
+
+def test_a_task_is_found_among_its_kind_only(database: str) -> None:
+    owner = user().id
     bids, listing = create(user(), "cats"), create_listing(user(), "a")
-    assert (bids.id, listing.id) == (1, 1)
-    assert (bids.number, listing.number) == (1, AUTOLIST_BASE + 1)
-    assert [is_autolist(each.number) for each in (bids, listing)] == [False, True]
-    assert [row_id(each.number) for each in (bids, listing)] == [1, 1]
-    assert [label(each.number) for each in (bids, listing)] == ["task 1", "listing 1"]
-    assert [file_stem(each.number) for each in (bids, listing)] == ["task-1", "listing-1"]
-    assert [tasks.subject_of(each.number) for each in (bids, listing)] == ["cats", "a"]
-    for each in (bids, listing):
-        found = tasks.with_owner(each.number)
-        assert found == each and type(found) is type(each)
+    assert (tasks.of_user(owner, BIDDING), tasks.of_user(owner, LISTING)) == ([bids], [listing])
+    assert (tasks.own(owner, BIDDING, bids.id), tasks.own(owner, LISTING, listing.id)) == (bids, listing)
+    assert tasks.own(owner, LISTING, bids.id) is tasks.own(owner, BIDDING, listing.id) is None
+    assert [tasks.count(owner, kind) for kind in (BIDDING, LISTING)] == [1, 1]
+    for task in (bids, listing):
+        tasks.set_desired(task, RUNNING)
+    assert [tasks.may_act(bids.id, kind, 0) for kind in (BIDDING, LISTING)] == [True, False]
+    assert [tasks.may_act(listing.id, kind, 0) for kind in (BIDDING, LISTING)] == [False, True]
+    assert [tasks.may_act(bids.id, BIDDING, 1), tasks.may_act(99, BIDDING, 0)] == [False, False]
 
 
-def test_what_is_written_of_one_kind_is_not_the_others(database: str) -> None:
-    """Both have the same id."""
+def test_a_task_has_the_columns_of_its_kind(database: str) -> None:
+    common = {"user": user(), "venue": "simulator", "config": "{}", "created_ms": 1}
+    for wrong in (
+        {"kind": BIDDING},
+        {"kind": LISTING},
+        {"kind": BIDDING, "type": "rune", "slug": "A", "slug_key": "a", "inscription_id": "a"},
+        {"kind": LISTING, "type": "rune", "slug": "A", "slug_key": "a", "inscription_id": "a"},
+        {"kind": "other"} | {"type": "rune", "slug": "A", "slug_key": "a"},
+    ):
+        with pytest.raises(IntegrityError, match="CHECK"):
+            Task.create(**common, **wrong)
+
+
+def test_what_is_written_of_one_task_is_not_anothers(database: str) -> None:
     bids, listing = create(user(), "cats"), create_listing(user(), "a")
 
     def state(task: Task) -> tuple[object, ...]:
-        row = type(task).get_by_id(task.id)
+        row = Task.get_by_id(task.id)
         return row.token, row.observed, row.desired, row.last_error, row.cycles, row.last_cycle_action
 
     untouched = state(bids)
-    tasks.set_desired(listing, tasks.RUNNING)
-    token = tasks.raise_token(listing.number)
-    tasks.observe(listing.number, "starting", pid=5)
-    cycles.record_cycle(listing.number, token, time_ms=1, action="listed", error="e", detail="{}", memory="{}")
+    tasks.set_desired(listing, RUNNING)
+    token = tasks.raise_token(listing.id)
+    tasks.observe(listing.id, "starting", pid=5)
+    cycles.record_cycle(listing.id, token, time_ms=1, action="listed", error="e", detail="{}", memory="{}")
     assert state(listing) == (1, "starting", "running", "e", 1, "listed")
-    tasks.report_error(listing.number, token, "worse")
-    tasks.stop_wanting(listing.number, "over")
+    tasks.report_error(listing.id, token, "worse")
+    tasks.stop_wanting(listing.id, "over")
     assert state(listing)[2:4] == ("stopped", "over")
-    assert tasks.least_token(listing.number) == 1
-    assert tasks.under_token(listing.number, token) == listing
+    assert tasks.least_token(listing.id) == 1
+    assert tasks.under_token(listing.id, token) == listing
     assert state(bids) == untouched
-    assert cycles.cycles_of(bids.number) == []
+    assert cycles.cycles_of(bids.id) == []
     tasks.mark_deleted(listing, 5)
-    tasks.remove_tombstone(listing.number)
-    assert tasks.with_owner(listing.number) is None
-    assert tasks.with_owner(bids.number) == bids
+    tasks.remove_tombstone(listing.id)
+    assert tasks.with_owner(listing.id) is None
+    assert tasks.with_owner(bids.id) == bids
+
+
+def test_a_change_of_the_config_leaves_the_venue(database: str) -> None:
+    task = create(user(), "cats", venue="simulator-ordnet")
+    tasks.change_bidding_task(task, type="ordinals", slug="dogs", slug_key="dogs", config=task.config)
+    assert tasks.outline(task.id) == (BIDDING, "simulator-ordnet", "dogs")
+    assert [listed.venue for listed in bidding_task_list(user().id)] == ["simulator-ordnet"]
+
+
+def test_what_runs_at_one_venue_adds_up_there_only(database: str) -> None:
+    owner = user()
+    at = {"cats": "satflow", "dogs": "satflow", "rats": "ordnet", "bats": "satflow"}
+    made = {slug: create(owner, slug, venue=venue) for slug, venue in at.items()}
+    for slug, task in made.items():
+        Task.update(config=dumps(BidConfig(slug=slug, hardcap_sats=1))).where(Task.id == task.id).execute()
+        tasks.set_desired(task, STOPPED if slug == "bats" else RUNNING)
+    item = create_listing(owner, "a", venue="ordnet")
+    Task.update(config=dumps_config(ListingConfig())).where(Task.id == item.id).execute()
+    tasks.set_desired(item, RUNNING)
+    unreadable = create(owner, "mice", venue="unisat")
+    Task.update(config="[").where(Task.id == unreadable.id).execute()
+    tasks.set_desired(unreadable, RUNNING)
+
+    def slugs(venue: str, but: int | None = None) -> list[str]:
+        found = running_tasks(but=but).get(venue, [])
+        return [task.config.slug if isinstance(task, Bidding) else task.slug for task in found]
+
+    assert slugs("satflow") == ["cats", "dogs"]
+    assert slugs("satflow", made["cats"].id) == ["dogs"]
+    assert slugs("ordnet") == ["rats", "cats"]
+    assert slugs("unisat") == []
 
 
 def test_a_manager_is_shown_both_kinds(database: str) -> None:
     bids, idle = create(user(), "cats"), create(user(), "dogs")
     listing, other = create_listing(user(), "a"), create_listing(user(), "b")
     for task in (bids, listing):
-        tasks.set_desired(task, tasks.RUNNING)
+        tasks.set_desired(task, RUNNING)
     tasks.mark_deleted(other, 5)
-    wanted = [bids.number, listing.number, other.number]
-    assert [glance.number for glance in tasks.glances([])] == wanted
-    assert [row.number for row in tasks.rows_of_interest([])] == wanted
-    assert [glance.number for glance in tasks.glances([idle.number])] == [bids.number, idle.number, *wanted[1:]]
+    wanted = [bids.id, listing.id, other.id]
+    with_idle = [bids.id, idle.id, listing.id, other.id]
+    assert [glance.id for glance in tasks.glances([])] == wanted
+    assert [row.id for row in tasks.rows_of_interest([])] == wanted
+    assert [glance.id for glance in tasks.glances([idle.id])] == with_idle
     assert tasks.count_by_observed() == {"stopped": 4}
-    tasks.observe(listing.number, "starting")
+    tasks.observe(listing.id, "starting")
     tasks.forget_workers()
     assert tasks.count_by_observed() == {"stopped": 4}
 
@@ -85,7 +146,7 @@ def test_a_manager_is_shown_both_kinds(database: str) -> None:
 def test_a_listings_new_config_is_a_new_revision(database: str) -> None:
     listing = create_listing(user(), "a")
     assert tasks.change_autolist_task(listing, collection_id=None, config="{1}") == 2
-    changed = AutolistTask.get_by_id(listing.id)
+    changed = Task.get_by_id(listing.id)
     assert (changed.revision, changed.config, changed.collection_id) == (2, "{1}", None)
 
 
@@ -112,13 +173,13 @@ def test_a_deleted_task_frees_its_slug_and_its_place(database: str) -> None:
     first = create(user(), "cats", max_tasks=1)
     tasks.mark_deleted(first, 2)
     assert create(user(), "cats", max_tasks=1).id != first.id
-    assert tasks.bidding_task(first.user.id, first.id) is None
+    assert tasks.own(first.user.id, BIDDING, first.id) is None
 
 
 def test_nobody_sees_anothers_task(database: str) -> None:
     mine = create(user(), "cats")
-    assert tasks.bidding_task(user("bc1qb").id, mine.id) is None
-    assert tasks.bidding_tasks(user("bc1qb").id) == []
+    assert tasks.own(user("bc1qb").id, BIDDING, mine.id) is None
+    assert tasks.of_user(user("bc1qb").id, BIDDING) == []
 
 
 def test_tokens_only_grow_and_a_missing_task_has_none_low_enough(database: str) -> None:
@@ -128,13 +189,13 @@ def test_tokens_only_grow_and_a_missing_task_has_none_low_enough(database: str) 
     assert tasks.least_token(999) > 2**61
 
 
-@pytest.mark.parametrize(("start", "end"), [(a, b) for a in tasks.MOVES for b in tasks.MOVES if a != b])
+@pytest.mark.parametrize(("start", "end"), [(a, b) for a in MOVES for b in MOVES if a != b])
 def test_observed_goes_only_where_the_table_says(database: str, start: str, end: str) -> None:
     task = create(user(), "cats")
-    BiddingTask.update(observed=start).where(BiddingTask.id == task.id).execute()
-    if end in tasks.MOVES[start]:
+    Task.update(observed=start).where(Task.id == task.id).execute()
+    if end in MOVES[start]:
         tasks.observe(task.id, end)
-        assert BiddingTask.get_by_id(task.id).observed == end
+        assert Task.get_by_id(task.id).observed == end
     else:
         with pytest.raises(ValueError, match="cannot go"):
             tasks.observe(task.id, end)
@@ -146,7 +207,7 @@ def test_an_overtaken_worker_writes_no_cycle(database: str) -> None:
     for token in (old, new):
         cycles.record_cycle(task.id, token, time_ms=1, action=f"by {token}", error=None, detail="{}", memory="{}")
     assert [cycle.action for cycle in cycles.cycles_of(task.id)] == [f"by {new}"]
-    assert BiddingTask.get_by_id(task.id).last_cycle_action == f"by {new}"
+    assert Task.get_by_id(task.id).last_cycle_action == f"by {new}"
 
 
 def test_only_the_newest_cycles_are_kept(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

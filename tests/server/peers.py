@@ -72,9 +72,9 @@ class FakeManager(_Peer):
         assert task is not None
         observed = "running" if task.desired == "running" and task.deleted_ms is None else "stopped"
         type(task).update(observed=observed).where(type(task).id == task.id).execute()
-        left = owing.count_open(task.number)
+        left = owing.count_open(task.id)
         if task.deleted_ms is not None and not left:
-            tasks.remove_tombstone(task.number)
+            tasks.remove_tombstone(task.id)
         return {"observed": observed, "open_orders": left}
 
 

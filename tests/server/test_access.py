@@ -9,6 +9,7 @@ import pytest
 
 from markets.base import Item
 from models.sessions import IDLE_MS
+from models.tasks.table import Task
 from server.urls import ROUTES
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import ADMIN, OWNER, Service, with_settings
@@ -106,6 +107,25 @@ async def test_each_caller_gets_the_status_of_the_matrix(service: Service, opera
             assert answer.headers["WWW-Authenticate"] == "Bearer"
         if status == 404:
             assert answer.json == {"error": "Not found"}
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "operation", [each for each in MATRIX if "[0-9]" in each[1]], ids=lambda operation: " ".join(operation)
+)
+async def test_a_task_of_the_other_kind_is_not_found(service: Service, operation: tuple[str, str]) -> None:
+    method, path = operation
+    body = MATRIX[operation][0]
+    bidding_id = await service.new_task(slug="matrix")
+    listing = await service.ask("POST", "/api/autolist", {"inscriptionId": "6" * 64 + "i0", "collectionId": "dogs"})
+    before = list(Task.select().order_by(Task.id).dicts())
+    others_id = bidding_id if "autolist" in path else listing.json["id"]
+
+    query = body if isinstance(body, str) else ""
+    answer = await service.ask(method, path.replace("([0-9]+)", str(others_id)) + query, None if query else body)
+
+    assert (answer.status, answer.json) == (404, {"error": "Not found"})
+    assert (list(Task.select().order_by(Task.id).dicts()), service.manager.settled) == (before, [])
 
 
 @pytest.mark.gen_test

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.tasks.tasks import AutolistTask
+from models.tasks.table import Task
 from tests.server.conftest import Service
 
 INSCRIPTION = "c" * 64 + "i0"
@@ -150,5 +150,5 @@ async def test_delete_of_an_idle_task_removes_the_row(service: Service) -> None:
     answer = await service.ask("DELETE", f"/api/autolist/{task.json['id']}")
 
     assert (answer.status, answer.json) == (200, {"success": True, "listingCancelled": False})
-    assert AutolistTask.select().count() == 0
+    assert Task.select().count() == 0
     assert service.manager.settled == []

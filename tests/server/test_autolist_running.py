@@ -14,7 +14,7 @@ from markets.listings import OwnListing, OwnListings
 from models import users
 from models.ledger.listing_table import CANCELLED, CLOSED, GONE, LIVE, LOST, REFUSED, REPLACED, SOLD, UNKNOWN, Listing
 from models.tasks import cycles, tasks
-from models.tasks.tasks import AUTOLIST_BASE, AutolistTask
+from models.tasks.table import Task
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service
 from tests.server.driver import check
@@ -25,8 +25,8 @@ OUTPOINT = "d" * 64 + ":0"
 VAULT = keys_of(OWNER)["vault"]
 
 
-def row(task_id: int) -> AutolistTask:
-    return AutolistTask.get_by_id(task_id)
+def row(task_id: int) -> Task:
+    return Task.get_by_id(task_id)
 
 
 async def new_task(service: Service, **fields: Any) -> int:
@@ -60,7 +60,7 @@ def listed(service: Service, task_id: int, price: int = 100_000, state: str = LI
     """Returns the task's listing as its worker has it in the ledger; `state` closed has the reason cancelled."""
     return Listing.create(
         intent=f"{number:064x}",
-        task_id=AUTOLIST_BASE + task_id,
+        task_id=task_id,
         user_id=service.user_id,
         venue="simulator",
         wallet=VAULT,
@@ -83,10 +83,9 @@ def cancels_listings(service: Service) -> None:
     """Does the drain worker's part for deleted tasks."""
 
     def cancel() -> None:
-        hidden = AutolistTask.select(AutolistTask.id).where(AutolistTask.deleted_ms.is_null(False))
-        numbers = [AUTOLIST_BASE + each.id for each in hidden]
+        hidden = Task.select(Task.id).where(Task.deleted_ms.is_null(False))
         ended = {"state": CLOSED, "close_reason": CANCELLED, "closed_ms": START_MS + 1}
-        Listing.update(ended).where(Listing.task_id.in_(numbers), Listing.state == LIVE).execute()
+        Listing.update(ended).where(Listing.task_id.in_(hidden), Listing.state == LIVE).execute()
 
     service.manager.before_settling = cancel
 
@@ -99,7 +98,7 @@ async def test_start_answers_the_running_task_once_the_manager_settled_it(servic
     answer = await call(service, "POST", task_id, "/start")
 
     assert (answer.status, answer.json["id"], answer.json["isRunning"]) == (200, task_id, True)
-    assert service.manager.settled == [AUTOLIST_BASE + task_id]
+    assert service.manager.settled == [task_id]
     assert (row(task_id).desired, row(task_id).observed) == ("running", "running")
 
 
@@ -112,7 +111,7 @@ async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Ser
 
     assert (again.status, again.json["isRunning"]) == (200, True)
     assert [(stop.status, stop.json["isRunning"]) for stop in stops] == [(200, False)] * 2
-    assert service.manager.settled == [AUTOLIST_BASE + task_id] * 2
+    assert service.manager.settled == [task_id] * 2
 
 
 @pytest.mark.gen_test
@@ -122,14 +121,13 @@ async def test_parallel_starts_ask_the_manager_once(service: Service) -> None:
     answers = await asyncio.gather(*(call(service, "POST", task_id, "/start") for _ in range(10)))
 
     assert {answer.status for answer in answers} == {200}
-    assert service.manager.settled == [AUTOLIST_BASE + task_id]
+    assert service.manager.settled == [task_id]
 
 
 @pytest.mark.gen_test
-async def test_a_bidding_task_of_the_same_id_is_another_task(service: Service) -> None:
+async def test_a_bidding_task_runs_and_stops_by_itself(service: Service) -> None:
     bidding_id = await service.new_task()
     task_id = await started(service)
-    assert bidding_id == task_id
 
     assert (await service.ask("GET", f"/api/tasks/{bidding_id}")).json["isRunning"] is False
     stop = await service.ask("POST", f"/api/tasks/{bidding_id}/stop")
@@ -152,7 +150,7 @@ async def test_an_inscription_elsewhere_is_409_and_says_where_to_send_it(service
     assert OWNER in answer.json["message"] and VAULT in answer.json["message"]
     assert VAULT in shown.json["lastError"] and shown.json["isRunning"] is False
     assert (arrived.status, arrived.json["lastError"]) == (200, None)
-    assert service.manager.settled == [AUTOLIST_BASE + task_id]
+    assert service.manager.settled == [task_id]
 
 
 @pytest.mark.gen_test
@@ -330,7 +328,7 @@ async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Se
     assert (answer.status, answer.json["isRunning"]) == (200, True)
     assert '"pricePercent": 1.2,' in answer.text
     assert same.status == 200
-    assert service.manager.settled == [AUTOLIST_BASE + task_id] * 2
+    assert service.manager.settled == [task_id] * 2
     assert row(task_id).revision == 2
 
 
@@ -356,7 +354,7 @@ async def test_delete_cancels_the_listing(service: Service) -> None:
     answer = await call(service, "DELETE", task_id)
 
     assert (answer.status, answer.json) == (200, {"success": True, "listingCancelled": True})
-    assert AutolistTask.select().count() == 0
+    assert Task.select().count() == 0
     assert (await call(service, "GET", task_id)).status == 404
 
 
@@ -369,7 +367,7 @@ async def test_a_stopped_task_with_a_listing_is_deleted_through_the_manager_too(
     answer = await call(service, "DELETE", task_id)
 
     assert answer.json["listingCancelled"] is True
-    assert service.manager.settled == [AUTOLIST_BASE + task_id]
+    assert service.manager.settled == [task_id]
 
 
 @pytest.mark.gen_test
@@ -427,7 +425,7 @@ async def test_what_only_the_marketplace_knows_is_cancelled_too(service: Service
     assert answer.json == {"success": True, "listingCancelled": True}
     [row_of_it] = Listing.select()
     assert (row_of_it.price_sats, row_of_it.outpoint, row_of_it.wallet) == (77_000, OUTPOINT, VAULT)
-    assert AutolistTask.select().count() == 0
+    assert Task.select().count() == 0
 
 
 @pytest.mark.gen_test
@@ -468,7 +466,7 @@ async def test_what_may_still_be_listed_is_looked_for_until_that_is_known(servic
     [doubted] = Listing.select().where(Listing.state == UNKNOWN)
     assert (doubted.price_sats, doubted.outpoint, doubted.listed_ms) == (100_000, OUTPOINT, None)
     assert row(task_id).deleted_ms == START_MS
-    assert service.manager.settled == [AUTOLIST_BASE + task_id]
+    assert service.manager.settled == [task_id]
 
 
 @pytest.mark.gen_test
@@ -485,7 +483,7 @@ async def test_of_an_output_that_is_spent_nothing_is_left(service: Service, reas
         answer = await call(service, "DELETE", task_id)
 
         assert (answer.json["success"], answer.json["listingCancelled"]) == (True, False)
-        assert AutolistTask.select().count() == 0
+        assert Task.select().count() == 0
         assert not Listing.select().where(Listing.state != CLOSED).exists()
 
 
@@ -506,7 +504,7 @@ async def test_whoever_cannot_be_asked_at_a_delete_is_named(service: Service) ->
     ):
         assert (answer.json["success"], answer.json["listingCancelled"]) == (True, False)
         assert words in answer.json["message"]
-    assert AutolistTask.select().count() == 0
+    assert Task.select().count() == 0
 
 
 @pytest.mark.gen_test
@@ -519,7 +517,7 @@ async def test_a_listing_that_a_deleted_task_is_about_to_cancel_is_left_to_it(se
     shows(service, 100_000)
 
     assert (await call(service, "DELETE", second)).json == {"success": True, "listingCancelled": False}
-    assert [each.id for each in AutolistTask.select()] == [first]
+    assert [each.id for each in Task.select()] == [first]
 
 
 @pytest.mark.gen_test
@@ -589,14 +587,13 @@ async def test_the_lowest_price_outstanding_is_the_lower_of_ours_and_the_signers
 async def test_log_and_cycles_are_the_listings_own(service: Service) -> None:
     bidding_id = await service.new_task()
     task_id = await new_task(service)
-    assert bidding_id == task_id
     service.settings.log_dir.mkdir(parents=True, exist_ok=True)
-    (service.settings.log_dir / f"task-{task_id}.log").write_text("of the bidding task\n")
-    (service.settings.log_dir / f"listing-{task_id}.log").write_text("one\ntwo\n")
-    AutolistTask.update(token=1).where(AutolistTask.id == task_id).execute()
+    (service.settings.log_dir / f"task-{bidding_id}.log").write_text("of the bidding task\n")
+    (service.settings.log_dir / f"task-{task_id}.log").write_text("one\ntwo\n")
+    Task.update(token=1).where(Task.id == task_id).execute()
     detail = json.dumps({"errors": [], "decision": {"reason": "list"}})
     cycles.record_cycle(
-        AUTOLIST_BASE + task_id,
+        task_id,
         1,
         time_ms=START_MS,
         action="listed at 105,000",

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from models.tasks.tasks import AutolistTask, BiddingTask
+from models.tasks.table import Task
 from tests.server.conftest import Service
 
 # JSON texts, since Python's own writer could not say some of them.
@@ -91,7 +91,7 @@ async def test_bad_values_of_bidding_tasks_are_named_by_create_and_put(service: 
                 assert field in answer.names(), (field, text, answer.text)
                 assert answer.json["error"] == "Validation failed"
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).json == before
-    assert BiddingTask.select().count() == 1
+    assert Task.select().count() == 1
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ async def test_bad_values_of_auto_list_tasks_are_named_by_create_and_put(service
             for answer in (created, changed):
                 assert answer.status == 400, (field, text, answer.text)
                 assert field in answer.names(), (field, text, answer.text)
-    assert AutolistTask.select().count() == 1
+    assert Task.select().count() == 1
 
 
 @pytest.mark.gen_test

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from core.plans import Plan
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from tests.server.conftest import Service, with_settings
 
 DEFAULTS = {
@@ -81,7 +81,7 @@ async def test_what_was_created_is_read_and_listed(service: Service) -> None:
 @pytest.mark.gen_test
 async def test_last_cycle_and_error_are_shown(service: Service) -> None:
     task_id = await service.new_task()
-    BiddingTask.update(
+    Task.update(
         last_cycle_ms=1_763_640_012_999, last_cycle_action="placed 2\u2028, kept 1", last_error="floor is old"
     ).execute()
 
@@ -183,7 +183,7 @@ async def test_an_empty_put_changes_nothing(service: Service) -> None:
     answer = await service.ask("PUT", f"/api/tasks/{task_id}", {})
 
     assert (answer.status, answer.json) == (200, before.json)
-    assert BiddingTask.get_by_id(task_id).revision == 1
+    assert Task.get_by_id(task_id).revision == 1
 
 
 @pytest.mark.gen_test
@@ -242,4 +242,4 @@ async def test_deleting_a_stopped_task_needs_no_manager(service: Service) -> Non
 
     assert (answer.status, answer.json) == (200, {"success": True, "openBids": 0})
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).status == 404
-    assert BiddingTask.select().count() == 0
+    assert Task.select().count() == 0

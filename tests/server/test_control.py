@@ -9,7 +9,7 @@ from tornado.ioloop import IOLoop
 
 from models import controls
 from models.controls import EVERYBODY
-from models.tasks.tasks import AUTOLIST_BASE, BiddingTask
+from models.tasks.table import Task
 from server.control import remind_signer
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import ADMIN, OWNER, Service, with_settings
@@ -65,29 +65,30 @@ async def test_a_state_goes_to_the_row_and_to_the_signer(service: Service) -> No
 
 
 @pytest.mark.gen_test
-async def test_a_bidding_and_an_auto_list_task_of_one_id_are_held_apart(service: Service) -> None:
+async def test_a_bidding_and_an_auto_list_task_are_held_apart(service: Service) -> None:
     bidding_id = await service.new_task()
     listing = await service.ask("POST", "/api/autolist", {"inscriptionId": "c" * 64 + "i0"})
-    assert (listing.status, listing.json["id"]) == (201, bidding_id)
-    number = AUTOLIST_BASE + bidding_id
+    assert listing.status == 201
+    listing_id = listing.json["id"]
 
-    halted = await put(service, "autolist", "halt", bidding_id)
+    halted = await put(service, "autolist", "halt", listing_id)
     reduced = await put(service, "task", "reduce", bidding_id)
     foreign = await service.api(
-        "PUT", "/api/control", {"scope": "autolist", "taskId": bidding_id, "state": "run"}, token=service.other_token
+        "PUT", "/api/control", {"scope": "autolist", "taskId": listing_id, "state": "run"}, token=service.other_token
     )
-    nowhere = await put(service, "autolist", "halt", bidding_id + 1)
+    of_other_kind = [await put(service, "autolist", "halt", bidding_id), await put(service, "task", "halt", listing_id)]
+    nowhere = await put(service, "autolist", "halt", listing_id + 1)
     unnamed = await put(service, "autolist", "halt")
 
     assert (halted.status, halted.json["signerTold"]) == (200, True)
-    assert service.signer.told == [("task", str(number), "halt"), ("task", str(bidding_id), "reduce")]
-    assert (row(service, number), row(service, bidding_id)) == ("halt", "reduce")
+    assert service.signer.told == [("task", str(listing_id), "halt"), ("task", str(bidding_id), "reduce")]
+    assert (row(service, listing_id), row(service, bidding_id)) == ("halt", "reduce")
     [bidding], [listed] = reduced.json["tasks"], reduced.json["autolist"]
     assert (bidding["taskId"], bidding["state"], bidding["signerState"]) == (bidding_id, "reduce", "reduce")
-    assert (listed["taskId"], listed["state"], listed["signerState"]) == (bidding_id, "halt", "halt")
+    assert (listed["taskId"], listed["state"], listed["signerState"]) == (listing_id, "halt", "halt")
     assert listed["effective"] == {"state": "halt", "scope": "task"}
     assert reduced.json["effective"] == {"state": "run", "scope": "global"}
-    assert (foreign.status, nowhere.status) == (404, 404)
+    assert [answer.status for answer in (foreign, nowhere, *of_other_kind)] == [404] * 4
     assert (unnamed.status, unnamed.names()) == (400, {"taskId"})
 
 
@@ -156,7 +157,7 @@ async def test_a_task_that_no_row_can_be_is_404(service: Service, task_id: int) 
 @pytest.mark.gen_test
 async def test_a_deleted_task_is_404_and_not_shown(service: Service) -> None:
     task_id = await service.new_task()
-    BiddingTask.update(deleted_ms=1).execute()
+    Task.update(deleted_ms=1).execute()
 
     assert (await put(service, "task", "halt", task_id)).status == 404
     assert (await service.ask("GET", "/api/control")).json["tasks"] == []
@@ -249,14 +250,14 @@ async def test_a_signer_that_was_away_or_lost_its_file_is_reminded(service: Serv
     await put(service, "user", "halt")
     await put(service, "task", "reduce", task_id)
     controls.put("global", EVERYBODY, "reduce", None, START_MS)
-    controls.put("task", AUTOLIST_BASE + 5, "halt", None, START_MS)
+    controls.put("task", 5, "halt", None, START_MS)
     services = service.app.settings["services"]
     await remind_signer(services)  # it is still away
     await service.signer.start()
 
     await remind_signer(services)
     told = {("global", ""): "reduce", ("user", OWNER): "halt", ("task", str(task_id)): "reduce"}
-    told[("task", str(AUTOLIST_BASE + 5))] = "halt"
+    told[("task", str(5))] = "halt"
     assert service.signer.controls == told
     service.signer.told.clear()
     await remind_signer(services)

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from server.http.client_ip import budget_key, client_ip
 from server.http.sign_in_limit import CallBudget
 from tests.server.conftest import Service
@@ -20,7 +20,7 @@ async def test_64_creates_at_once_never_pass_the_plan(service: Service) -> None:
     )
 
     assert Counter(answer.status for answer in answers) == {201: 20, 403: 44}
-    assert BiddingTask.select().count() == 20
+    assert Task.select().count() == 20
 
 
 @pytest.mark.gen_test

@@ -20,7 +20,7 @@ from markets.base import (
     WalletItem,
 )
 from models.ledger.order_table import Order
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from server.bidding.bids import rank_of
 from strategy.book import Ask, Bid
 from tests.server.api import START_MS
@@ -461,4 +461,4 @@ async def test_the_wallet_is_shown_without_the_venue_but_not_without_the_signer(
     assert no_venue.json["worstLoss"] is None and no_venue.json["ifAllFillNow"] is None
     assert (locked.status, locked.json["error"]) == (503, "The signer is locked")
     assert (away.status, away.json["error"]) == (503, "The signer cannot be asked")
-    assert BiddingTask.select().count() == 0
+    assert Task.select().count() == 0

@@ -15,7 +15,7 @@ from models.ledger import listings
 from models.ledger.listings import NewListing
 from models.ledger.order_table import Order
 from models.tasks import cycles, tasks
-from models.tasks.tasks import AutolistTask, BiddingTask
+from models.tasks.table import Task
 from server.app import make_server
 from server.http.prometheus import Histogram, Metric, render
 from server.metrics import PATIENCE_S, is_local
@@ -96,14 +96,12 @@ def test_what_could_break_the_format_is_escaped() -> None:
 @pytest.mark.gen_test
 async def test_the_tables_are_counted_at_each_scrape(service: Service) -> None:
     running, crashed, deleted = [await service.new_task(slug=slug) for slug in ("a", "b", "c")]
-    BiddingTask.update(desired="running", observed="running", token=1).where(BiddingTask.id == running).execute()
-    BiddingTask.update(desired="running", observed="crashed").where(BiddingTask.id == crashed).execute()
-    BiddingTask.update(deleted_ms=1).where(BiddingTask.id == deleted).execute()
+    Task.update(desired="running", observed="running", token=1).where(Task.id == running).execute()
+    Task.update(desired="running", observed="crashed").where(Task.id == crashed).execute()
+    Task.update(deleted_ms=1).where(Task.id == deleted).execute()
     first, second = open_order(service, running, 1), open_order(service, running, 2, "unknown")
     Order.create(
-        **{
-            name: getattr(first, name) for name in ("kind", "task_id", "user_id", "venue", "wallet", "slug", "quantity")
-        },
+        **{name: getattr(first, name) for name in ("task_id", "user_id", "venue", "wallet", "slug", "quantity")},
         intent="f" * 32,
         price_sats=7,
         expires_ms=1,
@@ -114,13 +112,15 @@ async def test_the_tables_are_counted_at_each_scrape(service: Service) -> None:
     )
     for _ in range(3):
         cycles.record_cycle(running, 1, time_ms=START_MS, action="", error=None, detail="{}", memory="{}")
-    listed = tasks.create_autolist_task(service.user_id, inscription_id="x", collection_id=None, config="{}", now_ms=1)
-    AutolistTask.update(desired="running", token=1).execute()
-    item = NewListing("e" * 64, listed.number, service.user_id, "simulator", "vault", "x", None, "a:0", 5, 1, 1)
+    listed = tasks.create_autolist_task(
+        service.user_id, inscription_id="x", collection_id=None, config="{}", venue="simulator", now_ms=1
+    )
+    Task.update(desired="running", token=1).execute()
+    item = NewListing("e" * 64, listed.id, service.user_id, "simulator", "vault", "x", None, "a:0", 5, 1, 1)
     listings.reserve(item, None, 1)
 
     seen = await scrape(service)
-    BiddingTask.delete().execute()
+    Task.delete().execute()
     later = await scrape(service)
 
     assert value(seen, "bidkeeper_tasks", desired="running", observed="running") == 1

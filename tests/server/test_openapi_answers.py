@@ -15,7 +15,7 @@ from markets.facts import Whereabouts
 from models import controls, users
 from models.entitlements import Entitlements
 from models.tasks import cycles, tasks
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import OTHER, OWNER, Service
@@ -203,7 +203,7 @@ async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> N
     assert (await drive("readLog", path=one, query={"lines": 1})).json == {"lines": ["two"]}
     await drive("readLog", path=one, query={"lines": 0})
     detail = json.dumps({"errors": ["venue away"]})
-    tasks.BiddingTask.update(token=1).where(BiddingTask.id == one["id"]).execute()
+    Task.update(token=1).where(Task.id == one["id"]).execute()
     kept = {"time_ms": START_MS, "action": "nothing done", "error": "venue away", "detail": detail, "memory": "{}"}
     cycles.record_cycle(one["id"], 1, **kept)
     assert len((await drive("listCycles", path=one, query={"limit": 5})).json) == 1
@@ -275,7 +275,7 @@ async def auto_listing(service: Service, drive: Driver) -> None:
 
 
 async def what_it_listed(service: Service, drive: Driver, one: dict[str, int]) -> None:
-    path = service.settings.log_dir / f"listing-{one['id']}.log"
+    path = service.settings.log_dir / f"task-{one['id']}.log"
     path.mkdir(parents=True)
     await drive("readAutolistLog", path=one)
     path.rmdir()

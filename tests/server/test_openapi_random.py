@@ -13,7 +13,7 @@ from tornado.ioloop import IOLoop
 from markets.base import Item
 from models.sessions import Challenge
 from models.tasks import tasks
-from models.tasks.tasks import AutolistTask, BiddingTask
+from models.tasks.table import Task
 from strategy.config import BidConfig, dumps
 from strategy.listing.config import ListingConfig, dumps_config
 from tests.server.api import START_MS
@@ -77,17 +77,15 @@ def questions(draw: st.DrawFn) -> dict[str, Any]:
 
 def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
     """Returns the same rows for every question; ids of the caller's tasks and of another user's."""
-    for table in (BiddingTask, AutolistTask, Challenge):
+    for table in (Task, Challenge):
         table.delete().execute()
     config = BidConfig(slug="goosinals", hardcap_sats=100_000)
     row = {"type": "ordinals", "slug": config.slug, "slug_key": config.slug, "config": dumps(config)}
-    listing = dumps_config(ListingConfig())
+    item = {"inscription_id": INSCRIPTION, "collection_id": "goosinals", "config": dumps_config(ListingConfig())}
     ids: dict[str, dict[str, int]] = {}
     for whose, user in (("mine", service.user_id), ("theirs", service.user_id + 1)):
-        bidding = tasks.create_bidding_task(user, **row, max_tasks=20, now_ms=START_MS)
-        autolist = tasks.create_autolist_task(
-            user, inscription_id=INSCRIPTION, collection_id="goosinals", config=listing, now_ms=START_MS
-        )
+        bidding = tasks.create_bidding_task(user, **row, venue="simulator", max_tasks=20, now_ms=START_MS)
+        autolist = tasks.create_autolist_task(user, **item, venue="simulator", now_ms=START_MS)
         ids[whose] = {"tasks": bidding.id, "autolist": autolist.id}
     service.gateway.down = weather == "venue away"
     service.signer.state = "locked" if weather == "signer locked" else "ready"

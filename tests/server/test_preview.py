@@ -12,7 +12,7 @@ from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnB
 from models import controls, users
 from models.ledger import orders
 from models.ledger.order_table import Order
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from strategy.book import Ask
 from strategy.config import BidConfig
 from tests.server import peers
@@ -102,7 +102,7 @@ async def test_nothing_is_placed_or_written(service: Service) -> None:
 
     await preview(service, **EXAMPLE)
 
-    assert (Order.select().count(), BiddingTask.select().count()) == (0, 0)
+    assert (Order.select().count(), Task.select().count()) == (0, 0)
     assert {request["verb"] for request in service.gateway.asked}.isdisjoint({"place", "cancel", "fence", "challenge"})
     assert service.manager.settled == []
 
@@ -185,14 +185,16 @@ async def test_a_change_of_a_task_is_previewed_on_what_it_has(service: Service) 
 
 
 @pytest.mark.gen_test
-async def test_a_task_of_somebody_else_is_404_before_400(service: Service) -> None:
+async def test_a_task_of_somebody_else_or_of_the_other_kind_is_404_before_400(service: Service) -> None:
     task_id = await service.new_task()
+    listing = await service.ask("POST", "/api/autolist", {"inscriptionId": "c" * 64 + "i0"})
     body = {"taskId": task_id, "bidCount": 0}
 
     other = await service.api("POST", "/api/tasks/preview", body, token=service.other_token)
+    of_other_kind = await preview(service, taskId=listing.json["id"], bidCount=0)
     owner = await preview(service, **body)
 
-    assert (other.status, owner.status, owner.names()) == (404, 400, {"bidCount"})
+    assert (other.status, of_other_kind.status, owner.status, owner.names()) == (404, 404, 400, {"bidCount"})
 
 
 @pytest.mark.gen_test

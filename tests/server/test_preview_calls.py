@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from models.tasks import tasks
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import RUNNING, Task
 from strategy.config import BidConfig
 from strategy.monthly import Bidding, CallCosts, fits_from_minutes
 from tests.server.conftest import Service, with_settings
@@ -43,7 +43,7 @@ async def test_other_tasks_that_run_take_their_part(service: Service) -> None:
     assert (await calls(service))["fits"] is True
     made = await service.ask("POST", "/api/tasks", {**EXAMPLE, "slug": "puppets", "bidCount": 1})
     assert (await calls(service))["fits"] is True  # it does not run
-    tasks.set_desired(BiddingTask.get_by_id(made.json["id"]), tasks.RUNNING)
+    tasks.set_desired(Task.get_by_id(made.json["id"]), RUNNING)
 
     told = await calls(service)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from tests.ports import free_ports
 from tests.server.api import new_user, token_of
 from tests.server.conftest import OWNER
@@ -100,7 +100,7 @@ def test_two_processes_together_never_pass_the_plan(servers: Servers) -> None:
         statuses = Counter(pool.map(create, range(64)))
 
     assert statuses == {201: 20, 403: 44}
-    assert BiddingTask.select().count() == 20
+    assert Task.select().count() == 20
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -126,7 +126,7 @@ def test_a_signal_ends_the_server_while_requests_wait(servers: Servers, number: 
     assert process.returncode == 0
     assert b"Traceback" not in log, log.decode()
     waiting.join()
-    assert BiddingTask.get_by_id(1).desired == "stopped"
+    assert Task.get_by_id(1).desired == "stopped"
 
 
 @pytest.mark.parametrize(

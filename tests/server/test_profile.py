@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from markets.base import Balance, NotFound
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from models.users import User
 from tests.server.conftest import OTHER, OWNER, Service
 from tests.server.test_running import open_order
@@ -125,7 +125,7 @@ async def test_the_address_stays_while_money_or_bids_depend_on_it(service: Servi
     type(order).update(state="closed").execute()
     await service.ask("POST", f"/api/tasks/{task_id}/start")
     running = await service.ask("PATCH", "/api/auth/me", body)
-    BiddingTask.update(desired="stopped", observed="stopped").execute()
+    Task.update(desired="stopped", observed="stopped").execute()
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 1, 1)
     funded = await service.ask("PATCH", "/api/auth/me", body)
     service.gateway.down = True

@@ -11,15 +11,15 @@ from models.ledger import orders
 from models.ledger.order_table import Order
 from models.ledger.orders import Ceilings, NewOrder
 from models.tasks import tasks
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from models.users import User
 from server.http.manager_client import Manager
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service, with_settings
 
 
-def row(task_id: int) -> BiddingTask:
-    return BiddingTask.get_by_id(task_id)
+def row(task_id: int) -> Task:
+    return Task.get_by_id(task_id)
 
 
 async def started(service: Service, **fields: Any) -> int:
@@ -32,11 +32,10 @@ async def started(service: Service, **fields: Any) -> int:
 def open_order(service: Service, task_id: int, number: int = 1, state: str = "live") -> Order:
     """Puts an order of the task into the ledger; the task must be wanted at that moment."""
     task = row(task_id)
-    BiddingTask.update(desired="running").where(BiddingTask.id == task_id).execute()
+    Task.update(desired="running").where(Task.id == task_id).execute()
     order = orders.reserve(
         NewOrder(
             intent=f"{number:032x}",
-            kind="bid",
             task_id=task_id,
             user_id=service.user_id,
             venue="simulator",
@@ -51,7 +50,7 @@ def open_order(service: Service, task_id: int, number: int = 1, state: str = "li
         START_MS,
     )
     Order.update(state=state).where(Order.id == order.id).execute()
-    BiddingTask.update(desired=task.desired).where(BiddingTask.id == task_id).execute()
+    Task.update(desired=task.desired).where(Task.id == task_id).execute()
     return order
 
 
@@ -303,11 +302,11 @@ async def test_deleting_a_stopped_task_with_open_bids_needs_the_manager(service:
 @pytest.mark.gen_test
 async def test_a_crashed_task_can_be_started_and_stopped(service: Service) -> None:
     task_id = await started(service)
-    BiddingTask.update(observed="crashed").execute()
+    Task.update(observed="crashed").execute()
 
     shown = (await service.ask("GET", f"/api/tasks/{task_id}")).json["isRunning"]
     stop = await service.ask("POST", f"/api/tasks/{task_id}/stop")
-    BiddingTask.update(observed="crashed", desired="running").execute()
+    Task.update(observed="crashed", desired="running").execute()
     start = await service.ask("POST", f"/api/tasks/{task_id}/start")
 
     assert shown is False

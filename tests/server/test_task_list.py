@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from models.tasks.cycles import record_cycle
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from tests.server.conftest import Service
 
 
@@ -47,7 +47,7 @@ async def test_a_workers_cycle_is_listed_at_once(service: Service) -> None:
     task = await service.new_task()
     await listed(service)
     for number in (1, 2):
-        by_another_process(service, f"UPDATE bidding_tasks SET last_cycle_ms = {number}000, last_cycle_action = 'x'")
+        by_another_process(service, f"UPDATE tasks SET last_cycle_ms = {number}000, last_cycle_action = 'x'")
         assert (await listed(service))[0]["lastCycle"] == {"time": number, "action": "x"}
     record_cycle(task, 0, time_ms=9000, action="y", error="no", detail="{}", memory="{}")
     assert (await listed(service))[0]["lastError"] == "no"
@@ -80,4 +80,4 @@ async def test_two_changes_at_once_are_both_kept(service: Service) -> None:
     assert [answer.status for answer in answers] == [200, 200]
     config = (await service.ask("GET", f"/api/tasks/{task}")).json["config"]
     assert (config["bidCount"], config["loopSeconds"]) == (7, 60)
-    assert BiddingTask.get_by_id(task).revision == 3
+    assert Task.get_by_id(task).revision == 3

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.tasks import cycles
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from server.task_log import MOST_BYTES, camel_keys, end_of
 from tests.server.api import START_MS
 from tests.server.conftest import Service
@@ -118,7 +118,7 @@ def test_a_secret_over_two_lines_is_masked_where_the_lines_are_cut(tmp_path: Pat
 @pytest.mark.gen_test
 async def test_cycles_are_told_newest_first_in_camel_case(service: Service) -> None:
     task_id = await service.new_task()
-    BiddingTask.update(token=1).execute()
+    Task.update(token=1).execute()
     detail = {
         "errors": ["price_sats: odd"],
         "seen": {"taken_ms": 5, "own_asks": None},
@@ -160,7 +160,7 @@ async def test_the_cycle_of_a_real_worker_is_as_described(service: Service) -> N
     world = World()
     own = world.task()
     world.bidder(own).cycle()
-    BiddingTask.update(user=service.user_id).where(BiddingTask.id == own).execute()
+    Task.update(user=service.user_id).where(Task.id == own).execute()
 
     answer = await service.ask("GET", f"/api/tasks/{own}/cycles")
 

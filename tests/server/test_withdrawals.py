@@ -30,7 +30,7 @@ from models.ledger import withdrawals
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
 from models.ledger.withdrawals import Withdrawal
-from models.tasks.tasks import AutolistTask
+from models.tasks.table import LISTING, Task
 from server.withdrawals.steps import ABANDONED_MS, NEVER_SIGNED, RESUME_S, look_after_all
 from strategy.listing.config import ListingConfig, dumps_config
 from tests.server.api import START_MS
@@ -547,9 +547,9 @@ async def test_one_that_cannot_be_read_holds_up_no_other(service: Service, chain
 # Inscriptions
 
 
-def listed(service: Service, **fields: Any) -> AutolistTask:
-    values = {"user": service.user_id, "inscription_id": INSCRIPTION, "config": dumps_config(ListingConfig())}
-    return AutolistTask.create(**values, created_ms=START_MS, **fields)
+def listed(service: Service, **fields: Any) -> Task:
+    values = {"user": service.user_id, "kind": LISTING, "venue": "simulator", "inscription_id": INSCRIPTION}
+    return Task.create(**values, config=dumps_config(ListingConfig()), created_ms=START_MS, **fields)
 
 
 def in_vault(service: Service, chain: Chain) -> None:
@@ -607,7 +607,7 @@ async def test_an_inscription_whose_task_runs_stays(service: Service, chain: Cha
     for force in (False, True):
         refused = await withdraw(service, from_="vault", inscriptionId=INSCRIPTION, force=force)
         assert (refused.status, f"task {task.id}" in refused.json["message"]) == (409, True)
-    AutolistTask.update(desired="stopped", observed="stopped").execute()
+    Task.update(desired="stopped", observed="stopped").execute()
     assert (await withdraw(service, from_="vault", inscriptionId=INSCRIPTION)).status == 201
 
 
@@ -695,7 +695,7 @@ async def test_open_bids_keep_their_cover(
     service: Service, chain: Chain, amount: int, force: bool, status: int
 ) -> None:
     bidding(service, chain)
-    fields = {"kind": "bid", "task_id": 1, "user_id": service.user_id, "wallet": KEYS["payment"], "slug": "x"}
+    fields = {"task_id": 1, "user_id": service.user_id, "wallet": KEYS["payment"], "slug": "x"}
     fields |= {"quantity": "1", "token": 1, "created_ms": 1, "updated_ms": 1}
     for number, (price, state, venue) in enumerate(
         ((50_000, "live", "simulator"), (99_000, "closed", "simulator"), (99_000, "live", "ordnet"))
@@ -708,7 +708,7 @@ async def test_open_bids_keep_their_cover(
 
 
 def offer_on(service: Service, *coins: Utxo, **changes: Any) -> None:
-    fields = {"kind": "bid", "task_id": 1, "user_id": service.user_id, "wallet": KEYS["payment"], "slug": "x"}
+    fields = {"task_id": 1, "user_id": service.user_id, "wallet": KEYS["payment"], "slug": "x"}
     fields |= {"quantity": "1", "token": 1, "created_ms": 1, "updated_ms": 1, "intent": "1" * 32, "expires_ms": 1}
     fields |= {"state": "live", "price_sats": 5_000, "coins": " ".join(each.outpoint for each in coins)}
     Order.create(**fields | {"venue": "simulator-ordnet"} | changes)

@@ -28,7 +28,7 @@ from models.ledger.listings import NewListing
 from models.ledger.order_table import LIVE, SIGNED, SUBMITTED, Order
 from models.ledger.orders import Ceilings, NewOrder
 from models.tasks import tasks
-from models.tasks.numbers import file_stem
+from models.tasks.table import RUNNING, STOPPED
 from strategy.config import BidConfig, dumps
 from strategy.listing.config import ListingConfig, dumps_config
 from workers.manager.manager import Manager
@@ -113,16 +113,28 @@ class Installation:
     def task(self, slug: str = "cats", **config: Any) -> int:
         text = dumps(BidConfig(slug=slug, bid_mode="fixed", **config))
         task = tasks.create_bidding_task(
-            self.user.id, type="ordinals", slug=slug, slug_key=slug, config=text, max_tasks=1000, now_ms=now_ms()
+            self.user.id,
+            type="ordinals",
+            slug=slug,
+            slug_key=slug,
+            config=text,
+            venue=self.settings.market,
+            max_tasks=1000,
+            now_ms=now_ms(),
         )
         return int(task.id)
 
     def listing(self, inscription: str = "item", config: ListingConfig = ListingConfig()) -> int:  # noqa: B008
         """Makes an auto-list task; its worker does as the name of its inscription says."""
         task = tasks.create_autolist_task(
-            self.user.id, inscription_id=inscription, collection_id=None, config=dumps_config(config), now_ms=now_ms()
+            self.user.id,
+            inscription_id=inscription,
+            collection_id=None,
+            config=dumps_config(config),
+            venue=self.settings.market,
+            now_ms=now_ms(),
         )
-        return task.number
+        return int(task.id)
 
     def row(self, task_id: int) -> Any:
         found = tasks.with_owner(task_id)
@@ -135,7 +147,7 @@ class Installation:
         assert pid is not None
         return pid
 
-    def want(self, task_id: int, desired: str = tasks.RUNNING) -> None:
+    def want(self, task_id: int, desired: str = RUNNING) -> None:
         tasks.set_desired(self.row(task_id), desired)
 
     async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -161,17 +173,16 @@ class Installation:
         return task
 
     async def stop(self, task_id: int, drain_s: float = 5.0) -> dict[str, Any]:
-        self.want(task_id, tasks.STOPPED)
+        self.want(task_id, STOPPED)
         return await self.settle(task_id, drain_s)
 
     def open_order(self, task_id: int) -> None:
         """A live bid, as a running worker of the task would have left it."""
         row = self.row(task_id)
-        tasks.set_desired(row, tasks.RUNNING)
+        tasks.set_desired(row, RUNNING)
         number = Order.select().count() + 1
         new = NewOrder(
             intent=f"{number:032x}",
-            kind="bid",
             task_id=task_id,
             user_id=row.user.id,
             venue="simulator",
@@ -186,19 +197,19 @@ class Installation:
         for state in (SIGNED, SUBMITTED, LIVE):
             orders.move(order, state, now_ms())
 
-    def open_listing(self, number: int) -> None:
+    def open_listing(self, task_id: int) -> None:
         """A live listing, as a running worker of the task would have left it."""
-        row = self.row(number)
-        tasks.set_desired(row, tasks.RUNNING)
+        row = self.row(task_id)
+        tasks.set_desired(row, RUNNING)
         new = NewListing(
-            intent=f"{number:064x}",
-            task_id=number,
+            intent=f"{task_id:064x}",
+            task_id=task_id,
             user_id=row.user.id,
             venue="simulator",
             wallet="bc1pvault",
             inscription_id=row.inscription_id,
             slug=None,
-            outpoint=f"{number:064x}:0",
+            outpoint=f"{task_id:064x}:0",
             price_sats=100_000,
             token=row.token,
             revision=row.revision,
@@ -214,7 +225,7 @@ class Installation:
         return [(int(task), int(pid)) for task, pid in (line.split() for line in lines)]
 
     def log_of(self, task_id: int) -> str:
-        path = self.settings.log_dir / f"{file_stem(task_id)}.log"
+        path = self.settings.log_dir / f"task-{task_id}.log"
         return path.read_text() if path.exists() else ""
 
     def two_acted_at_once(self) -> bool:

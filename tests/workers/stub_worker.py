@@ -19,7 +19,7 @@ from models.base import transaction
 from models.ledger import listings, orders
 from models.ledger.listing_table import CANCELLED, CANCELLING, CLOSED
 from models.tasks import cycles, tasks
-from models.tasks.numbers import is_autolist
+from models.tasks.table import LISTING
 from workers.context import BadConfig, BadCredentials, Context, Job
 from workers.process import main
 
@@ -151,12 +151,14 @@ JOBS = {
 
 
 def make_job(kind: str, context: Context) -> Job:
-    slug = str(tasks.subject_of(context.task_id)).partition(":")[0]
+    outline = tasks.outline(context.task_id)
+    assert outline is not None
+    slug = outline.subject.partition(":")[0]
     if kind == "drain" and slug.startswith("lazy"):
         return LazyDrain(context)
     if kind == "drain":
-        return ListingDrain(context) if is_autolist(context.task_id) else Drain(context)
-    assert kind == ("lister" if is_autolist(context.task_id) else "bidder")
+        return ListingDrain(context) if outline.kind == LISTING else Drain(context)
+    assert kind == ("lister" if outline.kind == LISTING else "bidder")
     return JOBS.get(slug, Steady)(context)
 
 

@@ -8,7 +8,7 @@ from core.plans import Plan
 from models import controls
 from models.controls import Effective
 from models.entitlements import Entitlements
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from models.users import User
 from strategy.config import BidConfig, loads, problems, unsupported
 from strategy.reasons import Reason
@@ -20,7 +20,7 @@ from workers.wanted import config_of, wanted_task
 class Assignment:
     """`refusal` says why nothing may be placed at the moment; `plan` is None when the user has none that is offered."""
 
-    task: BiddingTask
+    task: Task
     user: User
     config: BidConfig
     plan: Plan | None
@@ -43,7 +43,6 @@ def read_assignment(context: Context) -> Assignment | None:
     task = wanted_task(context)
     if task is None:
         return None
-    assert isinstance(task, BiddingTask)
     config = config_of(task, loads, lambda config: problems(config) or unsupported(config))
     user, entitlements = task.user, Entitlements(context.settings)
     refusal = entitlements.refusal(user, context.clock_ms())

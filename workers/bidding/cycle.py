@@ -81,7 +81,7 @@ class Cycle:
         return done
 
     def _cancel_what_must_go(self, done: Done, found: Found) -> Found | None:
-        """What is at the venue after the first cancels; None when nothing may be placed."""
+        """Sends the first cancels. Returns what is at the venue after them, None when nothing may be placed."""
         hard, soft, strays = done.last.hard, done.last.soft, [bid.venue_id for bid in found.strays]
         self._cancel(hard)
         self._cancel(soft, strays)
@@ -122,7 +122,7 @@ class Cycle:
         done.put_off()
 
     def _decided_again(self, done: Done, left: Found) -> Decision | None:
-        """A decision on a market of this moment; None when the task is to do something else by now.
+        """Decides on a market of this moment. Returns None when the task is to do something else by now.
 
         Own bids are not read again, so this must not go on for long: a fill would go unseen.
         """
@@ -166,7 +166,7 @@ class Cycle:
 
 
 def _remembered(done: Done) -> Memory:
-    """What the next cycle is to know: a raise counts once it was tried, or the next cycle could not make it."""
+    """Returns the memory for the next cycle: a raise counts once it was tried, or that could not make it."""
     plan = done.last.plan
     rung = raise_rung(plan)
     is_tried = any(each.intent.rung == rung and each.order is not None for each in done.tries)
@@ -178,7 +178,7 @@ def _real(found: Iterable[Order]) -> list[Order]:
 
 
 def _closed(doomed: Sequence[Order]) -> tuple[Order, ...]:
-    """Those of the doomed that are gone; a bid that was sold before its cancel came is none of them."""
+    """Returns those of the doomed that are gone; a bid that was sold before its cancel came is none of them."""
     if not doomed:
         return ()
     open_ids = {order.id for order in orders.open_orders(doomed[0].task_id)}

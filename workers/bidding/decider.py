@@ -54,7 +54,7 @@ class Decider:
         by_floor: bool = False,
         replaced: Collection[int] = (),
     ) -> Decision:
-        """A decision on books that are `max_age_s` old at most, with what was `found` of our bids (None: not known).
+        """Decides on books that are `max_age_s` old at most, with what was `found` of our bids (None: not known).
 
         `by_floor`: the floor of now may confirm older asks. Orders with the ids of `replaced` are as good as gone.
         """
@@ -90,7 +90,7 @@ class Decider:
         return Decision(entry, plan, seen, own, _overruled(own, config, now_ms), is_blind=found is None)
 
     def _wants_rooms(self, plan: Plan) -> bool:
-        """Whether it matters how much may be signed: something is to be, or the last answer made the task patient."""
+        """Tells whether the room to sign matters: something will be signed, or the last answer made it patient."""
         return not self._config.dry_run and (bool(plan.to_place) or patience_of(self._lasting.rooms) > 1)
 
     def _ask_rooms(self) -> None:
@@ -102,7 +102,7 @@ class Decider:
             log.info("task %d: failed to ask how much may be signed: %s", context.task_id, error)
 
     def _sample(self, plan: Plan, now_ms: int) -> None:
-        """The reference becomes the minute's sample, where it was held against the history or there was too little.
+        """Records the reference as the minute's sample, where it was held against the history or there was too little.
 
         Not where a fixed range made no use of it, nor where a collection's floor stands in for a trait's own.
         """
@@ -151,7 +151,7 @@ class Decider:
 
 
 def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[int, str]:
-    """Orders that the strategy cannot judge, with the reason to cancel them."""
+    """Returns the orders (by id) that the strategy cannot judge, with the reason to cancel each."""
     reasons = {}
     for order in own:
         if order.dry_run != config.dry_run:

@@ -46,7 +46,7 @@ class Done:
         return self.is_outdated or (waits and any(attempt.fate is Fate.PLACED for attempt in self.tries))
 
     def replaced_with(self, rung: int) -> frozenset[int]:
-        """Ids of the orders that are replaced once the bid at this rung is accepted, too."""
+        """Returns the ids of the orders that are replaced once the bid at this rung is accepted, too."""
         return frozenset(order.id for order in (*self.replaced, self.last.waiting.get(rung)) if order is not None)
 
     def add(self, attempt: Try) -> None:

@@ -11,7 +11,7 @@ from models.entitlements import Entitlements
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, LIVE, Order
 from models.tasks import tasks
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import Task
 from strategy import config as configs
 from wallet.client import SignerError
 from workers.bidding import dry_run
@@ -44,7 +44,6 @@ class Drain:
         task = tasks.under_token(self._context.task_id, self._context.token)
         if task is None:
             return None
-        assert isinstance(task, BiddingTask)
         faults = Faults()
         dry_run.settle(task.id, self._context.clock_ms, is_dry=not self._must_cancel(task))
         settle_reserved(self._context, faults)
@@ -54,7 +53,7 @@ class Drain:
         self._tell(task, left, faults)
         return self._backoff.delay(faults.retry_after_s) if left else None
 
-    def _end_bids(self, task: BiddingTask, wallet: str, faults: Faults) -> None:
+    def _end_bids(self, task: Task, wallet: str, faults: Faults) -> None:
         read = read_own_bids(self._context, wallet, task.slug, 0, faults)
         strays = () if read is None else self._settle(task, wallet, read, faults).strays
         if not self._must_cancel(task):
@@ -72,14 +71,14 @@ class Drain:
             if order.id in canceller.asked and Order.get_by_id(order.id).close_reason == "cancelled":
                 log.info("task %d: cancelled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
 
-    def _look_again(self, task: BiddingTask, wallet: str, canceller: Canceller, faults: Faults) -> None:
+    def _look_again(self, task: Task, wallet: str, canceller: Canceller, faults: Faults) -> None:
         read = read_own_bids(self._context, wallet, task.slug, 0, faults)
         if read is not None:
             self._settle(task, wallet, read, faults, canceller.asked)
 
     def _settle(
         self,
-        task: BiddingTask,
+        task: Task,
         wallet: str,
         read: OwnBids,
         faults: Faults,
@@ -95,7 +94,7 @@ class Drain:
             log.info("task %d: filled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
         return found
 
-    def _vault(self, task: BiddingTask, faults: Faults) -> frozenset[str]:
+    def _vault(self, task: Task, faults: Faults) -> frozenset[str]:
         """Where what is bought goes, at venues that know us by our own two addresses."""
         if not self._context.venue.bids_are_psbt:
             return frozenset()
@@ -105,7 +104,7 @@ class Drain:
             faults.add("get our addresses from the signer", error)
             return frozenset()
 
-    def _must_cancel(self, task: BiddingTask) -> bool:
+    def _must_cancel(self, task: Task) -> bool:
         """Only a task that its user merely stopped, and told to leave its bids, keeps them until they expire."""
         if task.deleted_ms is not None or self._is_refused(task):
             return True
@@ -116,11 +115,11 @@ class Drain:
         except ValueError:
             return True
 
-    def _is_refused(self, task: BiddingTask) -> bool:
+    def _is_refused(self, task: Task) -> bool:
         context = self._context
         return Entitlements(context.settings).refusal(task.user, context.clock_ms()) is not None
 
-    def _tell(self, task: BiddingTask, left: int, faults: Faults) -> None:
+    def _tell(self, task: Task, left: int, faults: Faults) -> None:
         """What keeps us from cancelling goes to the task's `last_error`, and only what we wrote there is cleared."""
         log.info("task %d: %d open orders left%s", task.id, left, f"; {faults.text}" if faults.texts else "")
         if faults.texts:

@@ -96,7 +96,6 @@ class Placer:
         now_ms = self._context.clock_ms()
         new = NewOrder(
             intent=self._new_intent(),
-            kind="bid",
             task_id=self._context.task_id,
             user_id=terms.user_id,
             venue=terms.venue.name,

@@ -43,7 +43,7 @@ class MonthWords:
         bids = 0 if config.dry_run else min(config.bid_count, plan.max_bids_per_task if plan else 0)
         mine = Bidding(config, bids, assignment.user.id)
         if self._known is None or self._known[1] != mine or not 0 <= now_ms - self._known[0] < _EVERY_MS:
-            running = running_tasks(self._context.settings.market, but=self._context.task_id)
+            running = running_tasks(but=self._context.task_id)
             month = Month(self._quota, call_costs(self._venue), running.get(self._venue, ()))
             self._known = now_ms, mine, month.judged(mine)
         return self._known[2]

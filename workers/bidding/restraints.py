@@ -30,7 +30,7 @@ def note_restraints(inputs: Inputs, decision: Decision) -> None:
 
 
 def _low_cap(inputs: Inputs) -> str:
-    """The fault of a hard cap that leaves no price to bid, and its cure."""
+    """Returns the fault of a hard cap that leaves no price to bid, and its cure."""
     if inputs.config.hardcap_sats < inputs.profile.min_bid:
         return "the hard cap is below the market's least bid: raise it"
     if inputs.config.bid_mode == "fixed":

@@ -38,7 +38,7 @@ class Settler:
         self.sales: tuple[Sale, ...] | None = None
 
     def settle(self) -> Found | None:
-        """Ledger and venue brought together as a cycle begins; None when our own bids could not be read."""
+        """Brings ledger and venue together as a cycle begins. Returns None when our own bids could not be read."""
         context, task_id = self._context, self._context.task_id
         own = orders.open_orders(task_id)
         if any(order.dry_run for order in own):
@@ -62,7 +62,7 @@ class Settler:
         return found
 
     def read(self, max_age_s: float, cancels: dict[int, Answer] | None = None) -> Found | None:
-        """The same after one more read; `cancels` are the orders (by id) that one was sent for a moment ago."""
+        """Does so by one more read; `cancels` are the orders (by id) that one was sent for a moment ago."""
         context, lasting, faults, wallet = self._context, self._lasting, self._inputs.faults, self._inputs.keys.payment
         read = read_own_bids(context, wallet, self._config.slug, max_age_s, faults)
         if read is None:
@@ -88,7 +88,7 @@ class Settler:
         lasting.bids_seen.update(dict.fromkeys(venue_ids, now_ms))
 
     def _cover(self) -> int | None:
-        """The dearest bid (sats) that the bidding wallet covers at this moment."""
+        """Returns the dearest bid (sats) that the bidding wallet covers at this moment."""
         keys, faults, receive = self._inputs.keys, self._inputs.faults, self._inputs.assignment.user.ordinals_address
         try:
             balance = self._context.market.balance(keys.payment, receive, keys.payment_pubkey, 0)

@@ -34,7 +34,7 @@ class Terms:
 
 
 def terms_of(inputs: Inputs, decision: Decision, untracked_sats: int) -> Terms:
-    """The terms of the bids of this decision, beside so many sats that no order explains."""
+    """Returns the terms of this decision's bids, beside so many sats that no order explains."""
     config, assignment, venue, keys = inputs.config, inputs.assignment, inputs.context.venue, inputs.keys
     most_sats = inputs.context.settings.max_exposure_sats
     ceilings = ceilings_of(config, assignment.plan, decision.entry.limits, most_sats, untracked_sats)

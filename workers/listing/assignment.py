@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from models import controls
 from models.controls import Effective
 from models.entitlements import Entitlements
-from models.tasks.tasks import AutolistTask
+from models.tasks.table import Task
 from models.users import User
 from strategy.listing.config import ListingConfig, loads_config, problems, unstartable
 from workers.context import Context
@@ -22,7 +22,7 @@ SELLER_FEE_PPM = 0
 class ListingAssignment:
     """`refusal` says why nothing may be signed at the moment though control allows it."""
 
-    task: AutolistTask
+    task: Task
     user: User
     config: ListingConfig
     refusal: str | None
@@ -42,7 +42,6 @@ def read_listing_assignment(context: Context) -> ListingAssignment | None:
     task = wanted_task(context)
     if task is None:
         return None
-    assert isinstance(task, AutolistTask)
     user, config = task.user, config_of(task, loads_config, lambda config: problems(config) or unstartable(config))
     control = controls.effective(user.id, context.task_id)
     refusal = Entitlements(context.settings).refusal(user, context.clock_ms())

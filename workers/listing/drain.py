@@ -9,7 +9,6 @@ from markets.base import NotFound, Refused, VenueError
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
-from models.tasks.tasks import AutolistTask
 from strategy.listing.inputs import Holding
 from wallet.client import SignerError
 from workers.bidding.cancels import WRITE_MS
@@ -47,7 +46,6 @@ class ListingDrain:
         listing = listings.open_listing(context.task_id)
         if task is None or task.deleted_ms is None or listing is None:
             return None
-        assert isinstance(task, AutolistTask)
         self._end(listing, task.collection_id, faults)
         how = listing.close_reason if listing.state == CLOSED else listing.state
         log.info("listing at %d: %s%s", listing.price_sats, how, f"; {faults.text}" if faults.texts else "")

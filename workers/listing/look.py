@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from markets.base import NotSupported, VenueError
 from models import inscriptions, references
-from models.tasks.tasks import AutolistTask
+from models.tasks.table import Task
 from strategy.book import NO_HISTORY, Ask, History
 from strategy.config import normal_slug
 from strategy.listing.config import ListingConfig
@@ -41,7 +41,7 @@ class CollectionFinder:
         self._context = context
         self._told: str | None = None
 
-    def slug(self, task: AutolistTask, shown: str | None, faults: Faults) -> str | None:
+    def slug(self, task: Task, shown: str | None, faults: Faults) -> str | None:
         """`shown` is what the venue says beside our listing."""
         known = task.collection_id or shown or self._told or inscriptions.collection_of(task.inscription_id)
         if known is None:

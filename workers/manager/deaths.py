@@ -6,8 +6,7 @@ import logging
 
 from models.ledger import owing
 from models.tasks import tasks
-from models.tasks.numbers import label
-from models.tasks.tasks import RUNNING, Task
+from models.tasks.table import RUNNING, Task
 from workers.exits import STOPPED as EXIT_STOPPED
 from workers.exits import Sequel, judge
 from workers.manager.child import Child
@@ -40,7 +39,7 @@ def _bury_drain(status: int, restarts: Restarts, task_id: int, now: float) -> No
         restarts.forgive()
         return
     delay = restarts.rest(now)
-    log.warning("%s: drain worker %s; again in %.1f s", label(task_id), judge(status).text, delay)
+    log.warning("task %d: drain worker %s; again in %.1f s", task_id, judge(status).text, delay)
 
 
 def _bury_worker(row: Task, child: Child, status: int, restarts: Restarts, now: float) -> None:
@@ -60,10 +59,10 @@ def _bury_worker(row: Task, child: Child, status: int, restarts: Restarts, now: 
         return
     else:
         facts["last_error"] = f"the worker {end.text}; it is started again"
-    tasks.observe(row.number, "backoff", **facts)
-    log.warning("%s: the worker %s; again in %.1f s", label(row.number), end.text, restarts.not_before - now)
+    tasks.observe(row.id, "backoff", **facts)
+    log.warning("task %d: the worker %s; again in %.1f s", row.id, end.text, restarts.not_before - now)
 
 
 def _give_up(row: Task, facts: dict[str, object]) -> None:
-    tasks.observe(row.number, "crashed", **facts)
-    log.error("%s: crashed: %s", label(row.number), facts["last_error"])
+    tasks.observe(row.id, "crashed", **facts)
+    log.error("task %d: crashed: %s", row.id, facts["last_error"])

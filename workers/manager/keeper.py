@@ -19,8 +19,7 @@ from peewee import OperationalError
 from core.errors import PeerRefused
 from models.ledger import owing
 from models.tasks import tasks
-from models.tasks.numbers import is_autolist, label
-from models.tasks.tasks import RUNNING, STOPPED, Task
+from models.tasks.table import LISTING, MOVES, RUNNING, STOPPED, Task
 from workers import task_lock
 from workers.context import Kind
 from workers.exits import STOPPED as EXIT_STOPPED
@@ -43,7 +42,7 @@ _RENEW_MS = 3_600_000
 
 
 class Keeper:
-    """The worker, back-off and operations of the task with number `task_id`. All runs in the manager's loop."""
+    """The worker, back-off and operations of one task. All runs in the manager's loop."""
 
     def __init__(self, task_id: int, means: Means) -> None:
         self.task_id = task_id
@@ -126,10 +125,6 @@ class Keeper:
             self._timer.cancel()
 
     @property
-    def _own_kind(self) -> Kind:
-        return "lister" if is_autolist(self.task_id) else "bidder"
-
-    @property
     def _lock_path(self) -> Path:
         return task_lock.lock_path(self._means.settings.run_dir, self.task_id)
 
@@ -142,9 +137,9 @@ class Keeper:
             try:
                 await self._agree(asked=False)
             except PeerRefused as refusal:
-                log.error("%s: %s", label(self.task_id), refusal.message)
+                log.error("task %d: %s", self.task_id, refusal.message)
             except Exception:
-                log.exception("%s: failed to make it agree with its row", label(self.task_id))
+                log.exception("task %d: failed to make it agree with its row", self.task_id)
                 self._restarts.rest(time.monotonic())
 
     async def _agree(self, *, asked: bool) -> bool:
@@ -187,7 +182,7 @@ class Keeper:
 
     async def _take(self, step: Step, row: Task, asked: bool) -> bool:
         if step is Step.START_WORKER:
-            return await self._start(self._own_kind, row, asked)
+            return await self._start("lister" if row.kind == LISTING else "bidder", row, asked)
         if step is Step.START_DRAIN:
             return await self._start("drain", row, asked)
         if step is Step.STOP:
@@ -195,11 +190,11 @@ class Keeper:
         elif step is Step.SETTLE:
             if self._granted is not None:
                 # A worker that died may have left something on the wire.
-                await self._means.rights.take_back(row.number, row.token)
-            tasks.observe(row.number, STOPPED, pid=None)
+                await self._means.rights.take_back(row.id, row.token)
+            tasks.observe(row.id, STOPPED, pid=None)
         elif step is Step.REMOVE:
             await self._withdraw()
-            tasks.remove_tombstone(row.number)
+            tasks.remove_tombstone(row.id)
             # No worker is started for a row that is gone, so nobody can be about to lock this file.
             self._lock_path.unlink(missing_ok=True)
         return True
@@ -235,8 +230,8 @@ class Keeper:
         """The order of a start: token, signer, gateway, process, lock."""
         means = self._means
         if kind != "drain":
-            tasks.observe(row.number, "starting")
-        token = tasks.raise_token(row.number)
+            tasks.observe(row.id, "starting")
+        token = tasks.raise_token(row.id)
         right = await means.rights.hand_over(row, kind, token, means.clock_ms())
         self._granted = token
         if self._closed:
@@ -244,7 +239,7 @@ class Keeper:
         if has_changed(row):
             return True
         try:
-            handle = await means.spawner.start(kind, row.number, token, right.secret, wait_s=wait_s)
+            handle = await means.spawner.start(kind, row.id, token, right.secret, wait_s=wait_s)
         except OSError as error:
             raise PeerRefused(ME, "start_failed", f"failed to start a process: {error}") from error
         self.child = Child(
@@ -274,18 +269,18 @@ class Keeper:
             return True
         changed = has_changed(row)
         # It may have got its lock, and begun to act, without our having heard of it yet.
-        await self._means.rights.take_back(row.number, child.token)
+        await self._means.rights.take_back(row.id, child.token)
         await self._end(child, term_s=0)
         if changed:
             return False
         raise PeerRefused(ME, "start_failed", f"the worker did not come up within {timeout_s:.0f} s")
 
     def _is_up(self, child: Child) -> None:
-        log.info("%s: %s worker runs, token %d, pid %d", label(self.task_id), child.kind, child.token, child.pid)
+        log.info("task %d: %s worker runs, token %d, pid %d", self.task_id, child.kind, child.token, child.pid)
         facts: dict[str, object] = {"last_error": None} if self._error_told else {}
         if child.kind != "drain":
             self._stop_reason = None
-            facts |= {"pid": child.pid, "started_ms": self._means.clock_ms(), "exit_status": None}
+            facts |= {"pid": child.pid, "exit_status": None}
             tasks.observe(self.task_id, RUNNING, **facts)
         elif self._error_told and (row := tasks.with_owner(self.task_id)):
             tasks.set_error(row, None)
@@ -301,15 +296,15 @@ class Keeper:
 
     def _start_failed(self, kind: Kind, row: Task, refusal: PeerRefused) -> None:
         if refusal.code == "not_entitled":
-            tasks.stop_wanting(row.number, refusal.message)
+            tasks.stop_wanting(row.id, refusal.message)
             return
         if self.child is not None and self.child.has_ended:
             return  # it is buried at the next step
-        log.warning("%s: failed to start its %s worker: %s", label(row.number), kind, refusal.message)
+        log.warning("task %d: failed to start its %s worker: %s", row.id, kind, refusal.message)
         self._restarts.rest(time.monotonic(), PEERS_AWAY_REST_S if refusal.code in PEERS_AWAY else LONGEST_REST_S)
         self._error_told = True
         if kind != "drain":
-            tasks.observe(row.number, "backoff", pid=None, last_error=refusal.message)
+            tasks.observe(row.id, "backoff", pid=None, last_error=refusal.message)
         else:
             tasks.set_error(row, f"open orders cannot be cancelled: {refusal.message}")
 
@@ -321,31 +316,31 @@ class Keeper:
             await self._end(child, self._means.timing.term_s)
             return
         try:
-            if "stopping" in tasks.MOVES[row.observed]:
-                tasks.observe(row.number, "stopping")
-            await self._means.rights.take_back(row.number, child.token)
+            if "stopping" in MOVES[row.observed]:
+                tasks.observe(row.id, "stopping")
+            await self._means.rights.take_back(row.id, child.token)
             await self._end(child, self._means.timing.term_s)
         except OperationalError as error:
             # A worker that hangs in a transaction keeps everybody from writing, and its end is what helps.
-            log.error("%s: its worker is killed first: %s", label(row.number), error)
+            log.error("task %d: its worker is killed first: %s", row.id, error)
             await self._end(child, term_s=0)
-            await self._means.rights.take_back(row.number, child.token)
+            await self._means.rights.take_back(row.id, child.token)
         facts: dict[str, object] = {"pid": None, "exit_status": None}
         if self._stop_reason is not None:
             # Again: the last cycle may have cleared it.
             facts["last_error"] = self._stop_reason
-        tasks.observe(row.number, STOPPED, **facts)
-        log.info("%s: stopped", label(row.number))
+        tasks.observe(row.id, STOPPED, **facts)
+        log.info("task %d: stopped", row.id)
 
     async def _end(self, child: Child, term_s: float) -> None:
         if not await child.end(term_s, self._means.timing.kill_s):
-            raise PeerRefused(ME, "stop_failed", f"{label(self.task_id)}: process {child.pid} does not end")
+            raise PeerRefused(ME, "stop_failed", f"task {self.task_id}: process {child.pid} does not end")
         self.child = None
 
     async def _end_hung(self, child: Child) -> None:
         async with self._turn.own():
             if self.child is child and not child.has_ended:
-                log.error("%s: its worker gives no sign of life and is ended", label(self.task_id))
+                log.error("task %d: its worker gives no sign of life and is ended", self.task_id)
                 child.was_hung = True
                 await child.end(self._means.timing.term_s, self._means.timing.kill_s)
 

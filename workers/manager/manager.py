@@ -8,7 +8,7 @@
 `entitlements` is for whoever has just changed a plan or the whitelist: it answers when the tasks that these allow no
 more have lost their right to place, and their workers. The manager finds out by itself, too, within some seconds.
 
-A task is named by its number (models/tasks/numbers.py), and `open_orders` counts a listing, too.
+`open_orders` counts a listing, too.
 
 `settle` answers when the task's worker holds its lock, or has exited and its open orders are closed (`drain_s` seconds
 after its end at the latest; a listing is waited for only when its task is deleted). It refuses with the codes
@@ -39,8 +39,7 @@ from core.settings import Settings
 from models import base, sessions
 from models.ledger import owing
 from models.tasks import tasks
-from models.tasks.numbers import label
-from models.tasks.tasks import RUNNING
+from models.tasks.table import RUNNING
 from workers import task_lock
 from workers.manager.background import Background
 from workers.manager.keeper import Keeper
@@ -186,14 +185,14 @@ class Manager:
         glances = tasks.glances(in_debt)
         before, self._asked_before = self._asked_before, {}
         for glance in glances:
-            keeper = self._keeper(glance.number)
-            step = Step.NOTHING if keeper.is_busy else _step(glance, keeper, glance.number in in_debt)
+            keeper = self._keeper(glance.id)
+            step = Step.NOTHING if keeper.is_busy else _step(glance, keeper, glance.id in in_debt)
             if step in (Step.NOTHING, Step.REST):
                 continue
-            self._asked_before[glance.number] = step
-            if before is None or before.get(glance.number) is step:
+            self._asked_before[glance.id] = step
+            if before is None or before.get(glance.id) is step:
                 keeper.look()
-        for task_id in self._keepers.keys() - {glance.number for glance in glances}:
+        for task_id in self._keepers.keys() - {glance.id for glance in glances}:
             keeper = self._keepers[task_id]
             if keeper.child is not None:
                 keeper.look()
@@ -204,11 +203,11 @@ class Manager:
     async def _full_sweep(self) -> list[int]:
         """Looks at every worker, and ends what an owner's plan or the whitelist does not allow any more.
 
-        Returns the numbers of the tasks that it has begun to stop.
+        Returns the ids of the tasks that it has begun to stop.
         """
         self._end_sessions()
         stopped = []
-        rows = {row.number: row for row in tasks.rows_of_interest(owing.tasks_owing())}
+        rows = {row.id: row for row in tasks.rows_of_interest(owing.tasks_owing())}
         reasons: dict[int, str | None] = {}
         for row in rows.values():
             owner = row.user.id
@@ -216,9 +215,9 @@ class Manager:
                 reasons[owner] = self._means.rights.entitlements.refusal(row.user, now_ms())
             reason = reasons.get(owner)
             if row.desired == RUNNING and reason:
-                log.info("%s: is stopped: %s", label(row.number), reason)
-                self._keeper(row.number).entitlement_over(reason)
-                stopped.append(row.number)
+                log.info("task %d: is stopped: %s", row.id, reason)
+                self._keeper(row.id).entitlement_over(reason)
+                stopped.append(row.id)
         for task_id, keeper in list(self._keepers.items()):
             keeper.check(rows.get(task_id))
         return stopped

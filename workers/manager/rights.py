@@ -22,8 +22,7 @@ from markets.venues import capabilities, profile
 from models.entitlements import Entitlements
 from models.ledger.limits import fills_of, most_sats, most_signed_task, most_signed_user
 from models.tasks import tasks
-from models.tasks.numbers import label
-from models.tasks.tasks import AutolistTask, BiddingTask, Task
+from models.tasks.table import LISTING, Task
 from models.users import DAY_MS, subscription_of
 from strategy.config import BidConfig, loads
 from strategy.listing.config import ListingConfig, loads_config
@@ -70,12 +69,12 @@ class Rights:
         right without a fence is withdrawn.
         """
         right, fenced = await asyncio.gather(
-            self.give(row, kind, token, now_ms), self.fence(row.number, token), return_exceptions=True
+            self.give(row, kind, token, now_ms), self.fence(row.id, token), return_exceptions=True
         )
         if isinstance(right, BaseException):
             raise right
         if fenced is not None:
-            await self.withdraw(row.number, token)
+            await self.withdraw(row.id, token)
             raise fenced
         return right
 
@@ -110,19 +109,19 @@ class Rights:
         try:
             await self._ask_signer(lambda: self._signer.revoke_place(task_id, token))
         except PeerRefused as refusal:
-            log.warning("%s: failed to take back the right to place: %s", label(task_id), refusal.message)
+            log.warning("task %d: failed to take back the right to place: %s", task_id, refusal.message)
         next_token = tasks.raise_token(task_id)
         try:
             await self.fence(task_id, next_token)
         except PeerRefused as refusal:
-            log.warning("%s: failed to wait for what is on the wire: %s", label(task_id), refusal.message)
+            log.warning("task %d: failed to wait for what is on the wire: %s", task_id, refusal.message)
 
     async def withdraw(self, task_id: int, token: int) -> None:
         """Ends every right under this and lower tokens. They end by themselves in time: a failure is noted only."""
         try:
             await self._ask_signer(lambda: self._signer.withdraw(task_id, token))
         except PeerRefused as refusal:
-            log.info("%s: failed to withdraw its grant: %s", label(task_id), refusal.message)
+            log.info("task %d: failed to withdraw its grant: %s", task_id, refusal.message)
 
     def ends_ms(self, row: Task, now_ms: int) -> int:
         """When the grant of a task's own worker would end, were it given now."""
@@ -131,18 +130,17 @@ class Rights:
 
     def _grant(self, row: Task, kind: Kind, token: int, now_ms: int) -> Grant:
         if kind == "drain":
-            return drain_grant(row, row.venue_or(self._settings.market), token, now_ms)
+            return drain_grant(row, token, now_ms)
         plan = self.entitlements.plan(row.user_id)
         if plan is None:
             raise PeerRefused(ME, "not_entitled", "the task's owner has no plan")
-        venue, ends_ms = row.venue_or(self._settings.market), self.ends_ms(row, now_ms)
+        ends_ms = self.ends_ms(row, now_ms)
         try:
-            if isinstance(row, AutolistTask):
-                return lister_grant(row, loads_config(row.config), venue, token, ends_ms)
-            assert isinstance(row, BiddingTask)
+            if row.kind == LISTING:
+                return lister_grant(row, loads_config(row.config), token, ends_ms)
             config = loads(row.config)
-            spent_sats = fills_of(row.number, config).sats
-            return bidder_grant(row, config, plan, venue, token, ends_ms, spent_sats=spent_sats)
+            spent_sats = fills_of(row.id, config).sats
+            return bidder_grant(row, config, plan, token, ends_ms, spent_sats=spent_sats)
         except ValueError as error:
             raise PeerRefused(ME, "start_failed", f"the task's config cannot be read: {error}") from error
         except NotSupported as error:
@@ -159,45 +157,44 @@ class Rights:
             raise PeerRefused(ME, "start_failed", str(error)) from error
 
 
-def bidder_grant(
-    row: BiddingTask, config: BidConfig, plan: Plan, venue: str, token: int, ends_ms: int, *, spent_sats: int
-) -> Grant:
+def bidder_grant(row: Task, config: BidConfig, plan: Plan, token: int, ends_ms: int, *, spent_sats: int) -> Grant:
     """To bid and cancel within the config, of which `spent_sats` are spent; prices are whole orders' sats."""
+    life = life_ms(config, profile(row.venue, kind_of(config)), capabilities(row.venue))
     return replace(
-        _cancelling(row, venue, token, ends_ms),
+        _cancelling(row, token, ends_ms),
         operations=("bid", "cancel"),
         slug=config.slug,
         hardcap_sats=most_sats(config),
         outstanding_sats=most_signed_user(plan),
         outstanding_task_sats=most_signed_task(config, plan, spent_sats),
-        max_expiry_ms=life_ms(config, profile(venue, kind_of(config)), capabilities(venue)) + EXPIRY_ALLOWANCE_MS,
+        max_expiry_ms=life + EXPIRY_ALLOWANCE_MS,
     )
 
 
-def lister_grant(row: AutolistTask, config: ListingConfig, venue: str, token: int, ends_ms: int) -> Grant:
+def lister_grant(row: Task, config: ListingConfig, token: int, ends_ms: int) -> Grant:
     """To list the one inscription for the config's least price or more, and to cancel that."""
     least_sats = guard(config, SELLER_FEE_PPM, tick=1)
-    return replace(_cancelling(row, venue, token, ends_ms), operations=("list", "cancel"), min_price_sats=least_sats)
+    return replace(_cancelling(row, token, ends_ms), operations=("list", "cancel"), min_price_sats=least_sats)
 
 
-def drain_grant(row: Task, venue: str, token: int, now_ms: int) -> Grant:
+def drain_grant(row: Task, token: int, now_ms: int) -> Grant:
     """To cancel and nothing else, whatever has become of the owner's plan or the config."""
-    return _cancelling(row, venue, token, now_ms + GRANT_MS)
+    return _cancelling(row, token, now_ms + GRANT_MS)
 
 
-def _cancelling(row: Task, venue: str, token: int, ends_ms: int) -> Grant:
+def _cancelling(row: Task, token: int, ends_ms: int) -> Grant:
     return Grant(
-        task=row.number,
+        task=row.id,
         user=row.user.address,
         token=token,
-        venue=venue,
+        venue=row.venue,
         operations=("cancel",),
-        slug=row.slug if isinstance(row, BiddingTask) else "",
+        slug=row.slug or "",
         hardcap_sats=0,
         outstanding_sats=0,
         outstanding_task_sats=0,
         receive=row.user.ordinals_address,
         max_expiry_ms=0,
         expires_ms=ends_ms,
-        inscription_id=row.inscription_id if isinstance(row, AutolistTask) else "",
+        inscription_id=row.inscription_id or "",
     )

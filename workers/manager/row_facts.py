@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 from models.tasks import tasks
-from models.tasks.tasks import AutolistTask, BiddingTask, Task
+from models.tasks.table import BIDDING, LISTING, Task
 from strategy.config import loads
 from strategy.listing.config import loads_config
 
 
 def has_changed(row: Task) -> bool:
     """Whether the row asks for something else by now than when it was read."""
-    now = tasks.with_owner(row.number)
+    now = tasks.with_owner(row.id)
     return now is None or (now.desired, now.revision, now.deleted_ms) != (row.desired, row.revision, row.deleted_ms)
 
 
 def loop_s(row: Task) -> float:
     """Seconds between cycles; 0 when the config cannot be read, which the worker will complain of."""
     try:
-        return loads(row.config).loop_s if isinstance(row, BiddingTask) else loads_config(row.config).loop_s
+        return loads(row.config).loop_s if row.kind == BIDDING else loads_config(row.config).loop_s
     except ValueError:
         return 0.0
 
 
 def place_key(row: Task) -> str:
     """What tasks have in common that read the same book, see workers/pace.py."""
-    if isinstance(row, AutolistTask):
-        return str(row.collection_id or row.inscription_id)
-    assert isinstance(row, BiddingTask)
-    return str(row.slug_key)
+    return str(row.slug_key or row.collection_id or row.inscription_id)
 
 
 def leaves_orders(row: Task) -> bool:
     """Whether a stop by its user leaves the task's orders at the venue: a listing, or bids until they expire."""
     if row.deleted_ms is not None:
         return False
-    if not isinstance(row, BiddingTask):
+    if row.kind == LISTING:
         return True
     try:
         return not loads(row.config).cancel_on_stop

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from models.tasks.numbers import is_autolist
+from models.tasks import tasks
+from models.tasks.table import LISTING
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import Drain
 from workers.bidding.journal import Journal, journal_path
@@ -25,7 +26,9 @@ def make_job(
     if kind == "lister":
         return Lister(context, until_turn=until_turn)
     if kind == "drain":
-        return ListingDrain(context) if is_autolist(context.task_id) else Drain(context)
+        outline = tasks.outline(context.task_id)
+        is_listing = outline is not None and outline.kind == LISTING
+        return ListingDrain(context) if is_listing else Drain(context)
     raise ValueError(f"no such kind of worker: {kind}")
 
 

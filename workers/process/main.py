@@ -1,7 +1,5 @@
 """The entry of a worker process: `python -m workers.process.main KIND TASK_ID TOKEN PARENT_PID STATUS_FD`.
 
-TASK_ID is the task's number (models/tasks/numbers.py).
-
 Its environment is the manager's and names BIDKEEPER_DATA_DIR. Its stdin gives `{"secret": ..., "wait_s": 0}` as its
 first line and then stays open as long as the manager lives. On STATUS_FD it writes "locked" once it holds its task's
 lock; then it waits `wait_s` before its first cycle.
@@ -16,7 +14,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from models.tasks.numbers import file_stem
 from workers import exits
 from workers.process.log_file import OwnLog
 
@@ -33,7 +30,7 @@ def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings
     `settings` are those of the process that it was forked from; without them it reads its own.
     """
     kind, task_id, token, parent, status_fd = argv[0], *map(int, argv[1:])
-    own_log = OwnLog(Path(os.environ["BIDKEEPER_DATA_DIR"]) / "logs" / f"{file_stem(task_id)}.log")
+    own_log = OwnLog(Path(os.environ["BIDKEEPER_DATA_DIR"]) / "logs" / f"task-{task_id}.log")
 
     # Only now: an import that fails says so in the task's log. A signal before this ends the process by itself.
     from workers.process.life_line import LifeLine, StopAsked

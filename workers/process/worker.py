@@ -16,7 +16,6 @@ from core.log import mask
 from core.settings import SECRETS, Settings, load
 from models import base
 from models.tasks import tasks
-from models.tasks.numbers import file_stem, row_id
 from wallet.client import SignerClient
 from workers import exits, task_lock
 from workers.context import BadConfig, BadCredentials, Context, Job
@@ -59,7 +58,7 @@ class Worker:
         """Returns the exit code."""
         _confine()
         settings = self._settings or without_secrets(load())
-        log_setup.set_up(file_stem(self._task_id), settings.log_level)
+        log_setup.set_up(f"task-{self._task_id}", settings.log_level)
         given = json.loads(self._life_line.read_line(_SECRET_S))
         try:
             lock = task_lock.take(task_lock.lock_path(settings.run_dir, self._task_id))
@@ -68,15 +67,16 @@ class Worker:
             return exits.SUPERSEDED
         base.connect(settings.database_url)
         try:
-            if tasks.least_token(self._task_id) != self._token:
+            outline = tasks.outline(self._task_id)
+            if outline is None or tasks.least_token(self._task_id) != self._token:
                 log.error("token %d is not the task's any more", self._token)
                 return exits.SUPERSEDED
-            self._name()
+            set_title(f"bidkeeper: {self._kind} task {self._task_id} {outline.subject}")
             os.write(status_fd, b"locked\n")
             os.close(status_fd)
             log.info("%s worker begins, token %d, pid %d", self._kind, self._token, os.getpid())
             self._life_line.pause(given["wait_s"])
-            return self._work(make_job, self._context(settings, given["secret"], lock), lock)
+            return self._work(make_job, self._context(settings, outline.venue, given["secret"], lock), lock)
         finally:
             base.close()
 
@@ -115,7 +115,7 @@ class Worker:
             self._own_log.rotate()
             self._life_line.pause(delay)
 
-    def _context(self, settings: Settings, secret: str, lock: TaskLock) -> Context:
+    def _context(self, settings: Settings, venue: str, secret: str, lock: TaskLock) -> Context:
         def clock_ms() -> int:
             # Every step of a job asks for the time, so asking is its sign of life, also in a cycle of many steps.
             lock.touch()
@@ -128,7 +128,7 @@ class Worker:
             task_id=self._task_id,
             token=self._token,
             secret=secret,
-            market=SignedIn(settings.gateway_socket, sign_in, venue=tasks.venue_of(self._task_id)),
+            market=SignedIn(settings.gateway_socket, sign_in, venue=venue),
             signer=signer,
             clock_ms=clock_ms,
         )
@@ -144,9 +144,6 @@ class Worker:
             tasks.report_error(self._task_id, self._token, mask(text))
         except Exception:
             log.exception("failed to report the error")
-
-    def _name(self) -> None:
-        set_title(f"bidkeeper: {self._kind} task {row_id(self._task_id)} {tasks.subject_of(self._task_id)}")
 
 
 def _confine() -> None:

@@ -26,6 +26,7 @@ from markets.listings import ListingDraft, OwnListing, OwnListings
 from models import base, schema, users
 from models.ledger import owing
 from models.tasks import tasks
+from models.tasks.table import RUNNING, STOPPED, Task
 from strategy.book import Ask, Profile
 from strategy.config import BidConfig, dumps
 from strategy.listing.config import ListingConfig, dumps_config
@@ -177,6 +178,7 @@ def _days_work() -> list[str]:
         slug="cats",
         slug_key="cats",
         config=dumps(BidConfig(slug="cats", hardcap_sats=900_000)),
+        venue=settings.market,
         max_tasks=1,
         now_ms=_clock_ms(),
     )
@@ -185,36 +187,37 @@ def _days_work() -> list[str]:
         inscription_id=_INSCRIPTION,
         collection_id="cats",
         config=dumps_config(ListingConfig()),
+        venue=settings.market,
         now_ms=_clock_ms(),
     )
     market = MadeUpMarket(_clock_ms)
     reports = []
     for task, kind in ((bids, "bidder"), (bids, "drain"), (listing, "lister"), (listing, "drain")):
-        tasks.set_desired(task, tasks.STOPPED if kind == "drain" else tasks.RUNNING)
+        tasks.set_desired(task, STOPPED if kind == "drain" else RUNNING)
         if kind == "drain" and task is listing:
             tasks.mark_deleted(listing, _clock_ms())
         reports += _work(settings, task, kind, market)
     return reports
 
 
-def _work(settings: Settings, task: tasks.Task, kind: str, market: MadeUpMarket) -> list[str]:
-    token = tasks.raise_token(task.number)
-    tasks.least_token(task.number)
-    tasks.subject_of(task.number)
+def _work(settings: Settings, task: Task, kind: str, market: MadeUpMarket) -> list[str]:
+    token = tasks.raise_token(task.id)
+    tasks.least_token(task.id)
+    tasks.outline(task.id)
     # A zygote has no crash points, and every cycle is due at once.
-    context = Context(settings, task.number, token, "", market, MadeUpSigner(), _clock_ms, crash=lambda point: None)
+    context = Context(settings, task.id, token, "", market, MadeUpSigner(), _clock_ms, crash=lambda point: None)
     job = make_job(kind, context, until_turn=lambda slug, loop_s, now_s: 0.0)
     reports = []
     for _ in range(_CYCLES):
         job.cycle()
-        reports.append(_report(task.number))
+        reports.append(_report(task.id))
     return reports
 
 
-def _report(number: int) -> str:
-    row = tasks.with_owner(number)
+def _report(task_id: int) -> str:
+    row = tasks.with_owner(task_id)
     assert row is not None
-    return f"{row.last_error or row.last_cycle_action}; {owing.count_open(number)} open"
+    return f"{row.last_error or row.last_cycle_action}; {owing.count_open(task_id)} open"
 
 
 def _clock_ms() -> int:

@@ -17,6 +17,7 @@ from models.ledger import orders
 from models.ledger.order_table import Order
 from models.ledger.orders import Ceilings, NewOrder
 from models.tasks import tasks
+from models.tasks.table import Task
 from strategy.config import dumps
 from tests.examples import some_of
 from tests.workers.bidding.drafts import BIDS, HOUR_MS, VENUE, DraftWorld, outpoint
@@ -412,7 +413,6 @@ def put(
     """Puts an order in this state since START_MS; returns its id."""
     new = NewOrder(
         intent=f"{10_000 + Order.select().count():032x}",
-        kind="bid",
         task_id=task_id,
         user_id=1,
         venue=venue,
@@ -421,7 +421,7 @@ def put(
         price_sats=price,
         quantity="1",
         expires_ms=START_MS + HOUR_MS,
-        token=tasks.BiddingTask.get_by_id(task_id).token,
+        token=Task.get_by_id(task_id).token,
         trait=trait,
     )
     order = orders.reserve(new, Ceilings(0, 10**12, 0), START_MS)

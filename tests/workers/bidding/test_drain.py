@@ -9,6 +9,7 @@ import pytest
 from markets.base import AuthFailed, Unavailable
 from models import controls
 from models.tasks import tasks
+from models.tasks.table import STOPPED
 from tests.workers.bidding.world import CATS, World, seconds
 from wallet.client import SignerUnavailable
 
@@ -19,7 +20,7 @@ def stopped(world: World, **changes: object) -> int:
     """Returns a task with its ladder at the venue, stopped."""
     task = world.task(replace(CATS, **changes))  # type: ignore[arg-type]
     world.bidder(task).cycle()
-    tasks.set_desired(world.row(task), tasks.STOPPED)
+    tasks.set_desired(world.row(task), STOPPED)
     return task
 
 

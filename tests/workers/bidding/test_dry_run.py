@@ -10,6 +10,7 @@ from markets.base import Unavailable
 from models.ledger import orders
 from models.ledger.order_table import Order
 from models.tasks import tasks
+from models.tasks.table import STOPPED
 from strategy.config import BidConfig, dumps
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, Crash, CrashAt, World
@@ -109,7 +110,7 @@ def test_a_crash_leaves_no_half_placed_order(world: World, point: str) -> None:
 @pytest.mark.parametrize("cancel_on_stop", [True, False])
 def test_a_stop_ends_it_without_asking_anybody(world: World, cancel_on_stop: bool) -> None:
     task, _ = world.begun(replace(DRY, cancel_on_stop=cancel_on_stop))
-    tasks.set_desired(world.row(task), tasks.STOPPED)
+    tasks.set_desired(world.row(task), STOPPED)
     drain = world.drain(task)
     pause = drain.cycle()
     if not cancel_on_stop:

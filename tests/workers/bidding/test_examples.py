@@ -12,6 +12,7 @@ from markets.base import Unavailable
 from models import references
 from models.ledger import orders
 from models.tasks import tasks
+from models.tasks.table import STOPPED
 from strategy.book import Ask
 from strategy.config import dumps
 from tests.workers.bidding.fakes import ask, bid
@@ -399,7 +400,7 @@ def test_another_cycle_has_nothing_left_to_do(world: World) -> None:
 def test_a_task_that_is_no_longer_wanted_is_left(world: World) -> None:
     task = world.task()
     bidder = world.bidder(task)
-    tasks.set_desired(world.row(task), tasks.STOPPED)
+    tasks.set_desired(world.row(task), STOPPED)
     assert bidder.cycle() is None
     assert world.market.done == []
 

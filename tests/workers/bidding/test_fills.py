@@ -11,6 +11,7 @@ from markets.base import NotFound, NotSupported, Sale, Unavailable
 from models.ledger import orders
 from models.ledger.order_table import Order
 from models.tasks import tasks
+from models.tasks.table import STOPPED
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.bidding.world import CATS, World, seconds
 
@@ -267,7 +268,7 @@ def test_a_part_that_was_sold_is_shown_and_makes_no_second_bid(world: World) -> 
 def test_a_bid_sold_while_its_task_is_drained_is_filled(world: World) -> None:
     task, _ = world.begun(ONE)
     world.market.sell(52_000)
-    tasks.set_desired(world.row(task), tasks.STOPPED)
+    tasks.set_desired(world.row(task), STOPPED)
     assert world.drain(task).cycle() is None
     assert world.closed() == [(52_000, "filled")]
 

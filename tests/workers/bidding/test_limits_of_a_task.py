@@ -21,7 +21,6 @@ MINUTE_MS = 60_000
 def order(world: World, task: int, price: int, created_ms: int, dry_run: bool = False) -> Order:
     new = NewOrder(
         intent=next(world.intents),
-        kind="bid",
         task_id=task,
         user_id=world.user.id,
         venue="simulator",

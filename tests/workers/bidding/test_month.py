@@ -9,7 +9,7 @@ import pytest
 
 from markets.asking import Scarcity
 from models.tasks import tasks
-from models.tasks.tasks import BiddingTask
+from models.tasks.table import STOPPED, Task
 from strategy.config import BidConfig, dumps
 from strategy.monthly import Bidding, CallCosts, fits_from_minutes, monthly_calls
 from tests.workers.bidding.world import CATS, World
@@ -24,7 +24,7 @@ def with_quota(monkeypatch: pytest.MonkeyPatch, world: World, calls: int) -> Non
 
 
 def change(task: int, config: BidConfig) -> None:
-    BiddingTask.update(config=dumps(config)).where(BiddingTask.id == task).execute()
+    Task.update(config=dumps(config)).where(Task.id == task).execute()
 
 
 def test_a_healthy_line_is_short(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_it_is_reckoned_anew_when_the_config_changes_and_from_time_to_time(
     bidder.cycle()
     assert "a month" in world.action(task)
 
-    tasks.set_desired(BiddingTask.get_by_id(other), tasks.STOPPED)
+    tasks.set_desired(Task.get_by_id(other), STOPPED)
     bidder.cycle()
     assert "a month" in world.action(task), "who else runs is not looked up at each cycle"
     world.later(601, bidder)

@@ -28,7 +28,6 @@ def put(task_id: int, state: str, *, expires_ms: int = EXPIRES_MS, venue_id: str
     """Puts an order in this state since START_MS; returns its id."""
     new = NewOrder(
         intent=f"{Order.select().count():032x}",
-        kind="bid",
         task_id=task_id,
         user_id=1,
         venue="simulator",

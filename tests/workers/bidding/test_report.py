@@ -12,7 +12,7 @@ import pytest
 from markets.base import Unavailable
 from markets.look import fee_reserve
 from models.tasks import tasks
-from models.tasks.numbers import AUTOLIST_BASE
+from models.tasks.table import Task
 from strategy.bidding.plan_bids import plan_bids
 from strategy.journal import Decoder
 from tests.workers.bidding.fakes import KEYS, ask
@@ -76,7 +76,7 @@ def test_the_memory_goes_from_cycle_to_cycle_and_worker_to_worker(world: World) 
 
 def test_unreadable_memory_is_no_memory(world: World) -> None:
     task = world.task()
-    tasks.BiddingTask.update(memory="[").execute()
+    Task.update(memory="[").execute()
     world.bidder(task).cycle()
     assert len(world.market.own_) == 5
 
@@ -157,7 +157,10 @@ def test_made_up_settings_leave_no_journal(world: World, tmp_path: Path, monkeyp
 
 def test_jobs_by_kind(world: World) -> None:
     bids = world.context(world.task())
-    listing = replace(bids, task_id=AUTOLIST_BASE + 1)
+    sells = tasks.create_autolist_task(
+        world.user.id, inscription_id="a", collection_id=None, config="{}", venue="simulator", now_ms=1
+    )
+    listing = replace(bids, task_id=sells.id)
     assert [type(make_job(kind, bids)) for kind in ("bidder", "drain")] == [Bidder, Drain]
     assert [type(make_job(kind, listing)) for kind in ("lister", "drain")] == [Lister, ListingDrain]
     with pytest.raises(ValueError, match="no such kind"):

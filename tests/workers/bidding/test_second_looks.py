@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from models.tasks import tasks
+from models.tasks.table import Task
 from strategy.book import Bid
 from strategy.config import BidConfig, dumps
 from tests.workers.bidding.fakes import bid
@@ -69,7 +69,7 @@ def test_the_last_raise_of_the_hour_is_not_cut_off_halfway(world: World) -> None
     task, bidder = leading(world, replace(OUTBID, bid_count=2))
     nineteen = [world.clock.now_ms - 60_000 * i for i in range(1, 20)]
     memory = json.dumps({"no_reference_since_ms": None, "raises_ms": nineteen})
-    tasks.BiddingTask.update(memory=memory).where(tasks.BiddingTask.id == task).execute()
+    Task.update(memory=memory).where(Task.id == task).execute()
     outbid_on_an_old_book(world)
 
     bidder.cycle()
@@ -105,9 +105,7 @@ def test_a_type_changed_to_rune_takes_the_collections_bids_along_to_their_end(wo
     assert [each.kind for each in world.market.own_] == ["ordinals"]
     rune = replace(collection, type="rune", slug="CATS")
     world.market.known = {"CATS"}
-    tasks.BiddingTask.update(config=dumps(rune), slug=rune.slug, type="rune").where(
-        tasks.BiddingTask.id == task
-    ).execute()
+    Task.update(config=dumps(rune), slug=rune.slug, type="rune").where(Task.id == task).execute()
     bidder = world.bidder(task)
 
     world.later(30, bidder, times=2)

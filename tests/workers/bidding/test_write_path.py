@@ -16,6 +16,7 @@ from markets.base import (
 )
 from models.ledger import orders
 from models.tasks import tasks
+from models.tasks.table import STOPPED
 from strategy.config import BidConfig, dumps
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World, seconds
@@ -103,7 +104,7 @@ def test_a_stop_between_two_bids_stops_the_second(world: World) -> None:
 
     def stop(point: str) -> None:
         if point == "after_record":
-            tasks.set_desired(world.row(task), tasks.STOPPED)
+            tasks.set_desired(world.row(task), STOPPED)
 
     world.bidder(task, crash=stop).cycle()
     assert world.market.prices == [75_000]

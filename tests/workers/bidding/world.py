@@ -18,6 +18,7 @@ from models.ledger import orders
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
+from models.tasks.table import RUNNING, Task
 from strategy.config import BidConfig, dumps, normal_slug
 from tests.workers.bidding.fakes import Clock, FakeMarket, FakeSigner
 from wallet.client import SignerClient
@@ -77,10 +78,11 @@ class World:
             slug=config.slug,
             slug_key=normal_slug(config.type, config.slug),
             config=dumps(config),
+            venue=self.settings.market,
             max_tasks=20,
             now_ms=self.clock(),
         )
-        tasks.set_desired(task, tasks.RUNNING)
+        tasks.set_desired(task, RUNNING)
         return int(task.id)
 
     def context(self, task_id: int, crash: Callable[[str], None] = crashpoint) -> Context:
@@ -121,8 +123,8 @@ class World:
     def drain(self, task_id: int) -> Drain:
         return Drain(self.context(task_id), rng=self.rng)
 
-    def row(self, task_id: int) -> tasks.BiddingTask:
-        return tasks.BiddingTask.get_by_id(task_id)
+    def row(self, task_id: int) -> Task:
+        return Task.get_by_id(task_id)
 
     def action(self, task_id: int) -> str:
         """Of the newest cycle."""

@@ -16,6 +16,7 @@ from models.ledger import listings
 from models.ledger.listing_table import Listing
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
+from models.tasks.table import RUNNING
 from strategy.book import Ask
 from strategy.listing.config import ListingConfig, dumps_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
@@ -155,7 +156,7 @@ class ListingSigner(FakeSigner):
 
 @dataclass
 class ListingWorld(World):
-    """`task` gives the number of a wanted auto-list task."""
+    """`task` gives the id of a wanted auto-list task."""
 
     signer: ListingSigner = field(default_factory=ListingSigner)
 
@@ -170,37 +171,38 @@ class ListingWorld(World):
             inscription_id=ITEM,
             collection_id=collection,
             config=dumps_config(config),
+            venue=self.settings.market,
             now_ms=self.clock(),
         )
-        tasks.set_desired(task, tasks.RUNNING)
-        return task.number
+        tasks.set_desired(task, RUNNING)
+        return task.id
 
-    def lister(self, number: int, crash: Callable[[str], None] = crashpoint) -> Lister:
-        return Lister(self.context(number, crash), rng=random.Random(1), new_intent=lambda: next(self.wide_intents))
+    def lister(self, task_id: int, crash: Callable[[str], None] = crashpoint) -> Lister:
+        return Lister(self.context(task_id, crash), rng=random.Random(1), new_intent=lambda: next(self.wide_intents))
 
     def begun(self, config: ListingConfig = ListingConfig(), **more: Any) -> tuple[int, Lister]:  # type: ignore[override]  # noqa: B008
-        number = self.task(config, **more)
-        lister = self.lister(number)
+        task_id = self.task(config, **more)
+        lister = self.lister(task_id)
         lister.cycle()
-        return number, lister
+        return task_id, lister
 
-    def listing_drain(self, number: int, crash: Callable[[str], None] = crashpoint) -> ListingDrain:
-        return ListingDrain(self.context(number, crash), rng=random.Random(1))
+    def listing_drain(self, task_id: int, crash: Callable[[str], None] = crashpoint) -> ListingDrain:
+        return ListingDrain(self.context(task_id, crash), rng=random.Random(1))
 
     def row(self, task_id: int) -> Any:
         found = tasks.with_owner(task_id)
         assert found is not None
         return found
 
-    def change(self, number: int, config: ListingConfig) -> None:
-        tasks.change_autolist_task(self.row(number), collection_id="cats", config=dumps_config(config))
+    def change(self, task_id: int, config: ListingConfig) -> None:
+        tasks.change_autolist_task(self.row(task_id), collection_id="cats", config=dumps_config(config))
 
     def rows(self) -> list[tuple[int, str, str | None]]:
         """(price, state, reason) of every listing there ever was."""
         return [(each.price_sats, each.state, each.close_reason) for each in Listing.select().order_by(Listing.id)]
 
-    def open_row(self, number: int) -> Listing:
-        found = listings.open_listing(number)
+    def open_row(self, task_id: int) -> Listing:
+        found = listings.open_listing(task_id)
         assert found is not None
         return found
 

@@ -11,6 +11,7 @@ from models import controls, references
 from models.ledger import listings
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
+from models.tasks.table import STOPPED
 from strategy.listing.config import DEFAULT_LOOP_SECONDS, ListingConfig
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
@@ -289,7 +290,7 @@ def test_a_task_that_is_stopped_deleted_or_overtaken_is_left_alone(shop: Listing
     lister = shop.lister(task)
     newer = shop.lister(task)
     assert lister.cycle() is None
-    tasks.set_desired(shop.row(task), tasks.STOPPED)
+    tasks.set_desired(shop.row(task), STOPPED)
     assert newer.cycle() is None
     assert shop.rows() == []
 
@@ -297,9 +298,7 @@ def test_a_task_that_is_stopped_deleted_or_overtaken_is_left_alone(shop: Listing
 def test_a_task_that_is_stopped_while_it_is_priced_lists_nothing(shop: ListingWorld) -> None:
     task = shop.task()
     lister = shop.lister(task)
-    shop.market.witness = lambda operation: (
-        tasks.set_desired(shop.row(task), tasks.STOPPED) if operation == "asks" else None
-    )
+    shop.market.witness = lambda operation: tasks.set_desired(shop.row(task), STOPPED) if operation == "asks" else None
     lister.cycle()
     assert (shop.prices, shop.rows()) == ([], [])
 

@@ -8,6 +8,7 @@ from markets.base import NotFound, Refused, Unavailable
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, LOST
 from models.tasks import tasks
+from models.tasks.table import STOPPED
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import ListingWorld
 from wallet.client import SignerUnavailable
@@ -41,7 +42,7 @@ def test_it_is_cancelled_confirmed_and_closed(shop: ListingWorld) -> None:
 
 def test_a_stopped_task_keeps_its_listing(shop: ListingWorld) -> None:
     task, _ = shop.begun()
-    tasks.set_desired(shop.row(task), tasks.STOPPED)
+    tasks.set_desired(shop.row(task), STOPPED)
     assert shop.listing_drain(task).cycle() is None
     assert (shop.prices, shop.rows()) == ([105_000], [(105_000, "live", None)])
 

@@ -12,7 +12,7 @@ import pytest
 from models import users
 from models.ledger import listings
 from models.tasks import tasks
-from models.tasks.tasks import STOPPED
+from models.tasks.table import STOPPED
 from strategy.listing.config import ListingConfig
 from tests.workers.installation import Installation, eventually, lives
 from workers.kernel import start_time
@@ -26,7 +26,7 @@ async def test_a_start_answers_when_the_lister_holds_its_lock(installation: Inst
         task = installation.listing(config=ListingConfig(min_price_sats=70_000, cost_sats=90_000))
         assert await installation.start(task) == {"observed": "running", "open_orders": 0}
         row = installation.row(task)
-        lock = installation.settings.run_dir / f"listing-{row.id}.lock"
+        lock = installation.settings.run_dir / f"task-{row.id}.lock"
         assert lock.read_text() == f"{row.pid} {start_time(installation.pid(task))}\n"
         [grant] = installation.signer.grants(task)
         assert (grant["token"], grant["operations"]) == (row.token, ["list", "cancel"])
@@ -46,10 +46,9 @@ async def test_the_title_names_the_task_as_its_owner_knows_it(installation: Inst
         assert title == f"bidkeeper: lister task 1 {inscription}"
 
 
-async def test_a_bidding_and_an_auto_list_task_of_one_id_do_not_meet(installation: Installation) -> None:
+async def test_a_bidding_and_an_auto_list_task_do_not_meet(installation: Installation) -> None:
     async with installation.running():
         bids, listing = installation.task(), installation.listing()
-        assert installation.row(bids).id == installation.row(listing).id
         await asyncio.gather(installation.start(bids), installation.start(listing))
         pids = installation.pid(bids), installation.pid(listing)
         assert pids[0] != pids[1]
@@ -86,7 +85,7 @@ async def test_a_deleted_task_has_its_listing_cancelled_and_goes(installation: I
         grant = installation.signer.grants(task)[-1]
         assert (grant["operations"], grant["inscription_id"]) == (["cancel"], "item")
         await eventually(lambda: tasks.with_owner(task) is None)
-        assert not (installation.settings.run_dir / f"listing-{row.id}.lock").exists()
+        assert not (installation.settings.run_dir / f"task-{row.id}.lock").exists()
         newest = listings.newest(task)
         assert newest is not None and newest.close_reason == "cancelled"
 

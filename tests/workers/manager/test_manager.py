@@ -13,7 +13,7 @@ from core.errors import PeerRefused
 from models import base
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.tasks import STOPPED
+from models.tasks.table import STOPPED
 from tests.workers.installation import PATIENCE_S, Installation, descriptors, eventually, lives, with_timing
 from workers.kernel import start_time
 

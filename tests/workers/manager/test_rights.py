@@ -10,7 +10,7 @@ import pytest
 
 from core.plans import Plan
 from core.settings import load
-from models.tasks.tasks import AUTOLIST_BASE, AutolistTask, BiddingTask
+from models.tasks.table import Task
 from models.users import User
 from strategy.config import BidConfig
 from strategy.listing.config import ListingConfig
@@ -20,9 +20,9 @@ from workers.spawning.popen import PopenSpawner
 
 PLAN = Plan("Beta", 20, 20, 50_000_000, 0, 365)
 USER = User(id=1, address="bc1qsign", ordinals_address="bc1preceive")
-ROW = BiddingTask(id=17, slug="Cats", user=USER)
+ROW = Task(id=17, kind="bidding", venue="simulator", slug="Cats", user=USER)
 ITEM = "ab" * 32 + "i0"
-LISTING = AutolistTask(id=17, inscription_id=ITEM, collection_id="cats", user=USER)
+LISTING = Task(id=18, kind="listing", venue="simulator", inscription_id=ITEM, collection_id="cats", user=USER)
 
 
 def test_the_secret_of_a_right_is_not_shown() -> None:
@@ -31,7 +31,7 @@ def test_the_secret_of_a_right_is_not_shown() -> None:
 
 def test_a_bidder_may_bid_and_cancel_within_its_config() -> None:
     config = BidConfig(slug="Cats", hardcap_sats=70_000, bid_expiry_minutes=20)
-    grant = bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000, spent_sats=0)
+    grant = bidder_grant(ROW, config, PLAN, 9, ends_ms=5_000, spent_sats=0)
     assert (grant.task, grant.token, grant.user, grant.slug) == (17, 9, "bc1qsign", "Cats")
     assert grant.operations == ("bid", "cancel")
     assert grant.receive == "bc1preceive"
@@ -64,7 +64,7 @@ def test_a_task_may_have_signed_a_multiple_of_what_its_limits_let_be_live(
     limits: dict[str, Any], spent_sats: int, most: int
 ) -> None:
     config = BidConfig(**{"slug": "Cats", "hardcap_sats": 100_000, "bid_count": 5} | limits)
-    grant = bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000, spent_sats=spent_sats)
+    grant = bidder_grant(ROW, config, PLAN, 9, ends_ms=5_000, spent_sats=spent_sats)
     assert grant.outstanding_task_sats == most
 
 
@@ -76,11 +76,11 @@ def test_a_task_may_have_signed_a_multiple_of_what_its_limits_let_be_live(
     ],
 )
 def test_without_a_hard_cap_the_high_end_is_the_cap_of_the_whole_order(config: BidConfig) -> None:
-    assert bidder_grant(ROW, config, PLAN, "simulator", 9, ends_ms=5_000, spent_sats=0).hardcap_sats == 33_000
+    assert bidder_grant(ROW, config, PLAN, 9, ends_ms=5_000, spent_sats=0).hardcap_sats == 33_000
 
 
 def test_a_drain_worker_may_only_cancel_and_the_signer_understands_its_grant() -> None:
-    grant = drain_grant(ROW, "simulator", 9, now_ms=1_000)
+    grant = drain_grant(ROW, 9, now_ms=1_000)
     assert grant.operations == ("cancel",)
     assert (grant.hardcap_sats, grant.outstanding_sats, grant.outstanding_task_sats) == (0, 0, 0)
     assert read_grant(wired(grant)) == grant
@@ -96,15 +96,15 @@ def test_a_drain_worker_may_only_cancel_and_the_signer_understands_its_grant() -
     ],
 )
 def test_a_lister_may_list_its_inscription_for_what_its_config_asks_at_least(config: ListingConfig, least: int) -> None:
-    grant = lister_grant(LISTING, config, "simulator", 9, ends_ms=5_000)
-    assert (grant.task, grant.token, grant.operations) == (AUTOLIST_BASE + 17, 9, ("list", "cancel"))
+    grant = lister_grant(LISTING, config, 9, ends_ms=5_000)
+    assert (grant.task, grant.token, grant.operations) == (18, 9, ("list", "cancel"))
     assert (grant.inscription_id, grant.min_price_sats) == (ITEM, least)
     assert (grant.hardcap_sats, grant.outstanding_sats, grant.expires_ms) == (0, 0, 5_000)
     assert read_grant(wired(grant)) == grant
 
 
 def test_a_deleted_listings_drain_worker_may_only_cancel_that_listing() -> None:
-    grant = drain_grant(LISTING, "simulator", 9, now_ms=1_000)
+    grant = drain_grant(LISTING, 9, now_ms=1_000)
     assert (grant.operations, grant.inscription_id, grant.min_price_sats) == (("cancel",), ITEM, 0)
     assert read_grant(wired(grant)) == grant
 
@@ -136,6 +136,7 @@ def test_venue_keys_are_not_in_a_workers_environment(tmp_path: Path, monkeypatch
 
 def test_a_bid_may_live_as_long_as_its_venue_has_it() -> None:
     config = BidConfig(slug="Cats", hardcap_sats=70_000, bid_expiry_minutes=361)
-    grant = bidder_grant(ROW, config, PLAN, "simulator-ordnet", 9, ends_ms=5_000, spent_sats=0)
+    row = Task(id=17, kind="bidding", venue="simulator-ordnet", slug="Cats", user=USER)
+    grant = bidder_grant(row, config, PLAN, 9, ends_ms=5_000, spent_sats=0)
     assert grant.venue == "simulator-ordnet"
     assert grant.max_expiry_ms == 722 * 60_000

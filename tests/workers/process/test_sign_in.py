@@ -106,7 +106,7 @@ def signer() -> Signer:
 def market(database: str, tmp_path: Path, gateway: Gateway, signer: Signer) -> Iterator[SignedIn]:
     user = users.find_or_create("bc1quser", dict(DEFAULT_PLANS), 1)
     task = tasks.create_bidding_task(
-        user.id, type="ordinals", slug="cats", slug_key="cats", config="{}", max_tasks=1, now_ms=1
+        user.id, type="ordinals", slug="cats", slug_key="cats", config="{}", venue="simulator", max_tasks=1, now_ms=1
     )
     sign_in = TaskSignIn(cast(SignerClient, signer), task.id, tasks.raise_token(task.id), "secret")
     socket = tmp_path / "gateway.sock"

@@ -1,0 +1,127 @@
+"""The first tables. Frozen: later changes to the models come as later migrations."""
+
+from typing import Any
+
+_TABLES = """
+CREATE TABLE users (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, address VARCHAR(90) NOT NULL,
+    ordinals_address VARCHAR(90) NOT NULL, display_name VARCHAR(100), created_ms INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX users_address ON users (address);
+
+CREATE TABLE whitelist (
+    address VARCHAR(90) NOT NULL PRIMARY KEY, is_admin INTEGER NOT NULL, added_ms INTEGER NOT NULL
+);
+
+CREATE TABLE subscriptions (
+    user_id INTEGER NOT NULL PRIMARY KEY, plan VARCHAR(50) NOT NULL, started_ms INTEGER NOT NULL,
+    expires_ms INTEGER NOT NULL,
+    FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+
+CREATE TABLE challenges (
+    id VARCHAR(36) NOT NULL PRIMARY KEY, address VARCHAR(90) NOT NULL, message TEXT NOT NULL, user_id INTEGER,
+    client_ip VARCHAR(45) NOT NULL, tries INTEGER NOT NULL, expires_ms INTEGER NOT NULL, used_ms INTEGER,
+    FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX challenges_address ON challenges (address);
+CREATE INDEX challenges_user_id ON challenges (user_id);
+CREATE INDEX challenges_expires_ms ON challenges (expires_ms);
+
+CREATE TABLE sessions (
+    token_hash VARCHAR(64) NOT NULL PRIMARY KEY, user_id INTEGER NOT NULL, created_ms INTEGER NOT NULL,
+    used_ms INTEGER NOT NULL,
+    FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX sessions_user_id ON sessions (user_id);
+
+CREATE TABLE tasks (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, kind VARCHAR(10) NOT NULL,
+    venue VARCHAR(30) NOT NULL, config TEXT NOT NULL, revision INTEGER NOT NULL, desired VARCHAR(10) NOT NULL,
+    observed VARCHAR(10) NOT NULL, token INTEGER NOT NULL, pid INTEGER, exit_status VARCHAR(100),
+    restarts INTEGER NOT NULL, cycles INTEGER NOT NULL, memory TEXT NOT NULL, last_cycle_ms INTEGER,
+    last_cycle_action TEXT, last_error TEXT, created_ms INTEGER NOT NULL, deleted_ms INTEGER, type VARCHAR(10),
+    slug VARCHAR(200), slug_key VARCHAR(200), inscription_id VARCHAR(80), collection_id VARCHAR(200),
+    FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CHECK ((kind = 'bidding') = (type IS NOT NULL AND slug IS NOT NULL AND slug_key IS NOT NULL)),
+    CHECK ((kind = 'listing') = (inscription_id IS NOT NULL))
+);
+CREATE INDEX tasks_user_id_kind ON tasks (user_id, kind);
+CREATE UNIQUE INDEX tasks_user_slug ON tasks (user_id, slug_key) WHERE (deleted_ms IS NULL);
+CREATE UNIQUE INDEX tasks_user_inscription ON tasks (user_id, inscription_id) WHERE (deleted_ms IS NULL);
+
+CREATE TABLE cycles (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, task_id INTEGER NOT NULL, time_ms INTEGER NOT NULL,
+    action TEXT NOT NULL, error TEXT, detail TEXT NOT NULL
+);
+CREATE INDEX cycles_task_id ON cycles (task_id);
+
+CREATE TABLE orders (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, intent VARCHAR(32) NOT NULL, task_id INTEGER NOT NULL,
+    user_id INTEGER NOT NULL, venue VARCHAR(30) NOT NULL, wallet VARCHAR(90) NOT NULL, slug VARCHAR(200) NOT NULL,
+    price_sats INTEGER NOT NULL, quantity VARCHAR(60) NOT NULL, expires_ms INTEGER NOT NULL, token INTEGER NOT NULL,
+    state VARCHAR(10) NOT NULL, close_reason VARCHAR(10), venue_id VARCHAR(128), misses INTEGER NOT NULL,
+    created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, trait_type VARCHAR(200) NOT NULL,
+    trait_value VARCHAR(200) NOT NULL, dry_run INTEGER NOT NULL, closed_ms INTEGER, sale_id VARCHAR(100),
+    coins TEXT NOT NULL
+);
+CREATE UNIQUE INDEX orders_intent ON orders (intent);
+CREATE UNIQUE INDEX orders_wallet_expires_ms ON orders (wallet, expires_ms);
+CREATE INDEX orders_open_task ON orders (task_id, dry_run, price_sats) WHERE (state != 'closed');
+CREATE INDEX orders_open_user ON orders (user_id, dry_run, price_sats) WHERE (state != 'closed');
+CREATE INDEX orders_open_wallet ON orders (wallet) WHERE (state != 'closed');
+CREATE INDEX orders_filled ON orders (task_id, dry_run, closed_ms, price_sats) WHERE (close_reason = 'filled');
+CREATE UNIQUE INDEX orders_sale ON orders (venue, sale_id) WHERE ((sale_id IS NOT NULL) AND (dry_run = 0));
+CREATE UNIQUE INDEX orders_dry_sale ON orders (task_id, sale_id) WHERE ((sale_id IS NOT NULL) AND (dry_run = 1));
+
+CREATE TABLE listings (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, intent VARCHAR(64) NOT NULL, task_id INTEGER NOT NULL,
+    user_id INTEGER NOT NULL, venue VARCHAR(30) NOT NULL, wallet VARCHAR(90) NOT NULL,
+    inscription_id VARCHAR(80) NOT NULL, slug VARCHAR(200), outpoint VARCHAR(75) NOT NULL,
+    price_sats INTEGER NOT NULL, token INTEGER NOT NULL, revision INTEGER NOT NULL, state VARCHAR(10) NOT NULL,
+    close_reason VARCHAR(10), venue_id VARCHAR(128), misses INTEGER NOT NULL, proceeds_sats INTEGER,
+    created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, signed_ms INTEGER, listed_ms INTEGER, closed_ms INTEGER
+);
+CREATE UNIQUE INDEX listings_intent ON listings (intent);
+CREATE UNIQUE INDEX listings_open_task ON listings (task_id) WHERE (state != 'closed');
+CREATE UNIQUE INDEX listings_open_outpoint ON listings (outpoint) WHERE (state != 'closed');
+CREATE INDEX listings_signed ON listings (outpoint, price_sats) WHERE (signed_ms IS NOT NULL);
+CREATE INDEX listings_item ON listings (inscription_id, wallet) WHERE (signed_ms IS NOT NULL);
+CREATE INDEX listings_task ON listings (task_id, id);
+
+CREATE TABLE withdrawals (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, intent VARCHAR(40) NOT NULL, user_id INTEGER NOT NULL,
+    source VARCHAR(10) NOT NULL, venue VARCHAR(30), inscription_id VARCHAR(80), destination VARCHAR(90) NOT NULL,
+    request TEXT NOT NULL, coins TEXT NOT NULL, sent_sats INTEGER, fee_sats INTEGER, txid VARCHAR(64),
+    state VARCHAR(10) NOT NULL, reason VARCHAR(400), created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX withdrawals_intent ON withdrawals (intent);
+CREATE INDEX withdrawals_user ON withdrawals (user_id, id);
+CREATE INDEX withdrawals_open ON withdrawals (user_id) WHERE (state NOT IN ('confirmed', 'refused'));
+
+CREATE TABLE controls (
+    scope VARCHAR(6) NOT NULL, subject_id INTEGER NOT NULL, state VARCHAR(6) NOT NULL, by_user INTEGER,
+    set_ms INTEGER NOT NULL,
+    PRIMARY KEY (scope, subject_id)
+) WITHOUT ROWID;
+
+CREATE TABLE floor_samples (
+    kind VARCHAR(10) NOT NULL, slug_key VARCHAR(200) NOT NULL, measure TEXT NOT NULL, minute INTEGER NOT NULL,
+    reference TEXT NOT NULL,
+    PRIMARY KEY (kind, slug_key, measure, minute)
+) WITHOUT ROWID;
+CREATE INDEX floor_samples_minute ON floor_samples (minute);
+
+CREATE TABLE inscriptions (
+    id VARCHAR(80) NOT NULL PRIMARY KEY, collection_id VARCHAR(200), detail TEXT, fetched_ms INTEGER NOT NULL
+);
+
+CREATE TABLE wallet_contents (
+    address VARCHAR(90) NOT NULL PRIMARY KEY, items TEXT NOT NULL, fetched_ms INTEGER NOT NULL
+);
+"""
+
+
+def up(migrator: Any, db: Any) -> None:
+    for statement in _TABLES.split(";\n"):
+        db.execute_sql(statement)

@@ -1,0 +1,83 @@
+"""The table of tasks, and the legal moves of what is observed of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import BigIntegerField, CharField, Check, ForeignKeyField, IntegerField, TextField
+
+from models.base import Row, primary_key
+from models.users import User
+
+BIDDING = "bidding"
+LISTING = "listing"
+
+RUNNING = "running"
+STOPPED = "stopped"
+
+# Every legal move of `observed`; a move that is not here is an error of ours.
+MOVES = {
+    "stopped": {"starting"},
+    "starting": {"running", "stopping", "backoff", "crashed", "stopped"},
+    "running": {"stopping", "backoff", "crashed", "stopped"},
+    "stopping": {"stopped", "starting"},
+    "backoff": {"starting", "stopped", "crashed"},
+    "crashed": {"starting", "stopped"},
+}
+
+
+def is_running(desired: str, observed: str) -> bool:
+    """Wanted to run, and not given up on."""
+    return desired == RUNNING and observed != "crashed"
+
+
+class Task(Row):
+    """A ladder of bids on one collection or rune, or a listing of one inscription, kept at the configured price.
+
+    `token` only grows: the newest worker has the highest. A deleted task stays hidden until its orders are closed.
+    """
+
+    id = primary_key()
+    user = ForeignKeyField(User, on_delete="CASCADE", index=False)
+    user_id: int  # as peewee names the column itself, which asks nothing of the database
+    kind = CharField(max_length=10)
+    venue = CharField(max_length=30)  # by its name; it never changes, as bids and listings stay where they were made
+    config = TextField()
+    revision = IntegerField(default=1)
+    desired = CharField(max_length=10, default=STOPPED)
+    observed = CharField(max_length=10, default=STOPPED)
+    token = BigIntegerField(default=0)
+    pid = IntegerField(null=True)
+    exit_status = CharField(max_length=100, null=True)
+    restarts = IntegerField(default=0)
+    cycles = BigIntegerField(default=0)
+    memory = TextField(default="{}")
+    last_cycle_ms = BigIntegerField(null=True)
+    last_cycle_action = TextField(null=True)
+    last_error = TextField(null=True)
+    created_ms = BigIntegerField()
+    deleted_ms = BigIntegerField(null=True)
+    # A bidding task has all of these, any other none. (Any: peewee would have each reader ask for None.)
+    type: Any = CharField(max_length=10, null=True)
+    slug: Any = CharField(max_length=200, null=True)
+    slug_key: Any = CharField(max_length=200, null=True)
+    # A listing task's; of which collection its inscription is may be unknown.
+    inscription_id: Any = CharField(max_length=80, null=True)
+    collection_id = CharField(max_length=200, null=True)
+
+    class Meta:
+        table_name = "tasks"
+        indexes = ((("user", "kind"), False),)
+        constraints = (
+            Check("(kind = 'bidding') = (type IS NOT NULL AND slug IS NOT NULL AND slug_key IS NOT NULL)"),
+            Check("(kind = 'listing') = (inscription_id IS NOT NULL)"),
+        )
+
+    @property
+    def is_running(self) -> bool:
+        """What the API says."""
+        return is_running(self.desired, self.observed)
+
+
+for _name, _column in (("tasks_user_slug", Task.slug_key), ("tasks_user_inscription", Task.inscription_id)):
+    Task.add_index(Task.index(Task.user, _column, unique=True, where=Task.deleted_ms.is_null(), name=_name))
