@@ -31,7 +31,7 @@ class Quick:
     def __init__(self, kind: str, context: Context) -> None:
         from workers.process.jobs import make_job
 
-        self._job: Job = make_job(kind, context, until_turn=lambda slug, loop_s, now_s: 0.0)
+        self._job: Job = make_job(kind, context, until_cycle=lambda slug, loop_s, now_s: 0.0)
         self._left = CYCLES
 
     def cycle(self) -> float | None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from bench.timing import Row, median_seconds
+from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import plan_bids
-from strategy.book import Ask, Bid, History, Profile, Snapshot
-from strategy.config import BidConfig
+from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.entry import Entry
 from strategy.intents import Limits, Memory, OwnOrder, Rules
 
@@ -23,7 +23,7 @@ def rows() -> Iterator[Row]:
         history=History(Decimal(100_000), 60),
     )
     config = BidConfig(slug="cats", hardcap_sats=100_000, outbid_enabled=True)
-    profile = Profile("simulator", 1_000, 10_000, 900, True, "per_bid")
+    profile = VenueProfile("simulator", 1_000, 10_000, 900, True, "per_bid")
     own = tuple(
         OwnOrder(number, "live", price, Decimal(1), 0, 10**9)
         for number, price in enumerate((75_000, 60_000, 45_000, 30_000))

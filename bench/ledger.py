@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.timing import Row, median_seconds
-from core.plans import DEFAULT_PLANS
+from core.subscription_plans import DEFAULT_PLANS
 from models import base, schema, users
 from models.ledger import orders
 from models.tasks import tasks
@@ -39,7 +39,7 @@ def rows() -> Iterator[Row]:
             new = orders.NewOrder(
                 f"{number:032x}", task.id, user.id, "simulator", "bc1qpay", "cats", 1, "1", number, token
             )
-            orders.reserve(new, orders.Ceilings(0, 10**12, 0), 1)
+            orders.reserve(new, orders.ExposureLimits(0, 10**12, 0), 1)
 
         def commit() -> None:
             with base.transaction(durable=True):

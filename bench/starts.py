@@ -26,8 +26,8 @@ from models import base
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 from models.users import Subscription
-from strategy.config import loads
-from wallet.client import SignerClient
+from strategy.bid_config import load_bid_config
+from wallet.signer_client import SignerClient
 from workers.manager.rights import bidder_grant
 
 ONE_BY_ONE, BURST = 9, 24
@@ -120,7 +120,7 @@ def _assigned(settings: Settings, ids: list[int]) -> list[Assigned]:
             tasks.set_desired(row, RUNNING)
             token = tasks.raise_token(task_id)
             subscription = Subscription.get(Subscription.user == row.user.id)
-            plan, config = settings.plans[subscription.plan], loads(row.config)
+            plan, config = settings.plans[subscription.plan], load_bid_config(row.config)
             grant = bidder_grant(row, config, plan, token, subscription.expires_ms, spent_sats=0)
             found.append(Assigned(task_id, token, signer.grant(grant)))
         return found

@@ -8,12 +8,12 @@ import sqlite3
 import time
 from pathlib import Path
 
-from core.plans import DEFAULT_PLANS
+from core.subscription_plans import DEFAULT_PLANS
 from models import base, schema, sessions, users
 from models.tasks.table import BIDDING, Task
 from server.http.base import hash_of
 from server.schemas.bid_config import rendered
-from strategy.config import BidConfig, dumps
+from strategy.bid_config import BidConfig, dump_bid_config
 
 USERS, TASKS_EACH = 200, 20
 
@@ -48,7 +48,7 @@ def _tasks(user: int, rng: random.Random, now_ms: int) -> list[dict[str, object]
                 "type": "ordinals",
                 "slug": slug,
                 "slug_key": slug,
-                "config": dumps(config),
+                "config": dump_bid_config(config),
                 "created_ms": now_ms - rng.randrange(10**9),
                 "last_cycle_ms": now_ms - rng.randrange(10**6),
                 "last_cycle_action": "placed 0, kept 5, cancelled 0",

@@ -19,14 +19,14 @@ from typing import NamedTuple
 
 from bench.installed import WITHOUT_BIDS, Home, Tasks, installed
 from bench.timing import Row
-from markets.client import MarketClient
-from markets.look import Looker, Wallet
+from markets.look import BidderWallet, Looker
+from markets.market_client import MarketClient
+from strategy.bid_config import BidConfig
 from strategy.book import NO_HISTORY
-from strategy.config import BidConfig
 from tests.wallet.listings import key
 from wallet.keystore.keys import user_secrets
 from workers.faults import Faults
-from workers.pace import until_turn
+from workers.pace import until_cycle
 
 SLUGS = ("c-0", "c-1", "c-2")
 USERS = 34
@@ -95,10 +95,10 @@ def _ask(socket: Path, slug: str, number: int, enough: threading.Event) -> None:
     """Looks at the market at the turns of a task on `slug`, as a cycle that places nothing."""
     config = BidConfig(slug, outbid_enabled=True, hardcap_sats=5_000_000, loop_seconds=LOOP_S)
     keys, faults = user_secrets(key(f"payment {number}"), key(f"vault {number}")).public, Faults()
-    wallet = Wallet(keys.payment, keys.payment_pubkey, keys.vault, frozenset({keys.payment}))
+    wallet = BidderWallet(keys.payment, keys.payment_pubkey, keys.vault, frozenset({keys.payment}))
     with MarketClient(socket) as market:
         looker = Looker(market, lambda: time.time_ns() // 1_000_000)
-        while not enough.wait(until_turn(slug, LOOP_S, time.time())):
+        while not enough.wait(until_cycle(slug, LOOP_S, time.time())):
             market.own_bids(wallet.payment, LOOP_S / 2)
             looker.look(config, wallet, NO_HISTORY, LOOP_S / 2, faults)
             if faults.text:

@@ -31,7 +31,7 @@ from markets import codec
 from models import base, schema, users
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
-from strategy.config import BidConfig, dumps
+from strategy.bid_config import BidConfig, dump_bid_config
 from workers.manager.manager import Manager
 from workers.manager.surroundings import Timing
 from workers.spawning.popen import PopenSpawner
@@ -135,7 +135,7 @@ def _new_task(settings: Settings, number: int) -> int:
         type="ordinals",
         slug="cats",
         slug_key="cats",
-        config=dumps(config),
+        config=dump_bid_config(config),
         venue=settings.market,
         max_tasks=1,
         now_ms=now_ms,

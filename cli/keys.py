@@ -17,7 +17,7 @@ from core.settings import Settings
 from wallet.address import AddressError, sign_in_address
 
 if TYPE_CHECKING:
-    from wallet.keystore.file import Imported
+    from wallet.keystore.keystore_file import Imported
 
 PASSPHRASE = "Passphrase of the keystore"
 # scrypt takes half a second, the reading of a long audit log some more.
@@ -63,10 +63,10 @@ def _address(text: str) -> str:
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Runs one action. Raises BidkeeperError with the reason when it cannot."""
     # Here and not above: only this verb and the signer load the code that opens keystores.
-    from wallet.keystore import memory as keystore_memory
+    from wallet.keystore import hardening
     from wallet.signer.signer_process import KEYSTORE
 
-    keystore_memory.harden()
+    hardening.harden()
     path = settings.signer_files / KEYSTORE
     try:
         if options.action == "init":
@@ -88,7 +88,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def _init(path: Path, options: argparse.Namespace) -> None:
     from wallet.keystore import keys_import, keystore
-    from wallet.keystore.file import Contents
+    from wallet.keystore.keystore_file import Contents
 
     keystore.require_absent(path)
     if options.user and not options.words:
@@ -126,7 +126,7 @@ def _import(path: Path, user: str, *, may_replace: bool) -> None:
 
 def _asked_keys() -> Imported:
     from wallet.keystore import keys_import
-    from wallet.keystore.file import Imported
+    from wallet.keystore.keystore_file import Imported
 
     given = keys_prompt.secret("BIP-39 words, or the WIF of the payment address (empty: keep the present one)")
     if len(given.split()) > 1:
@@ -141,8 +141,7 @@ def _asked_keys() -> Imported:
 
 
 def _list(path: Path) -> None:
-    from wallet.keystore import file as keystore_file
-    from wallet.keystore import keystore
+    from wallet.keystore import keystore, keystore_file
     from wallet.keystore.keys import Keystore
 
     if keystore_file.is_play(keystore_file.read(path)):

@@ -6,7 +6,7 @@ import argparse
 import importlib
 import sys
 
-from core import log
+from core import logs
 from core.errors import BidkeeperError, SettingsError
 from core.settings import load
 from wallet.signer.allowed import with_normal_addresses
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         return int(importlib.import_module("cli.doctor.doctor").run_alone(options))
     try:
         settings = with_normal_addresses(load(with_secrets=options.verb in READS_SECRETS))
-        log.set_up(options.verb, settings.log_level)
+        logs.set_up(options.verb, settings.log_level)
         return int(importlib.import_module(VERBS[options.verb][0]).run(settings, options))
     except SettingsError as error:
         for problem in error.problems:

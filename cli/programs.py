@@ -53,7 +53,7 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _facts(settings: Settings, options: argparse.Namespace) -> None:
-    from gateway.facts import run
+    from gateway.facts_program import run
 
     run(settings)
 

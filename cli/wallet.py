@@ -10,13 +10,13 @@ from cli.migrate import migrate
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.base import NotFound, VenueError
-from markets.client import MarketClient
 from markets.funding import Funding
+from markets.market_client import MarketClient
 from models import base
 from models.users import User
 from wallet.address import AddressError, sign_in_address
-from wallet.client import SignerClient
 from wallet.protocol import UserKeys
+from wallet.signer_client import SignerClient
 
 _PATIENCE_S = 15.0
 

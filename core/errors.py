@@ -6,7 +6,7 @@
         ├── PeerUnavailable  ... could not be asked, or its answer did not come
         └── PeerRefused      ... answered no, with a code
 
-Venue errors are in `markets/base.py`, the signer's in `wallet/client.py`. Only `server/` turns any of
+Venue errors are in `markets/base.py`, the signer's in `wallet/signer_client.py`. Only `server/` turns any of
 them into a status code.
 """
 

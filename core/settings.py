@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from core import setting_values as read
 from core.errors import SettingsError
 from core.local import socket_path_problem
-from core.plans import DEFAULT_PLANS, Plan, read_plans
 from core.setting_values import is_loopback
+from core.subscription_plans import DEFAULT_PLANS, SubscriptionPlan, read_plans
 
 PLAY_MARKET = "simulator"
 MARKETS = (PLAY_MARKET, "satflow", "ordnet")
@@ -90,7 +90,7 @@ class Settings:
     max_sats_per_hour: int = 0
     min_listing_sats: int = 0
     max_withdrawal_sats_per_day: int = 0
-    plans: Mapping[str, Plan] = field(default_factory=lambda: dict(DEFAULT_PLANS))
+    plans: Mapping[str, SubscriptionPlan] = field(default_factory=lambda: dict(DEFAULT_PLANS))
 
     @property
     def run_dir(self) -> Path:

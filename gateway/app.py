@@ -8,18 +8,18 @@ from dataclasses import replace
 
 from core.settings import Settings, dialect_of
 from gateway.adapters import Adapters
-from gateway.facts import sources
+from gateway.facts_program import sources
 from gateway.limits.fence import Fences
-from gateway.market import Market, Markets, market_venue
-from gateway.process import Program, now_ms, serve
+from gateway.marketplace import Marketplace, Marketplaces, market_venue
 from gateway.quota.count import QuotaCount
-from gateway.quota.file import QuotaFile
 from gateway.quota.quota import Quota
+from gateway.quota.quota_file import QuotaFile
+from gateway.quota_restraint import OF_RUNES, QuotaRestraint
 from gateway.reads.common import CommonReads
 from gateway.reads.snapshots import Snapshots
 from gateway.registry import key_of, market_adapters
-from gateway.scarcity import OF_RUNES, Scarcity
 from gateway.venue import Venue
+from gateway.verb_server import Program, now_ms, serve
 from gateway.verbs import Verbs
 from gateway.withdrawals import Withdrawals
 from markets.adapter import Adapter
@@ -35,20 +35,20 @@ class Gateway(Program):
         self._quotas = quotas(settings)
         super().__init__(settings, settings.gateway_clients, self._quotas.get("unisat"))
         self.fences = Fences(least_token)
-        found = adapters(settings)
+        found = make_adapters(settings)
         venues = {name: self._venue(adapter) for name, adapter in found.markets.items()}
         self.venues = replace(self.venues, markets=venues)
         snapshots = Snapshots(time.monotonic, now_ms)
         common = CommonReads(found, self.venues, snapshots)
-        self.markets = Markets(
+        self.markets = Marketplaces(
             settings.market,
             {
-                name: Market(adapter, venues[name], common, snapshots.beside(MOST_ANSWERS), self.fences, now_ms)
+                name: Marketplace(adapter, venues[name], common, snapshots.beside(MOST_ANSWERS), self.fences, now_ms)
                 for name, adapter in found.markets.items()
             },
             settings.why_no_venue,
         )
-        runes = Scarcity(self.venues.unisat.quota, OF_RUNES)
+        runes = QuotaRestraint(self.venues.unisat.quota, OF_RUNES)
         withdrawals = Withdrawals(self.markets, found.mempool, self.venues.mempool, snapshots, now_ms)
         self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, withdrawals.verbs())
 
@@ -59,7 +59,7 @@ class Gateway(Program):
         return market_venue(adapter.capabilities(), self.threads, self._quotas.get(dialect))
 
 
-def adapters(settings: Settings) -> Adapters:
+def make_adapters(settings: Settings) -> Adapters:
     """Makes the adapters of the venues and sources that `settings` name."""
     unisat = settings.venue_url("unisat")
     return replace(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from gateway.limits import call_log
 from gateway.limits.breaker import Breaker
-from gateway.limits.budget import Budget, Priority
+from gateway.limits.call_budget import CallBudget, Priority
 from gateway.limits.skew import Skew
 from gateway.limits.windows import READ, Call, Toll, Windows
 from gateway.quota.quota import Quota
@@ -34,7 +34,7 @@ class Venue:
     def __init__(
         self,
         name: str,
-        budget: Budget,
+        budget: CallBudget,
         threads: Executor,
         quota: Quota | None = None,
         windows: Windows | None = None,

@@ -7,14 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from gateway import arguments as read
-from gateway import listing_arguments as listing
-from gateway import offer_arguments as offer
+from gateway import listing_arguments, offer_arguments
 from gateway.limits.fence import Fences
-from gateway.market import Markets
+from gateway.marketplace import Marketplaces
+from gateway.quota_restraint import OF_RUNES, QuotaRestraint
 from gateway.reads.chain_facts import ChainFacts
 from gateway.reads.common import CommonReads
-from gateway.reads.reads import Reads
-from gateway.scarcity import OF_RUNES, Scarcity
+from gateway.reads.market_reads import MarketReads
 from gateway.venue import Venue
 from gateway.writes import Asker, Writes
 from markets.base import Unavailable
@@ -56,7 +55,7 @@ class FactsVerbs(VerbTable):
         super().__init__({"outpoint": self._outpoint, "whereabouts": self._whereabouts, "status": self._status})
 
     async def _outpoint(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._facts.outpoint(listing.outpoint(args.get("outpoint")), read.max_age_s(request))
+        return await self._facts.outpoint(listing_arguments.outpoint(args.get("outpoint")), read.max_age_s(request))
 
     async def _whereabouts(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         inscription = read.identifier(args.get("inscription_id"), "inscription_id")
@@ -71,11 +70,11 @@ class Verbs(FactsVerbs):
 
     def __init__(
         self,
-        markets: Markets,
+        markets: Marketplaces,
         common: CommonReads,
         fences: Fences,
         venues: Sequence[Venue],
-        runes: Scarcity,
+        runes: QuotaRestraint,
         withdrawals: Mapping[str, Verb],
     ) -> None:
         """Makes the table. `runes` is the scarcity of their provider's quota, for reads of runes."""
@@ -129,7 +128,7 @@ class Verbs(FactsVerbs):
         scarcity = self._runes if request.get("verb") in OF_RUNES else market.scarcity
         return scarcity.remark() + market.venue.skew.remark()
 
-    def _reads_of(self, request: Mapping[str, Any]) -> Reads:
+    def _reads_of(self, request: Mapping[str, Any]) -> MarketReads:
         return self._markets.of(request).reads
 
     def _writes_of(self, request: Mapping[str, Any]) -> Writes:
@@ -210,7 +209,7 @@ class Verbs(FactsVerbs):
         )
 
     async def _draft_listing(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads_of(request).listings.draft(listing.ask(args.get("ask")))
+        return await self._reads_of(request).listings.draft(listing_arguments.ask(args.get("ask")))
 
     async def _draft_delist(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         wallet = read.word(args.get("wallet"), "wallet")
@@ -218,22 +217,27 @@ class Verbs(FactsVerbs):
         return await self._reads_of(request).listings.draft_delist(wallet, inscription)
 
     async def _list_item(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        await self._writes_of(request).list_item(listing.listing_order(args.get("order")), read.fencing(request), asker)
+        await self._writes_of(request).list_item(
+            listing_arguments.listing_order(args.get("order")), read.fencing(request), asker
+        )
         return "null"
 
     async def _delist(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        wallet, ids = read.word(args.get("wallet"), "wallet"), listing.inscriptions(args.get("inscription_ids"))
-        signature = listing.delist_proof(args.get("signature"))
+        wallet, ids = (
+            read.word(args.get("wallet"), "wallet"),
+            listing_arguments.inscriptions(args.get("inscription_ids")),
+        )
+        signature = listing_arguments.delist_proof(args.get("signature"))
         return json.dumps(await self._writes_of(request).delist(wallet, ids, signature, read.fencing(request), asker))
 
     async def _draft_bid(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._markets.of(request).offers.draft_bid(offer.bid_ask(args.get("ask")))
+        return await self._markets.of(request).offers.draft_bid(offer_arguments.bid_ask(args.get("ask")))
 
     async def _sign_in_texts(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._markets.of(request).offers.sign_in_texts(offer.pair(args.get("pair")))
+        return await self._markets.of(request).offers.sign_in_texts(offer_arguments.pair(args.get("pair")))
 
     async def _sign_in(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._markets.of(request).offers.sign_in(offer.sign_in_answer(args.get("answer")))
+        return await self._markets.of(request).offers.sign_in(offer_arguments.sign_in_answer(args.get("answer")))
 
     async def _venues_there(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         found = []

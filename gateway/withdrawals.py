@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from gateway import arguments as read
 from gateway.adapters import needed
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from gateway.limits.windows import Toll
-from gateway.market import Markets
+from gateway.marketplace import Marketplaces
 from gateway.reads.shared import shared
 from gateway.reads.snapshots import Snapshots
 from gateway.venue import Venue, Withdrawn
@@ -36,7 +36,12 @@ class Withdrawals:
     """The verbs of withdrawals. Each returns JSON text and raises VenueError leaves; `now_ms` is epoch milliseconds."""
 
     def __init__(
-        self, markets: Markets, mempool: Mempool | None, network: Venue, snapshots: Snapshots, now_ms: Callable[[], int]
+        self,
+        markets: Marketplaces,
+        mempool: Mempool | None,
+        network: Venue,
+        snapshots: Snapshots,
+        now_ms: Callable[[], int],
     ) -> None:
         """Wires the verbs. `network` has the limits of the calls of `mempool`."""
         self._markets = markets

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from gateway.limits.fence import Fences, Ticket
 from gateway.limits.windows import Toll
-from gateway.reads.reads import Reads
+from gateway.reads.market_reads import MarketReads
 from gateway.venue import Venue, Withdrawn
 from markets.adapter import Adapter
 from markets.base import BidOrder, Refused, Unknown
@@ -66,7 +66,9 @@ class Fencing:
 class Writes:
     """The writes of one marketplace. Each raises VenueError leaves; Unavailable means that nothing was sent."""
 
-    def __init__(self, adapter: Adapter, reads: Reads, venue: Venue, fences: Fences, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, adapter: Adapter, reads: MarketReads, venue: Venue, fences: Fences, now_ms: Callable[[], int]
+    ) -> None:
         self._adapter = adapter
         self._reads = reads
         self._venue = venue

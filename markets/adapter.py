@@ -18,7 +18,7 @@ from markets.http import Permit
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInTexts
 from markets.wire import Page
-from strategy.book import Ask, Bid, Profile
+from strategy.book import Ask, Bid, VenueProfile
 
 Cursor = int | str | None  # the page of a longer answer: None = the first, then the `following` of the page before
 Trait = tuple[str, str]  # type and value
@@ -58,7 +58,7 @@ class Adapter:
         """Returns the venue's capabilities. No request."""
         return venues.capabilities(self.name)
 
-    def profile(self, kind: Kind) -> Profile:
+    def profile(self, kind: Kind) -> VenueProfile:
         """Returns the venue's rules for bids on one kind of goods. No request; NotSupported when it takes none."""
         return venues.profile(self.name, kind)
 

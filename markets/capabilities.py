@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from strategy.book import Profile
+from strategy.book import VenueProfile
 
 BidType = Literal["collection", "trait", "item"]
 Goods = Literal["ordinals", "runes"]
@@ -80,6 +80,6 @@ class VenueFacts:
     """
 
     capabilities: Capabilities
-    profiles: Mapping[str, Profile]
+    profiles: Mapping[str, VenueProfile]
     is_default: bool
     quota: Mapping[str, Any] | None = None

@@ -27,8 +27,6 @@ from markets.base import (
     WalletItem,
 )
 from markets.capabilities import Capabilities, VenueFacts
-from markets.coins import Utxo
-from markets.facts import OutpointFacts, Whereabouts
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, OwnListings, SecureDraft
 from markets.offers import (
     BidAsk,
@@ -40,7 +38,9 @@ from markets.offers import (
     SignInText,
     SignInTexts,
 )
-from strategy.book import Ask, Bid, Profile
+from markets.outpoint_facts import OutpointFacts, Whereabouts
+from markets.utxos import Utxo
+from strategy.book import Ask, Bid, VenueProfile
 
 
 def pack(value: Any) -> Any:
@@ -65,8 +65,8 @@ def text(value: Any) -> str:
 MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 
 
-def profile(row: Any) -> Profile:
-    return Profile(*row)
+def profile(row: Any) -> VenueProfile:
+    return VenueProfile(*row)
 
 
 def floors(packed: Any) -> dict[str, Floor]:

@@ -13,10 +13,10 @@ from typing import Protocol, TypeVar
 
 from core.errors import BidkeeperError
 from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, VenueError
-from markets.client import MarketClient
+from markets.market_client import MarketClient
+from strategy.bid_config import BidConfig, is_ticker, normal_slug
 from strategy.bidding.plan_bids import measure
 from strategy.book import Ask, Bid, History, Snapshot
-from strategy.config import BidConfig, is_ticker, normal_slug
 
 # An accepted bid costs its bidder a purchase transaction of about this size, for ordinals and runes alike. Venues state
 # some 600 sats for it at low rates.
@@ -37,7 +37,7 @@ class Notes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wallet:
+class BidderWallet:
     """The user's side: `payment` pays for bids, the goods go to `receive`.
 
     `addresses` are all of the user's, of every task. Since a venue may not tell the maker of a bid, `bid_ids` are the
@@ -71,7 +71,7 @@ class Wallet:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MarketLook:
     """One look at the market; `asks_read` counts the asks before the user's own were removed."""
 
     snapshot: Snapshot | None
@@ -98,14 +98,14 @@ class Looker:
     def look(
         self,
         config: BidConfig,
-        wallet: Wallet,
+        wallet: BidderWallet,
         history: History,
         max_age_s: float,
         notes: Notes,
         *,
         by_floor: bool = False,
         balance_age_s: float = SLOW_READ_S,
-    ) -> Seen:
+    ) -> MarketLook:
         """Reads the book at most `max_age_s` old, the rest at most a minute; notes failures.
 
         `history` goes into the snapshot as it is. The snapshot is as old as the oldest book in it. `by_floor`: asks of
@@ -116,14 +116,14 @@ class Looker:
         balance_sats = balance.sats if balance else None
         fee_reserve_sats = self.fee_reserve(config.fee_rate, notes)
         if books is None:
-            return Seen(None, 0, balance_sats, fee_reserve_sats)
+            return MarketLook(None, 0, balance_sats, fee_reserve_sats)
         if not books.asks.asks:
             self._note_unknown(config, notes)
         snapshot = _snapshot(books, wallet, history, self._divisibility(config, notes))
-        return Seen(snapshot, len(books.asks.asks), balance_sats, fee_reserve_sats)
+        return MarketLook(snapshot, len(books.asks.asks), balance_sats, fee_reserve_sats)
 
     def _books(
-        self, config: BidConfig, wallet: Wallet, max_age_s: float, notes: Notes, *, by_floor: bool
+        self, config: BidConfig, wallet: BidderWallet, max_age_s: float, notes: Notes, *, by_floor: bool
     ) -> _Books | None:
         market, trait = self._market, trait_of(config)
         is_floor_enough = by_floor and config.hangs_on_floor
@@ -170,7 +170,7 @@ class Looker:
             what = "rune" if config.is_rune else "collection"
             notes.add("find the market", f"it knows no {what} named {config.slug}", backs_off=False)
 
-    def _balance(self, wallet: Wallet, max_age_s: float) -> Balance:
+    def _balance(self, wallet: BidderWallet, max_age_s: float) -> Balance:
         return self._market.balance(wallet.payment, wallet.receive, wallet.payment_pubkey, max_age_s)
 
     def fee_reserve(self, fee_rate: str | Decimal, notes: Notes) -> int | None:
@@ -184,7 +184,7 @@ class Looker:
         return fee_reserve(tier_rate(self._fees, fee_rate))
 
 
-def _snapshot(books: _Books, wallet: Wallet, history: History, divisibility: int | None) -> Snapshot:
+def _snapshot(books: _Books, wallet: BidderWallet, history: History, divisibility: int | None) -> Snapshot:
     read = [book for book in (books.asks, books.trait_asks, books.bids) if book is not None]
     return Snapshot(
         taken_ms=min(book.taken_ms for book in read),
@@ -197,7 +197,7 @@ def _snapshot(books: _Books, wallet: Wallet, history: History, divisibility: int
     )
 
 
-def _foreign(book: AskBook, wallet: Wallet) -> tuple[Ask, ...]:
+def _foreign(book: AskBook, wallet: BidderWallet) -> tuple[Ask, ...]:
     return tuple(ask for ask in book.asks if not wallet.owns_ask(ask))
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from markets.base import Fees, Refused, Unavailable, Unknown
-from markets.coins import Utxo
-from markets.facts import Spending
 from markets.http import Http, Permit, segment
+from markets.outpoint_facts import Spending
+from markets.utxos import Utxo
 from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
 
 _NO_TRANSACTION = "Transaction not found"  # esplora's words, in plain text

@@ -11,7 +11,7 @@ from dataclasses import replace
 from core.settings import PLAY_MARKET, dialect_of
 from markets.base import Kind, NotSupported
 from markets.capabilities import Capabilities, VenueFacts
-from strategy.book import Profile
+from strategy.book import VenueProfile
 
 RUNES_TICK = 1  # rune orders are planned on a grid of one sat
 _QUARTER_HOUR_S, _SIX_HOURS_S = 900, 6 * 3600
@@ -120,7 +120,7 @@ def facts(name: str, *, is_default: bool) -> VenueFacts:
     return VenueFacts(can, {kind: profile(name, kind) for kind in can.kinds}, is_default)
 
 
-def profile(name: str, kind: Kind) -> Profile:
+def profile(name: str, kind: Kind) -> VenueProfile:
     """Returns the venue's rules for bids on one kind of goods. Raises NotSupported when it takes none."""
     can = capabilities(name)
     if kind not in can.kinds:
@@ -129,7 +129,7 @@ def profile(name: str, kind: Kind) -> Profile:
     tick, min_bid, duration_s = (_GRIDS if dialect == name else _PRACTICE_GRIDS)[dialect]
     if kind == "runes":
         tick = min_bid = RUNES_TICK
-    return Profile(
+    return VenueProfile(
         name,
         tick,
         min_bid,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from peewee import SQL
 
-from core.plans import Plan
 from core.settings import Settings
+from core.subscription_plans import SubscriptionPlan
 from models.prepared import Prepared, given
 from models.users import User, Whitelist, subscription_of
 
@@ -32,7 +32,7 @@ class Entitlements:
             return True
         return _WHITELISTED.row(address=address) is not None
 
-    def plan(self, user_id: int) -> Plan | None:
+    def plan(self, user_id: int) -> SubscriptionPlan | None:
         """The user's plan, be it over or not; None without one that is offered."""
         subscription = subscription_of(user_id)
         return self.settings.plans.get(subscription.plan) if subscription else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField
 
-from core.plans import FIRST_PLAN, Plan
+from core.subscription_plans import FIRST_PLAN, SubscriptionPlan
 from models.base import Row, primary_key, transaction
 from models.prepared import Prepared, given, instance
 
@@ -46,7 +46,7 @@ class Subscription(Row):
         table_name = "subscriptions"
 
 
-def find_or_create(address: str, plans: Mapping[str, Plan], now_ms: int) -> User:
+def find_or_create(address: str, plans: Mapping[str, SubscriptionPlan], now_ms: int) -> User:
     """The user of `address`, made with the first plan at the first sign-in."""
     with transaction():
         user = User.get_or_none(User.address == address)

@@ -15,26 +15,26 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application
 
-from core import log as logs
+from core import logs
 from core.errors import SettingsError
 from core.settings import Settings
-from markets.client import MarketClient
+from markets.market_client import MarketClient
 from models import base, schema, sessions
+from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
-from models.unchanged import Unchanged
 from server.control import REMIND_S, remind_signer
 from server.http.base import UnknownRoute, log_request
 from server.http.blocking import Pool
 from server.http.gate import Gate
-from server.http.manager_client import WAIT_S, Manager
+from server.http.manager_client import WAIT_S, ManagerClient
 from server.http.services import InFlight, Services, TaskLocks
-from server.http.sign_in_limit import CallBudget
+from server.http.sign_in_limit import SignInLimit
 from server.metrics import start_times
 from server.urls import ROUTES
 from server.withdrawals.steps import RESUME_S, look_after_all
 from wallet import bip322
-from wallet.client import SignerClient
 from wallet.signer.allowed import with_normal_addresses
+from wallet.signer_client import SignerClient
 
 log = logging.getLogger(__name__)
 
@@ -66,13 +66,13 @@ def make_app(
         settings=settings,
         entitlements=Entitlements(settings),
         clock_ms=clock_ms,
-        manager=Manager(settings.manager_socket, wait_s=manager_wait_s),
+        manager=ManagerClient(settings.manager_socket, wait_s=manager_wait_s),
         market=Pool(lambda: MarketClient(settings.gateway_socket), _THREADS, "market", MarketClient.close),
         signer=Pool(lambda: SignerClient(settings.signer_socket, _SIGNER_S), _THREADS, "signer"),
-        budget=CallBudget(settings.sign_in_per_minute, time.monotonic),
+        budget=SignInLimit(settings.sign_in_per_minute, time.monotonic),
         locks=TaskLocks(),
         in_flight=InFlight(),
-        task_lists=Unchanged(_KEPT_BYTES),
+        task_lists=CommitCache(_KEPT_BYTES),
         starts=start_times(),
     )
     return Application(

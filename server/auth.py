@@ -9,9 +9,9 @@ import uuid
 from models import sessions, users
 from models.sessions import Challenge, TooManyChallenges
 from server.http import json_out
+from server.http.api_errors import ApiError, invalid, too_many
 from server.http.base import Handler, SignedIn, bearer, hash_of
 from server.http.client_ip import budget_key
-from server.http.errors import ApiError, invalid, too_many
 from server.schemas.auth import ChallengeBody, VerifyBody
 from wallet.address import AddressError, sign_in_address
 from wallet.bip322 import verify_ownership

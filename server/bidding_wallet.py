@@ -12,7 +12,7 @@ from server.bidding.signed_rooms import user_room
 from server.funding import funding
 from server.http import json_out
 from server.http.base import SignedIn
-from server.withdrawals.as_json import as_json
+from server.withdrawals.as_json import withdrawal_as_json
 from server.withdrawals.steps import look_after
 
 _MAX_AGE_S = 10.0
@@ -72,4 +72,4 @@ class WalletHandler(SignedIn):
         """The latest, newest first; those on their way are looked up, for a moment."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(look_after(self.services, withdrawals.open_of(self.user.id)), _PATIENCE_S)
-        return [as_json(row) for row in withdrawals.newest(self.user.id, _NEWEST_WITHDRAWALS)]
+        return [withdrawal_as_json(row) for row in withdrawals.newest(self.user.id, _NEWEST_WITHDRAWALS)]

@@ -19,12 +19,12 @@ from models.tasks import tasks
 from models.tasks.table import BIDDING, LISTING, Task
 from models.users import User
 from server.http import json_out
+from server.http.api_errors import ApiError, invalid, not_found
 from server.http.base import MAX_ID, SignedIn
-from server.http.errors import ApiError, invalid, not_found
 from server.http.services import Services
 from server.schemas.control import TASK_SCOPES, read_change
-from wallet.client import SignerError
 from wallet.protocol import Scope, State
+from wallet.signer_client import SignerError
 
 REMIND_S = 30.0
 

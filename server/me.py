@@ -10,8 +10,8 @@ from models.tasks.table import BIDDING
 from models.users import User
 from server.auth import proven
 from server.http import blocking, json_out
+from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
-from server.http.errors import ApiError, invalid
 from server.schemas.auth import ProfileBody
 from server.task_venues import with_bidding_wallets
 from wallet.address import AddressError, sign_in_address

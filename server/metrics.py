@@ -10,13 +10,13 @@ from core import local
 from core.errors import BidkeeperError
 from core.setting_values import is_loopback
 from core.settings import Settings
-from markets.client import MarketClient
+from markets.market_client import MarketClient
 from models import totals
 from models.tasks.table import BIDDING, LISTING
+from server.http.api_errors import not_found
 from server.http.base import Handler
-from server.http.errors import not_found
 from server.http.prometheus import CONTENT_TYPE, Histogram, Metric, metric, render
-from wallet.client import SignerClient
+from wallet.signer_client import SignerClient
 
 PATIENCE_S = 1.0
 # What a proxy adds. Behind one on this machine everybody's peer address is loopback.

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from core.errors import PeerError
-from models.ledger import owing
+from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
-from server.http import manager_client as manager
+from server.http import manager_client
+from server.http.api_errors import ApiError, not_found
 from server.http.base import SignedIn
-from server.http.errors import ApiError, not_found
 
 _IDLE = (STOPPED, "crashed")
 
@@ -49,7 +49,7 @@ class TaskHandler(SignedIn):
                 tasks.set_desired(task, STOPPED)
             if self.task(str(task.id)).last_error is None:
                 tasks.set_error(task, was_error)
-            raise manager.answer_to(error) from error
+            raise manager_client.answer_to(error) from error
 
     async def restart_worker(self, task: Task, write: Callable[[], int], take_back: Callable[[Any], object]) -> None:
         """Has `write` write a new config (it returns the revision) and the worker restarted with it.
@@ -63,7 +63,7 @@ class TaskHandler(SignedIn):
             now = self.task(str(task.id))
             if now.revision == revision:
                 take_back(now)
-            raise manager.answer_to(error) from error
+            raise manager_client.answer_to(error) from error
 
     async def stop_worker(self, task_id: str) -> int:
         """Returns how many orders are open when the worker is gone."""
@@ -76,12 +76,12 @@ class TaskHandler(SignedIn):
             has_to_end = has_to_end or task.desired == RUNNING
             tasks.set_desired(task, STOPPED)
             if not has_to_end:
-                return owing.count_open(task.id)
+                return still_open.count_open(task.id)
             await self.services.manager.ready("the task will be stopped as soon as it is back")
             try:
                 return (await self.services.manager.settle(task.id)).open_orders
             except PeerError as error:
-                raise manager.answer_to(error) from error
+                raise manager_client.answer_to(error) from error
 
     async def delete_task(self, task: Task) -> int:
         """Hides the task and has its orders ended; returns how many are still open. To be called in the task's turn.
@@ -91,7 +91,7 @@ class TaskHandler(SignedIn):
         """
         if is_idle(task):
             await self.before_hiding(task)
-            if not owing.count_open(task.id):
+            if not still_open.count_open(task.id):
                 tasks.mark_deleted(task, self.now_ms)
                 tasks.remove_tombstone(task.id)
                 return 0
@@ -104,7 +104,7 @@ class TaskHandler(SignedIn):
         try:
             return (await self.services.manager.settle(task.id)).open_orders
         except PeerError:
-            return owing.count_open(task.id)
+            return still_open.count_open(task.id)
 
     async def _end_worker(self, task: Task) -> None:
         """When that fails, what was wanted is wanted again."""
@@ -114,7 +114,7 @@ class TaskHandler(SignedIn):
         except PeerError as error:
             tasks.set_desired(task, task.desired)
             tasks.set_error(task, task.last_error)
-            raise manager.answer_to(error) from error
+            raise manager_client.answer_to(error) from error
 
 
 def is_idle(task: Task) -> bool:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
-from core.log import mask
+from core.logs import mask
 from models.tasks.cycles import KEPT, Cycle, cycles_of
 from models.tasks.table import BIDDING
 from server.http import json_out
+from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
-from server.http.errors import ApiError, invalid
 from server.http.json_out import Raw
 from server.task_handler import TaskHandler
 
@@ -29,7 +29,7 @@ _SNAKE_KEY = re.compile(r'(?<!\\)"([a-z0-9]+(?:_[a-z0-9]+)+)"(?=\s*:)')
 log = logging.getLogger(__name__)
 
 
-class LogHandler(TaskHandler):
+class TaskLogHandler(TaskHandler):
     """GET /api/tasks/:id/log"""
 
     kind = BIDDING
@@ -47,7 +47,7 @@ class LogHandler(TaskHandler):
         self.answer({"lines": lines})
 
 
-class CyclesHandler(TaskHandler):
+class TaskCyclesHandler(TaskHandler):
     """GET /api/tasks/:id/cycles"""
 
     kind = BIDDING

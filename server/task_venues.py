@@ -12,8 +12,8 @@ from core.settings import Settings
 from markets import venues
 from markets.capabilities import Capabilities
 from markets.look import kind_of
-from strategy.config import BidConfig
-from strategy.listing.config import ListingConfig
+from strategy.bid_config import BidConfig
+from strategy.listing.listing_config import ListingConfig
 from wallet.psbt.listing_template import TEMPLATES
 from wallet.psbt.offer_template import OFFER_TEMPLATES
 

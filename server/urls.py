@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from server import api_docs as reference
-from server import auth, bidding_wallet, control, health, me, metrics, task_log, venues
+from server import api_docs, auth, bidding_wallet, control, health, me, metrics, task_log, venues
 from server.bidding import bids, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.http.base import Handler
 from server.listing import inscriptions
 from server.listing import running as autolist_running
-from server.listing import tasks as autolist
+from server.listing import tasks as autolist_tasks
 from server.withdrawals import handler as withdrawals
 
 _ID = "([0-9]+)"
@@ -18,8 +17,8 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/healthz", health.HealthHandler),
     (r"/readyz", health.ReadyHandler),
     (r"/metrics", metrics.MetricsHandler),
-    (r"/docs", reference.DocsHandler),
-    (r"/api/openapi.json", reference.OpenApiHandler),
+    (r"/docs", api_docs.DocsHandler),
+    (r"/api/openapi.json", api_docs.OpenApiHandler),
     (r"/api/auth/challenge", auth.ChallengeHandler),
     (r"/api/auth/verify", auth.VerifyHandler),
     (r"/api/auth/logout", auth.LogoutHandler),
@@ -29,19 +28,19 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/tasks/floor", lookups.FloorHandler),
     (r"/api/tasks/rune-market", lookups.RuneMarketHandler),
     (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
-    (rf"/api/tasks/{_ID}/start", running.StartHandler),
-    (rf"/api/tasks/{_ID}/stop", running.StopHandler),
+    (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
+    (rf"/api/tasks/{_ID}/stop", running.StopBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/bids", bids.BidsHandler),
-    (rf"/api/tasks/{_ID}/cycles", task_log.CyclesHandler),
-    (rf"/api/tasks/{_ID}/log", task_log.LogHandler),
-    (r"/api/autolist", autolist.AutolistTasksHandler),
+    (rf"/api/tasks/{_ID}/cycles", task_log.TaskCyclesHandler),
+    (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
+    (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
     (r"/api/autolist/item/([^/]+)", inscriptions.InscriptionHandler),
-    (rf"/api/autolist/{_ID}", autolist.OneAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/start", autolist_running.StartHandler),
-    (rf"/api/autolist/{_ID}/stop", autolist_running.StopHandler),
-    (rf"/api/autolist/{_ID}/cycles", autolist_running.CyclesHandler),
-    (rf"/api/autolist/{_ID}/log", autolist_running.LogHandler),
+    (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
+    (rf"/api/autolist/{_ID}/start", autolist_running.StartAutolistTaskHandler),
+    (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
+    (rf"/api/autolist/{_ID}/cycles", autolist_running.AutolistTaskCyclesHandler),
+    (rf"/api/autolist/{_ID}/log", autolist_running.AutolistTaskLogHandler),
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),

@@ -68,7 +68,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class VenueProfile:
     """A venue's rules for bids on one kind of goods: grid and minimum in sats of the whole order.
 
     `balance_model` is `per_bid` if the balance must cover every bid alone, and `reserved` if it must cover all

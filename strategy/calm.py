@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strategy.config import BidConfig
+from strategy.bid_config import BidConfig
 from strategy.entry import Entry
-from strategy.intents import Plan
+from strategy.intents import BidPlan
 from strategy.reasons import Reason
 
 # Without a move for so long (ms), a cycle comes every so many loops. Each number is a multiple of the one before, so a
@@ -36,7 +36,7 @@ class Calm:
 
     moved_ms: int | None = None
 
-    def after(self, entry: Entry, plan: Plan) -> Calm:
+    def after(self, entry: Entry, plan: BidPlan) -> Calm:
         """Returns the state after one more decision."""
         is_still = self.moved_ms is not None and _is_known(entry) and _is_settled(plan)
         return self if is_still else Calm(entry.now_ms)
@@ -54,7 +54,7 @@ def _is_known(entry: Entry) -> bool:
     return entry.snapshot is not None and (not entry.config.wants_bids or entry.snapshot.bids == ())
 
 
-def _is_settled(plan: Plan) -> bool:
+def _is_settled(plan: BidPlan) -> bool:
     """Tells whether the plan moves nothing, and no rung waits for anything."""
     is_kept = all(cancel.reason is Reason.RENEW for cancel in plan.to_cancel)
     return plan.raw_reference is not None and is_kept and all(note.reason in _SETTLED for note in plan.rungs)

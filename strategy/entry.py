@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from strategy.book import Profile, Snapshot
-from strategy.config import BidConfig
-from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
+from strategy.bid_config import BidConfig
+from strategy.book import Snapshot, VenueProfile
+from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
-class Sale:
+class SaleIntoBid:
     """A sale into a bid: its price in sats of the whole order, `quantity` in items or whole tokens.
 
     `placed_ms` is when that bid was placed and `bid_id` its id at the venue, where they are known; `is_own` means that
@@ -39,12 +39,12 @@ class Entry:
 
     now_ms: int
     config: BidConfig
-    profile: Profile
+    profile: VenueProfile
     snapshot: Snapshot | None
     own: tuple[OwnOrder, ...]
     limits: Limits
     rules: Rules
     memory: Memory
     restraint: Reason | None = None
-    sales: tuple[Sale, ...] | None = None
-    plan: Plan | None = None
+    sales: tuple[SaleIntoBid, ...] | None = None
+    plan: BidPlan | None = None

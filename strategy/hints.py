@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from strategy.config import BidConfig
+from strategy.bid_config import BidConfig
 from strategy.intents import Limits
 from strategy.monthly import Bidding, CallCosts, monthly_calls
 from strategy.pricing import rounded

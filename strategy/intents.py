@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeGuard
 
-from strategy.config import MAX_SATS
+from strategy.bid_config import MAX_SATS
 from strategy.reasons import Reason
 
 TOLERANCE, MIN_AGE_S = Decimal("0.01"), 60  # where the service's settings say nothing else
@@ -203,7 +203,7 @@ class BidNote:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BidPlan:
     """The decision of one cycle: `to_cancel` and `to_place` in the order of their execution.
 
     `reference` is the unit price that the range depends on, None without one; histories sample it. `raw_reference` is

@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from strategy.bid_config import DEFAULT_EXPIRY_MINUTES, WHOLE_RANGES, BidConfig, normal_slug
 from strategy.bidding.renewal import margin_ms
 from strategy.calm import MOST_LOOPS
-from strategy.config import DEFAULT_EXPIRY_MINUTES, WHOLE_RANGES, BidConfig, normal_slug
-from strategy.listing.config import ListingConfig
+from strategy.listing.listing_config import ListingConfig
 
 MONTH_S = 30 * 86_400
 STRETCHED_S = 600  # no read is older than this, however short the quota
@@ -268,7 +268,7 @@ def _least_minutes(fits: Callable[[int], bool], low: int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class MonthlyVerdict:
     """The cost of one task: `alone`, and at least `together` with other running ones.
 
     `most` is the quota's room for them, None without one; with `from_minutes` of bidExpiryMinutes or more all of it
@@ -287,21 +287,21 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Month:
+class MonthlyQuota:
     """The demands on a marketplace's month: the `quota` of calls (0 = there is none), and the tasks that share it."""
 
     quota: int
     costs: CallCosts
     others: Sequence[Task] = ()
 
-    def judged(self, mine: Bidding) -> Verdict:
+    def judged(self, mine: Bidding) -> MonthlyVerdict:
         """Returns the effect of running this task beside the others."""
         alone = monthly_calls([mine], self.costs)
         together = monthly_calls([mine, *self.others], self.costs).least
         if not self.quota:
-            return Verdict(alone, together, None, _least_minutes(lambda minutes: True, _shortest(mine)))
+            return MonthlyVerdict(alone, together, None, _least_minutes(lambda minutes: True, _shortest(mine)))
         from_minutes = fits_from_minutes(mine, self.others, self.quota, self.costs)
         of_all = None
         if from_minutes is None:
             of_all = all_fit_from_minutes([mine, *self.others], self.quota, self.costs)
-        return Verdict(alone, together, usable(self.quota), from_minutes, of_all)
+        return MonthlyVerdict(alone, together, usable(self.quota), from_minutes, of_all)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from strategy.intents import Plan
+from strategy.intents import BidPlan
 from strategy.reasons import Reason
 
 # A live bid that holds a rung, or one that no plan can change.
@@ -28,7 +28,7 @@ def summary(placed: int, kept: int, cancelled: Sequence[str], skipped: Iterable[
     return f"{text}; skipped {reasons}" if reasons else text
 
 
-def left_alone(plan: Plan) -> int:
+def left_alone(plan: BidPlan) -> int:
     """Counts the live bids that stay without a rung, or past their renewal: too young, limited or irreplaceable."""
     gone = {cancel.order_id for cancel in plan.to_cancel}
     return sum(note.order_id not in gone and note.reason not in _NOT_LEFT for note in plan.bids)

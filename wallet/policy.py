@@ -22,7 +22,7 @@ PLAY_VENUES = frozenset({PLAY_VENUE, "simulator-ordnet", "simulator-unisat", "si
 _SAID_BY = {"global": "the installation", "user": "the user", "task": "the task"}
 
 
-class Refused(BidkeeperError):
+class PolicyRefused(BidkeeperError):
     """The refusal of a rule; `tag` names the rule."""
 
     def __init__(self, tag: str, message: str) -> None:
@@ -42,7 +42,7 @@ class HeldGrant:
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class RecentSignatures:
     """Recent signatures for a task, a user or all: bids and listings counted, bids also in sats."""
 
     in_a_minute: int
@@ -51,7 +51,7 @@ class Signed:
 
 
 @dataclass(frozen=True, slots=True)
-class Unexpired:
+class UnexpiredBids:
     """Signed bids of a task, a user or all that can still be filled: their sats, and the next expiry."""
 
     sats: int
@@ -65,61 +65,63 @@ def secret_hash(secret: str) -> str:
 def stale_token(highest: int, token: int) -> None:
     """Refuses a new grant unless its token is above every token seen for its task (0: none was seen)."""
     if token <= highest:
-        raise Refused("stale-token", f"token {token} is not above {highest}, the highest seen for this task")
+        raise PolicyRefused("stale-token", f"token {token} is not above {highest}, the highest seen for this task")
 
 
 def grant_live(held: HeldGrant | None, token: int, secret: str, now_ms: int) -> HeldGrant:
     """Returns the task's grant. Refuses when it has none under exactly this token and secret, or when it has ended."""
     if held is not None and token < held.grant.token:
-        raise Refused("stale-token", f"token {token} is below {held.grant.token}, that of the task's grant")
+        raise PolicyRefused("stale-token", f"token {token} is below {held.grant.token}, that of the task's grant")
     if held is None or held.withdrawn or held.grant.token != token:
-        raise Refused("grant-live", "there is no grant for this task and token")
+        raise PolicyRefused("grant-live", "there is no grant for this task and token")
     if not hmac.compare_digest(held.secret_hash, secret_hash(secret)):
-        raise Refused("grant-live", "the secret is not this grant's")
+        raise PolicyRefused("grant-live", "the secret is not this grant's")
     if now_ms >= held.grant.expires_ms:
-        raise Refused("grant-live", "the grant has ended")
+        raise PolicyRefused("grant-live", "the grant has ended")
     return held
 
 
 def op_allowed(held: HeldGrant, operation: Operation) -> None:
     if operation not in held.grant.operations:
-        raise Refused("op-allowed", f"the grant does not allow to {operation}")
+        raise PolicyRefused("op-allowed", f"the grant does not allow to {operation}")
     if operation != "cancel" and not held.can_place:
-        raise Refused("op-allowed", "the right to place was taken back")
+        raise PolicyRefused("op-allowed", "the right to place was taken back")
 
 
 def own_inscription(grant: Grant, inscription_id: str | None) -> None:
     """Refuses a listing of any inscription but the grant's; a grant without one lists nothing."""
     if not grant.inscription_id or inscription_id != grant.inscription_id:
-        raise Refused("op-allowed", "the grant does not allow to list this inscription")
+        raise PolicyRefused("op-allowed", "the grant does not allow to list this inscription")
 
 
 def key_allowed(grant: Grant, key: SigningKey) -> None:
     """Refuses the vault's key for challenges under a grant that may not list."""
     if key == "vault" and not grant.inscription_id:
-        raise Refused("op-allowed", "the grant does not allow to sign with the vault")
+        raise PolicyRefused("op-allowed", "the grant does not allow to sign with the vault")
 
 
 def control_state(states: Iterable[tuple[Scope, State]] | None) -> None:
     """Refuses bids and listings unless every state set for them (for all, their user, their task) is `run`."""
     if states is None:
-        raise Refused("control-state", "it is not known whether bids and listings may be placed")
+        raise PolicyRefused("control-state", "it is not known whether bids and listings may be placed")
     for scope, state in states:
         if state != "run":
-            raise Refused("control-state", f"{_SAID_BY.get(scope, scope)} is on {state}: no bid or listing is signed")
+            raise PolicyRefused(
+                "control-state", f"{_SAID_BY.get(scope, scope)} is on {state}: no bid or listing is signed"
+            )
 
 
 def market(grant: Grant, *, play: bool) -> None:
     """Refuses to mix play and real money: play keys sign for the practice market only, and no other keys sign there."""
     if play != (grant.venue in PLAY_VENUES):
-        raise Refused("market", f"{'play' if play else 'real'} keys do not sign for {grant.venue}")
+        raise PolicyRefused("market", f"{'play' if play else 'real'} keys do not sign for {grant.venue}")
 
 
 def max_bid(grant: Grant, price: int | None) -> None:
     if grant.hardcap_sats <= 0:
-        raise Refused("max-bid", "the grant has no hard cap")
+        raise PolicyRefused("max-bid", "the grant has no hard cap")
     if price is None or not 0 < price <= grant.hardcap_sats:
-        raise Refused("max-bid", f"price {price} is not within the hard cap of {grant.hardcap_sats} sats")
+        raise PolicyRefused("max-bid", f"price {price} is not within the hard cap of {grant.hardcap_sats} sats")
 
 
 def most_outstanding(granted: int, ceilings: Ceilings) -> int:
@@ -130,7 +132,7 @@ def most_outstanding(granted: int, ceilings: Ceilings) -> int:
 def outstanding_task(most: int | None, outstanding: int | None, price: int) -> None:
     """Refuses a bid beyond the task's own ceiling; as `outstanding_user`, for the bids of the grant's task alone."""
     if most is None or outstanding is None or outstanding + price > most:
-        raise Refused(
+        raise PolicyRefused(
             "outstanding-task",
             f"{outstanding} sats signed for this task and not expired, with {price} more above {most}",
         )
@@ -139,7 +141,9 @@ def outstanding_task(most: int | None, outstanding: int | None, price: int) -> N
 def outstanding_user(most: int | None, outstanding: int | None, price: int) -> None:
     """Refuses a bid beyond the user's ceiling. `outstanding`: sats of the user's other signed, unexpired bids."""
     if most is None or outstanding is None or outstanding + price > most:
-        raise Refused("outstanding-user", f"{outstanding} sats signed and not expired, with {price} more above {most}")
+        raise PolicyRefused(
+            "outstanding-user", f"{outstanding} sats signed and not expired, with {price} more above {most}"
+        )
 
 
 def outstanding_host(ceiling: int | None, outstanding: int | None, price: int) -> None:
@@ -147,40 +151,40 @@ def outstanding_host(ceiling: int | None, outstanding: int | None, price: int) -
     if ceiling == 0:
         return
     if ceiling is None or outstanding is None or outstanding + price > ceiling:
-        raise Refused(
+        raise PolicyRefused(
             "outstanding-host",
             f"{outstanding} sats signed and not expired by all users, with {price} more above {ceiling}",
         )
 
 
-def velocity_count(whose: str, rate: Rate, signed: Signed | None) -> None:
+def velocity_count(whose: str, rate: Rate, signed: RecentSignatures | None) -> None:
     """Refuses one more signature for this task, user or installation beyond its limit for a minute or an hour."""
     if signed is None:
-        raise Refused("velocity", f"it is not known how much was signed for {whose}")
+        raise PolicyRefused("velocity", f"it is not known how much was signed for {whose}")
     if signed.in_a_minute >= rate.a_minute:
-        raise Refused("velocity", f"{signed.in_a_minute} signatures in a minute for {whose}")
+        raise PolicyRefused("velocity", f"{signed.in_a_minute} signatures in a minute for {whose}")
     if signed.in_an_hour >= rate.an_hour:
-        raise Refused("velocity", f"{signed.in_an_hour} signatures in an hour for {whose}")
+        raise PolicyRefused("velocity", f"{signed.in_an_hour} signatures in an hour for {whose}")
 
 
-def velocity_sats(whose: str, most: int | None, signed: Signed | None, price: int) -> None:
+def velocity_sats(whose: str, most: int | None, signed: RecentSignatures | None, price: int) -> None:
     """Refuses a bid of `price` that takes the sats signed in an hour above `most` (0: no limit), expired or not."""
     if most == 0:
         return
     if most is None or signed is None or signed.sats_in_an_hour + price > most:
-        raise Refused("velocity", f"with {price} sats more than {most} are signed in an hour for {whose}")
+        raise PolicyRefused("velocity", f"with {price} sats more than {most} are signed in an hour for {whose}")
 
 
 def users_max(ceiling: int, users: int, *, is_new: bool) -> None:
     """Refuses keys for a new user once as many users have them as the ceiling allows."""
     if is_new and users >= ceiling:
-        raise Refused("users-max", f"{users} users have keys, and no more are given any")
+        raise PolicyRefused("users-max", f"{users} users have keys, and no more are given any")
 
 
 def velocity_challenges(a_minute: int, signed: int | None) -> None:
     """Refuses one more challenge; `signed` is the task's number of the last minute."""
     if signed is None or signed >= a_minute:
-        raise Refused("velocity", f"{signed} challenges in a minute for the task")
+        raise PolicyRefused("velocity", f"{signed} challenges in a minute for the task")
 
 
 def hourly_user(most_outstanding: int) -> int:
@@ -191,9 +195,9 @@ def hourly_user(most_outstanding: int) -> int:
 def expiry_max(grant: Grant, ceilings: Ceilings, expires_ms: int | None, now_ms: int) -> None:
     most = min(grant.max_expiry_ms, ceilings.max_expiry_ms)
     if expires_ms is None or expires_ms <= now_ms:
-        raise Refused("expiry-max", "the bid would have expired already")
+        raise PolicyRefused("expiry-max", "the bid would have expired already")
     if expires_ms - now_ms > most:
-        raise Refused("expiry-max", f"the bid would live longer than {most} ms")
+        raise PolicyRefused("expiry-max", f"the bid would live longer than {most} ms")
 
 
 def list_lower(price: int | None, highest: int | None) -> None:
@@ -203,31 +207,31 @@ def list_lower(price: int | None, highest: int | None) -> None:
     90,000, not by 89,999.
     """
     if price is None or highest is None:
-        raise Refused("list-lower", "it is not known what the output was listed for")
+        raise PolicyRefused("list-lower", "it is not known what the output was listed for")
     least = -(-highest * 9 // 10)
     if price < least:
-        raise Refused("list-lower", f"{price} is more than a tenth below {highest}, signed within the hour")
+        raise PolicyRefused("list-lower", f"{price} is more than a tenth below {highest}, signed within the hour")
 
 
 def msg_template(grant: Grant, bid: BidMessage, keys: UserKeys) -> str:
     """Returns the bid's text in the venue's grammar. Refuses another slug or receiving address than the grant's."""
     if bid.slug != grant.slug:
-        raise Refused("msg-template", "the slug is not the grant's")
+        raise PolicyRefused("msg-template", "the slug is not the grant's")
     try:
         return compose_bid(bid, keys, grant.receive)
     except MessageError as error:
-        raise Refused("msg-template", str(error)) from None
+        raise PolicyRefused("msg-template", str(error)) from None
 
 
 def offer_terms(grant: Grant, offer: OfferToSign) -> None:
     """Refuses an offer for another slug than the grant's, or with a bad quantity: no PSBT says what it pays for."""
     if offer.slug != grant.slug:
-        raise Refused("msg-template", "the slug is not the grant's")
+        raise PolicyRefused("msg-template", "the slug is not the grant's")
     try:
         check_slug(offer.slug)
         check_quantity(offer.quantity)
     except MessageError as error:
-        raise Refused("msg-template", str(error)) from None
+        raise PolicyRefused("msg-template", str(error)) from None
 
 
 def sign_in_template(grant: Grant, text: str, address: str) -> None:
@@ -235,17 +239,17 @@ def sign_in_template(grant: Grant, text: str, address: str) -> None:
     try:
         check_sign_in(text, grant.venue, address)
     except MessageError as error:
-        raise Refused("msg-template", str(error)) from None
+        raise PolicyRefused("msg-template", str(error)) from None
 
 
 def challenge_template(challenge: str) -> None:
     try:
         check_challenge(challenge)
     except MessageError as error:
-        raise Refused("msg-template", str(error)) from None
+        raise PolicyRefused("msg-template", str(error)) from None
 
 
 def intent_conflict(asked: tuple[object, ...], signed: tuple[object, ...]) -> None:
     """Refuses a known intent that comes with other fields than it was signed with."""
     if asked != signed:
-        raise Refused("intent-conflict", "this intent was signed with other fields")
+        raise PolicyRefused("intent-conflict", "this intent was signed with other fields")

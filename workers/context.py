@@ -9,9 +9,9 @@ from typing import Literal, Protocol
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.capabilities import Capabilities
-from markets.client import MarketClient
+from markets.market_client import MarketClient
 from markets.venues import capabilities
-from wallet.client import SignerClient
+from wallet.signer_client import SignerClient
 from workers.crashpoints import crashpoint
 
 Kind = Literal["bidder", "lister", "drain"]  # of worker

@@ -6,12 +6,12 @@ import signal
 from enum import Enum
 from typing import NamedTuple
 
-STOPPED = 0  # it was asked to stop, or had nothing left to do
-BAD_CONFIG = 3
-SUPERSEDED = 4  # the task's lock or token is another worker's
-BAD_CREDENTIALS = 5
-WITHOUT_GRANT = 6  # the signer does not know its grant: another copy of the signer's file was put in its place
-UNKNOWN = 256  # no process exits with it: whoever could have said how it ended is gone
+EXIT_STOPPED = 0  # it was asked to stop, or had nothing left to do
+EXIT_BAD_CONFIG = 3
+EXIT_SUPERSEDED = 4  # the task's lock or token is another worker's
+EXIT_BAD_CREDENTIALS = 5
+EXIT_WITHOUT_GRANT = 6  # the signer does not know its grant: another copy of the signer's file was put in its place
+EXIT_UNKNOWN = 256  # no process exits with it: whoever could have said how it ended is gone
 
 
 class Sequel(Enum):
@@ -35,15 +35,15 @@ def judge(status: int) -> End:
         return End("was killed by SIGKILL (perhaps out of memory)", Sequel.RESTART)
     if status < 0:
         return End(f"was killed by {_signal_name(-status)}", Sequel.RESTART)
-    if status == UNKNOWN:
+    if status == EXIT_UNKNOWN:
         return End("ended when the zygote did", Sequel.RESTART_SOON)
-    if status == BAD_CONFIG:
+    if status == EXIT_BAD_CONFIG:
         return End("ended: its config cannot be carried out", Sequel.GIVE_UP)
-    if status == BAD_CREDENTIALS:
+    if status == EXIT_BAD_CREDENTIALS:
         return End("ended: its credentials are not accepted", Sequel.GIVE_UP)
-    if status == SUPERSEDED:
+    if status == EXIT_SUPERSEDED:
         return End("ended: another worker held its lock or token", Sequel.RESTART_SOON)
-    if status == WITHOUT_GRANT:
+    if status == EXIT_WITHOUT_GRANT:
         return End("ended: the signer does not know its grant any more", Sequel.RESTART_SOON)
     return End(f"ended by itself with code {status}", Sequel.RESTART)
 

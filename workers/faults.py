@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from core.errors import BidkeeperError
-from core.log import mask
+from core.logs import mask
 from markets.base import AuthFailed, RateLimited, VenueError
-from wallet.client import SignerError, SignerRefused
+from wallet.signer_client import SignerError, SignerRefused
 
 _LONGEST = 200  # of one text: it may quote a venue
 _MOST = 5

@@ -13,7 +13,7 @@ _EACH_FIRST_S, _LONGEST_FIRST_S = 0.03, 12.0
 _LEAST_GAP = 0.25  # of a loop, between two turns of one task
 
 
-def until_first_turn(slug_key: str, starting: int) -> float:
+def until_first_cycle(slug_key: str, starting: int) -> float:
     """Seconds that a worker waits before its first cycle when `starting` others are being started with it.
 
     A venue that answers 5 requests a second would make all of them fail if they asked at once: of 300 on as many slugs,
@@ -22,7 +22,7 @@ def until_first_turn(slug_key: str, starting: int) -> float:
     return _place(slug_key) * min(_LONGEST_FIRST_S, starting * _EACH_FIRST_S)
 
 
-def until_turn(slug_key: str, loop_s: float, now_s: float) -> float:
+def until_cycle(slug_key: str, loop_s: float, now_s: float) -> float:
     """Seconds from `now_s` (Unix time) until tasks on this slug have their turn, from a quarter of a loop on.
 
     Tasks with the same loop wake up together, so that they share one read of the book; different slugs are spread.
@@ -33,7 +33,7 @@ def until_turn(slug_key: str, loop_s: float, now_s: float) -> float:
     return wait_s if wait_s >= _LEAST_GAP * loop_s else wait_s + loop_s
 
 
-def until_rare_turn(first_s: float, loop_s: float, now_s: float, *, every: int, due_s: float) -> float:
+def until_rare_cycle(first_s: float, loop_s: float, now_s: float, *, every: int, due_s: float) -> float:
     """Seconds until the first of the turns, the next of them in `first_s`, at which there is something to do.
 
     That is one turn in `every`, the same for all tasks with this loop, and the first one after `due_s` (Unix time).

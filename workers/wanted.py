@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
-from strategy.config import Problem
+from strategy.bid_config import Problem
 from workers.context import BadConfig, Context
 
 Config = TypeVar("Config")

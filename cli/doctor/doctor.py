@@ -11,18 +11,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from cli.doctor import data as doctor_data
-from cli.doctor import database as doctor_database
+from cli.doctor import (
+    data_check,
+    database_check,
+    machine_check,
+    month_check,
+    port_holders,
+    program_check,
+    settings_check,
+)
 from cli.doctor import live as doctor_live
-from cli.doctor import machine as doctor_machine
-from cli.doctor import month as doctor_month
-from cli.doctor import processes as doctor_processes
-from cli.doctor import programs as doctor_programs
-from cli.doctor import settings as doctor_settings
 from cli.doctor.check import Check, fail
 from cli.doctor.questions import About, default_about
-from cli.doctor.venues import Venues
-from core import log
+from cli.doctor.venue_check import VenueExaminer
+from core import logs
 from core.settings import Settings
 
 PARTS = ("machine", "settings", "data", "programs", "venues")
@@ -47,7 +49,7 @@ def run_alone(options: argparse.Namespace) -> int:
     """Runs the doctor. It reads the settings itself, since it explains wrong ones first. Returns 1 when anything
     fails.
     """
-    log.set_up("doctor", "ERROR")
+    logs.set_up("doctor", "ERROR")
     checks = []
     for check in examine(options, os.environ, lambda: time.time_ns() // 1_000_000):
         checks.append(check)
@@ -65,33 +67,33 @@ def examine(
     """Yields the checks that `options` ask for, as they are made. `clock_ms` is this machine's clock (epoch)."""
     parts = (*(options.only or PARTS), *([LIVE] if options.live else []))
     if "machine" in parts:
-        yield from _safely("machine", doctor_machine.examine())
-    settings, problems = doctor_settings.read(environment)
+        yield from _safely("machine", machine_check.examine())
+    settings, problems = settings_check.read(environment)
     yield from problems
     if settings is None:
         return
     if "settings" in parts:
-        yield from _safely("settings", doctor_settings.examine(settings, environment))
+        yield from _safely("settings", settings_check.examine(settings, environment))
     yield from _with(settings, options, parts, clock_ms)
 
 
 def _with(
     settings: Settings, options: argparse.Namespace, parts: Sequence[str], clock_ms: Callable[[], int]
 ) -> Iterator[Check]:
-    seen = doctor_database.Seen()
-    own = doctor_processes.own(settings.data_dir)
+    seen = database_check.DatabaseState()
+    own = port_holders.own(settings.data_dir)
     # Also when it is not to be printed: later checks need the number of tasks, and their slugs.
-    for check in _safely("data", doctor_data.examine(settings, seen)):
+    for check in _safely("data", data_check.examine(settings, seen)):
         if "data" in parts:
             yield check
     if "machine" in parts:
-        manager = doctor_programs.manager_of(own)
-        yield from _safely("machine", doctor_machine.examine_for(settings, seen.tasks, manager))
+        manager = program_check.manager_of(own)
+        yield from _safely("machine", machine_check.examine_for(settings, seen.tasks, manager))
     if "programs" in parts:
-        yield from _safely("programs", doctor_programs.examine(settings, own))
-        yield from _safely("month", doctor_month.examine(settings, seen.running))
+        yield from _safely("programs", program_check.examine(settings, own))
+        yield from _safely("month", month_check.examine(settings, seen.running))
     if "venues" in parts:
-        venues = Venues(settings, about(options, settings, seen), clock_ms)
+        venues = VenueExaminer(settings, about(options, settings, seen), clock_ms)
         yield from _safely("venues", venues.examine())
     if LIVE in parts:
         yield from _safely("live", doctor_live.examine(settings))
@@ -105,7 +107,7 @@ def _safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
         yield fail(part, f"could not be looked at: {type(error).__name__}: {error}", "report this line")
 
 
-def about(options: argparse.Namespace, settings: Settings, seen: doctor_database.Seen) -> About:
+def about(options: argparse.Namespace, settings: Settings, seen: database_check.DatabaseState) -> About:
     """Chooses the subjects: the operator's, else the newest tasks', else well-known ones."""
     usual = default_about(settings.market)
     collection = options.collection or seen.collection or usual.collection

@@ -9,12 +9,12 @@ from cli.funds import fundings, funds
 from core.errors import BidkeeperError
 from core.settings import PLAY_MARKET, Settings
 from markets.base import NotFound, VenueError
-from markets.client import MarketClient
 from markets.funding import Funding
+from markets.market_client import MarketClient
 from models import base
 from models.users import User, Whitelist
-from wallet.client import SignerClient
 from wallet.protocol import UserKeys
+from wallet.signer_client import SignerClient
 
 _PATIENCE_S = 15.0
 _PAGE = "docs/going-live.md"

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cli.doctor import doctor
-from cli.doctor.database import Seen
+from cli.doctor.database_check import DatabaseState
 from cli.doctor.exchanges import Listener, masked, shown_headers
-from cli.doctor.questions import DRAFT, FIRST_INSCRIPTION, VENUES, Answer, adapters_of, put, questions
-from cli.doctor.venues import pause, secrets_of
+from cli.doctor.questions import DRAFT, FIRST_INSCRIPTION, VENUES, VenueAnswer, adapters_of, put, questions
+from cli.doctor.venue_check import pause, secrets_of
 from core.errors import BidkeeperError
 from core.settings import Settings
-from gateway.app import adapters as make_adapters
+from gateway.app import make_adapters
 
 _README = """\
 Raw answers of {venue} at {time}, asked by `bidkeeper venue probe` with reads and a draft; nothing was signed.
@@ -49,7 +49,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[], int]) -> int:
     """Runs the probe by the given clock (epoch), as `run`."""
     venue = options.venue
-    about = replace(doctor.about(options, settings, Seen()), inscription=options.inscription)
+    about = replace(doctor.about(options, settings, DatabaseState()), inscription=options.inscription)
     adapters = make_adapters(settings)
     asked = adapters_of(venue, adapters)
     if not asked:
@@ -69,7 +69,7 @@ def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[]
     return 0 if all(map(_is_clear, answers)) else 1
 
 
-def _is_clear(answer: Answer) -> bool:
+def _is_clear(answer: VenueAnswer) -> bool:
     """Tells whether the venue answers as expected; it may refuse to draft a listing of another owner's item."""
     if answer.outcome == "refused":
         return answer.question == DRAFT
@@ -89,7 +89,7 @@ class _Folder:
         except OSError as error:
             raise BidkeeperError(f"{path} cannot be made: {error.strerror}") from error
 
-    def keep(self, number: int, answer: Answer) -> str:
+    def keep(self, number: int, answer: VenueAnswer) -> str:
         """Writes an answer and returns its line for the README."""
         stem = f"{number:02}-{answer.question.replace(' ', '-')}"
         exchange, outcome = answer.exchange, answer.outcome + (f": {answer.reason}" if answer.reason else "")

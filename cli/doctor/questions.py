@@ -45,7 +45,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class VenueAnswer:
     """The result of a question: a `value` when it was understood, else the `reason`."""
 
     question: str
@@ -77,16 +77,16 @@ def questions(venue: str, adapters: Adapters, about: About) -> list[Question]:
     return {"satflow": _satflow, "unisat": _unisat, "mempool": _mempool, "ord": _ord}[venue](adapters, about)
 
 
-def put(question: Question, listener: Listener) -> Answer:
+def put(question: Question, listener: Listener) -> VenueAnswer:
     """Asks one question of an adapter that `listener` listens to. Never raises a VenueError."""
     before = len(listener.heard)
     try:
         value = question.ask()
     except VenueError as error:
         exchange = listener.heard[-1] if len(listener.heard) > before else None
-        return Answer(question.name, _outcome(error, exchange), None, error.message, exchange)
+        return VenueAnswer(question.name, _outcome(error, exchange), None, error.message, exchange)
     exchange = listener.heard[-1] if len(listener.heard) > before else None
-    return Answer(question.name, "understood", value, "", exchange)
+    return VenueAnswer(question.name, "understood", value, "", exchange)
 
 
 def _outcome(error: VenueError, exchange: Exchange | None) -> Outcome:

@@ -16,9 +16,9 @@ from typing import Any
 from cli.replay.recording import Recording, ReplayError, lines_of
 from markets import wire
 from markets.wire import Unreadable
-from strategy.book import Ask, Bid, Profile, Snapshot
-from strategy.config import MAX_SATS, BidConfig, normal_slug
-from strategy.entry import Entry, Sale
+from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
+from strategy.book import Ask, Bid, Snapshot, VenueProfile
+from strategy.entry import Entry, SaleIntoBid
 from strategy.intents import Limits, Memory, Rules
 
 _FIELDS = {"time", "slug", "asks", "bids", "sales", "complete", "divisibility"}
@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class BookTerms:
     """Terms that a recorded book does not tell: the venue's grid and minimum, and the task's limit (sats)."""
 
     tick: int | None
@@ -45,7 +45,7 @@ def is_book(path: Path) -> bool:
     return isinstance(first, dict) and "time" in first
 
 
-def read_books(path: Path, config: BidConfig, terms: Terms) -> Recording:
+def read_books(path: Path, config: BidConfig, terms: BookTerms) -> Recording:
     """Reads the books of the config's slug as the cycles of a task with that config. Raises ReplayError."""
     wanted, others = normal_slug(config.type, config.slug), set[str]()
     entries = list[Entry]()
@@ -68,7 +68,7 @@ def read_books(path: Path, config: BidConfig, terms: Terms) -> Recording:
     return Recording(path.name, entries, [])
 
 
-def _entry(line: bytes, config: BidConfig, terms: Terms) -> tuple[str, Entry]:
+def _entry(line: bytes, config: BidConfig, terms: BookTerms) -> tuple[str, Entry]:
     row = wire.table(wire.parse(line), "the line")
     if unknown := sorted(row.keys() - _FIELDS):
         raise Unreadable(f"unknown field {unknown[0][:60]!r}")
@@ -99,9 +99,9 @@ def _entry(line: bytes, config: BidConfig, terms: Terms) -> tuple[str, Entry]:
     return normal_slug(config.type, wire.text(row.get("slug"), "slug")), entry
 
 
-def _profile(config: BidConfig, terms: Terms) -> Profile:
+def _profile(config: BidConfig, terms: BookTerms) -> VenueProfile:
     tick, least = (1, 1) if config.is_rune else (1_000, 10_000)
-    return Profile(
+    return VenueProfile(
         venue="recorded",
         tick=terms.tick or tick,
         min_bid=least if terms.min_bid is None else terms.min_bid,
@@ -128,12 +128,12 @@ def _bids(row: Mapping[str, Any], is_rune: bool) -> Iterator[Bid]:
     return iter(sorted(found, key=lambda bid: -bid.unit_price))
 
 
-def _sales(row: Mapping[str, Any], now_ms: int) -> Iterator[Sale]:
+def _sales(row: Mapping[str, Any], now_ms: int) -> Iterator[SaleIntoBid]:
     for what, (price, quantity, sold, placed) in _rows(row, "sales", 4):
         sold_ms = now_ms if sold is None else _time(sold, f"{what} time")
         if sold_ms > now_ms:
             raise Unreadable(f"{what} time: is later than the line's")
-        yield Sale(
+        yield SaleIntoBid(
             sale_id=f"{now_ms} {what}",
             price=wire.sats(price, f"{what} price", least=1),
             quantity=_quantity(quantity, what),

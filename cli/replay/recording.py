@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.errors import BidkeeperError
 from strategy.entry import Entry
-from strategy.journal import Decoder
+from strategy.journal_format import Decoder
 
 
 class ReplayError(BidkeeperError):

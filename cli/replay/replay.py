@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cli.replay.books import Terms, is_book, read_books
+from cli.replay.books import BookTerms, is_book, read_books
 from cli.replay.recording import Recording, ReplayError, read_journal
 from cli.replay.report import changes_between, values
 from cli.replay.run import simulate
@@ -16,7 +16,7 @@ from cli.replay.text import lines
 from cli.replay.verify import verify
 from core.settings import Settings
 from server.http.json_out import dumps
-from strategy.config import MAX_SATS, BidConfig, normal_slug
+from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
 from workers.bidding.journal import journal_path, older
 
 
@@ -60,7 +60,7 @@ def _replay_books(options: argparse.Namespace, given: dict[str, Any]) -> int:
     if options.config is None and "slug" not in given:
         raise ReplayError("order books have no config: name one with --config FILE or --set slug=... --set ...")
     config = _merged(_from_file(options.config) | given, None)
-    terms = Terms(options.tick, options.min_bid, options.balance, options.fee_reserve)
+    terms = BookTerms(options.tick, options.min_bid, options.balance, options.fee_reserve)
     recording = read_books(options.file, config, terms)
     outcome = simulate(recording.entries, lambda recorded: recorded, is_journal=False)
     _print(values(recording, None, {}, outcome), options.json)

@@ -7,16 +7,16 @@ from dataclasses import fields
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Any
 
-from cli.replay.market import FILL_RULE, Fill
+from cli.replay.paper_market import FILL_RULE, Fill
 from cli.replay.recording import Recording
-from cli.replay.run import Outcome, Step
+from cli.replay.run import ReplayStep, Simulation
 from cli.replay.verify import Verified, action
 from server.http.json_out import iso
-from strategy.config import BidConfig
+from strategy.bid_config import BidConfig
 
 
 def values(
-    recording: Recording, verified: Verified | None, changes: dict[str, Any], outcome: Outcome | None
+    recording: Recording, verified: Verified | None, changes: dict[str, Any], outcome: Simulation | None
 ) -> dict[str, Any]:
     """Returns everything as JSON values; money in sats, exact numbers as Decimal, times in ISO 8601."""
     first, last = recording.entries[0], recording.entries[-1]
@@ -52,7 +52,7 @@ def changes_between(old: BidConfig, new: BidConfig, to_camel: Callable[[str], st
     return {to_camel(name): list(pair) for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def _notes(recording: Recording, outcome: Outcome) -> list[str]:
+def _notes(recording: Recording, outcome: Simulation) -> list[str]:
     notes = []
     if outcome.without_sales:
         notes.append(f"sales are not known for {outcome.without_sales} of {len(recording.entries)} cycles")
@@ -65,7 +65,7 @@ def _notes(recording: Recording, outcome: Outcome) -> list[str]:
     return notes
 
 
-def _telling(steps: list[Step]) -> Iterator[Step]:
+def _telling(steps: list[ReplayStep]) -> Iterator[ReplayStep]:
     """Yields the steps that acted, or skipped rungs for other reasons than the step before."""
     former = None
     for step in steps:
@@ -75,7 +75,7 @@ def _telling(steps: list[Step]) -> Iterator[Step]:
         former = skipped
 
 
-def _decision(step: Step) -> dict[str, Any]:
+def _decision(step: ReplayStep) -> dict[str, Any]:
     plan = step.plan
     return {
         "time": iso(step.now_ms),
@@ -90,7 +90,7 @@ def _decision(step: Step) -> dict[str, Any]:
     }
 
 
-def _fill(fill: Fill, outcome: Outcome) -> dict[str, Any]:
+def _fill(fill: Fill, outcome: Simulation) -> dict[str, Any]:
     return {
         "time": iso(fill.sale.sold_ms),
         "price": fill.order.price_sats,
@@ -101,7 +101,7 @@ def _fill(fill: Fill, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _summary(outcome: Outcome) -> dict[str, Any]:
+def _summary(outcome: Simulation) -> dict[str, Any]:
     fills = outcome.fills
     units = [_share(Decimal(fill.order.price_sats), fill.order.quantity) for fill in fills]
     floors = [outcome.floor_at(fill.sale.sold_ms) for fill in fills]

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 
-from cli.replay.market import Fill, PaperMarket
+from cli.replay.paper_market import Fill, PaperMarket
 from cli.replay.recording import ReplayError
+from models.floor_samples import WINDOW_MINUTES
 from models.ledger.limits import hold
 from models.ledger.orders import Fills
-from models.references import WINDOW_MINUTES
 from server.http.json_out import iso
+from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import measure, plan_bids
 from strategy.book import NO_HISTORY, History, Snapshot
-from strategy.config import BidConfig
 from strategy.entry import Entry
-from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
+from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason
 
 MINUTE_MS = 60_000
@@ -26,22 +26,22 @@ LATER_MS, LATER_WITHIN_MS = 24 * 3_600_000, 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayStep:
     """One simulated cycle; `fills` and `expired` happened since the one before it."""
 
     now_ms: int
-    plan: Plan
+    plan: BidPlan
     fills: list[Fill]
     expired: list[OwnOrder]
     prices: list[int]  # of our live bids after it, highest first
 
 
 @dataclass(slots=True)
-class Outcome:
+class Simulation:
     """A finished simulation. Times are milliseconds; `floors` are lowest asks per token, by time."""
 
     config: BidConfig
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ReplayStep] = field(default_factory=list)
     floors: list[tuple[int, Decimal]] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
@@ -68,14 +68,14 @@ class Outcome:
         return self.floors[place][1]
 
 
-def simulate(entries: list[Entry], config_of: Callable[[BidConfig], BidConfig], *, is_journal: bool) -> Outcome:
+def simulate(entries: list[Entry], config_of: Callable[[BidConfig], BidConfig], *, is_journal: bool) -> Simulation:
     """Runs the recorded cycles with the configs that `config_of` makes of theirs.
 
     Begins without orders. A recorded cycle is passed over while the one before it is less than nine tenths of
     `loopSeconds` old, unless it is a journal's at exactly that pace.
     """
     run = _Run(is_journal)
-    outcome = Outcome(config_of(entries[-1].config))
+    outcome = Simulation(config_of(entries[-1].config))
     for index, entry in enumerate(entries):
         following = entries[index + 1] if index + 1 < len(entries) else None
         run.step(entry, config_of(entry.config), following, outcome)
@@ -94,7 +94,7 @@ class _Run:
         self._expired: list[OwnOrder] = []
         self._last_ms: int | None = None
 
-    def step(self, entry: Entry, config: BidConfig, following: Entry | None, outcome: Outcome) -> None:
+    def step(self, entry: Entry, config: BidConfig, following: Entry | None, outcome: Simulation) -> None:
         fills, expired = self._market.settle(entry, config)
         self._fills += fills
         self._expired += expired
@@ -111,7 +111,7 @@ class _Run:
             return True
         return entry.now_ms - self._last_ms >= config.loop_s * 900
 
-    def _cycle(self, entry: Entry, config: BidConfig, outcome: Outcome) -> None:
+    def _cycle(self, entry: Entry, config: BidConfig, outcome: Simulation) -> None:
         snapshot = self._snapshot(entry, config)
         asked = replace(
             entry,
@@ -131,7 +131,7 @@ class _Run:
         self._sample(plan, config, entry.now_ms)
         self._last_ms = entry.now_ms
         prices = sorted((order.price_sats for order in self._market.own), reverse=True)
-        outcome.steps.append(Step(entry.now_ms, plan, self._fills, self._expired, prices))
+        outcome.steps.append(ReplayStep(entry.now_ms, plan, self._fills, self._expired, prices))
         self._fills, self._expired = [], []
         outcome.skipped.update(note.label for note in plan.rungs if note.is_skipped)
         wants_bids = config.outbid_enabled or config.only_bid_if_highest
@@ -141,7 +141,7 @@ class _Run:
         cancels = {(cancel.hard, cancel.after_rung is None) for cancel in plan.to_cancel}
         outcome.calls.update(place=len(plan.to_place), cancel=len(cancels))
 
-    def _rank(self, entry: Entry, following: Entry, outcome: Outcome) -> None:
+    def _rank(self, entry: Entry, following: Entry, outcome: Simulation) -> None:
         """Counts the time to the next entry, while this one's book is not stale."""
         if entry.snapshot is None or entry.snapshot.bids is None:
             return
@@ -174,7 +174,7 @@ class _Run:
             median = (prices[len(prices) // 2] + prices[(len(prices) - 1) // 2]) / 2
         return History(median, len(prices))
 
-    def _sample(self, plan: Plan, config: BidConfig, now_ms: int) -> None:
+    def _sample(self, plan: BidPlan, config: BidConfig, now_ms: int) -> None:
         is_own_reference = config.bid_mode == "percent" and Reason.TRAIT_FLOOR_MISSING not in plan.marks
         if plan.reference is not None and is_own_reference:
             samples = self._samples.setdefault(measure(config), {})

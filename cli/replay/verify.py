@@ -8,7 +8,7 @@ from typing import Any
 from server.http.json_out import iso
 from strategy.bidding.plan_bids import plan_bids
 from strategy.entry import Entry
-from strategy.intents import Plan, RungNote
+from strategy.intents import BidPlan, RungNote
 from strategy.reasons import Reason
 from strategy.summary import left_alone, summary
 
@@ -42,7 +42,7 @@ def verify(entries: list[Entry]) -> Verified:
     return Verified(decided, differences)
 
 
-def action(plan: Plan) -> str:
+def action(plan: BidPlan) -> str:
     """Writes the plan in one line, as if all of it was carried out. A reason of another version stays text."""
     return summary(
         len(plan.to_place),

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from markets.asking import skew_words
 from markets.base import Refused
 from markets.dates import made_s
+from markets.gateway_client import skew_words
 from markets.http import hearing
 
 log = logging.getLogger(__name__)

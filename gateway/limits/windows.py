@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from markets.capabilities import Capabilities
 
 WINDOW_S = 61.0

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gateway.quota.file import QuotaFile
-from gateway.quota.pace import Use, end_of, month_of
+from gateway.quota.quota_file import QuotaFile
+from gateway.quota.quota_pace import Use, end_of, month_of
 
 BLOCK = 20  # calls for each write of the file: a crash counts at most this many too many
 

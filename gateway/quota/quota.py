@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from gateway.quota.count import QuotaCount
-from gateway.quota.pace import SPENT_ON_OWN_BIDS, SPENT_ON_READS, pressure, rungs, stretch_s
+from gateway.quota.quota_pace import SPENT_ON_OWN_BIDS, SPENT_ON_READS, pressure, rungs, stretch_s
 from markets.base import RateLimited, Refused
 
 _SPENT = {Priority.REST: SPENT_ON_READS, Priority.PLACE: SPENT_ON_READS, Priority.OWN_BIDS: SPENT_ON_OWN_BIDS}

@@ -23,20 +23,20 @@ CONFIRMED_S = 590.0
 
 @dataclass(frozen=True, slots=True)
 class _Asks:
-    """Listings, cheapest first; `packed` is the whole book, packed once for all."""
+    """Listings, cheapest first; `book_json` is the whole book, packed once for all."""
 
     listings: tuple[Listing, ...]
     taken_ms: int
-    packed: str
+    book_json: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Bids:
-    """Bids, best first; `packed` is the book of bids on the whole collection or rune."""
+    """Bids, best first; `book_json` is the book of bids on the whole collection or rune."""
 
     offers: tuple[Offer, ...]
     taken_ms: int
-    packed: str
+    book_json: str
 
 
 class Books:
@@ -71,7 +71,7 @@ class Books:
             return _Asks(listings, flight.taken_ms, _ask_book(listings, flight.taken_ms))
 
         read = await self._snapshots.get(("asks", slug), max_age_s, fetch)
-        return read.packed if trait is None else _ask_book(_having(read.listings, trait), read.taken_ms)
+        return read.book_json if trait is None else _ask_book(_having(read.listings, trait), read.taken_ms)
 
     async def _confirmed(self, slug: str, max_age_s: float) -> str | None:
         """Returns the stored book if it needs to be confirmed and the floor does so; None: read it, or use it as is."""
@@ -103,7 +103,7 @@ class Books:
             return _Bids(offers, flight.taken_ms, _bid_book(offers, flight.taken_ms, None))
 
         read = await self._snapshots.get(("bids", kind, spelt), max_age_s, fetch)
-        return read.packed if trait is None else _bid_book(read.offers, read.taken_ms, trait)
+        return read.book_json if trait is None else _bid_book(read.offers, read.taken_ms, trait)
 
     async def traits(self, slug: str, max_age_s: float) -> str:
         key = ("traits", slug)

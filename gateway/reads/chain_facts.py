@@ -14,15 +14,15 @@ from dataclasses import replace
 from typing import TypeVar
 
 from gateway.adapters import Adapters, Venues, needed
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from gateway.reads.joined_facts import OnChain, joined
 from gateway.reads.shared import shared
 from gateway.reads.snapshots import Fetch, Flight, Snapshots
 from gateway.venue import Venue
 from markets.base import NotFound, NotSupported, Unavailable, VenueError
 from markets.codec import named
-from markets.facts import Indexed, Whereabouts
 from markets.mempool import Mempool
+from markets.outpoint_facts import Indexed, Whereabouts
 from wallet.psbt.transaction import Outpoint, TxOutput, WireError, decode_network
 
 MADE_AGE_S = 86_400.0  # the outputs of a transaction never change

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from gateway.reads.snapshots import Flight, Snapshots
 from gateway.venue import Venue
 from markets.adapter import Adapter

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from markets.facts import Indexed, OutpointFacts, Spending
+from markets.outpoint_facts import Indexed, OutpointFacts, Spending
 from wallet.psbt.transaction import TxOutput
 
 Value = TypeVar("Value")

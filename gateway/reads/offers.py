@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from gateway.limits.windows import Toll
 from gateway.venue import Venue
 from markets.adapter import Adapter

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from gateway.limits.windows import READ, Toll
 from gateway.reads.snapshots import Flight
 from gateway.venue import Venue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from gateway.reads.snapshots import Flight, Snapshots
 from gateway.venue import Venue
 from markets.codec import text

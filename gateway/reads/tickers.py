@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.adapters import needed
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from gateway.reads.snapshots import Flight, Snapshots
 from gateway.venue import Venue
 from markets.base import Rune

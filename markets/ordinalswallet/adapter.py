@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 
 from markets.adapter import Adapter, Cursor, Listing, number_of
-from markets.answers import of_read, of_write
 from markets.base import (
     AuthFailed,
     BidOrder,
@@ -28,8 +27,8 @@ from markets.base import (
 from markets.http import Http, Permit, segment
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInText, SignInTexts
-from markets.ordinalswallet import books, listings
-from markets.ordinalswallet import wallet as wallets
+from markets.ordinalswallet import books, holdings, listings
+from markets.unreadable_answers import of_read, of_write
 from markets.wire import Page
 
 SIGN_IN_ID = "ordinals"
@@ -87,24 +86,24 @@ class OrdinalsWallet(Adapter):
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
         """Returns all inscriptions in one page."""
         answer = self._http.read(f"/wallet/{segment(address)}/inscriptions")
-        return of_read(lambda: wallets.wallet_items(answer, self._images), self.name)
+        return of_read(lambda: holdings.wallet_items(answer, self._images), self.name)
 
     def item(self, inscription_id: str) -> Item:
         """Returns details of one inscription, which are up to a day old there."""
         answer = self._http.read(f"/inscription/{segment(inscription_id)}")
-        return of_read(lambda: wallets.item(answer, inscription_id, self._images), self.name)
+        return of_read(lambda: holdings.item(answer, inscription_id, self._images), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         """Returns a wallet's listings: first all with a known price, then the others one by one."""
         if cursor is None:
             answer = self._http.read(f"/wallet/{segment(owner)}/inscriptions")
-            return of_read(lambda: wallets.own_listings(answer, owner), self.name)
+            return of_read(lambda: holdings.own_listings(answer, owner), self.name)
         inscription_id, _, rest = str(cursor).partition(",")
         try:
             answer = self._http.read(f"/market/escrow/{segment(inscription_id)}")
         except NotFound:
             return Page((), rest or None)
-        found = of_read(lambda: wallets.own_listing(answer, inscription_id, owner), self.name)
+        found = of_read(lambda: holdings.own_listing(answer, inscription_id, owner), self.name)
         return Page(() if found is None else (found,), rest or None)
 
     def draft_bid(self, order: BidAsk) -> BidDraft:

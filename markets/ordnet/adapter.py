@@ -12,20 +12,17 @@ from dataclasses import replace
 from typing import TypeVar
 
 from markets.adapter import Adapter, Cursor, Listing, Offer
-from markets.answers import of_read, of_write
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
 from markets.http import Permit, segment
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInTexts
-from markets.ordnet import listings as ordnet_listings
-from markets.ordnet import offers as ordnet_offers
-from markets.ordnet import reads as ordnet_reads
-from markets.ordnet import sessions as ordnet_sessions
+from markets.ordnet import listings, offers, reads, sessions
 from markets.ordnet.http import OrdNetHttp
-from markets.ordnet.listings import Drafted, Latest, Listed
+from markets.ordnet.listings import Drafted, Latest, ListingIds
 from markets.ordnet.offers import Drafts
 from markets.ordnet.sessions import Session, Sessions
 from markets.ordnet.wire import body, known_slug, needed_slug, paging, parts
+from markets.unreadable_answers import of_read, of_write
 from markets.wire import Page
 
 Value = TypeVar("Value")
@@ -40,7 +37,7 @@ class OrdNet(Adapter):
         self._http = OrdNetHttp(base)
         self._sessions = Sessions(clock)
         self._drafts = Drafts()
-        self._listed = Listed()
+        self._listed = ListingIds()
         self._listing_drafts: Latest[Drafted] = Latest()
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
@@ -50,32 +47,32 @@ class OrdNet(Adapter):
             return {}
         params = {"slugs": ",".join(dict.fromkeys(known))}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/collection-stats/floors", params))
-        return self._read(lambda: ordnet_reads.floors(answer, slugs))
+        return self._read(lambda: reads.floors(answer, slugs))
 
     def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
         params = {"collectionSlug": needed_slug(slug), "sort": "price", **paging(cursor)}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
-        return self._read(lambda: ordnet_reads.asks(answer, slug))
+        return self._read(lambda: reads.asks(answer, slug))
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Offer]:
         """Returns all bids in one page: no paging is documented."""
         self._ordinals(kind)
         known = needed_slug(slug)
         answer = self._ask(self._sessions.any(), lambda http: http.read(_of(known, "collection-offers")))
-        return self._read(lambda: ordnet_offers.bids(answer, known))
+        return self._read(lambda: offers.bids(answer, known))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
         """Returns a collection's traits. NotSupported for more than a hundred items, told one by one."""
         path, params = _of(needed_slug(slug), "inscriptions"), paging(None)
         answer = self._ask(self._sessions.any(), lambda http: http.read(path, params))
-        return self._read(lambda: ordnet_reads.traits(answer))
+        return self._read(lambda: reads.traits(answer))
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         """Returns the sales made at ord.net. An unknown collection has none."""
         self._ordinals(kind)
         params = {"collectionSlug": needed_slug(slug), **paging(cursor)}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/sales", params))
-        return self._read(lambda: ordnet_reads.sales(answer, slug))
+        return self._read(lambda: reads.sales(answer, slug))
 
     def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[OwnBid]:
         """Returns the live offers of a payment address on the collections `slugs`, one page each.
@@ -89,19 +86,19 @@ class OrdNet(Adapter):
             raise Unavailable("ord.net tells our bids by collection only, and none was named")
         slug = asked[0] if cursor is None else str(cursor)
         answer = self._ask(session, lambda http: http.read(_of(slug, "my/sent-collection-offers")))
-        found = self._read(lambda: ordnet_offers.own_bids(answer, slug, session.binding, session.bindings))
+        found = self._read(lambda: offers.own_bids(answer, slug, session.binding, session.bindings))
         return Page(found, next((each for each in asked if each > slug), None))
 
     def item(self, inscription_id: str) -> Item:
         """Returns details of an inscription from its listing. NotFound when it is not listed."""
         params = {"inscriptionId": inscription_id, **paging(None)}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
-        return self._read(lambda: ordnet_reads.item(answer, inscription_id))
+        return self._read(lambda: reads.item(answer, inscription_id))
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         params = {"sellerAddress": owner, **paging(cursor)}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
-        page = self._read(lambda: ordnet_reads.own_listings(answer, owner))
+        page = self._read(lambda: reads.own_listings(answer, owner))
         self._listed.note(page.entries)
         return page
 
@@ -109,38 +106,38 @@ class OrdNet(Adapter):
         session = self._sessions.of_pair(order.payment, order.ordinals)
         path = _of(needed_slug(order.slug), "collection-offers/preflight")
         ask = replace(order, valid_hours=self._hours(order.valid_hours))
-        asked = ordnet_offers.preflight_body(ask, session.binding)
+        asked = offers.preflight_body(ask, session.binding)
         answer = self._ask(session, lambda http: http.read(path, post=asked))
-        return self._drafts.keep(self._read(lambda: ordnet_offers.draft(answer, ask)))
+        return self._drafts.keep(self._read(lambda: offers.draft(answer, ask)))
 
     def draft_listing(self, ask: ListingAsk) -> ListingDraft:
         """Drafts the settlement, with transfer and recovery beside it: signed DEFAULT and ALL, not as elsewhere."""
         session = self._sessions.of_ordinals(ask.owner)
         path = _of(needed_slug(ask.slug), "listings/preflight")
-        asked = ordnet_listings.preflight_body(ask, session.binding)
+        asked = listings.preflight_body(ask, session.binding)
         answer = self._ask(session, lambda http: http.read(path, post=asked))
-        drafted = self._read(lambda: ordnet_listings.draft(answer, ask))
+        drafted = self._read(lambda: listings.draft(answer, ask))
         self._listing_drafts.note(ask.inscription_id, drafted)
-        return ordnet_listings.to_sign(drafted)
+        return listings.to_sign(drafted)
 
     def sign_in_texts(self, pair: Pair) -> SignInTexts:
         asked = {"ordinalsAddress": pair.ordinals, "paymentAddress": pair.payment}
         answer = self._http.read("/auth/challenge", post=asked)
-        return self._read(lambda: ordnet_sessions.texts(answer, pair))
+        return self._read(lambda: sessions.texts(answer, pair))
 
     def sign_in(self, answer: SignInAnswer) -> None:
-        opened = self._http.read("/auth/verify", post=ordnet_sessions.verify_body(answer))
+        opened = self._http.read("/auth/verify", post=sessions.verify_body(answer))
         now_ms = self._sessions.now_ms()
-        self._sessions.hold(self._read(lambda: ordnet_sessions.session(opened, answer.pair, self._base, now_ms)))
+        self._sessions.hold(self._read(lambda: sessions.session(opened, answer.pair, self._base, now_ms)))
 
     def place(self, order: BidOrder, permit: Permit | None = None) -> str:
         """Submits the signed form of a draft of `draft_bid`."""
         draft = self._drafts.of(order)
         session = self._sessions.of_pair(order.payment, order.receive)
         path = _of(needed_slug(order.slug), "collection-offers/submit")
-        said = body(ordnet_offers.submit_body(draft, order.signed_psbts[0], session.binding))
+        said = body(offers.submit_body(draft, order.signed_psbts[0], session.binding))
         answer = self._ask(session, lambda http: http.write(path, said, permit))
-        return of_write(lambda: ordnet_offers.submitted(answer, draft))
+        return of_write(lambda: offers.submitted(answer, draft))
 
     def cancel(self, wallet: str, venue_ids: Sequence[str], signature: str, permit: Permit | None = None) -> bool:
         """Cancels one bid: ord.net takes no more at once. Nothing is signed for it."""
@@ -151,25 +148,25 @@ class OrdNet(Adapter):
         path = _of(slug, f"collection-offers/{segment(offer_id)}/cancel")
         said = body({"walletBindingId": session.binding.id})
         answer = self._ask(session, lambda http: http.write(path, said, permit))
-        return of_write(lambda: ordnet_offers.cancelled(answer, offer_id))
+        return of_write(lambda: offers.cancelled(answer, offer_id))
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
         """Submits the signed form of a draft of `draft_listing`."""
-        drafted = ordnet_listings.drafted_for(order, self._listing_drafts.of(order.ask.inscription_id))
+        drafted = listings.drafted_for(order, self._listing_drafts.of(order.ask.inscription_id))
         session = self._sessions.of_ordinals(order.ask.owner)
         path = _of(needed_slug(order.ask.slug), "listings/submit")
-        said = body(ordnet_listings.submit_body(order, drafted, session.binding))
+        said = body(listings.submit_body(order, drafted, session.binding))
         answer = self._ask(session, lambda http: http.write(path, said, permit))
-        self._listed.note([of_write(lambda: ordnet_listings.submitted(answer, order.ask))])
+        self._listed.note([of_write(lambda: listings.submitted(answer, order.ask))])
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Takes down the inscription's listing that `own_listings` has shown. Nothing is signed for it."""
         listing = self._listed.of(inscription_id, owner)
         session = self._sessions.of_ordinals(owner)
         path = _of(needed_slug(listing.slug), "listings/delist")
-        said = body(ordnet_listings.delist_body(listing, session.binding))
+        said = body(listings.delist_body(listing, session.binding))
         answer = self._ask(session, lambda http: http.write(path, said, permit))
-        return of_write(lambda: ordnet_listings.delisted(answer, listing))
+        return of_write(lambda: listings.delisted(answer, listing))
 
     def _hours(self, wanted: int) -> int:
         """Returns the shortest life that ord.net gives an offer and that is long enough."""

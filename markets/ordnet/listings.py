@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from markets.base import Refused, Unavailable
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, SecureDraft
 from markets.ordnet.sessions import Binding
-from markets.ordnet.wire import Step, step, uuid
+from markets.ordnet.wire import SigningStep, step, uuid
 from markets.wire import Unreadable, rows, table, whole
 
 # The life of a listing. The lister renews it when it is gone, so none outlives us by more.
@@ -31,9 +31,9 @@ class Drafted:
 
     ask: ListingAsk
     anchor: str
-    transfer: Step
-    settlement: Step
-    recovery: Step
+    transfer: SigningStep
+    settlement: SigningStep
+    recovery: SigningStep
 
 
 class Latest(Generic[Value]):
@@ -57,7 +57,7 @@ class Latest(Generic[Value]):
             return self._kept.get(inscription_id)
 
 
-class Listed:
+class ListingIds:
     """The listing of each inscription: a listing is taken down by its own id and its collection's name."""
 
     def __init__(self) -> None:

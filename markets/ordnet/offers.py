@@ -16,7 +16,7 @@ from markets.adapter import Offer, Trait
 from markets.base import BidOrder, NotSupported, OwnBid, Refused
 from markets.offers import BidAsk, BidDraft, Coin, DraftPsbt
 from markets.ordnet.sessions import Binding
-from markets.ordnet.wire import Step, needed_slug, step, target, targeted, uuid, venue_id, vout
+from markets.ordnet.wire import SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
 from markets.wire import Page, Unreadable, address, flag, moment, rows, sats, table, text, txid, whole
 from strategy.book import Bid
 
@@ -37,7 +37,7 @@ class Draft:
     parent: str
     vout: int
     token: str
-    step: Step
+    step: SigningStep
 
 
 class Drafts:

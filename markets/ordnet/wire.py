@@ -27,7 +27,7 @@ _SIGHASHES = frozenset({0, 1, 2, 3, 129, 130, 131})
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SigningStep:
     """A PSBT to be signed at `indices` with `sighash`; `entry` is the whole step, sent back with the signed PSBT."""
 
     psbt: str
@@ -131,7 +131,7 @@ def _group(entry: Mapping[str, Any]) -> frozenset[Trait]:
     return frozenset((name, label(value, "value of a trait")) for value in values)
 
 
-def step(value: Any, signer: str, what: str) -> Step:
+def step(value: Any, signer: str, what: str) -> SigningStep:
     """Reads a step that `signer` alone must sign, all its inputs in one way."""
     entry = table(value, what)
     psbt = entry.get("psbtBase64")
@@ -146,7 +146,7 @@ def step(value: Any, signer: str, what: str) -> Step:
     indices = [index for each in inputs for index in _indices(each.get("signingIndexes"), what)]
     if len(ways) != 1 or not indices or len(set(indices)) != len(indices):
         raise Unreadable(f"{what}: it is not clear which inputs are to be signed, and how")
-    return Step(psbt, tuple(sorted(indices)), ways.pop(), {**entry, "psbtBase64": ""})
+    return SigningStep(psbt, tuple(sorted(indices)), ways.pop(), {**entry, "psbtBase64": ""})
 
 
 def vout(value: Any, what: str) -> int:

@@ -7,22 +7,16 @@ from typing import Any
 
 from core.settings import PLAY_MARKET
 from markets.adapter import Adapter, Cursor, Listing, Offer, number_of
-from markets.answers import of_read, of_write
-from markets.base import BidOrder as Order
-from markets.base import Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unknown, WalletItem
+from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unknown, WalletItem
 from markets.http import Http, Permit
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft
 from markets.replies import error_text, refusal
-from markets.satflow import books as satflow_books
-from markets.satflow import details as satflow_details
-from markets.satflow import items as satflow_items
-from markets.satflow import listings as satflow_listings
+from markets.satflow import books, details, items, listings, wire, withdrawals
 from markets.satflow import sales as satflow_sales
 from markets.satflow import traits as satflow_traits
-from markets.satflow import wire as satflow_wire
-from markets.satflow import withdrawals as satflow_withdrawals
 from markets.satflow.units import PRACTICE, ReadBack, Units
+from markets.unreadable_answers import of_read, of_write
 from markets.wire import Page
 
 
@@ -55,19 +49,19 @@ class Satflow(Adapter):
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
         """Returns floors of many slugs at once; unknown slugs are left out."""
         answer = self._http.read("/collection-stats/floors", {"type": kind, "slugs": ",".join(slugs)})
-        return of_read(lambda: satflow_wire.floors(answer, slugs, kind))
+        return of_read(lambda: wire.floors(answer, slugs, kind))
 
     def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
         page = number_of(cursor, 1)
         answer = self._http.read("/activity/listings", _book(slug, page, "asc"))
-        return of_read(lambda: satflow_books.asks(answer, slug, page))
+        return of_read(lambda: books.asks(answer, slug, page))
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Offer]:
         page = number_of(cursor, 1)
         # By the whole order's price, the best price of a token might lie behind the last page that is read.
         by = "unitPrice" if kind == "runes" else "price"
         answer = self._http.read("/activity/bids", _book(slug, page, "desc", by))
-        return of_read(lambda: satflow_books.bids(answer, slug, kind, page, self._units))
+        return of_read(lambda: books.bids(answer, slug, kind, page, self._units))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
         """Returns a collection's traits: type to value to the count of items. Raises as `catalogue`."""
@@ -93,19 +87,19 @@ class Satflow(Adapter):
             answer = self._http.read("/address/bids", {"address": wallet})
         except NotFound:
             return Page((), None)
-        found = of_read(lambda: satflow_wire.own_bids(answer, self._units))
+        found = of_read(lambda: wire.own_bids(answer, self._units))
         return Page(self._read_back.checked(wallet, found), None)
 
     def challenge(self, address: str) -> str:
         """Returns a text that `address` must sign before it may cancel."""
         answer = self._http.read("/challenge", {"address": address})
-        return of_read(lambda: satflow_wire.challenge(answer))
+        return of_read(lambda: wire.challenge(answer))
 
     def bidding_wallet(self, payment: str, receive: str, pubkey: str) -> str:
         """Returns the address that funds the bids of this pair of addresses. Raises NotFound when there is none yet."""
         params = {"ordinalsAddress": receive, "paymentAddress": payment, "paymentPubkey": pubkey}
         answer = self._http.read("/address/bidding-wallet", params)
-        found = of_read(lambda: satflow_wire.bidding_wallet(answer))
+        found = of_read(lambda: wire.bidding_wallet(answer))
         if found is None:
             raise NotFound("this address has no bidding wallet yet")
         return found
@@ -113,45 +107,45 @@ class Satflow(Adapter):
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
         params = {"address": address, "itemType": "inscription", "cursor": str(number_of(cursor, 0)), "limit": "100"}
         answer = self._http.read("/address/wallet-contents", params)
-        return of_read(lambda: satflow_wire.wallet_items(answer))
+        return of_read(lambda: wire.wallet_items(answer))
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         params = {"address": owner, "itemType": "inscription", "listedOnly": "true"}
         params |= {"cursor": str(number_of(cursor, 0)), "limit": "100"}
         answer = self._http.read("/address/wallet-contents", params)
-        return of_read(lambda: satflow_listings.own_listings(answer, owner))
+        return of_read(lambda: listings.own_listings(answer, owner))
 
     def draft_listing(self, ask: ListingAsk) -> ListingDraft:
         """Returns the PSBTs that the venue wants signed for a listing. Changes nothing there."""
-        answer = self._http.read("/intent/sell", post=satflow_listings.ask_body(ask))
-        return of_read(lambda: satflow_listings.draft(answer))
+        answer = self._http.read("/intent/sell", post=listings.ask_body(ask))
+        return of_read(lambda: listings.draft(answer))
 
     def item(self, inscription_id: str) -> Item:
         params = {"inscriptionId": inscription_id, "metadata": "true", "bid": "true", "listing": "true"}
         answer = self._http.read("/item", params)
-        return of_read(lambda: satflow_details.item(answer, inscription_id))
+        return of_read(lambda: details.item(answer, inscription_id))
 
-    def place(self, order: Order, permit: Permit | None = None) -> None:
+    def place(self, order: BidOrder, permit: Permit | None = None) -> None:
         """Submits a signed bid. The venue gives no id: the bid shows among the own bids, known by its expiry.
 
         Rune orders are sent only if a setting says that their price is the whole order's: Satflow's docs and its own
         sample bot differ, and a mistake would overpay a thousandfold. One that reads back at another price is the last.
         """
-        if satflow_items.is_item(order.slug):
-            body = satflow_items.order_body(order)
+        if items.is_item(order.slug):
+            body = items.order_body(order)
         else:
             if order.kind == "runes":
                 self._check_runes()
                 self._read_back.sent(order)
-            body = satflow_wire.place_body(order)
+            body = wire.place_body(order)
         _accepted(self._http.write("/bid/place", body, permit))
 
     def draft_bid(self, order: BidAsk) -> BidDraft:
         """Drafts an offer on one inscription, whose id is its slug; other bids are messages. Changes nothing."""
-        if not satflow_items.is_item(order.slug):
+        if not items.is_item(order.slug):
             raise NotSupported(f"{self.name} drafts offers on single inscriptions only: its other bids are messages")
-        answer = self._http.read("/intent/bid", post=satflow_items.ask_body(order))
-        return of_read(lambda: satflow_items.draft(answer, order))
+        answer = self._http.read("/intent/bid", post=items.ask_body(order))
+        return of_read(lambda: items.draft(answer, order))
 
     def _check_runes(self) -> None:
         if self._rune_price is None:
@@ -163,32 +157,32 @@ class Satflow(Adapter):
 
     def cancel(self, wallet: str, venue_ids: Sequence[str], signature: str, permit: Permit | None = None) -> bool:
         """Cancels bids by their ids; False when the venue reports that it failed for any of them."""
-        answer = self._http.write("/cancel", satflow_wire.cancel_body(wallet, venue_ids, signature), permit)
+        answer = self._http.write("/cancel", wire.cancel_body(wallet, venue_ids, signature), permit)
         _accepted(answer)
-        return of_write(lambda: satflow_wire.cancelled(answer, len(venue_ids)))
+        return of_write(lambda: wire.cancelled(answer, len(venue_ids)))
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
         """Submits a signed listing; a former one of the same inscription is replaced."""
-        answer = self._http.write("/list", satflow_listings.order_body(order), permit)
+        answer = self._http.write("/list", listings.order_body(order), permit)
         _accepted(answer)
-        of_write(lambda: satflow_listings.check_listed(answer, order.ask))
+        of_write(lambda: listings.check_listed(answer, order.ask))
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Cancels the listing of one inscription; False when the venue reports that it failed."""
-        answer = self._http.write("/cancel", satflow_listings.delist_body(owner, inscription_id, signature), permit)
+        answer = self._http.write("/cancel", listings.delist_body(owner, inscription_id, signature), permit)
         _accepted(answer)
-        return of_write(lambda: satflow_wire.cancelled(answer, 1))
+        return of_write(lambda: wire.cancelled(answer, 1))
 
     def draft_withdrawal(self, payment: str, amount: int) -> str:
         self._submit_path()  # a draft is useless if it cannot be handed in
         answer = self._http.read("/intent/withdraw", post={"userAddress": payment, "amount": amount})
-        return of_read(lambda: satflow_withdrawals.draft(answer))
+        return of_read(lambda: withdrawals.draft(answer))
 
     def submit_withdrawal(self, payment: str, psbt: str, permit: Permit | None = None) -> str:
-        body = satflow_withdrawals.signed_body(payment, psbt)
+        body = withdrawals.signed_body(payment, psbt)
         answer = self._http.write(self._submit_path(), body, permit)
         _accepted(answer)
-        return of_write(lambda: satflow_withdrawals.sent(answer))
+        return of_write(lambda: withdrawals.sent(answer))
 
     def _submit_path(self) -> str:
         if self._withdraw_path is None:
@@ -209,7 +203,7 @@ def _book(slug: str, page: int, direction: str, by: str = "price") -> dict[str, 
 
 
 def _page(page: int) -> dict[str, str]:
-    return {"page": str(page), "pageSize": str(satflow_books.PAGE_SIZE)}
+    return {"page": str(page), "pageSize": str(books.PAGE_SIZE)}
 
 
 def _accepted(answer: Any) -> None:

@@ -11,14 +11,13 @@ from hashlib import sha256
 from typing import Any
 
 from markets.adapter import Adapter, Cursor, Listing, number_of
-from markets.answers import of_read, of_write
 from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, Refused, Sale, Unavailable
 from markets.http import Http, Permit
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft
 from markets.psbt_text import is_base64
-from markets.unisat import listings
-from markets.unisat import market_wire as wire
+from markets.unisat import listings, market_wire
+from markets.unreadable_answers import of_read, of_write
 from markets.wire import Page
 
 _NO_BIDS = "it has no standing bids: what it calls a bid buys a listing at once"
@@ -49,7 +48,7 @@ class UnisatMarket(Adapter):
             self._no("floors of runes; their asks are read from its rune market")
         try:
             answer = self._ask("collection_statistic", {"collectionId": slug})
-            found = of_read(lambda: wire.floor(answer, slug), self.name)
+            found = of_read(lambda: market_wire.floor(answer, slug), self.name)
         except NotFound:
             return {}
         return {} if found is None else {slug: found}
@@ -58,24 +57,24 @@ class UnisatMarket(Adapter):
         start = number_of(cursor, 0)
         body = _list({"collectionId": slug}, {"unitPrice": 1}, start)
         answer = self._ask("list", body)
-        return of_read(lambda: wire.asks(answer, slug, start), self.name)
+        return of_read(lambda: market_wire.asks(answer, slug, start), self.name)
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         if kind != "ordinals":
             self._no("sales of runes")
         start = number_of(cursor, 0)
         wanted = {"nftType": "collection", "collectionId": slug, "event": "Sold"}
-        answer = self._ask("actions", {"filter": wanted, "start": start, "limit": wire.PAGE_SIZE})
-        return of_read(lambda: wire.sales(answer, slug, start), self.name)
+        answer = self._ask("actions", {"filter": wanted, "start": start, "limit": market_wire.PAGE_SIZE})
+        return of_read(lambda: market_wire.sales(answer, slug, start), self.name)
 
     def item(self, inscription_id: str) -> Item:
         answer = self._ask("inscription_info", {"inscriptionId": inscription_id})
-        return of_read(lambda: wire.item(answer, inscription_id), self.name)
+        return of_read(lambda: market_wire.item(answer, inscription_id), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         start = number_of(cursor, 0)
         answer = self._ask("list", _list({"address": owner}, {"onSaleTime": -1}, start))
-        found = of_read(lambda: wire.own_listings(answer, owner, start), self.name)
+        found = of_read(lambda: market_wire.own_listings(answer, owner, start), self.name)
         for listing in found.entries:
             self._remember_order(listing.inscription_id, listing.listing_id)
         return found
@@ -168,7 +167,7 @@ class UnisatMarket(Adapter):
 
 def _list(wanted: Mapping[str, Any], sort: Mapping[str, int], start: int) -> dict[str, Any]:
     found = {"nftType": "collection", "isEnd": False, **wanted}
-    return {"filter": found, "sort": dict(sort), "start": start, "limit": wire.PAGE_SIZE}
+    return {"filter": found, "sort": dict(sort), "start": start, "limit": market_wire.PAGE_SIZE}
 
 
 def _key(psbt: str) -> bytes:

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from core.plans import Plan
+from core.subscription_plans import SubscriptionPlan
 from models.ledger import orders
 from models.ledger.order_table import Order
-from models.ledger.orders import Ceilings, Fills
-from strategy.config import MAX_SATS, BidConfig, is_on
+from models.ledger.orders import ExposureLimits, Fills
+from strategy.bid_config import MAX_SATS, BidConfig, is_on
 from strategy.intents import Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
 
@@ -31,7 +31,7 @@ class Holder:
     user_id: int
     task_id: int | None
     config: BidConfig
-    plan: Plan | None
+    plan: SubscriptionPlan | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,12 @@ def most_sats(config: BidConfig) -> int:
     return min(bound for bound in bounds if bound > 0)
 
 
-def most_signed_user(plan: Plan) -> int:
+def most_signed_user(plan: SubscriptionPlan) -> int:
     """Sats of bids that may be signed and not expired for a user of this plan, over all tasks."""
     return SIGNED_FACTOR * plan.max_exposure
 
 
-def most_signed_task(config: BidConfig, plan: Plan, spent_sats: int) -> int:
+def most_signed_task(config: BidConfig, plan: SubscriptionPlan, spent_sats: int) -> int:
     """Sats of bids that may be signed and not expired for one task, of which `spent_sats` were filled so far.
 
     Four times what its limits let be live at once, but twelve of its dearest bid at least, and never above the user's.
@@ -154,9 +154,9 @@ def hold(fills: Fills, now_ms: int) -> Reason | None:
     return None
 
 
-def ceilings_of(
-    config: BidConfig, plan: Plan | None, limits: Limits, installation_sats: int, untracked_sats: int
-) -> Ceilings:
+def exposure_limits_of(
+    config: BidConfig, plan: SubscriptionPlan | None, limits: Limits, installation_sats: int, untracked_sats: int
+) -> ExposureLimits:
     """What the ledger is to refuse when the bids of a decision under `limits` are reserved, one by one."""
     totals = [config.max_bid_total] if config.max_bid_total else []
     count = min(config.bid_count, limits.plan_bids)
@@ -164,7 +164,7 @@ def ceilings_of(
         totals.append(limits.spend_left_sats)
     if count <= 0:
         totals.append(0)
-    return Ceilings(
+    return ExposureLimits(
         # To the ledger 0 is no limit at all; no bid is as small as 1.
         task=max(1, min(totals)) if totals else 0,
         user=_user_ceiling(config, plan, untracked_sats),
@@ -174,7 +174,7 @@ def ceilings_of(
     )
 
 
-def _user_ceiling(config: BidConfig, plan: Plan | None, untracked_sats: int) -> int:
+def _user_ceiling(config: BidConfig, plan: SubscriptionPlan | None, untracked_sats: int) -> int:
     if plan is None:
         return 0
     return plan.max_exposure if config.dry_run else max(0, plan.max_exposure - untracked_sats)

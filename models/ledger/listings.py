@@ -39,7 +39,7 @@ class OpenElsewhere(Exception):
     """Another task, perhaps a deleted one, still has an open listing of the same output."""
 
 
-class IllegalMove(Exception):
+class IllegalListingMove(Exception):
     """A listing was asked to go where it cannot, or is no longer where the caller believed it."""
 
 
@@ -67,7 +67,7 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
     nothing was written.
     """
     if replacing is not None and replacing.state != LIVE:
-        raise IllegalMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
+        raise IllegalListingMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
     with transaction(durable=True):
         if not tasks.may_act(new.task_id, LISTING, new.token):
             raise NotAllowedToList(f"task {new.task_id} is not this worker's to act for")
@@ -76,9 +76,9 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
             untouched = dict.fromkeys(("venue_id", "proceeds_sats", "signed_ms", "listed_ms"))
             moved = statements.MOVE.run(id=replacing.id, former_state=LIVE, updated_ms=now_ms, **replaced, **untouched)
             if moved.rowcount != 1:
-                raise IllegalMove(f"listing {replacing.id} is not live any more")
+                raise IllegalListingMove(f"listing {replacing.id} is not live any more")
         if statements.COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
-            raise IllegalMove(f"task {new.task_id} has another open listing")
+            raise IllegalListingMove(f"task {new.task_id} has another open listing")
         oldest_kept = statements.OLDEST_KEPT.row(task_id=new.task_id, newer=_KEPT - 1)
         if oldest_kept is not None:
             statements.FORGET.run(task_id=new.task_id, oldest_kept=oldest_kept[0])
@@ -101,7 +101,7 @@ def suspect(new: NewListing, now_ms: int) -> Listing:
 def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     with transaction(durable=True):
         if statements.COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
-            raise IllegalMove(f"task {new.task_id} has another open listing")
+            raise IllegalListingMove(f"task {new.task_id} has another open listing")
         return _written(new, state, now_ms)
 
 
@@ -153,7 +153,7 @@ def _move(
     listing: Listing, state: str, now_ms: int, reason: str | None, venue_id: str | None, proceeds_sats: int | None
 ) -> None:
     if state not in MOVES[listing.state] or (state == CLOSED) != (reason in CLOSE_REASONS):
-        raise IllegalMove(f"listing {listing.id} cannot go from {listing.state} to {state} ({reason})")
+        raise IllegalListingMove(f"listing {listing.id} cannot go from {listing.state} to {state} ({reason})")
     misses = listing.misses if state == CLOSED else 0
     signed_ms = now_ms if state in (SIGNED, UNKNOWN, LIVE) else None
     listed_ms = now_ms if state == LIVE else None
@@ -172,7 +172,7 @@ def _move(
         closed_ms=closed_ms,
     )
     if moved.rowcount != 1:
-        raise IllegalMove(f"listing {listing.id} is not {listing.state} any more")
+        raise IllegalListingMove(f"listing {listing.id} is not {listing.state} any more")
     listing.state, listing.close_reason, listing.misses = state, reason, misses
     listing.updated_ms, listing.closed_ms, listing.proceeds_sats = now_ms, closed_ms, proceeds_sats
     listing.signed_ms = listing.signed_ms or signed_ms

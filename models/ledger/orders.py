@@ -51,12 +51,12 @@ class NotAllowedToPlace(Exception):
     """The task is no longer wanted, or another worker has taken over."""
 
 
-class IllegalMove(Exception):
+class IllegalOrderMove(Exception):
     """An order was asked to go where it cannot, or is no longer where the caller believed it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ceilings:
+class ExposureLimits:
     """What the sums of open orders must not pass, in sats; 0 for `task` and `installation` means no such limit.
 
     `count` bounds the number of the task's open orders (0: not at all): a bid whose cancel fails is still there, and
@@ -111,7 +111,7 @@ class Fills:
         return sum(closed_ms > now_ms - FILL_BURST_MS for closed_ms in self.newest)
 
 
-def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int, replaced: Collection[int] = ()) -> Order:
+def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Collection[int] = ()) -> Order:
     """Counts the order against every limit and writes it down, in one transaction that has reached the disk.
 
     `replaced` are orders that this one, and others that were accepted, take the place of: while they are live they are
@@ -129,15 +129,15 @@ def reserve(new: NewOrder, ceilings: Ceilings, now_ms: int, replaced: Collection
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
         [(task_sats, task_count)] = statements.OPEN_OF_TASK.rows(task_id=new.task_id, dry_run=new.dry_run)
         [(user_sats, _)] = statements.OPEN_OF_USER.rows(user_id=new.user_id, dry_run=new.dry_run)
-        _check("task_total", ceilings.task, task_sats, new.price_sats)
-        _check("exposure_limit", ceilings.user, user_sats, new.price_sats, unlimited=None)
-        if ceilings.installation:
+        _check("task_total", exposure_limits.task, task_sats, new.price_sats)
+        _check("exposure_limit", exposure_limits.user, user_sats, new.price_sats, unlimited=None)
+        if exposure_limits.installation:
             [(all_sats, _)] = statements.OPEN_OF_ALL.rows(dry_run=new.dry_run)
-            _check("installation_limit", ceilings.installation, all_sats, new.price_sats)
-        if ceilings.fills is not None:
-            _check("max_fills", ceilings.fills, task_count, 1, unlimited=None)
+            _check("installation_limit", exposure_limits.installation, all_sats, new.price_sats)
+        if exposure_limits.fills is not None:
+            _check("max_fills", exposure_limits.fills, task_count, 1, unlimited=None)
         going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
-        _check("bid_count", ceilings.count, task_count - going, 1)
+        _check("bid_count", exposure_limits.count, task_count - going, 1)
         values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
         order_id = statements.INSERT.run(**dict.fromkeys(statements.WRITTEN) | values).lastrowid
     return Order(id=order_id, **values)
@@ -195,7 +195,7 @@ def fill(order: Order, now_ms: int, sale_id: str) -> bool:
 
 def _move(order: Order, state: str, now_ms: int, reason: str | None, venue_id: str | None, sale_id: str | None) -> None:
     if state not in MOVES[order.state] or (state == CLOSED) != (reason in CLOSE_REASONS):
-        raise IllegalMove(f"order {order.id} cannot go from {order.state} to {state} ({reason})")
+        raise IllegalOrderMove(f"order {order.id} cannot go from {order.state} to {state} ({reason})")
     closed_ms = now_ms if state == CLOSED else None
     with transaction(durable=True):
         moved = statements.MOVE.run(
@@ -209,7 +209,7 @@ def _move(order: Order, state: str, now_ms: int, reason: str | None, venue_id: s
             sale_id=sale_id,
         )
     if moved.rowcount != 1:
-        raise IllegalMove(f"order {order.id} is not {order.state} any more")
+        raise IllegalOrderMove(f"order {order.id} is not {order.state} any more")
     order.state, order.close_reason, order.misses, order.updated_ms = state, reason, 0, now_ms
     order.closed_ms, order.sale_id = closed_ms, sale_id
     if venue_id is not None:

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, RESERVED, Order
-from strategy.config import normal_slug
+from strategy.bid_config import normal_slug
 
 
 class Venue(Protocol):

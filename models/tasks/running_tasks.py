@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from models.tasks.table import BIDDING, RUNNING, Task
 from strategy import monthly
-from strategy.config import loads
-from strategy.listing.config import loads_config
+from strategy.bid_config import load_bid_config
+from strategy.listing.listing_config import load_listing_config
 
 
 def running_tasks(*, but: int | None = None) -> dict[str, list[monthly.Task]]:
@@ -24,10 +24,10 @@ def running_tasks(*, but: int | None = None) -> dict[str, list[monthly.Task]]:
 
 
 def _bidding(row: Task) -> monthly.Task:
-    config = loads(row.config)
+    config = load_bid_config(row.config)
     return monthly.Bidding(config, 0 if config.dry_run else config.bid_count, row.user_id)
 
 
 def _selling(row: Task) -> monthly.Task:
     # Of an item without a collection nobody else reads what it hangs on.
-    return monthly.Selling(loads_config(row.config), row.collection_id or row.inscription_id, row.user_id)
+    return monthly.Selling(load_listing_config(row.config), row.collection_id or row.inscription_id, row.user_id)

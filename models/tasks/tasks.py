@@ -215,20 +215,20 @@ class Glance(NamedTuple):
     deleted_ms: int | None
 
 
-def glances(owing: Iterable[int]) -> list[Glance]:
+def glances(to_end: Iterable[int]) -> list[Glance]:
     """The rows of `rows_of_interest`, but cheap: this is asked every second."""
     columns = [getattr(Task, name) for name in Glance._fields]
-    rows: Any = Task.select(*columns).where(_of_interest(owing)).order_by(Task.id).tuples()
+    rows: Any = Task.select(*columns).where(_of_interest(to_end)).order_by(Task.id).tuples()
     return [Glance._make(row) for row in rows]
 
 
-def rows_of_interest(owing: Iterable[int]) -> list[Task]:
+def rows_of_interest(to_end: Iterable[int]) -> list[Task]:
     """The rows a manager must look at, with their users: wanted, observed as something else than stopped, deleted, or
-    `owing` (ids), which are those with orders that are to be closed.
+    `to_end` (ids), which are those with orders that are to be closed.
     """
-    return list(Task.select(Task, User).join(User).where(_of_interest(owing)).order_by(Task.id))
+    return list(Task.select(Task, User).join(User).where(_of_interest(to_end)).order_by(Task.id))
 
 
-def _of_interest(owing: Iterable[int]) -> Any:
+def _of_interest(to_end: Iterable[int]) -> Any:
     is_busy = (Task.desired == RUNNING) | (Task.observed != STOPPED)
-    return is_busy | Task.deleted_ms.is_null(False) | Task.id.in_(list(owing))
+    return is_busy | Task.deleted_ms.is_null(False) | Task.id.in_(list(to_end))

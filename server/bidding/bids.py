@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from markets.base import BidBook, Kind, OwnBid, OwnBids, VenueError
-from markets.client import MarketClient
+from markets.market_client import MarketClient
 from models.ledger import orders
 from models.ledger.order_table import Order
 from models.tasks.table import Task
@@ -19,7 +19,7 @@ from strategy.book import Bid
 MAX_AGE_S = 2.0
 
 
-class _Market(NamedTuple):
+class _Competition(NamedTuple):
     """What bids compete on: one collection, one of its traits, or one rune."""
 
     slug: str
@@ -55,7 +55,7 @@ class BidsHandler(BiddingTaskHandler):
 
         return await self.ask_market(ask)
 
-    async def _book(self, market: _Market, venue: str) -> BidBook | str:
+    async def _book(self, market: _Competition, venue: str) -> BidBook | str:
         """Returns the book, or why it is not known: that hides no bid, only how it stands."""
         slug, kind, trait = market
         try:
@@ -64,8 +64,8 @@ class BidsHandler(BiddingTaskHandler):
             return error.message
 
 
-def _market_of(bid: OwnBid, order: Order) -> _Market:
-    return _Market(order.slug, bid.kind, order.trait)
+def _market_of(bid: OwnBid, order: Order) -> _Competition:
+    return _Competition(order.slug, bid.kind, order.trait)
 
 
 def _of_task(task: Task, wallet: str, bids: Iterable[OwnBid]) -> Iterable[tuple[OwnBid, Order]]:

@@ -6,9 +6,9 @@ from decimal import Decimal, localcontext
 
 from markets.base import Floor, Kind
 from server import task_venues
+from server.http.api_errors import invalid, not_found
 from server.http.base import SignedIn
-from server.http.errors import invalid, not_found
-from strategy.config import MAX_SATS, BidConfig, problems
+from strategy.bid_config import MAX_SATS, BidConfig, problems
 from strategy.pricing import vwap
 
 MAX_AGE_S = 10.0

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 
 from core.errors import BidkeeperError
 from core.settings import dialect_of
-from markets.asking import stretch_s
 from markets.base import OwnBids, VenueError
 from markets.call_costs import call_costs
-from markets.client import MarketClient
-from markets.look import KNOWN_SLUG_S, Looker, Seen, Wallet, history_key, kind_of
+from markets.gateway_client import stretch_s
+from markets.look import KNOWN_SLUG_S, BidderWallet, Looker, MarketLook, history_key, kind_of
+from markets.market_client import MarketClient
 from markets.venues import capabilities
-from models import controls, references
+from models import controls, floor_samples
 from models.ledger import orders
 from models.ledger.limits import Holder, Readings, limits_of, own_orders
 from models.ledger.order_table import Order
@@ -26,15 +26,15 @@ from server.bidding.preview_answer import plan_as_json
 from server.bidding.signed_rooms import task_rooms
 from server.bidding.tasks import BiddingTaskHandler
 from server.bidding.traits import refuse_unknown_trait
-from server.http.errors import invalid, not_found
+from server.http.api_errors import invalid, not_found
 from server.schemas import bid_config
+from strategy.bid_config import BidConfig, load_bid_config, normal_slug
 from strategy.bidding.plan_bids import plan_bids
-from strategy.book import NO_HISTORY, History, Profile
-from strategy.config import BidConfig, loads, normal_slug
+from strategy.book import NO_HISTORY, History, VenueProfile
 from strategy.entry import Entry
 from strategy.intents import Memory, Rules
-from strategy.monthly import Month
-from wallet.client import SignerError
+from strategy.monthly import MonthlyQuota
+from wallet.signer_client import SignerError
 
 
 @dataclass(slots=True)
@@ -51,11 +51,11 @@ class _Notes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Market:
+class _PreviewReads:
     """All that is read for one preview; `is_known` says whether there is such a collection or rune."""
 
-    profile: Profile
-    seen: Seen
+    profile: VenueProfile
+    seen: MarketLook
     payment: str  # the address that `own_bids` are of
     own_bids: OwnBids
     is_known: bool
@@ -94,12 +94,12 @@ class PreviewHandler(BiddingTaskHandler):
             return entry, [f"failed to ask how much may be signed: {error}"]
         return replace(entry, limits=replace(entry.limits, signed=signed)), []
 
-    def _month(self, task: Task | None, venue: str) -> Month:
+    def _month(self, task: Task | None, venue: str) -> MonthlyQuota:
         """What a month at the venue has to carry besides this task."""
         settings = self.services.settings
         quota = settings.monthly_calls(dialect_of(venue) or "")
         others = running_tasks(but=task.id if task else None) if quota else {}
-        return Month(quota, call_costs(venue), others.get(venue, ()))
+        return MonthlyQuota(quota, call_costs(venue), others.get(venue, ()))
 
     def _meant(self) -> tuple[Task | None, BidConfig, str]:
         """The caller's own task that is meant, if there is one, config and venue. Raises ApiError: 404, 400."""
@@ -109,7 +109,7 @@ class PreviewHandler(BiddingTaskHandler):
             stored = self.task(str(task_id))
         elif task_id is not None:
             faults.append("taskId: must be the id of a task")
-        config, details = bid_config.merged(given, loads(stored.config) if stored else None)
+        config, details = bid_config.merged(given, load_bid_config(stored.config) if stored else None)
         task = stored or self._task_on(config)
         if task is None:
             venue, wrong = task_venues.named(given, self.services.settings)
@@ -124,19 +124,19 @@ class PreviewHandler(BiddingTaskHandler):
         key = normal_slug(config.type, config.slug)
         return next((task for task in tasks.of_user(self.user.id, BIDDING) if task.slug_key == key), None)
 
-    async def _read(self, config: BidConfig, venue: str) -> _Market:
+    async def _read(self, config: BidConfig, venue: str) -> _PreviewReads:
         """Raises ApiError: 404, 502 when there is nothing to decide on, 503."""
         user, clock_ms = self.user, self.services.clock_ms
         keys = await self.ask_signer(lambda signer: signer.addresses(user.address))
         addresses = frozenset({user.address, user.ordinals_address, keys.payment, keys.vault})
-        wallet = Wallet(keys.payment, keys.payment_pubkey, user.ordinals_address, addresses)
+        wallet = BidderWallet(keys.payment, keys.payment_pubkey, user.ordinals_address, addresses)
         placed = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
         # As for a worker: a fixed range has no use for it.
         is_fixed = config.bid_mode == "fixed"
         key = history_key(config, venue, self.services.settings.market)
-        history = NO_HISTORY if is_fixed else references.history(*key, self.now_ms)
+        history = NO_HISTORY if is_fixed else floor_samples.history(*key, self.now_ms)
 
-        def ask(default: MarketClient) -> _Market:
+        def ask(default: MarketClient) -> _PreviewReads:
             market = default.at(venue)
             own_bids = market.own_bids(wallet.payment, MAX_AGE_S, [config.slug])
             knowing = _knowing(wallet, placed, own_bids) if config.wants_bids else wallet
@@ -147,7 +147,7 @@ class PreviewHandler(BiddingTaskHandler):
             raise not_found(UNKNOWN_SLUG)
         return found
 
-    def _entry(self, task: Task | None, config: BidConfig, venue: str, market: _Market) -> Entry:
+    def _entry(self, task: Task | None, config: BidConfig, venue: str, market: _PreviewReads) -> Entry:
         """A cycle of the task, or the first one of a task that is yet to be created."""
         now_ms, settings, task_id = self.now_ms, self.services.settings, task.id if task else None
         plan, bids = self.services.entitlements.plan(self.user.id), market.own_bids
@@ -171,15 +171,15 @@ class PreviewHandler(BiddingTaskHandler):
         )
 
 
-def _knowing(wallet: Wallet, placed: list[Order], own_bids: OwnBids) -> Wallet:
+def _knowing(wallet: BidderWallet, placed: list[Order], own_bids: OwnBids) -> BidderWallet:
     """The wallet with all that tells its own bids from those of others."""
     ids = {bid.venue_id for bid in own_bids.bids} | {order.venue_id for order in placed if order.venue_id}
     return replace(wallet, bid_ids=frozenset(ids), bid_prices=frozenset(order.price_sats for order in placed))
 
 
 def _looked(
-    market: MarketClient, looker: Looker, config: BidConfig, wallet: Wallet, own_bids: OwnBids, history: History
-) -> _Market:
+    market: MarketClient, looker: Looker, config: BidConfig, wallet: BidderWallet, own_bids: OwnBids, history: History
+) -> _PreviewReads:
     """Raises VenueError when there is nothing to decide on."""
     notes = _Notes()
     profile = market.profile(kind_of(config))
@@ -190,7 +190,7 @@ def _looked(
             raise notes.errors[failed_to]
     # A book that is empty and one that is not there look alike; the floors tell them apart.
     is_known = bool(seen.asks_read or market.floors([config.slug], kind_of(config), KNOWN_SLUG_S))
-    return _Market(
+    return _PreviewReads(
         profile,
         seen,
         wallet.payment,

@@ -5,19 +5,19 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from markets.look import Seen
+from markets.look import MarketLook
 from server.http import json_out
 from strategy.entry import Entry
 from strategy.hints import hints
-from strategy.intents import Plan, RungNote
-from strategy.monthly import Bidding, Month, Verdict
+from strategy.intents import BidPlan, RungNote
+from strategy.monthly import Bidding, MonthlyQuota, MonthlyVerdict
 from strategy.reasons import Reason
 
 _FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW, Reason.SIGNED_LIMIT)  # a bid is wanted there all the same
 
 
-def plan_as_json(entry: Entry, plan: Plan, seen: Seen, month: Month, user_id: int) -> dict[str, Any]:
-    """What was decided, on what, and what a month of it costs beside the others of `month`."""
+def plan_as_json(entry: Entry, plan: BidPlan, seen: MarketLook, quota: MonthlyQuota, user_id: int) -> dict[str, Any]:
+    """What was decided, on what, and what a month of it costs beside the others of `quota`."""
     limits = entry.limits
     task = Bidding(entry.config, 0 if entry.config.dry_run else len(_wanted(plan)), user_id)
     return {
@@ -44,21 +44,21 @@ def plan_as_json(entry: Entry, plan: Plan, seen: Seen, month: Month, user_id: in
                 {"whose": room.whose, "most": room.most_sats, "signed": room.signed_sats} for room in limits.signed
             ],
         },
-        "monthlyCalls": _monthly(month.judged(task)),
-        "hints": hints(task, month.costs, _ladder_sats(plan), limits),
+        "monthlyCalls": _monthly(quota.judged(task)),
+        "hints": hints(task, quota.costs, _ladder_sats(plan), limits),
     }
 
 
-def _wanted(plan: Plan) -> list[RungNote]:
+def _wanted(plan: BidPlan) -> list[RungNote]:
     """The rungs that have or get a bid, or would if nothing held the task back for now."""
     return [note for note in plan.rungs if not note.is_skipped or note.reason in _FOR_NOW]
 
 
-def _ladder_sats(plan: Plan) -> int:
+def _ladder_sats(plan: BidPlan) -> int:
     return sum(note.price_sats or 0 for note in _wanted(plan))
 
 
-def _rungs(entry: Entry, plan: Plan) -> list[dict[str, Any]]:
+def _rungs(entry: Entry, plan: BidPlan) -> list[dict[str, Any]]:
     quantities = {intent.rung: intent.quantity for intent in plan.to_place}
     own = {order.id: order.quantity for order in entry.own}
 
@@ -79,7 +79,7 @@ def _rungs(entry: Entry, plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def _market(seen: Seen) -> dict[str, Any] | None:
+def _market(seen: MarketLook) -> dict[str, Any] | None:
     snapshot = seen.snapshot
     if snapshot is None:
         return None
@@ -97,7 +97,7 @@ def _market(seen: Seen) -> dict[str, Any] | None:
     }
 
 
-def _monthly(found: Verdict) -> dict[str, Any]:
+def _monthly(found: MonthlyVerdict) -> dict[str, Any]:
     """What all bids of the plan cost in 30 days."""
     return {
         "reads": found.alone.reads,

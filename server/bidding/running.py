@@ -8,12 +8,12 @@ from server import task_venues
 from server.bidding.tasks import BiddingTaskHandler, columns
 from server.bidding.tickers import spelled
 from server.bidding.traits import refuse_unknown_trait
-from server.http.errors import ApiError, invalid
+from server.http.api_errors import ApiError, invalid
 from server.schemas import bid_config
-from strategy.config import loads, problems
+from strategy.bid_config import load_bid_config, problems
 
 
-class StartHandler(BiddingTaskHandler):
+class StartBiddingTaskHandler(BiddingTaskHandler):
     """POST /api/tasks/:id/start"""
 
     async def post(self, task_id: str) -> None:
@@ -28,7 +28,7 @@ class StartHandler(BiddingTaskHandler):
 
     async def _check(self, task: Task) -> None:
         """Raises ApiError: 400 (which the task then shows as its error, too) or 403."""
-        config, venue = loads(task.config), task.venue
+        config, venue = load_bid_config(task.config), task.venue
         try:
             if wrong := bid_config.details_of(problems(config)):
                 raise invalid(wrong)
@@ -46,7 +46,7 @@ class StartHandler(BiddingTaskHandler):
             tasks.change_bidding_task(task, **columns(known))
 
 
-class StopHandler(BiddingTaskHandler):
+class StopBiddingTaskHandler(BiddingTaskHandler):
     """POST /api/tasks/:id/stop"""
 
     async def post(self, task_id: str) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from core.plans import Plan
+from core.subscription_plans import SubscriptionPlan
 from models.ledger.limits import fills_of, most_signed_task, most_signed_user, with_others
 from models.users import User
 from server.http.services import Services
-from strategy.config import BidConfig
+from strategy.bid_config import BidConfig
 from strategy.intents import SignedRoom
-from wallet.client import SignerError
+from wallet.signer_client import SignerError
 
 
-async def user_room(services: Services, user: User, plan: Plan | None) -> SignedRoom | None:
+async def user_room(services: Services, user: User, plan: SubscriptionPlan | None) -> SignedRoom | None:
     """Of all the user's tasks; None when the signer cannot be asked."""
     most = most_signed_user(plan) if plan else 0
     try:
@@ -22,7 +22,7 @@ async def user_room(services: Services, user: User, plan: Plan | None) -> Signed
 
 
 async def task_rooms(
-    services: Services, user: User, task_id: int | None, config: BidConfig, plan: Plan | None
+    services: Services, user: User, task_id: int | None, config: BidConfig, plan: SubscriptionPlan | None
 ) -> tuple[SignedRoom, ...]:
     """As the task's worker would be told, were it started with this config; a dry run signs nothing.
 

@@ -6,22 +6,22 @@ from collections.abc import Awaitable
 
 from models import users
 from models.tasks import tasks
-from models.tasks.list import ListedTask, bidding_task_list
 from models.tasks.table import BIDDING, Task
+from models.tasks.task_list import ListedTask, bidding_task_list
 from models.tasks.tasks import TaskExists, TaskLimitReached
 from server import task_venues
 from server.bidding.tickers import is_unspelled, spelled
 from server.bidding.traits import refuse_unknown_trait
 from server.http import json_out
+from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
-from server.http.errors import ApiError, invalid
 from server.http.json_out import Raw, text
 from server.schemas import bid_config
 from server.task_handler import TaskHandler
-from strategy.config import BidConfig, dumps, loads, normal_slug, unsupported
+from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
 
 
-def as_json(task: Task | ListedTask, config: BidConfig | None = None, **more: object) -> Raw:
+def bidding_task_as_json(task: Task | ListedTask, config: BidConfig | None = None, **more: object) -> Raw:
     """The task as callers see it, with `more` fields of an operation's answer after its own.
 
     `config` is the task's own, where it is at hand and need not be read from the row again.
@@ -43,7 +43,7 @@ def as_json(task: Task | ListedTask, config: BidConfig | None = None, **more: ob
 def columns(config: BidConfig) -> dict[str, str]:
     """What a task's row holds of its config."""
     key = normal_slug(config.type, config.slug)
-    return {"type": config.type, "slug": config.slug, "slug_key": key, "config": dumps(config)}
+    return {"type": config.type, "slug": config.slug, "slug_key": key, "config": dump_bid_config(config)}
 
 
 def exists_already() -> ApiError:
@@ -58,7 +58,7 @@ class BiddingTaskHandler(TaskHandler):
 
     def shown(self, task_id: str, **more: object) -> Raw:
         """The caller's own task as it is now, as they see it. Raises ApiError (404)."""
-        return as_json(self.task(task_id), None, **more)
+        return bidding_task_as_json(self.task(task_id), None, **more)
 
     def refuse_unsupported(self, config: BidConfig) -> None:
         """Raises ApiError (400) for what cannot be run yet."""
@@ -73,7 +73,7 @@ class BiddingTasksHandler(SignedIn):
         self.send(self.services.task_lists.get(self.user.id, self._list))
 
     def _list(self) -> bytes:
-        return json_out.encoded([as_json(task) for task in bidding_task_list(self.user.id)])
+        return json_out.encoded([bidding_task_as_json(task) for task in bidding_task_list(self.user.id)])
 
     def post(self) -> Awaitable[None] | None:
         given = self.json_object()
@@ -103,7 +103,7 @@ class BiddingTasksHandler(SignedIn):
             message = f"The plan {plan.name} allows {error.max_tasks} bidding tasks."
             raise ApiError(403, "Plan task limit reached", message=message) from None
         self.set_header("Location", f"/api/tasks/{task.id}")
-        self.answer(as_json(task, config), 201)
+        self.answer(bidding_task_as_json(task, config), 201)
 
 
 class OneBiddingTaskHandler(BiddingTaskHandler):
@@ -116,7 +116,7 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
         seen = self.task(task_id)
         config = self._merged(seen)
         if config.trait is not None:
-            await refuse_unknown_trait(self, config, seen.venue, loads(seen.config))
+            await refuse_unknown_trait(self, config, seen.venue, load_bid_config(seen.config))
         config = await spelled(self, config)
         async with self.services.locks.of(seen.id):
             task = self.task(task_id)
@@ -131,11 +131,11 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
                 else:
                     self._write(task, row)
         task = self.task(task_id)
-        self.answer(as_json(task, config if task.config == row["config"] else None))
+        self.answer(bidding_task_as_json(task, config if task.config == row["config"] else None))
 
     def _merged(self, task: Task) -> BidConfig:
         given, venue = self.json_object(), task.venue
-        config, details = bid_config.merged(given, loads(task.config))
+        config, details = bid_config.merged(given, load_bid_config(task.config))
         if details := [*details, *task_venues.moved(given, venue)] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
         return config

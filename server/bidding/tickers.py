@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from markets.base import VenueError
 from server.http.base import SignedIn
-from strategy.config import BidConfig, canonical_slug, normal_slug
+from strategy.bid_config import BidConfig, canonical_slug, normal_slug
 
 PATIENCE_S = 2.0
 _MAX_AGE_S = 86_400.0  # a rune's name never changes

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from markets.base import VenueError
+from server.http.api_errors import invalid
 from server.http.base import SignedIn
-from server.http.errors import invalid
-from strategy.config import BidConfig
+from strategy.bid_config import BidConfig
 
 PATIENCE_S = 2.0
 _MAX_AGE_S = 3600.0  # a collection's traits hardly ever change

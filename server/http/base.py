@@ -14,16 +14,16 @@ from pydantic import ValidationError
 from tornado.web import HTTPError, RequestHandler
 
 from markets.base import VenueError
-from markets.client import MarketClient
+from markets.market_client import MarketClient
 from models import sessions
 from models.users import User
 from server.http import blocking, json_out
+from server.http.api_errors import ApiError, invalid, not_found, unauthorized
 from server.http.bodies import Body, details_of
 from server.http.client_ip import client_ip
-from server.http.errors import ApiError, invalid, not_found, unauthorized
 from server.http.json_in import BadBody, read_object
 from server.http.services import Services
-from wallet.client import SignerClient, SignerError
+from wallet.signer_client import SignerClient, SignerError
 
 log = logging.getLogger("server.access")
 

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from markets.base import NotFound, SignInNeeded, VenueError
-from server.http.errors import ApiError, not_found
-from wallet.client import SignerError, SignerLocked
+from server.http.api_errors import ApiError, not_found
+from wallet.signer_client import SignerError, SignerLocked
 
 Client = TypeVar("Client")
 Value = TypeVar("Value")

@@ -10,7 +10,7 @@ from typing import Any
 
 from core import local
 from core.errors import PeerError, PeerRefused, PeerUnavailable
-from server.http.errors import ApiError
+from server.http.api_errors import ApiError
 
 WAIT_S = 10.0
 DRAIN_S = 10.0
@@ -29,7 +29,7 @@ class Settled:
     open_orders: int
 
 
-class Manager:
+class ManagerClient:
     """The manager at `socket_path`. `wait_s` is how long a manager that is away is waited for."""
 
     def __init__(self, socket_path: Path, *, wait_s: float = WAIT_S, drain_s: float = DRAIN_S) -> None:

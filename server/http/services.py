@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from core.plans import Plan
 from core.settings import Settings
-from markets.client import MarketClient
+from core.subscription_plans import SubscriptionPlan
+from markets.market_client import MarketClient
+from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
-from models.unchanged import Unchanged
 from server.http.blocking import Pool
-from server.http.manager_client import Manager
+from server.http.manager_client import ManagerClient
 from server.http.prometheus import Histogram
-from server.http.sign_in_limit import CallBudget
-from wallet.client import SignerClient
+from server.http.sign_in_limit import SignInLimit
+from wallet.signer_client import SignerClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +26,18 @@ class Services:
     settings: Settings
     entitlements: Entitlements
     clock_ms: Callable[[], int]
-    manager: Manager
+    manager: ManagerClient
     market: Pool[MarketClient]
     signer: Pool[SignerClient]
-    budget: CallBudget
+    budget: SignInLimit
     locks: TaskLocks
     in_flight: InFlight
-    task_lists: Unchanged
+    task_lists: CommitCache
     starts: Histogram
 
-    def plan(self, key: str) -> Plan:
+    def plan(self, key: str) -> SubscriptionPlan:
         """The plan of this key; one that is not offered any more allows nothing."""
-        return self.settings.plans.get(key) or Plan(key, 0, 0, 0, 0, 0)
+        return self.settings.plans.get(key) or SubscriptionPlan(key, 0, 0, 0, 0, 0)
 
     def close(self) -> None:
         """Lets go of the threads that ask peers."""

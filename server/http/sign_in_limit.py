@@ -9,7 +9,7 @@ WINDOW_S = 60.0
 _MOST_KEYS = 50_000
 
 
-class CallBudget:
+class SignInLimit:
     """`limit` calls for each key in a window of a minute that starts with its first call."""
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:

@@ -16,7 +16,7 @@ from server.http import json_out
 from server.http.json_out import Raw
 from server.http.services import Services
 from server.schemas import listing_config
-from wallet.client import SignerClient, SignerError
+from wallet.signer_client import SignerClient, SignerError
 
 PATIENCE_S = 2.0
 _NOT_ASKED = "The signer cannot be asked, so this is by our own records alone."
@@ -24,14 +24,14 @@ _NOT_ASKED = "The signer cannot be asked, so this is by our own records alone."
 Lowest = dict[str, int | None]
 
 
-async def as_json(services: Services, task: Task, **more: object) -> Raw:
+async def autolist_task_as_json(services: Services, task: Task, **more: object) -> Raw:
     """The task, with `more` fields of an operation's answer after its own."""
     newest = listings.newest(task.id)
     return _as_json(services, task, newest, await _signed(services, [newest]), more)
 
 
-async def all_as_json(services: Services, tasks: Iterable[Task]) -> list[Raw]:
-    """As `as_json`, of many at once."""
+async def autolist_tasks_as_json(services: Services, tasks: Iterable[Task]) -> list[Raw]:
+    """As `autolist_task_as_json`, of many at once."""
     found = [(task, listings.newest(task.id)) for task in tasks]
     signed = await _signed(services, [newest for _, newest in found])
     return [_as_json(services, task, newest, signed, {}) for task, newest in found]

@@ -13,12 +13,12 @@ from models import inscriptions
 from models.tasks.table import Task
 from server import task_venues
 from server.bidding.traits import refuse_unknown_trait
+from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
-from server.http.errors import ApiError, invalid
 from server.listing.inscriptions import look_up
 from server.schemas import listing_config
-from strategy.config import BidConfig
-from strategy.listing.config import ListingConfig, problems, unstartable
+from strategy.bid_config import BidConfig
+from strategy.listing.listing_config import ListingConfig, problems, unstartable
 
 PATIENCE_S = 5.0
 _NOT_YET = "This cannot be started yet"

@@ -11,8 +11,8 @@ from markets.base import Item, VenueError, WalletItem
 from markets.wire import link
 from models import inscriptions
 from server.http import blocking, json_out
+from server.http.api_errors import not_found
 from server.http.base import SignedIn
-from server.http.errors import not_found
 from server.http.json_out import Raw
 from server.schemas.listing_config import is_inscription_id
 from server.task_venues import telling_wallets

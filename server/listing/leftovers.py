@@ -20,7 +20,7 @@ from models.ledger.listing_table import GONE, SOLD, Listing
 from models.ledger.listings import NewListing, OpenElsewhere
 from models.tasks.table import Task
 from server.http.base import SignedIn
-from wallet.client import SignerError
+from wallet.signer_client import SignerError
 
 PATIENCE_S = 5.0
 _UNREAD = "The marketplace could not be asked whether it still shows a listing of this inscription."

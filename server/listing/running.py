@@ -6,16 +6,16 @@ from models.ledger import listings
 from models.tasks import tasks
 from models.tasks.table import LISTING, RUNNING, Task
 from server import task_log
-from server.http.errors import ApiError
-from server.listing.as_json import as_json
+from server.http.api_errors import ApiError
+from server.listing.as_json import autolist_task_as_json
 from server.listing.checks import refuse_outside_vault, startable_collection
 from server.listing.tasks import AutolistTaskHandler
-from strategy.listing.config import loads_config
+from strategy.listing.listing_config import load_listing_config
 
 _STAYS = "The listing stays at the marketplace; deleting the task cancels it."
 
 
-class StartHandler(AutolistTaskHandler):
+class StartAutolistTaskHandler(AutolistTaskHandler):
     """POST /api/autolist/:id/start"""
 
     async def post(self, task_id: str) -> None:
@@ -26,11 +26,11 @@ class StartHandler(AutolistTaskHandler):
                 await self.services.manager.ready()
                 await self.start_worker(self.task(task_id))
                 self.services.starts.observe(self.request.request_time())
-        self.answer(await as_json(self.services, self.task(task_id)))
+        self.answer(await autolist_task_as_json(self.services, self.task(task_id)))
 
     async def _check(self, task: Task) -> None:
         """Raises ApiError: 400 and 409 (which the task then shows as its error, too), 403, or 503."""
-        config = loads_config(task.config)
+        config = load_listing_config(task.config)
         try:
             collection_id = await startable_collection(self, task, config, task.collection_id)
             # One that left the vault while its listing stood may have been sold: its worker finds that out and ends.
@@ -45,7 +45,7 @@ class StartHandler(AutolistTaskHandler):
             tasks.change_autolist_task(task, collection_id=collection_id, config=task.config)
 
 
-class StopHandler(AutolistTaskHandler):
+class StopAutolistTaskHandler(AutolistTaskHandler):
     """POST /api/autolist/:id/stop; the listing stays."""
 
     async def post(self, task_id: str) -> None:
@@ -53,16 +53,16 @@ class StopHandler(AutolistTaskHandler):
         task = self.task(task_id)
         is_listed = listings.open_listing(task.id) is not None
         stays = {"message": _STAYS} if is_listed else {}
-        self.answer(await as_json(self.services, task, listingCancelled=False, **stays))
+        self.answer(await autolist_task_as_json(self.services, task, listingCancelled=False, **stays))
 
 
-class CyclesHandler(task_log.CyclesHandler):
+class AutolistTaskCyclesHandler(task_log.TaskCyclesHandler):
     """GET /api/autolist/:id/cycles"""
 
     kind = LISTING
 
 
-class LogHandler(task_log.LogHandler):
+class AutolistTaskLogHandler(task_log.TaskLogHandler):
     """GET /api/autolist/:id/log"""
 
     kind = LISTING

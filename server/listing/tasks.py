@@ -8,14 +8,14 @@ from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from models.tasks.tasks import TaskExists, TaskLimitReached
 from server import task_venues
-from server.http.errors import ApiError, invalid
-from server.listing.as_json import all_as_json, as_json
+from server.http.api_errors import ApiError, invalid
+from server.listing.as_json import autolist_task_as_json, autolist_tasks_as_json
 from server.listing.checks import known_collection, startable_collection
 from server.listing.leftovers import take_up
 from server.schemas import listing_config
 from server.schemas.listing_config import ListingChange
 from server.task_handler import TaskHandler
-from strategy.listing.config import ListingConfig, dumps_config, loads_config, warnings
+from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config, warnings
 
 _STILL_LISTED = "The marketplace has not confirmed yet that the listing is gone; this is tried again until it has."
 
@@ -30,7 +30,7 @@ class AutolistTasksHandler(AutolistTaskHandler):
     """GET and POST /api/autolist"""
 
     async def get(self) -> None:
-        self.answer(await all_as_json(self.services, tasks.of_user(self.user.id, LISTING)))
+        self.answer(await autolist_tasks_as_json(self.services, tasks.of_user(self.user.id, LISTING)))
 
     async def post(self) -> None:
         given = self.json_object()
@@ -48,7 +48,7 @@ class AutolistTasksHandler(AutolistTaskHandler):
                 self.user.id,
                 inscription_id=change.inscription_id,
                 collection_id=collection_id,
-                config=dumps_config(change.config),
+                config=dump_listing_config(change.config),
                 now_ms=self.now_ms,
                 venue=venue,
             )
@@ -59,7 +59,7 @@ class AutolistTasksHandler(AutolistTaskHandler):
                 403, "Task limit reached", message=f"You may have {error.max_tasks} auto-list tasks."
             ) from None
         self.set_header("Location", f"/api/autolist/{task.id}")
-        self.answer(await as_json(self.services, task, **_warned(change.config)), 201)
+        self.answer(await autolist_task_as_json(self.services, task, **_warned(change.config)), 201)
 
 
 class OneAutolistTaskHandler(AutolistTaskHandler):
@@ -69,13 +69,13 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
     _before: Listing | None = None  # the newest listing when nobody acted for the task any more
 
     async def get(self, task_id: str) -> None:
-        self.answer(await as_json(self.services, self.task(task_id)))
+        self.answer(await autolist_task_as_json(self.services, self.task(task_id)))
 
     async def put(self, task_id: str) -> None:
         async with self.services.locks.of(self.task(task_id).id):
             task = self.task(task_id)
             change = self._change(task)
-            config, collection_id = dumps_config(change.config), _collection(task, change)
+            config, collection_id = dump_listing_config(change.config), _collection(task, change)
             if (config, collection_id) != (task.config, task.collection_id):
                 if task.is_running:
                     collection_id = await startable_collection(self, task, change.config, collection_id)
@@ -84,11 +84,11 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
                 else:
                     tasks.change_autolist_task(task, collection_id=collection_id, config=config)
         task = self.task(task_id)
-        self.answer(await as_json(self.services, task, **_warned(loads_config(task.config))))
+        self.answer(await autolist_task_as_json(self.services, task, **_warned(load_listing_config(task.config))))
 
     def _change(self, task: Task) -> ListingChange:
         given, venue = self.json_object(), task.venue
-        change = listing_config.merged(given, loads_config(task.config))
+        change = listing_config.merged(given, load_listing_config(task.config))
         details = [*change.details, *_moved(task, change), *task_venues.moved(given, venue)]
         if details := details or task_venues.unfit_for_listing(venue, change.config):
             raise invalid(details)

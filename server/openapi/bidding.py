@@ -19,7 +19,7 @@ from server.schemas import bidding_answers as answers
 from server.schemas.preview import Preview, TaskPreview
 from server.schemas.task_bodies import BiddingTaskChange, NewBiddingTask
 from server.task_log import DEFAULT_CYCLES, DEFAULT_LINES, MOST_LINES
-from strategy.config import CHOICES, MAX_SATS
+from strategy.bid_config import CHOICES, MAX_SATS
 
 _TAG = "bidding tasks"
 _TAKEN = "There is a task for this slug already."

@@ -13,7 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
 from server.openapi import bidding, control, listing, service, sign_in
-from server.openapi.operation import JSON, Answer, Operation, Parameter
+from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
 from server.schemas.listing_config import INSCRIPTION
 
@@ -136,7 +136,7 @@ def _responses(operation: Operation, method: str) -> Iterator[tuple[str, dict[st
         yield str(status), {"$ref": f"#/components/responses/{_COMMON[status][0]}"}
 
 
-def _answer(answer: Answer) -> dict[str, Any]:
+def _answer(answer: AnswerBody) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "object" if answer.media == JSON else "string"}
     if answer.model is not None:
         schema = _reference(answer.model)

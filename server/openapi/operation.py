@@ -22,7 +22,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerBody:
     """An answer's body: one `model`, a list of them, or text of another `media` type."""
 
     text: str
@@ -43,7 +43,7 @@ class Operation:
     id: str
     tag: str
     summary: str
-    success: Mapping[int, Answer]
+    success: Mapping[int, AnswerBody]
     errors: Mapping[int, str] = field(default_factory=dict)
     body: type[BaseModel] | None = None
     query: tuple[Parameter, ...] = ()
@@ -59,16 +59,16 @@ SIGNER_AWAY = "The signer cannot be asked, or is locked."
 MANAGER_AWAY = "The manager, or a process that it needs, is away; nothing was changed."
 
 
-def one(model: type[BaseModel], text: str, status: int = 200, headers: tuple[str, ...] = ()) -> dict[int, Answer]:
+def one(model: type[BaseModel], text: str, status: int = 200, headers: tuple[str, ...] = ()) -> dict[int, AnswerBody]:
     """Success that answers one object."""
-    return {status: Answer(text, model, headers=headers)}
+    return {status: AnswerBody(text, model, headers=headers)}
 
 
-def many(model: type[BaseModel], text: str) -> dict[int, Answer]:
+def many(model: type[BaseModel], text: str) -> dict[int, AnswerBody]:
     """Success that answers a list."""
-    return {200: Answer(text, model, is_list=True)}
+    return {200: AnswerBody(text, model, is_list=True)}
 
 
-def page(media: str, text: str) -> dict[int, Answer]:
+def page(media: str, text: str) -> dict[int, AnswerBody]:
     """Success that answers a text of the type `media`."""
-    return {200: Answer(text, media=media)}
+    return {200: AnswerBody(text, media=media)}

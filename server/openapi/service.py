@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from server.http import prometheus
-from server.openapi.operation import INVALID, JSON, SIGNER_AWAY, UNREADABLE, Answer, Operation, many, one, page
+from server.openapi.operation import INVALID, JSON, SIGNER_AWAY, UNREADABLE, AnswerBody, Operation, many, one, page
 from server.schemas.service_answers import Alive, NotReady, Ready, VenueInfo
 from server.schemas.withdrawals import NewWithdrawal, Quote, Wallet, WithdrawalBody
 
@@ -33,9 +33,9 @@ OPERATIONS = {
         "twice withdraws twice.",
         body=WithdrawalBody,
         success={
-            200: Answer("With `dryRun`: what would be sent.", Quote),
-            201: Answer("It is on its way.", NewWithdrawal),
-            202: Answer("It is signed, and it is not known yet whether it has left.", NewWithdrawal),
+            200: AnswerBody("With `dryRun`: what would be sent.", Quote),
+            201: AnswerBody("It is on its way.", NewWithdrawal),
+            202: AnswerBody("It is signed, and it is not known yet whether it has left.", NewWithdrawal),
         },
         errors={
             400: INVALID,
@@ -65,7 +65,7 @@ OPERATIONS = {
         id="isReady",
         tag=_TAG,
         summary="Does everything answer that is needed",
-        success={200: Answer("Everything answers.", Ready), 503: Answer("It does not.", NotReady)},
+        success={200: AnswerBody("Everything answers.", Ready), 503: AnswerBody("It does not.", NotReady)},
         is_open=True,
     ),
     "GET /metrics": Operation(

@@ -1,4 +1,4 @@
-"""A bidding task's config between camelCase JSON and `strategy.config.BidConfig`."""
+"""A bidding task's config between camelCase JSON and `strategy.bid_config.BidConfig`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from server.http.bodies import Body, Flag, Number, Text, Whole, number, or_null, read, text, whole, wrong
 from server.http.json_out import Raw, dumps
-from strategy.config import BidConfig, Problem, canonical_slug, loads, problems
+from strategy.bid_config import BidConfig, Problem, canonical_slug, load_bid_config, problems
 
 _NAMES = [field.name for field in fields(BidConfig)]
 _CAMEL = {name: to_camel(name) for name in _NAMES}
@@ -57,8 +57,8 @@ _KINDS = {
     "str | Decimal": _Kind(_FEE_RATE, "", ""),
 }
 _OF = {field.name: _KINDS[str(field.type)] for field in fields(BidConfig)}
-# Each judged by itself; what is between them is in `strategy/config.py`. The defaults only mark what may be left out:
-# `BidConfig` has the real ones. The venue is the task's, not its config's.
+# Each judged by itself; what is between them is in `strategy/bid_config.py`. The defaults only mark what may be left
+# out: `BidConfig` has the real ones. The venue is the task's, not its config's.
 _FIELDS: dict[str, Any] = {name: (kind.shape, kind.left_out) for name, kind in _OF.items()} | {
     "slug": (Annotated[str, PlainValidator(_slug, json_schema_input_type=str)], ""),
     "venue": (Text, ""),
@@ -91,7 +91,7 @@ def details_of(found: list[Problem]) -> list[str]:
 @lru_cache(maxsize=4096)
 def rendered(stored: str) -> Raw:
     """The stored config as callers see it."""
-    return shown(loads(stored))
+    return shown(load_bid_config(stored))
 
 
 _VALUES = attrgetter(*_NAMES)

@@ -28,8 +28,8 @@ from server.http.bodies import (
     wrong,
 )
 from server.http.json_out import Raw, dumps
-from strategy.config import Problem
-from strategy.listing.config import CHOICES, ListingConfig, loads_config, problems
+from strategy.bid_config import Problem
+from strategy.listing.listing_config import CHOICES, ListingConfig, load_listing_config, problems
 
 _MAX_COLLECTION = 200
 INSCRIPTION = r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})"
@@ -117,5 +117,5 @@ def details_of(found: Iterable[Problem]) -> list[str]:
 @lru_cache(maxsize=4096)
 def rendered(stored: str) -> Raw:
     """The stored config as callers see it."""
-    config = loads_config(stored)
+    config = load_listing_config(stored)
     return Raw(dumps({camel: getattr(config, name) for name, camel in _CAMEL.items()}))

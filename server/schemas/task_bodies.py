@@ -15,10 +15,16 @@ from pydantic.alias_generators import to_camel
 from core.settings import VENUES
 from server.schemas.bid_config import BidConfigFields
 from server.schemas.listing_config import ListingFields
-from strategy import config as rules
+from strategy import bid_config
+from strategy.bid_config import BidConfig
 from strategy.calm import MOST_LOOPS
-from strategy.config import BidConfig
-from strategy.listing.config import LEAST_LOOP_SECONDS, MAX_MARGIN, MAX_PERCENT, MOST_LOOP_SECONDS, ListingConfig
+from strategy.listing.listing_config import (
+    LEAST_LOOP_SECONDS,
+    MAX_MARGIN,
+    MAX_PERCENT,
+    MOST_LOOP_SECONDS,
+    ListingConfig,
+)
 
 Schema = dict[str, Any]
 
@@ -37,10 +43,10 @@ _BID_TEXTS = {
     "bid_count": "Bids kept at the same time; cut to what the plan allows.",
     "hardcap_sats": "No bid is above it. Required in percent mode, where 0 is refused.",
     "max_bid_total": "Most sats of all the task's bids together; 0 is unlimited.",
-    "bid_expiry_minutes": f"Life of a bid; null is {rules.DEFAULT_EXPIRY_MINUTES}.",
+    "bid_expiry_minutes": f"Life of a bid; null is {bid_config.DEFAULT_EXPIRY_MINUTES}.",
     "loop_seconds": (
-        f"Seconds between two cycles; null: every {rules.DEFAULT_LOOP_SECONDS} seconds, "
-        f"up to {rules.DEFAULT_LOOP_SECONDS * MOST_LOOPS} while nothing moves."
+        f"Seconds between two cycles; null: every {bid_config.DEFAULT_LOOP_SECONDS} seconds, "
+        f"up to {bid_config.DEFAULT_LOOP_SECONDS * MOST_LOOPS} while nothing moves."
     ),
     "outbid_enabled": "Bid above competitors.",
     "outbid_mode": "Whether outbidding adds sats or a fraction.",
@@ -97,22 +103,22 @@ def _described(schema: Schema, texts: Mapping[str, str]) -> None:
 def _bid_rules(schema: Schema) -> None:
     _described(schema, _BID_TEXTS)
     of = {name: schema["properties"][to_camel(name)] for name in _BID_TEXTS}
-    for name, choices in rules.CHOICES.items():
+    for name, choices in bid_config.CHOICES.items():
         of[name]["enum"] = list(choices)
-    for name, (least, most) in rules.WHOLE_RANGES.items():
+    for name, (least, most) in bid_config.WHOLE_RANGES.items():
         # Of `integer or null`, the range belongs to the first.
         of[name].get("anyOf", [of[name]])[0].update(minimum=least, maximum=most)
-    for name in rules.PERCENTS:
-        of[name].update(exclusiveMinimum=0, maximum=rules.MAX_PERCENT)
-    for name, (lowest, highest) in rules.FRACTION_RANGES.items():
+    for name in bid_config.PERCENTS:
+        of[name].update(exclusiveMinimum=0, maximum=bid_config.MAX_PERCENT)
+    for name, (lowest, highest) in bid_config.FRACTION_RANGES.items():
         of[name].get("anyOf", [of[name]])[0].update(minimum=lowest, maximum=highest)
     of["quantity"]["exclusiveMinimum"] = 0
     of["fee_rate"]["anyOf"] = [
-        {"type": "string", "enum": list(rules.FEE_TIERS)},
+        {"type": "string", "enum": list(bid_config.FEE_TIERS)},
         {"type": "number", "minimum": 1, "maximum": 10_000},
     ]
     for name in ("trait_type", "trait_value"):
-        of[name]["maxLength"] = rules.MAX_TEXT
+        of[name]["maxLength"] = bid_config.MAX_TEXT
     of["venue"]["enum"] = list(VENUES)
 
 
@@ -121,7 +127,7 @@ def _listing_rules(schema: Schema) -> None:
     schema["properties"]["pricePercent"].update(exclusiveMinimum=0, maximum=MAX_PERCENT)
     schema["properties"]["minMargin"].update(minimum=0, maximum=MAX_MARGIN)
     for name in ("traitType", "traitValue"):
-        schema["properties"][name]["maxLength"] = rules.MAX_TEXT
+        schema["properties"][name]["maxLength"] = bid_config.MAX_TEXT
     schema["properties"]["venue"]["enum"] = list(VENUES)
     schema["properties"]["loopSeconds"]["anyOf"] = [
         {"type": "integer", "minimum": LEAST_LOOP_SECONDS, "maximum": MOST_LOOP_SECONDS},

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from models.ledger.withdrawals import Withdrawal
 from server.http import json_out
 from server.withdrawals.coins import LeftOut
-from server.withdrawals.plan import Plan
+from server.withdrawals.plan import WithdrawalPlan
 
 
-def as_json(row: Withdrawal) -> dict[str, object]:
+def withdrawal_as_json(row: Withdrawal) -> dict[str, object]:
     return {
         "id": row.id,
         "from": row.source,
@@ -29,7 +29,7 @@ def as_json(row: Withdrawal) -> dict[str, object]:
     }
 
 
-def quote(plan: Plan) -> dict[str, object]:
+def quote(plan: WithdrawalPlan) -> dict[str, object]:
     """What a plan comes to."""
     return {
         "dryRun": True,

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from markets.base import VenueError
 from markets.codec import named
-from markets.coins import Utxo
+from markets.utxos import Utxo
 from server.http.services import Services
-from wallet.facts import FactsError, read_facts
-from wallet.policy import Refused
+from wallet.facts_client import FactsError, read_facts
+from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_COINS
 from wallet.psbt.transaction import Outpoint
 from wallet.withdrawal import rules
@@ -84,7 +84,7 @@ class Choosing:
         """The coin of an inscription. Raises Refused when it is not alone there, or that is not known."""
         judged = await self._look_at(outpoint, (inscription_id,))
         if isinstance(judged, str):
-            raise Refused("inputs-cardinal", judged)
+            raise PolicyRefused("inputs-cardinal", judged)
         return judged
 
     def _plain_reason(self, coin: Utxo) -> str | None:
@@ -105,7 +105,7 @@ class Choosing:
             facts = rules.inputs_confirmed(outpoint, read_facts(outpoint, named(found)))
             spent = rules.amount_proof(facts, self._script)
             rules.inputs_cardinal(facts, inscriptions)
-        except Refused as refused:
+        except PolicyRefused as refused:
             return refused.message
         except (VenueError, FactsError) as error:
             return f"nothing could be learned of it: {error}"

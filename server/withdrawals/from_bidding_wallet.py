@@ -8,13 +8,15 @@ from models.ledger import withdrawals
 from models.users import User
 from server.http.services import Services
 from server.schemas.withdrawals import WithdrawalBody
-from server.withdrawals.plan import NOTHING, UNCOVERED, CannotWithdraw, Plan, WrongWish, script_at
+from server.withdrawals.plan import NOTHING, UNCOVERED, CannotWithdraw, InvalidWithdrawal, WithdrawalPlan, script_at
 from wallet.psbt.decode import decode_base64
 from wallet.psbt.transaction import WireError
 from wallet.withdrawal.request import WithdrawalToSign
 
 
-async def plan_from_bidding(services: Services, user: User, body: WithdrawalBody, payment: str, pubkey: str) -> Plan:
+async def plan_from_bidding(
+    services: Services, user: User, body: WithdrawalBody, payment: str, pubkey: str
+) -> WithdrawalPlan:
     """What `body` asks to take out of the bidding wallet to the user's `payment` address, whose key is `pubkey`.
 
     Raises CannotWithdraw, WrongWish or VenueError.
@@ -32,7 +34,7 @@ async def plan_from_bidding(services: Services, user: User, body: WithdrawalBody
     except NotFound:
         raise CannotWithdraw(NOTHING, "The marketplace has no bidding wallet for you yet.") from None
     except NotSupported as error:
-        raise WrongWish(f"from: {error.message}", "This cannot be done yet") from None
+        raise InvalidWithdrawal(f"from: {error.message}", "This cannot be done yet") from None
     except AuthFailed:
         raise
     except Refused as error:
@@ -46,7 +48,7 @@ async def plan_from_bidding(services: Services, user: User, body: WithdrawalBody
     asked = WithdrawalToSign(
         intent="", user=user.address, source="bidding", coins=spent, amount_sats=amount, venue=venue, psbt=psbt
     )
-    return Plan(asked, payment, sent, max(fee, 0))
+    return WithdrawalPlan(asked, payment, sent, max(fee, 0))
 
 
 def _refuse_uncovered(user_id: int, body: WithdrawalBody, venue: str, left: int) -> None:

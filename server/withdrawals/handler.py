@@ -6,14 +6,14 @@ from markets.base import VenueError
 from models.ledger import withdrawals
 from models.ledger.withdrawals import CONFIRMED, SUBMITTED, CoinsTaken
 from server.http import blocking
+from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
-from server.http.errors import ApiError, invalid
 from server.schemas.withdrawals import WithdrawalBody, read_body
-from server.withdrawals.as_json import as_json, left_out, quote
-from server.withdrawals.plan import CannotWithdraw, Plan, WrongWish
-from server.withdrawals.planner import Planner
+from server.withdrawals.as_json import left_out, quote, withdrawal_as_json
+from server.withdrawals.plan import CannotWithdraw, InvalidWithdrawal, WithdrawalPlan
+from server.withdrawals.planner import WithdrawalPlanner
 from server.withdrawals.steps import carry_out, look_after, write_down
-from wallet.client import SignerError, SignerRefused
+from wallet.signer_client import SignerError, SignerRefused
 
 _COMES_OUT = "Nothing is lost: GET /api/wallet shows what becomes of it."
 
@@ -48,14 +48,14 @@ class WithdrawHandler(SignedIn):
         if row.state == withdrawals.REFUSED:
             raise ApiError(409, "The withdrawal was refused", message=row.reason)
         is_sent = row.state in (SUBMITTED, CONFIRMED)
-        self.answer(as_json(row) | {"leftOut": left_out(plan.left_out)}, 201 if is_sent else 202)
+        self.answer(withdrawal_as_json(row) | {"leftOut": left_out(plan.left_out)}, 201 if is_sent else 202)
 
-    async def _planned(self, body: WithdrawalBody) -> Plan:
+    async def _planned(self, body: WithdrawalBody) -> WithdrawalPlan:
         try:
-            return await Planner(self.services, self.user, body).plan()
+            return await WithdrawalPlanner(self.services, self.user, body).plan()
         except CannotWithdraw as refused:
             raise ApiError(409, refused.reason, message=refused.what_to_do) from None
-        except WrongWish as wrong:
+        except InvalidWithdrawal as wrong:
             raise invalid([wrong.fault], wrong.reason) from None
         except (VenueError, SignerError) as error:
             raise blocking.answer_to(error) from error

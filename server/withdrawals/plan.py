@@ -23,7 +23,7 @@ class CannotWithdraw(BidkeeperError):
         self.what_to_do = what_to_do
 
 
-class WrongWish(BidkeeperError):
+class InvalidWithdrawal(BidkeeperError):
     """What was asked for can never be done. `fault` reads `field: what is wrong`, `reason` is a heading."""
 
     def __init__(self, fault: str, reason: str = "Validation failed") -> None:
@@ -33,7 +33,7 @@ class WrongWish(BidkeeperError):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WithdrawalPlan:
     """What is to be signed, all but its intent, and what that comes to; sats arrive at `destination`."""
 
     asked: WithdrawalToSign

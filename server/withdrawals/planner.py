@@ -12,8 +12,8 @@ from server.http.services import Services
 from server.schemas.withdrawals import WithdrawalBody
 from server.withdrawals.coins import Choosing, Chosen
 from server.withdrawals.from_bidding_wallet import plan_from_bidding
-from server.withdrawals.plan import NOTHING, CannotWithdraw, Plan, WrongWish, script_at
-from wallet.policy import Refused as NotComposed
+from server.withdrawals.plan import NOTHING, CannotWithdraw, InvalidWithdrawal, WithdrawalPlan, script_at
+from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_COINS
 from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
 from wallet.withdrawal.request import VIRTUAL_KB, Source, WithdrawalToSign
@@ -24,7 +24,7 @@ _FEES_AGE_S = 30.0
 Enough = Callable[[Sequence[Coin]], bool]
 
 
-class Planner:
+class WithdrawalPlanner:
     """Plans one withdrawal of `user`. Raises CannotWithdraw, WrongWish, VenueError or SignerError."""
 
     def __init__(self, services: Services, user: User, body: WithdrawalBody) -> None:
@@ -33,7 +33,7 @@ class Planner:
         self._user = user
         self._address = user.address
 
-    async def plan(self) -> Plan:
+    async def plan(self) -> WithdrawalPlan:
         keys = await self._services.signer(lambda signer: signer.addresses(self._address))
         if self._body.from_ == "bidding":
             return await plan_from_bidding(self._services, self._user, self._body, keys.payment, keys.payment_pubkey)
@@ -46,7 +46,7 @@ class Planner:
             return await self._sats("payment", keys.payment, "p2wpkh")
         return await self._sats("vault", keys.vault, "p2tr")
 
-    async def _sats(self, source: Source, address: str, kind: CoinKind) -> Plan:
+    async def _sats(self, source: Source, address: str, kind: CoinKind) -> WithdrawalPlan:
         rate, amount = await self._fee_per_kvb(), self._body.amount_sats
         destination = script_at(self._address)
 
@@ -63,15 +63,15 @@ class Planner:
             amount_sats=amount,
             fee_per_kvb=rate,
         )
-        return Plan(asked, self._address, made.sent_sats, made.fee_sats, chosen.left_out)
+        return WithdrawalPlan(asked, self._address, made.sent_sats, made.fee_sats, chosen.left_out)
 
-    async def _inscription(self, payment: str, vault: str) -> Plan:
+    async def _inscription(self, payment: str, vault: str) -> WithdrawalPlan:
         wanted = self._body.inscription_id
         self._refuse_listed(wanted)
         try:
             where = await self._services.market(lambda market: market.whereabouts(wanted, 0.0))
         except NotFound:
-            raise WrongWish("inscriptionId: there is no such inscription in any block yet") from None
+            raise InvalidWithdrawal("inscriptionId: there is no such inscription in any block yet") from None
         if where.address != vault or where.outpoint is None:
             raise CannotWithdraw("The inscription is not in the vault", f"It is at {where.address or 'no address'}.")
         rate, destination = await self._fee_per_kvb(), script_at(self._address)
@@ -79,7 +79,7 @@ class Planner:
             raise CannotWithdraw("Another withdrawal moves it", "GET /api/wallet shows what becomes of it.")
         try:
             item = await Choosing(self._services, "p2tr", script_at(vault), {}, rate).coin(where.outpoint, wanted)
-        except NotComposed as refused:
+        except PolicyRefused as refused:
             raise CannotWithdraw("The inscription cannot be moved", refused.message) from None
 
         def composed(coins: Sequence[Coin]) -> Composed:
@@ -96,7 +96,7 @@ class Planner:
             inscription_id=wanted,
             fee_per_kvb=rate,
         )
-        return Plan(asked, self._address, made.sent_sats, made.fee_sats, chosen.left_out)
+        return WithdrawalPlan(asked, self._address, made.sent_sats, made.fee_sats, chosen.left_out)
 
     def _refuse_listed(self, inscription_id: str) -> None:
         kept = withdrawals.what_keeps(self._user.id, inscription_id)
@@ -160,7 +160,7 @@ def _pays(composed: Callable[[Sequence[Coin]], Composed], coins: Sequence[Coin])
         return False
     try:
         composed(coins)
-    except NotComposed as refused:
+    except PolicyRefused as refused:
         return refused.tag != "funds"
     return True
 
@@ -169,7 +169,7 @@ def _composed(compose: Callable[[], Composed], chosen: Chosen, what_to_do: str =
     """What the signer will write. Raises CannotWithdraw for what it would refuse."""
     try:
         return compose()
-    except NotComposed as refused:
+    except PolicyRefused as refused:
         text = f"{refused.message}. {what_to_do}".strip()
         if chosen.left_out:
             text += f" {len(chosen.left_out)} coins were left out; the first: {chosen.left_out[0].reason}."

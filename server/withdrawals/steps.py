@@ -18,8 +18,8 @@ from markets.base import AuthFailed, NotFound, NotSupported, Refused, Unavailabl
 from models.ledger import withdrawals
 from models.ledger.withdrawals import CONFIRMED, REFUSED, RESERVED, SUBMITTED, UNKNOWN, NewWithdrawal, Withdrawal
 from server.http.services import Services
-from server.withdrawals.plan import Plan
-from wallet.client import SignerError, SignerLocked, SignerRefused
+from server.withdrawals.plan import WithdrawalPlan
+from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS, SignedWithdrawal, as_request, from_request
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _SEEN_AGE_S = 5.0
 NEVER_SIGNED = "it was never signed"
 
 
-def write_down(user_id: int, plan: Plan, now_ms: int) -> Withdrawal:
+def write_down(user_id: int, plan: WithdrawalPlan, now_ms: int) -> Withdrawal:
     """The row of a planned withdrawal, under an intent of its own. Raises CoinsTaken."""
     asked = replace(plan.asked, intent=secrets.token_hex(WITHDRAWAL_INTENT_DIGITS // 2))
     new = NewWithdrawal(

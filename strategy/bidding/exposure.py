@@ -13,7 +13,7 @@ def held(orders: Iterable[OwnOrder]) -> int:
     return sum(order.price_sats for order in orders)
 
 
-class Budget:
+class SatsBudget:
     """A count of orders against the limits, which are inclusive. An unknown balance or fee limits nothing here.
 
     Fees are no part of exposure: the fee reserve counts against the balance only.

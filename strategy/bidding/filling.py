@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from strategy.bidding.draft import Draft
-from strategy.bidding.exposure import Budget
+from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.handover import Handover
 from strategy.bidding.pairing import Rung
+from strategy.bidding.plan_builder import PlanBuilder
 from strategy.intents import OwnOrder
 from strategy.reasons import Reason
 
@@ -21,8 +21,8 @@ class Filling:
     our best bid goes for a lower one at the top rung.
     """
 
-    def __init__(self, draft: Draft, rungs: list[Rung], raising: list[Rung]) -> None:
-        self._draft = draft
+    def __init__(self, builder: PlanBuilder, rungs: list[Rung], raising: list[Rung]) -> None:
+        self._builder = builder
         self._rungs = rungs
         self._raising = raising
         self.staying: list[OwnOrder] = []
@@ -32,13 +32,13 @@ class Filling:
 
     def fill(self) -> None:
         """Renews due bids and places missing ones."""
-        draft, rungs = self._draft, self._rungs
+        builder, rungs = self._builder, self._rungs
         paired = [rung.order for rung in rungs if rung.order]
-        kept = [order for order in paired if order.state == "live" and order.id not in draft.bids]
+        kept = [order for order in paired if order.state == "live" and order.id not in builder.bids]
         if self.beaten:
             self.staying.insert(0, self.beaten)
-        holding = [*draft.fixed, *draft.cancelling, *kept, *self.staying]
-        budget = Budget(draft.limits, draft.profile.balance_model, holding)
+        holding = [*builder.fixed, *builder.cancelling, *kept, *self.staying]
+        budget = SatsBudget(builder.limits, builder.profile.balance_model, holding)
         # Renewals first: the room they free or take is known before the missing rungs.
         for rung in rungs:
             if rung.order:
@@ -49,7 +49,7 @@ class Filling:
         for rung in rungs:
             if rung.order:
                 continue
-            reason = rung.refused or draft.blocked
+            reason = rung.refused or builder.blocked
             if reason is None and free <= 0:
                 reason = self._slot_reason()
             reason = reason or budget.refusal(rung.price_sats)
@@ -57,36 +57,36 @@ class Filling:
                 self._place(rung, budget)
                 free -= 1
             else:
-                draft.note(rung, reason, detail=rung.detail)
-        going = {order.id for order in draft.going}
-        held = [*draft.fixed, *draft.cancelling, *kept, *self.staying]
-        Handover(draft, (order for order in held if order.id not in going)).settle()
-        self.has_raised = any(note.detail == RAISE for note in draft.rungs.values())
+                builder.note(rung, reason, detail=rung.detail)
+        going = {order.id for order in builder.going}
+        held = [*builder.fixed, *builder.cancelling, *kept, *self.staying]
+        Handover(builder, (order for order in held if order.id not in going)).settle()
+        self.has_raised = any(note.detail == RAISE for note in builder.rungs.values())
 
     @property
     def _free(self) -> int:
         held = {rung.order.id for rung in self._rungs if rung.order}
-        held.update(order.id for order in (*self._draft.fixed, *self.staying))
-        return self._draft.count - len(held)
+        held.update(order.id for order in (*self._builder.fixed, *self.staying))
+        return self._builder.count - len(held)
 
-    def _hold(self, rung: Rung, order: OwnOrder, budget: Budget) -> None:
-        draft = self._draft
-        reason = draft.bids.get(order.id, Reason.KEPT)  # in flight and expired have theirs
+    def _hold(self, rung: Rung, order: OwnOrder, budget: SatsBudget) -> None:
+        builder = self._builder
+        reason = builder.bids.get(order.id, Reason.KEPT)  # in flight and expired have theirs
         if reason is Reason.KEPT and rung.barred is Reason.SIGNED_LIMIT:
             reason = Reason.SIGNED_LIMIT
-        elif reason is Reason.KEPT and rung.barred is None and draft.is_renewable(order):
+        elif reason is Reason.KEPT and rung.barred is None and builder.is_renewable(order):
             budget.give_back(order.price_sats)
             if budget.refusal(rung.price_sats) is None:
                 reason = Reason.RENEW
-                draft.cancel(order, reason, hard=False)
+                builder.cancel(order, reason, hard=False)
                 budget.take(rung.price_sats)
-                draft.place(rung)
+                builder.place(rung)
             else:
                 budget.take(order.price_sats)
-        draft.leave(order, reason)
-        draft.note(rung, reason, order.id, detail=rung.detail if reason is Reason.SIGNED_LIMIT else "")
+        builder.leave(order, reason)
+        builder.note(rung, reason, order.id, detail=rung.detail if reason is Reason.SIGNED_LIMIT else "")
 
-    def _make_way(self, top: Rung, free: int, budget: Budget) -> None:
+    def _make_way(self, top: Rung, free: int, budget: SatsBudget) -> None:
         """Gives up one bid for the top one: the outbid one, or, without a free slot, the highest that stays.
 
         Decided before anything is cancelled: a bid that cannot be replaced is not given up.
@@ -94,27 +94,27 @@ class Filling:
         order = self.beaten or (self.staying[0] if self.staying and free <= 0 else None)
         if order is None:
             return
-        reason = top.refused or self._draft.blocked or (Reason.SLOT_TAKEN if free < 0 else None)
+        reason = top.refused or self._builder.blocked or (Reason.SLOT_TAKEN if free < 0 else None)
         if reason is None and top.order is None:
             budget.give_back(order.price_sats)
             reason = budget.refusal(top.price_sats)
             if reason is None:
                 self.staying.remove(order)
-                self._draft.cancel(order, Reason.OUTBID if self._raising else Reason.SURPLUS, hard=False)
+                self._builder.cancel(order, Reason.OUTBID if self._raising else Reason.SURPLUS, hard=False)
                 return
             budget.take(order.price_sats)
         if order is self.beaten:
-            self._draft.leave(order, reason or Reason.SURPLUS)
+            self._builder.leave(order, reason or Reason.SURPLUS)
 
-    def _place(self, rung: Rung, budget: Budget) -> None:
+    def _place(self, rung: Rung, budget: SatsBudget) -> None:
         budget.take(rung.price_sats)
-        self._draft.place(rung)
+        self._builder.place(rung)
         is_raise = not self.has_raised and any(rung is each for each in self._raising)
         self.has_raised = self.has_raised or is_raise
-        self._draft.note(rung, Reason.PLACE, detail=RAISE if is_raise else "")
+        self._builder.note(rung, Reason.PLACE, detail=RAISE if is_raise else "")
 
     def _slot_reason(self) -> Reason:
-        reasons = {self._draft.bids[order.id] for order in self.staying}
+        reasons = {self._builder.bids[order.id] for order in self.staying}
         if Reason.MIN_AGE in reasons:
             return Reason.MIN_AGE
         return Reason.SLOT_TAKEN if reasons else Reason.IN_FLIGHT

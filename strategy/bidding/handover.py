@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from strategy.bidding.draft import Draft
-from strategy.bidding.exposure import Budget
+from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.pairing import highest_first
+from strategy.bidding.plan_builder import PlanBuilder
 from strategy.intents import OwnOrder, PlaceIntent
 from strategy.reasons import Reason
 
@@ -28,31 +28,31 @@ class Handover:
     are placed, so all of them must fit every limit at once, in whatever order the venue's answers come.
     """
 
-    def __init__(self, draft: Draft, holding: Iterable[OwnOrder]) -> None:
-        self._draft = draft
+    def __init__(self, builder: PlanBuilder, holding: Iterable[OwnOrder]) -> None:
+        self._builder = builder
         self._holding = list(holding)
-        self._swaps = _swaps(draft)
+        self._swaps = _swaps(builder)
 
     def settle(self) -> None:
         """Carries out the config's `replace_mode`."""
-        mode = self._draft.config.replace_mode
+        mode = self._builder.config.replace_mode
         if mode == "makeFirst":
             self._make_first()
         elif self._swaps:
-            may_overlap = mode == "auto" and self._draft.profile.overlaps
+            may_overlap = mode == "auto" and self._builder.profile.overlaps
             beside = self._beside() if may_overlap else {}
             if self._spread_renewals(beside) and may_overlap:
                 beside = self._beside()
-            self._draft.wait(beside)
+            self._builder.wait(beside)
 
     def _make_first(self) -> None:
         """Lets nothing go before its successor: a new bid that does not fit beside the old one waits."""
-        draft = self._draft
+        builder = self._builder
         by_rung = {swap.new.rung: swap for swap in self._swaps}
         old = [swap.order for swap in self._swaps]
-        budget = Budget(draft.limits, draft.profile.balance_model, [*self._holding, *old])
+        budget = SatsBudget(builder.limits, builder.profile.balance_model, [*self._holding, *old])
         waits: dict[int, int] = {}
-        for new in sorted(draft.places, key=lambda intent: intent.rung):
+        for new in sorted(builder.places, key=lambda intent: intent.rung):
             swap = by_rung.get(new.rung)
             reason = budget.refusal(new.price_sats)
             if reason is None and self._is_twin(new.price_sats, [order.price_sats for order in old]):
@@ -62,10 +62,10 @@ class Handover:
                 if swap:
                     waits[swap.order.id] = new.rung
                 continue
-            draft.unplace(new, reason, swap.order if swap and swap.is_renewal else None)
+            builder.unplace(new, reason, swap.order if swap and swap.is_renewal else None)
             if swap:
-                draft.keep(swap.order, Reason.NO_OVERLAP)
-        draft.wait(waits)
+                builder.keep(swap.order, Reason.NO_OVERLAP)
+        builder.wait(waits)
 
     def _spread_renewals(self, beside: Mapping[int, int]) -> bool:
         """Puts some renewals off to the next cycle if they would take most of the ladder off the market at once.
@@ -74,7 +74,7 @@ class Handover:
         the other: each round costs a cancel, its challenge and two reads, so that a ladder of 20 would take 100 calls
         where two rounds take 28. Returns whether some were put off.
         """
-        draft = self._draft
+        builder = self._builder
         renewals = [swap for swap in self._swaps if swap.is_renewal]
         broken = [swap for swap in renewals if swap.order.id not in beside]
         standing = sum(order.state == "live" for order in self._holding) + len(renewals)
@@ -87,14 +87,14 @@ class Handover:
                 budget.used += more
                 self._swaps.remove(swap)
                 self._holding.append(swap.order)
-                draft.unplace(swap.new, Reason.RENEW_WAITS, swap.order)
-                draft.keep(swap.order, Reason.RENEW_WAITS)
+                builder.unplace(swap.new, Reason.RENEW_WAITS, swap.order)
+                builder.keep(swap.order, Reason.RENEW_WAITS)
         return bool(late)
 
-    def _budget(self) -> Budget:
+    def _budget(self) -> SatsBudget:
         """Returns the budget after every old bid has gone and every new one has come."""
-        budget = Budget(self._draft.limits, self._draft.profile.balance_model, self._holding)
-        for new in self._draft.places:
+        budget = SatsBudget(self._builder.limits, self._builder.profile.balance_model, self._holding)
+        for new in self._builder.places:
             budget.take(new.price_sats)
         return budget
 
@@ -109,28 +109,28 @@ class Handover:
         return found
 
     def _is_twin_of_new(self, order: OwnOrder) -> bool:
-        return self._is_twin(order.price_sats, [new.price_sats for new in self._draft.places])
+        return self._is_twin(order.price_sats, [new.price_sats for new in self._builder.places])
 
     def _is_twin(self, price: int, others: Iterable[int]) -> bool:
         """Tells whether the venue would refuse a new bid because another of ours has the same price."""
-        return not self._draft.profile.equal_bids_allowed and price in others
+        return not self._builder.profile.equal_bids_allowed and price in others
 
 
-def _swaps(draft: Draft) -> list[Swap]:
+def _swaps(builder: PlanBuilder) -> list[Swap]:
     """Returns each order that only makes way, from the top, with the new bid that takes its place.
 
     A renewal's is at its own rung, an outbid one's at the top, a moved one's at the nearest rung.
     """
-    if not draft.going:
+    if not builder.going:
         return []
-    going = {order.id: order for order in draft.going}
-    new = {intent.rung: intent for intent in draft.places}
-    renewed = [note for note in draft.rungs.values() if note.reason is Reason.RENEW and note.order_id in going]
+    going = {order.id: order for order in builder.going}
+    new = {intent.rung: intent for intent in builder.places}
+    renewed = [note for note in builder.rungs.values() if note.reason is Reason.RENEW and note.order_id in going]
     swaps = [Swap(going.pop(note.order_id), new.pop(note.rung), True) for note in renewed if note.order_id is not None]
-    for order in sorted(highest_first(going.values()), key=lambda each: draft.bids[each.id] is not Reason.OUTBID):
+    for order in sorted(highest_first(going.values()), key=lambda each: builder.bids[each.id] is not Reason.OUTBID):
         if not new:
             break
-        is_outbid = draft.bids[order.id] is Reason.OUTBID
+        is_outbid = builder.bids[order.id] is Reason.OUTBID
         rung = min(new, key=lambda at: (0 if is_outbid else abs(new[at].price_sats - order.price_sats), at))
         swaps.append(Swap(order, new.pop(rung), False))
     return sorted(swaps, key=lambda swap: swap.new.rung)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Protocol
 
+from strategy.bid_config import BidConfig
 from strategy.bidding.pairing import Level, Rung
 from strategy.bidding.quantity_ladder import QuantityLadder
+from strategy.bidding.reference import MarketPrices
 from strategy.bidding.sats_ladder import SatsLadder
-from strategy.book import Bid, Profile
-from strategy.config import BidConfig
+from strategy.book import Bid, VenueProfile
 from strategy.intents import OwnOrder, Rules
 from strategy.reasons import Reason
-from strategy.reference import Market
 
 
 class Ladder(Protocol):
@@ -33,7 +33,9 @@ class Ladder(Protocol):
     def outbidding(self, bid: Bid) -> Level | None: ...
 
 
-def ladder_for(config: BidConfig, profile: Profile, rules: Rules, market: Market, divisibility: int | None) -> Ladder:
+def ladder_for(
+    config: BidConfig, profile: VenueProfile, rules: Rules, market: MarketPrices, divisibility: int | None
+) -> Ladder:
     """Makes the ladder of this config in this market; `divisibility` is the rune's number of decimals, if known."""
     if config.is_rune and config.quantity_mode == "sats":
         return SatsLadder(config, profile, rules, market.exact, market.lowest_ask, divisibility)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
+from strategy.bid_config import BidConfig
 from strategy.bidding.ladders import Ladder
 from strategy.bidding.pairing import Level, Rung
 from strategy.book import Bid
-from strategy.config import BidConfig
 from strategy.intents import Memory, OwnOrder
 from strategy.ranking import by_price, first_of_equals, is_above, ranks_ahead
 from strategy.reasons import Reason

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
 
-from strategy.bidding.exposure import Budget
+from strategy.bidding.exposure import SatsBudget
 from strategy.intents import OwnOrder
 from strategy.reasons import Reason
 
@@ -69,7 +69,7 @@ class Pairing:
         pool: Iterable[OwnOrder],
         fixed: frozenset[int],
         due: frozenset[int],
-        budget: Budget,
+        budget: SatsBudget,
         level: Callable[[OwnOrder], Level],
     ) -> None:
         # Of equal ones the older ranks first at the venue; one due for renewal loses its rank anyway.

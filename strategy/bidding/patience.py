@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from strategy.config import DEFAULT_EXPIRY_MINUTES
+from strategy.bid_config import DEFAULT_EXPIRY_MINUTES
 from strategy.intents import Rules, SignedRoom
 
 _AT_HALF, _AT_NINE_TENTHS = 100, 400  # hundredths

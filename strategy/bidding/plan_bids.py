@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from strategy.bidding.decision import Decision
+from strategy.bid_config import BidConfig, unsupported
 from strategy.bidding.filling import RAISE
 from strategy.bidding.ladders import ladder_for
 from strategy.bidding.outbid import Contest
 from strategy.bidding.pairing import highest_first
 from strategy.bidding.patience import paced
+from strategy.bidding.planner import BidPlanner
+from strategy.bidding.reference import read_prices
 from strategy.bidding.rules import rules_of
-from strategy.book import Profile
-from strategy.config import BidConfig, unsupported
+from strategy.book import VenueProfile
 from strategy.entry import Entry
-from strategy.intents import BidNote, CancelIntent, Memory, OwnOrder, Plan, RungNote
+from strategy.intents import BidNote, BidPlan, CancelIntent, Memory, OwnOrder, RungNote
 from strategy.reasons import Reason
-from strategy.reference import read_market
 
 
-def plan_bids(entry: Entry) -> Plan:
+def plan_bids(entry: Entry) -> BidPlan:
     """Decides what to cancel and to place now, with one reason for every rung and every own order.
 
     `entry.snapshot` is None when the market could not be read. `entry.own` are the open orders of this task, in any
@@ -41,28 +41,28 @@ def plan_bids(entry: Entry) -> Plan:
     return without_places(plan, entry.restraint, soft_cancels=entry.restraint is not Reason.OWN_BIDS_UNKNOWN)
 
 
-def _unrestrained(entry: Entry) -> Plan:
+def _unrestrained(entry: Entry) -> BidPlan:
     config, limits, snapshot, now_ms = entry.config, entry.limits, entry.snapshot, entry.now_ms
     if asked := unsupported(config):
         raise ValueError("; ".join(f"{problem.field}: {problem.text}" for problem in asked))
-    rules = paced(rules_of(config, entry.rules), limits.signed, life_ms(config, entry.profile))
-    market = read_market(config, snapshot, rules, now_ms)
+    rules = paced(rules_of(config, entry.rules), limits.signed, nominal_life_ms(config, entry.profile))
+    market = read_prices(config, snapshot, rules, now_ms)
     is_blind = market.reference is None and config.bid_mode == "percent"
     memory = _noted(entry.memory, is_blind=is_blind, now_ms=now_ms)
     ladder = ladder_for(config, entry.profile, rules, market, snapshot.divisibility if snapshot else None)
-    decision = Decision(config, entry.profile, limits, rules, memory, now_ms, market, ladder)
-    decision.sort(entry.own)
+    planner = BidPlanner(config, entry.profile, limits, rules, memory, now_ms, market, ladder)
+    planner.sort(entry.own)
     if is_blind:
-        decision.rest_without_reference()
+        planner.rest_without_reference()
     elif config.wants_bids and market.bids is None:
-        decision.rest(Reason.BIDS_UNKNOWN)
+        planner.rest(Reason.BIDS_UNKNOWN)
     elif not ladder.is_known:
-        decision.rest(Reason.UNIT_UNKNOWN)
+        planner.rest(Reason.UNIT_UNKNOWN)
     else:
         if ladder.cause:
-            decision.skip_all(Reason.RANGE_EMPTY, ladder.cause)
-        decision.walk(Contest(config, ladder, market.bids))
-    plan = decision.plan()
+            planner.skip_all(Reason.RANGE_EMPTY, ladder.cause)
+        planner.walk(Contest(config, ladder, market.bids))
+    plan = planner.plan()
     if limits.hold is Reason.FILL_BURST:
         return without_places(plan, Reason.FILL_BURST, soft_cancels=True)
     if limits.rungs is not None:
@@ -77,7 +77,7 @@ def _noted(memory: Memory, *, is_blind: bool, now_ms: int) -> Memory:
     return replace(memory, no_reference_since_ms=now_ms if is_blind else None)
 
 
-def life_ms(config: BidConfig, profile: Profile) -> int:
+def nominal_life_ms(config: BidConfig, profile: VenueProfile) -> int:
     """Returns about how long a bid is signed for: a venue that counts in hours rounds it up."""
     return max(config.expiry_ms, profile.min_duration_s * 1000)
 
@@ -90,7 +90,7 @@ def measure(config: BidConfig) -> str:
     return f"vwap:{config.depth_sats}" if config.is_rune and config.use_vwap else "floor"
 
 
-def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> Plan:
+def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> BidPlan:
     """Makes the plan under halt: every live order is cancelled, nothing is placed."""
     live = [order for order in highest_first(own) if order.state == "live"]
     others = {
@@ -99,7 +99,7 @@ def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> Plan:
         if order.state != "live"
     }
     reasons = others | {order.id: Reason.HALT for order in live}
-    return Plan(
+    return BidPlan(
         reference=None,
         to_cancel=tuple(CancelIntent(order.id, order.price_sats, True, Reason.HALT) for order in live),
         to_place=(),
@@ -109,7 +109,7 @@ def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> Plan:
     )
 
 
-def without_places(plan: Plan, reason: Reason, *, soft_cancels: bool, from_rung: int = 0) -> Plan:
+def without_places(plan: BidPlan, reason: Reason, *, soft_cancels: bool, from_rung: int = 0) -> BidPlan:
     """Returns the plan with nothing placed, renewed or raised at the rungs from `from_rung` on.
 
     `soft_cancels` False leaves the hard cancels only: our own bids could not be read (`own_bids_unknown`). True is for
@@ -136,12 +136,12 @@ def without_places(plan: Plan, reason: Reason, *, soft_cancels: bool, from_rung:
     )
 
 
-def raise_rung(plan: Plan) -> int | None:
+def raise_rung(plan: BidPlan) -> int | None:
     """Returns the rung at which the plan raises to outbid; None when it raises nothing."""
     return next((note.rung for note in plan.rungs if note.detail == RAISE), None)
 
 
-def memory_without_raise(plan: Plan) -> Memory:
+def memory_without_raise(plan: BidPlan) -> Memory:
     """Returns the memory of a plan whose raise, if it has one, was not made after all."""
     if raise_rung(plan) is None:
         return plan.memory

@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
+from strategy.bid_config import MAX_SATS, BidConfig
 from strategy.bidding.pairing import Level, Rung
-from strategy.book import Bid, Profile
-from strategy.config import MAX_SATS, BidConfig
+from strategy.book import Bid, VenueProfile
 from strategy.intents import OwnOrder, Rules
 from strategy.pricing import Exact, ceil_quotient, ceil_to_tick, floor_to_tick, plus, quotient_up, ratio_of, times
 from strategy.ranking import ratio
@@ -41,13 +41,13 @@ def order_quantity(config: BidConfig) -> Decimal:
     return config.quantity if config.is_rune else ONE
 
 
-def order_tick(config: BidConfig, profile: Profile) -> int:
+def order_tick(config: BidConfig, profile: VenueProfile) -> int:
     """Returns the grid of order prices; rune orders are planned to the sat, as unit price x quantity."""
     return 1 if config.is_rune else profile.tick
 
 
 def price_range(
-    config: BidConfig, profile: Profile, tolerance: Decimal, reference: Exact | None, lowest_ask: Decimal | None
+    config: BidConfig, profile: VenueProfile, tolerance: Decimal, reference: Exact | None, lowest_ask: Decimal | None
 ) -> Range:
     """Returns the allowed prices of one order; `reference` and `lowest_ask` are unit prices, None when unknown.
 
@@ -108,7 +108,7 @@ class QuantityLadder:
     def __init__(
         self,
         config: BidConfig,
-        profile: Profile,
+        profile: VenueProfile,
         rules: Rules,
         reference: Exact | None,
         lowest_ask: Decimal | None,

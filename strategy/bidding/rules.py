@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strategy.config import BidConfig
+from strategy.bid_config import BidConfig
 from strategy.intents import Rules
 
 

@@ -10,9 +10,9 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
+from strategy.bid_config import MAX_SATS, BidConfig
 from strategy.bidding.pairing import Level, Rung
-from strategy.book import Bid, Profile
-from strategy.config import MAX_SATS, BidConfig
+from strategy.book import Bid, VenueProfile
 from strategy.intents import OwnOrder, Rules
 from strategy.pricing import Exact, quotient_up
 from strategy.ranking import is_above, ratio
@@ -31,7 +31,7 @@ class SatsLadder:
     def __init__(
         self,
         config: BidConfig,
-        profile: Profile,
+        profile: VenueProfile,
         rules: Rules,
         reference: Exact | None,
         lowest_ask: Decimal | None,

@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Literal
 
 from strategy.book import Ask
-from strategy.listing.config import ListingConfig
+from strategy.listing.listing_config import ListingConfig
 from strategy.reasons import Reason
 
-Holding = Literal["held", "moved", "spent", "pending", "unknown"]
+InscriptionState = Literal["held", "moved", "spent", "pending", "unknown"]
 Action = Literal["list", "reprice", "keep", "wait", "pause", "ended"]
 
 
@@ -36,8 +36,9 @@ class ListingInputs:
     the last hour, `delistings_last_hour` the number of times that the venue dropped the listing by itself.
     `missing_reads` counts the good reads in a row that do not show our listing.
 
-    `holding`: the inscription is on the output that the listing was (or would be) signed for `held`, on another output
-    of ours `moved`, is gone `spent`, about to be moved by an unconfirmed transaction `pending`, or `unknown`.
+    `inscription_state`: the inscription is on the output that the listing was (or would be) signed for `held`, on
+    another output of ours `moved`, is gone `spent`, about to be moved by an unconfirmed transaction `pending`, or
+    `unknown`.
     """
 
     now_ms: int
@@ -54,11 +55,11 @@ class ListingInputs:
     highest_last_hour: int | None
     delistings_last_hour: int
     missing_reads: int
-    holding: Holding
+    inscription_state: InscriptionState
 
 
 @dataclass(frozen=True, slots=True)
-class ListingDecision:
+class ListingPlan:
     """The action, the resulting price, one reason, and `note` with the same in words.
 
     `list` signs a listing at `price` if there is none, or none that can be filled; `reprice` replaces the live one.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from strategy.config import MAX_SATS
-from strategy.listing.inputs import Action, Listed, ListingDecision, ListingInputs
+from strategy.bid_config import MAX_SATS
+from strategy.listing.inputs import Action, Listed, ListingInputs, ListingPlan
 from strategy.listing.price import Wanted, wanted
 from strategy.pricing import ceil_to_tick, times
 from strategy.reasons import Reason
@@ -23,7 +23,7 @@ _RAISE = Decimal("1.05")
 _CLOSE = Decimal("0.01")
 
 
-def plan_listing(inputs: ListingInputs) -> ListingDecision:
+def plan_listing(inputs: ListingInputs) -> ListingPlan:
     """Decides what to do with the listing now. The config must be free of `problems`.
 
     Raises ValueError for an impossible tick or fee.
@@ -33,27 +33,27 @@ def plan_listing(inputs: ListingInputs) -> ListingDecision:
     return _doubt(inputs) or _priced(inputs, wanted(inputs))
 
 
-def _doubt(inputs: ListingInputs) -> ListingDecision | None:
+def _doubt(inputs: ListingInputs) -> ListingPlan | None:
     """Returns the decision if nothing may be signed, whatever the price; else None."""
-    if inputs.holding == "spent":
-        return ListingDecision("ended", None, Reason.SPENT, "the inscription is sold or was sent away")
-    if inputs.holding == "pending":
-        return ListingDecision("wait", None, Reason.SPEND_PENDING, "an unconfirmed transaction moves the inscription")
+    if inputs.inscription_state == "spent":
+        return ListingPlan("ended", None, Reason.SPENT, "the inscription is sold or was sent away")
+    if inputs.inscription_state == "pending":
+        return ListingPlan("wait", None, Reason.SPEND_PENDING, "an unconfirmed transaction moves the inscription")
     if not inputs.own_read:
         price = inputs.listed.price if inputs.listed else None
-        return ListingDecision("keep", price, Reason.OWN_LISTINGS_UNKNOWN, "the own listings cannot be read")
-    if inputs.holding == "unknown":
+        return ListingPlan("keep", price, Reason.OWN_LISTINGS_UNKNOWN, "the own listings cannot be read")
+    if inputs.inscription_state == "unknown":
         return _still(inputs, Reason.HOLDING_UNKNOWN, "where the inscription is cannot be read")
     if inputs.delistings_last_hour >= MOST_DELISTINGS:
         note = f"the marketplace dropped the listing {inputs.delistings_last_hour} times within an hour"
-        return ListingDecision("pause", None, Reason.DELISTED_OFTEN, note)
-    if 0 < inputs.missing_reads < CONFIRMING_READS and inputs.holding != "moved":
+        return ListingPlan("pause", None, Reason.DELISTED_OFTEN, note)
+    if 0 < inputs.missing_reads < CONFIRMING_READS and inputs.inscription_state != "moved":
         note = "the marketplace does not show the listing; it is looked for once more"
-        return ListingDecision("wait", None, Reason.RELIST_CONFIRMING, note)
+        return ListingPlan("wait", None, Reason.RELIST_CONFIRMING, note)
     return None
 
 
-def _priced(inputs: ListingInputs, want: Wanted) -> ListingDecision:
+def _priced(inputs: ListingInputs, want: Wanted) -> ListingPlan:
     if want.price is None:
         return _still(inputs, Reason.NO_REFERENCE, want.basis)
     if want.price > MAX_SATS:
@@ -74,21 +74,21 @@ def _priced(inputs: ListingInputs, want: Wanted) -> ListingDecision:
 
 def _live(inputs: ListingInputs) -> Listed | None:
     """Returns our listing, if it can be filled."""
-    is_gone = inputs.holding == "moved" or inputs.missing_reads >= CONFIRMING_READS
+    is_gone = inputs.inscription_state == "moved" or inputs.missing_reads >= CONFIRMING_READS
     return None if is_gone else inputs.listed
 
 
-def _list(inputs: ListingInputs, want: Wanted, price: int) -> ListingDecision:
+def _list(inputs: ListingInputs, want: Wanted, price: int) -> ListingPlan:
     """Lists where nothing is listed. Neither a restart nor the venue's dropping it is a way around slow falling."""
     before = inputs.listed
     if before is not None and inputs.now_ms - before.since_ms < LOWER_AGE_MS:
         price = max(price, ceil_to_tick(before.price, inputs.tick))
-    if inputs.holding == "moved":
+    if inputs.inscription_state == "moved":
         return _sign("list", Reason.MOVED, inputs, want, price)
     return _sign("list", Reason.RELIST if inputs.missing_reads else Reason.LIST, inputs, want, price)
 
 
-def _lower(inputs: ListingInputs, want: Wanted, price: int, live: Listed) -> ListingDecision:
+def _lower(inputs: ListingInputs, want: Wanted, price: int, live: Listed) -> ListingPlan:
     if inputs.now_ms - live.since_ms < LOWER_AGE_MS:
         return _keep(live, Reason.LISTING_YOUNG, want)
     slowed = max(price, _least_this_hour(inputs))
@@ -108,7 +108,7 @@ def _least_this_hour(inputs: ListingInputs) -> int:
     return ceil_to_tick(times(_KEPT_AN_HOUR, highest), inputs.tick)
 
 
-def _sign(action: Action, reason: Reason, inputs: ListingInputs, want: Wanted, price: int) -> ListingDecision:
+def _sign(action: Action, reason: Reason, inputs: ListingInputs, want: Wanted, price: int) -> ListingPlan:
     """Signs a listing at `price`, or at the lowest that this hour allows: also when it rises again after a fall."""
     price = max(price, _least_this_hour(inputs))
     note = f"at {price:,}: {want.basis}"
@@ -117,16 +117,16 @@ def _sign(action: Action, reason: Reason, inputs: ListingInputs, want: Wanted, p
     elif want.is_at_min:
         note += f"; not below {want.guard:,}"
         reason = Reason.AT_MIN if reason not in (Reason.MOVED, Reason.RELIST) else reason
-    return ListingDecision(action, price, reason, note)
+    return ListingPlan(action, price, reason, note)
 
 
-def _keep(live: Listed, reason: Reason, want: Wanted) -> ListingDecision:
-    return ListingDecision("keep", live.price, reason, f"at {live.price:,}: wanted {want.price:,} ({want.basis})")
+def _keep(live: Listed, reason: Reason, want: Wanted) -> ListingPlan:
+    return ListingPlan("keep", live.price, reason, f"at {live.price:,}: wanted {want.price:,} ({want.basis})")
 
 
-def _still(inputs: ListingInputs, reason: Reason, note: str) -> ListingDecision:
+def _still(inputs: ListingInputs, reason: Reason, note: str) -> ListingPlan:
     """Signs nothing; a listing stays as it is."""
     live = _live(inputs)
     if live is None or inputs.missing_reads:
-        return ListingDecision("wait", None, reason, note)
-    return ListingDecision("keep", live.price, reason, note)
+        return ListingPlan("wait", None, reason, note)
+    return ListingPlan("keep", live.price, reason, note)

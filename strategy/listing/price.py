@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from strategy.listing.config import ListingConfig
 from strategy.listing.inputs import ListingInputs
-from strategy.listing.reference import LEAST_SALES, foreign_prices, least_believed, of_sales
+from strategy.listing.listing_config import ListingConfig
+from strategy.listing.reference import LEAST_SALES, foreign_prices, least_believed, median_of_sales
 from strategy.pricing import ceil_quotient, ceil_to_tick, floor_to_tick, plus, times
 
 _MILLION = 1_000_000
@@ -90,7 +90,7 @@ def _known(price: int | None, name: str) -> tuple[Decimal | None, str]:
 def _sales(newest_first: tuple[int, ...] | None) -> tuple[Decimal | None, str]:
     if newest_first is None:
         return None, "the last sales are not known"
-    found = of_sales(newest_first)
+    found = median_of_sales(newest_first)
     if found is None:
         return None, f"the last sales are not known: fewer than {LEAST_SALES}"
     price, count = found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 
+from strategy.bid_config import MAX_SATS
 from strategy.book import Ask
-from strategy.config import MAX_SATS
 from strategy.pricing import times
 
 MOST_OUTLIERS = 2
@@ -43,7 +43,7 @@ def least_believed(median_60m: Decimal | None) -> Decimal | None:
     return times(_FALL, median_60m)
 
 
-def of_sales(newest_first: Sequence[int]) -> tuple[Decimal, int] | None:
+def median_of_sales(newest_first: Sequence[int]) -> tuple[Decimal, int] | None:
     """Returns the median of the newest five sales, and their number; None for fewer than three.
 
     So two odd sales (bait, a gift, a slip) cannot set the price. Example: of 20,000, 98,000 and 99,000 it is 98,000.

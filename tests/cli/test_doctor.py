@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor.data import file_system, verify_tail
+from cli.doctor.data_check import file_system, verify_tail
 from cli.main import main
 from models import base, schema
 from tests.cli.conftest import Examine

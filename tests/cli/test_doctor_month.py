@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from cli.doctor import month as doctor_month
-from cli.doctor import programs as doctor_programs
+from cli.doctor import month_check, program_check
 from cli.doctor.check import Check
 from core.settings import Settings
 from models import base, schema, users
 from models.tasks import table, tasks
 from models.tasks.table import RUNNING
-from strategy.config import BidConfig, dumps, normal_slug
-from strategy.listing.config import ListingConfig
+from strategy.bid_config import BidConfig, dump_bid_config, normal_slug
+from strategy.listing.listing_config import ListingConfig
 from strategy.monthly import Bidding, Selling, Task
 from tests.cli.conftest import Examine
 
@@ -31,15 +30,15 @@ REAL = Settings(
 
 
 def month(running: dict[str, list[Task]], **settings: Any) -> dict[str, Check]:
-    return {check.name: check for check in doctor_month.examine(replace(REAL, **settings), running)}
+    return {check.name: check for check in month_check.examine(replace(REAL, **settings), running)}
 
 
 def test_every_key_with_a_quota_has_a_line_and_no_other() -> None:
     assert set(month({})) == {"month at satflow", "month at unisat"}
     assert set(month({}, unisat_url=None)) == {"month at satflow"}
     assert set(month({}, satflow_monthly_calls=0)) == {"month at unisat"}
-    assert list(doctor_month.examine(Settings(), {})) == [], "the practice market has none"
-    assert list(doctor_month.examine(REAL, None)) == [], "nobody knows what runs"
+    assert list(month_check.examine(Settings(), {})) == [], "the practice market has none"
+    assert list(month_check.examine(REAL, None)) == [], "nobody knows what runs"
 
 
 def test_a_quota_that_nobody_uses() -> None:
@@ -121,7 +120,7 @@ def _task(user_id: int, config: BidConfig) -> table.Task:
         type=config.type,
         slug=config.slug,
         slug_key=normal_slug(config.type, config.slug),
-        config=dumps(config),
+        config=dump_bid_config(config),
         venue="simulator",
         max_tasks=20,
         now_ms=1,
@@ -145,8 +144,8 @@ def test_a_clock_by_which_no_bid_is_placed(
         "market": "satflow",
         "venues": {"satflow": {"is_cut_off": False, "paused_s": 0, "skew_s": skew_s}},
     }
-    monkeypatch.setattr(doctor_programs.MarketClient, "status", lambda _: status)
-    found = {check.name: check for check in doctor_programs._gateway(REAL)}
+    monkeypatch.setattr(program_check.MarketClient, "status", lambda _: status)
+    found = {check.name: check for check in program_check._gateway(REAL)}
     assert ("clock" in found) == (said is not None)
     if said is not None:
         assert found["clock"].status == "FAIL"

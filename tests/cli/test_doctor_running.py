@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from cli.doctor.questions import About
-from cli.doctor.venues import Venues
+from cli.doctor.venue_check import VenueExaminer
 from core.settings import HELD, load
 from tests.cli.venue import venue
 from tests.e2e.installation import PATIENCE, Installation, in_path, installation, until
 from wallet.keystore import keys_import, keystore
-from wallet.keystore.file import Contents
+from wallet.keystore.keystore_file import Contents
 
 pytestmark = pytest.mark.slow
 
@@ -160,7 +160,7 @@ def test_a_key_that_only_the_gateway_may_read(tmp_path: Path, is_accepted: bool)
         try:
             until(lambda: "listening at" in (tmp_path / "out").read_text(), "the gateway's socket")
             settings = load({**alone.environment, "BIDKEEPER_SATFLOW_API_KEY": HELD})
-            found = list(Venues(settings, About(SLUG, RUNE), lambda: 0).examine())
+            found = list(VenueExaminer(settings, About(SLUG, RUNE), lambda: 0).examine())
         finally:
             gateway.terminate()
             gateway.wait()

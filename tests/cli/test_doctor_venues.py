@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from cli.doctor import floors as venue_floors
-from cli.doctor import programs as doctor_programs
-from cli.doctor import units as venue_units
+from cli.doctor import floor_check, program_check, unit_check
 from cli.doctor.exchanges import Exchange
 from cli.doctor.questions import ADDRESS
 from markets.adapter import Listing, Offer
@@ -194,7 +192,7 @@ def test_the_unit_of_rune_prices(floor: str, bid: str, statuses: list[str]) -> N
         ("satflow", "rune floors"): {"DOG": Floor("DOG", Decimal(floor), 1)},
         ("satflow", "rune bids"): (offer,),
     }
-    assert [check.status for check in venue_units.examine(answers)] == statuses
+    assert [check.status for check in unit_check.examine(answers)] == statuses
 
 
 FEES = {"fastestFee": 12, "halfHourFee": 8, "hourFee": 5, "economyFee": 3, "minimumFee": 1}
@@ -236,7 +234,7 @@ def test_an_index_that_does_not_serve(
 )
 def test_what_is_left_of_the_month(left: int, rungs: int | None, status: str) -> None:
     told = {"limit": 100_000, "used": 100_000 - left, "left": left, "projected": 120_000, "rungs": rungs}
-    check = doctor_programs.quota("satflow", told)
+    check = program_check.quota("satflow", told)
     assert check.status == status
     assert check.text.startswith(
         f"{100_000 - left:,} of 100,000 calls at satflow are used this month, {left:,} are left; "
@@ -252,4 +250,4 @@ def test_a_floor_is_held_against_the_cheapest_listing(floor: int | None, status:
         ("satflow", "listings"): tuple(Listing(ask, None) for ask in asks),
         ("satflow", "floors"): {"nodemonkes": Floor("nodemonkes", None if floor is None else Decimal(floor), 2)},
     }
-    assert [check.status for check in venue_floors.examine(answers, "nodemonkes")] == ([status] if status else [])
+    assert [check.status for check in floor_check.examine(answers, "nodemonkes")] == ([status] if status else [])

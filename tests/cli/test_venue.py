@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cli.doctor import venues as doctor_venues
+from cli.doctor import venue_check
 from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION
 from cli.main import main
 from tests.cli.test_doctor_venues import KEY, SATFLOW
@@ -21,7 +21,7 @@ Probe = Callable[..., int]
 @pytest.fixture
 def probe(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Probe:
     """Runs the command for a venue, Satflow being at the given URL, and returns its exit code."""
-    monkeypatch.setattr(doctor_venues, "PAUSE_S", 0)
+    monkeypatch.setattr(venue_check, "PAUSE_S", 0)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("BIDKEEPER_MARKET", "satflow")

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import simulator.history
 import tests.machine.wire
-from core.plans import Plan
+from core.subscription_plans import SubscriptionPlan
 from markets.call_costs import call_costs
 from models import base, users
 from models.tasks import tasks
@@ -26,7 +26,7 @@ from simulator.orders import Market, Order
 from simulator.selling import sell
 from simulator.wire import ApiError
 from simulator.world import World
-from strategy.config import BidConfig, dumps, normal_slug
+from strategy.bid_config import BidConfig, dump_bid_config, normal_slug
 from strategy.monthly import Bidding, monthly_calls
 from tests.endurance.courses import COURSES, START, Scene
 from tests.endurance.task_time import TaskTime
@@ -192,7 +192,7 @@ class Stage(AbstractContextManager["Stage"]):
         logging.disable(logging.WARNING)
         self.house = House(
             seed,
-            plan=Plan("Beta", 20, 20, exposure, 0, 3_650),
+            plan=SubscriptionPlan("Beta", 20, 20, exposure, 0, 3_650),
             installation=exposure * len(ladders),
             background=name == DEMO,
             keeps_journals=keeps_journals,
@@ -255,7 +255,7 @@ class Stage(AbstractContextManager["Stage"]):
             type=config.type,
             slug=config.slug,
             slug_key=normal_slug(config.type, config.slug),
-            config=dumps(config),
+            config=dump_bid_config(config),
             venue=house.settings.market,
             max_tasks=20,
             now_ms=house.clock.now_ms,

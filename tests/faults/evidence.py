@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from models.tasks.table import BIDDING
-from strategy.config import BidConfig, loads
+from strategy.bid_config import BidConfig, load_bid_config
 
 Row = dict[str, Any]
 
@@ -121,7 +121,7 @@ def read(data_dir: Path, read_history: Callable[[], list[Row]], exposure: int) -
     rows = tables(data_dir / "bidkeeper.db", "orders", "cycles", "tasks")
     found = Evidence(history, rows["orders"], audit_lines(data_dir), cycles=rows["cycles"], as_of_ms=as_of_ms)
     for task in (row for row in rows["tasks"] if row["kind"] == BIDDING):
-        found.configs[task["id"]] = [loads(task["config"])]
+        found.configs[task["id"]] = [load_bid_config(task["config"])]
         found.exposure[task["user_id"]] = exposure
         found.logs[task["id"]] = task_log(data_dir, task["id"])
     return found

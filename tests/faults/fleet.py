@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from strategy.config import BidConfig
+from strategy.bid_config import BidConfig
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults import checker, evidence
 from tests.faults.evidence import AskMove, Bid, Evidence, Quiet, bids

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from models.tasks.table import BIDDING
-from strategy.listing.config import ListingConfig
+from strategy.listing.listing_config import ListingConfig
 from tests.faults.evidence import Quiet, Row, audit_lines, tables
 from wallet import address
 from wallet.psbt.decode import decode, from_base64

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strategy.listing.config import ListingConfig, loads_config
+from strategy.listing.listing_config import ListingConfig, load_listing_config
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults import listing_checker, listing_evidence
 from tests.faults.evidence import Quiet
@@ -85,7 +85,7 @@ class Shop:
         with contextlib.closing(sqlite3.connect(self.service.data_dir / "bidkeeper.db", timeout=30)) as connection:
             row = connection.execute("SELECT revision, config FROM tasks WHERE id = ?", [task]).fetchone()
         if row is not None:
-            self.configs[task, row[0]] = loads_config(row[1])
+            self.configs[task, row[0]] = load_listing_config(row[1])
 
     # What the owner asks for; True once it was answered well. Whatever the answer, what it may have done counts.
 

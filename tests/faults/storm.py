@@ -16,7 +16,7 @@ from typing import Any
 
 import requests
 
-from strategy.config import BidConfig, loads
+from strategy.bid_config import BidConfig, load_bid_config
 from tests.e2e.installation import until
 from tests.faults.evidence import AskMove, Quiet, task_log
 from tests.faults.fleet import Fleet, now_ms
@@ -236,7 +236,7 @@ class Storm(Blows):
         self._note_config(task)
 
     def _note_config(self, task: int) -> None:
-        self.configs[task].append(loads(self.fleet.stored_config(task)))
+        self.configs[task].append(load_bid_config(self.fleet.stored_config(task)))
 
     # Afterwards
 

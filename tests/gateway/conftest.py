@@ -17,9 +17,9 @@ import pytest
 from core.local_server import bind
 from core.settings import Settings
 from gateway.app import Gateway
-from gateway.process import Program
+from gateway.verb_server import Program
 from markets.base import BidOrder
-from markets.client import MarketClient
+from markets.market_client import MarketClient
 from tests.gateway.fake_venue import FakeVenue
 
 ORDER = BidOrder(

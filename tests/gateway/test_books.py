@@ -12,7 +12,7 @@ import pytest
 
 from gateway.reads import books
 from markets.base import NotFound, NotSupported, Refused, Unavailable
-from markets.client import MarketClient
+from markets.market_client import MarketClient
 from tests.gateway.conftest import ORDER, Bench, eventually, soon
 from tests.gateway.fake_venue import CUT, Call
 

@@ -9,7 +9,7 @@ import pytest
 from gateway import venue as module_of_venue
 from gateway.limits import breaker as module
 from gateway.limits.breaker import FAILURES, PROBE_S, SPAN_S, Breaker
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from gateway.limits.windows import READ
 from markets.base import NotFound, RateLimited, Unavailable, Unknown
 from tests.clock import Monotonic

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.reads.joined_facts import OnChain, joined
-from markets.facts import Indexed, OutpointFacts, Spending
+from markets.outpoint_facts import Indexed, OutpointFacts, Spending
 from tests.gateway.listing_examples import INSCRIPTION, MADE, OUTPOINT, SCRIPT
 
 CHAIN = OnChain(MADE.outputs[1], True, Spending(False, None), 864_351)

@@ -18,12 +18,12 @@ import requests
 
 from core.settings import load
 from markets.base import Refused, Unavailable, Unknown, VenueError
-from markets.client import MarketClient
 from markets.listings import ListingAsk, ListingOrder, OwnListing
+from markets.market_client import MarketClient
 from tests.gateway.conftest import eventually, soon
 from tests.ports import free_ports
 from wallet.address import parse
-from wallet.facts import ask_facts
+from wallet.facts_client import ask_facts
 from wallet.keystore.keys import UserSecrets, derive_user
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.listing import ListingIntent, Owner

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from core.errors import BidkeeperError
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from gateway.quota.count import BLOCK, QuotaCount
-from gateway.quota.file import QuotaFile
-from gateway.quota.pace import LONGEST_STRETCH_S, Use, end_of, month_of, pressure, rungs, stretch_s
 from gateway.quota.quota import Quota
-from gateway.scarcity import OF_RUNES, Scarcity
+from gateway.quota.quota_file import QuotaFile
+from gateway.quota.quota_pace import LONGEST_STRETCH_S, Use, end_of, month_of, pressure, rungs, stretch_s
+from gateway.quota_restraint import OF_RUNES, QuotaRestraint
 from markets.base import RateLimited, Refused
 from tests.clock import Clock
 
@@ -208,12 +208,12 @@ class TestWhatIsRefused:
     def test_nothing_on_a_busy_first_day(self, path: Path, clock: Clock) -> None:
         early = quota(path, clock, 50)
         early.permit_place(99)
-        assert (early.stretch_s(), Scarcity(early).remark()) == (0, "")
+        assert (early.stretch_s(), QuotaRestraint(early).remark()) == (0, "")
 
 
 class TestReads:
     def test_get_older_but_not_where_age_matters(self, path: Path, clock: Clock) -> None:
-        short = Scarcity(quota(path, clock, 100))
+        short = QuotaRestraint(quota(path, clock, 100))
 
         def age(verb: str, max_age_s: float) -> object:
             return short.stretched({"verb": verb, "args": {}, "max_age_s": max_age_s})["max_age_s"]
@@ -226,7 +226,7 @@ class TestReads:
         assert (age("fees", 60), age("balance", 60), age("rune_asks", 15)) == (60, 60, 15)  # not of this key
 
     def test_of_runes_get_older_by_the_quota_of_their_source(self, path: Path, clock: Clock) -> None:
-        short = Scarcity(quota(path, clock, 100), OF_RUNES)
+        short = QuotaRestraint(quota(path, clock, 100), OF_RUNES)
 
         def age(verb: str, max_age_s: float) -> object:
             return short.stretched({"verb": verb, "args": {}, "max_age_s": max_age_s})["max_age_s"]
@@ -236,10 +236,10 @@ class TestReads:
 
     def test_what_is_not_as_agreed_is_refused_as_ever(self, path: Path, clock: Clock) -> None:
         with pytest.raises(Refused):
-            Scarcity(quota(path, clock, 100)).stretched({"verb": "asks", "args": {}, "max_age_s": "old"})
+            QuotaRestraint(quota(path, clock, 100)).stretched({"verb": "asks", "args": {}, "max_age_s": "old"})
 
     def test_every_answer_says_so(self, path: Path, clock: Clock) -> None:
-        remark = Scarcity(quota(path, clock, 94)).remark()
+        remark = QuotaRestraint(quota(path, clock, 94)).remark()
         assert json.loads('{"ok":1' + remark + "}") == {"ok": 1, "quota": {"stretch_s": LONGEST_STRETCH_S, "rungs": 2}}
 
 

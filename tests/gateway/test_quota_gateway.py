@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from gateway.quota.count import QuotaCount
-from gateway.quota.file import QuotaFile
-from markets.asking import AMPLE
+from gateway.quota.quota_file import QuotaFile
 from markets.base import RateLimited, Refused
+from markets.gateway_client import AMPLE
 from tests.gateway.conftest import ORDER, Bench, soon
 
 CANCELLED = {"success": True, "data": {"success": True, "successCount": 1, "failedCount": 0}}

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.limits.budget import Priority
+from gateway.limits.call_budget import Priority
 from gateway.quota.count import QuotaCount
-from gateway.quota.file import QuotaFile
-from gateway.quota.pace import LONGEST_STRETCH_S, end_of
 from gateway.quota.quota import Quota
-from gateway.scarcity import OF_RUNES, Scarcity
+from gateway.quota.quota_file import QuotaFile
+from gateway.quota.quota_pace import LONGEST_STRETCH_S, end_of
+from gateway.quota_restraint import OF_RUNES, QuotaRestraint
 from markets.base import Refused, VenueError
 from tests.clock import Clock
 
@@ -33,7 +33,7 @@ class Month:
 
     quota: Quota
     clock: Clock
-    scarcity: Scarcity
+    scarcity: QuotaRestraint
     ladders: list[int] = field(default_factory=list)
     bid_s: int = 16 * 60 - 90  # how long a bid stands until it is renewed, of the default expiry
     read_at: dict[str, float] = field(default_factory=dict)
@@ -135,7 +135,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
     def make(kind: type[Month] = Month, venue: str = "satflow", limit: int = LIMIT) -> Month:
         counts.append(QuotaCount(file, venue, "key", clock, 1_000))
         quota = Quota(limit, counts[-1], clock)
-        return kind(quota, clock, Scarcity(quota, OF_RUNES) if kind is Runes else Scarcity(quota))
+        return kind(quota, clock, QuotaRestraint(quota, OF_RUNES) if kind is Runes else QuotaRestraint(quota))
 
     yield make
     for count in counts:

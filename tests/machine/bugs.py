@@ -12,19 +12,19 @@ from markets.base import OwnBids, VenueError
 from models.base import database
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
-from models.ledger.orders import Ceilings, NewOrder
+from models.ledger.orders import ExposureLimits, NewOrder
 from models.tasks.table import STOPPED, Task
-from strategy.bidding.exposure import Budget
+from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.quantity_ladder import QuantityLadder
 from strategy.pricing import ceil_quotient, plus, times
 from strategy.ranking import ratio
 from tests.machine.owner import Owners
 from workers.bidding import drain, own_bids, settler
-from workers.bidding.cancels import Answer, Canceller
+from workers.bidding.cancels import CancelAnswer, Canceller
 from workers.bidding.fills import Explainer
-from workers.bidding.places import Placer, Sent
+from workers.bidding.place_result import PlaceResult
+from workers.bidding.places import BidPlacer, Sent
 from workers.context import Context
-from workers.fate import Fate
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -32,10 +32,10 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def record_after_submit(patch: pytest.MonkeyPatch) -> None:
     """The order is written down once the venue has answered."""
     reserve, move = orders.reserve, orders.move
-    waiting: list[tuple[NewOrder, Ceilings, int, Any]] = []
+    waiting: list[tuple[NewOrder, ExposureLimits, int, Any]] = []
 
-    def note(new: NewOrder, ceilings: Ceilings, now_ms: int, replaced: Any = ()) -> Order:
-        waiting[:] = [(new, ceilings, now_ms, replaced)]
+    def note(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Any = ()) -> Order:
+        waiting[:] = [(new, exposure_limits, now_ms, replaced)]
         names = set(NewOrder.__slots__) - {"trait"}
         return Order(**{name: getattr(new, name) for name in names}, state=RESERVED, misses=0)
 
@@ -46,8 +46,8 @@ def record_after_submit(patch: pytest.MonkeyPatch) -> None:
         order.state = state
         if state in (SIGNED, SUBMITTED):
             return
-        new, ceilings, _, replaced = waiting.pop()
-        real = reserve(new, ceilings, now_ms, replaced)
+        new, exposure_limits, _, replaced = waiting.pop()
+        real = reserve(new, exposure_limits, now_ms, replaced)
         if state != CLOSED:
             move(real, SIGNED, now_ms)
             move(real, SUBMITTED, now_ms)
@@ -100,24 +100,24 @@ def exposure_counted_late(patch: pytest.MonkeyPatch) -> None:
 
 def retry_after_timeout(patch: pytest.MonkeyPatch) -> None:
     """No answer is taken for no bid: it is sent once more."""
-    sent = Placer._sent
+    sent = BidPlacer._sent
 
     def twice(*how: Any) -> Sent:
         first = sent(*how)
-        return sent(*how) if first.fate is Fate.UNKNOWN else first
+        return sent(*how) if first.result is PlaceResult.UNKNOWN else first
 
-    patch.setattr(Placer, "_sent", twice)
+    patch.setattr(BidPlacer, "_sent", twice)
 
 
 def timeout_is_a_refusal(patch: pytest.MonkeyPatch) -> None:
     """No answer is taken for no."""
-    sent = Placer._sent
+    sent = BidPlacer._sent
 
     def refused(*how: Any) -> Sent:
         first = sent(*how)
-        return Sent(Fate.REFUSED) if first.fate is Fate.UNKNOWN else first
+        return Sent(PlaceResult.REFUSED) if first.result is PlaceResult.UNKNOWN else first
 
-    patch.setattr(Placer, "_sent", refused)
+    patch.setattr(BidPlacer, "_sent", refused)
 
 
 def adoption_skipped(patch: pytest.MonkeyPatch) -> None:
@@ -141,20 +141,20 @@ def forgotten_at_restart(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(drain, "settle_reserved", free)
     patch.setattr(settler, "settle_reserved", free)
-    patch.setattr(Placer, "_submit", _submitted_unsaid)
+    patch.setattr(BidPlacer, "_submit", _submitted_unsaid)
 
 
-def _submitted_unsaid(placer: Any, order: Order, *how: Any) -> Fate:
+def _submitted_unsaid(placer: Any, order: Order, *how: Any) -> PlaceResult:
     """Without a word in the ledger before it."""
-    fate: Fate = placer._sent(*how).fate
+    result: PlaceResult = placer._sent(*how).result
     placer._context.crash("after_submit")
     now_ms = placer._context.clock_ms()
-    if fate in (Fate.PLACED, Fate.UNKNOWN):
+    if result in (PlaceResult.PLACED, PlaceResult.UNKNOWN):
         orders.move(order, SUBMITTED, now_ms)
-        orders.move(order, "live" if fate is Fate.PLACED else UNKNOWN, now_ms)
+        orders.move(order, "live" if result is PlaceResult.PLACED else UNKNOWN, now_ms)
     else:
         orders.move(order, CLOSED, now_ms, reason="refused")
-    return fate
+    return result
 
 
 def cancel_not_confirmed(patch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def cancel_not_confirmed(patch: pytest.MonkeyPatch) -> None:
         for order in doomed:
             if order.id in canceller.asked:
                 orders.move(order, CLOSED, canceller._context.clock_ms(), reason="cancelled")
-                canceller.asked[order.id] = Answer.DONE
+                canceller.asked[order.id] = CancelAnswer.DONE
 
     patch.setattr(Canceller, "cancel", cancelled)
 
@@ -188,26 +188,26 @@ def batch_is_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(drain, "settle", settled)
 
 
-def _reserve_with(patch: pytest.MonkeyPatch, loosened: Callable[[Ceilings, int], Ceilings]) -> None:
+def _reserve_with(patch: pytest.MonkeyPatch, loosened: Callable[[ExposureLimits, int], ExposureLimits]) -> None:
     """The ledger goes by other ceilings where an order replaces one; `loosened` gets them and the old bids' sats."""
     reserve = orders.reserve
 
-    def reserved(new: NewOrder, ceilings: Ceilings, now_ms: int, replaced: Any = ()) -> Order:
+    def reserved(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Any = ()) -> Order:
         old = sum(order.price_sats for order in orders.open_orders(new.task_id) if order.id in replaced)
-        return reserve(new, loosened(ceilings, old) if old else ceilings, now_ms, replaced)
+        return reserve(new, loosened(exposure_limits, old) if old else exposure_limits, now_ms, replaced)
 
     patch.setattr(orders, "reserve", reserved)
 
 
 def make_past_the_total(patch: pytest.MonkeyPatch) -> None:
     """Stops counting bids that are about to go: the new bid comes first though both together pass maxBidTotal."""
-    patch.setattr(Budget, "has_room", lambda budget, sats, orders: True)
+    patch.setattr(SatsBudget, "has_room", lambda budget, sats, orders: True)
     _reserve_with(patch, lambda found, old: replace(found, task=found.task and found.task + old, user=found.user + old))
 
 
 def make_past_the_fills(patch: pytest.MonkeyPatch) -> None:
     """Takes bids that are about to go for unfillable: the new bid comes first though one fill is left for both."""
-    has_room = Budget.has_room
+    has_room = SatsBudget.has_room
 
     def ignoring_fills(budget: Any, sats: int, orders: int) -> bool:
         limits = budget._limits
@@ -216,7 +216,7 @@ def make_past_the_fills(patch: pytest.MonkeyPatch) -> None:
         budget._limits = limits
         return fits
 
-    patch.setattr(Budget, "has_room", ignoring_fills)
+    patch.setattr(SatsBudget, "has_room", ignoring_fills)
     _reserve_with(patch, lambda found, old: replace(found, fills=None))
 
 

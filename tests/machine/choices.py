@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from strategy.config import BidConfig, problems
+from strategy.bid_config import BidConfig, problems
 
 SLUGS, TICKER = ("cats", "dogs"), "MODELRUNE"
 # Of each operation of the venue, the ways in which it may fail. Left out are lies that leave nobody a way to know: a

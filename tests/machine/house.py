@@ -22,17 +22,17 @@ from typing import Any
 from unittest.mock import patch
 
 import simulator.handler
-import wallet.client
+import wallet.signer_client
 from core.errors import PeerRefused, PeerUnavailable
-from core.plans import Plan
 from core.settings import Settings
+from core.subscription_plans import SubscriptionPlan
 from core.unix_http import NoAnswer, NotSent
 from gateway.app import Gateway
 from gateway.verbs import WRITES
 from gateway.writes import Asker
 from markets.base import Unavailable, Unknown, VenueError, to_wire
-from markets.client import MarketClient
 from markets.http import Http
+from markets.market_client import MarketClient
 from models import base, schema
 from models.tasks import tasks
 from simulator.world import World
@@ -40,19 +40,19 @@ from tests.machine.clockwork import AtOnce, Clock, Loop
 from tests.machine.manager import Crash, Manager
 from tests.machine.wire import HANDLERS_ASYNCIO, Wire
 from wallet.ceilings import ceilings_of
-from wallet.client import SignerClient
 from wallet.keystore.keys import Keystore
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
+from wallet.signer_client import SignerClient
 from workers.bidding.bidder import Bidder
-from workers.bidding.drain import Drain
+from workers.bidding.drain import BiddingDrain
 from workers.bidding.journal import Journal, journal_path
 from workers.context import Context, Job, Kind
-from workers.pace import until_turn
+from workers.pace import until_cycle
 
 EXPOSURE, INSTALLATION = 250_000, 400_000
-PLAN = Plan("Beta", 20, 20, EXPOSURE, 0, 365)
+PLAN = SubscriptionPlan("Beta", 20, 20, EXPOSURE, 0, 365)
 # What the signer refuses a worker that does as its config says never asks for.
 MUST_NOT_BE_ASKED = (
     "max-bid",
@@ -109,7 +109,7 @@ class House:
         self,
         seed: int = 0,
         *,
-        plan: Plan = PLAN,
+        plan: SubscriptionPlan = PLAN,
         installation: int = INSTALLATION,
         background: bool = False,
         keeps_journals: bool = False,
@@ -185,7 +185,7 @@ class House:
             *((part, "ThreadPoolExecutor", at_once) for part in parts if hasattr(part, "ThreadPoolExecutor")),
             (simulator.handler, "asyncio", HANDLERS_ASYNCIO),
             (Http, "_exchange", exchange),
-            (wallet.client, "ask", self._ask_signer),
+            (wallet.signer_client, "ask", self._ask_signer),
         ):
             self._stack.enter_context(patch.object(place, name, value))
 
@@ -265,14 +265,14 @@ class House:
         )
         rng = random.Random(self._rng.random())
         if kind == "drain":
-            return Drain(context, rng=rng)
+            return BiddingDrain(context, rng=rng)
         return Bidder(
             context,
             rng=rng,
             journal=Journal(journal_path(self.directory, task_id)) if self._keeps_journals else None,
             new_intent=lambda: f"{self._rng.getrandbits(128):032x}",
             monotonic=self.clock.monotonic,
-            until_turn=until_turn,
+            until_cycle=until_cycle,
         )
 
     def interrupt(self, after: int, deed: Deed) -> None:

@@ -13,24 +13,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from core.plans import FIRST_PLAN
 from core.settings import Settings
+from core.subscription_plans import FIRST_PLAN
 from markets.base import VenueError
-from markets.client import MarketClient
+from markets.market_client import MarketClient
 from models.entitlements import Entitlements
 from models.ledger import orders
 from models.ledger.limits import fills_of
 from models.tasks import tasks
 from models.tasks.table import MOVES, RUNNING, STOPPED, Task
-from strategy.config import BidConfig, loads
+from strategy.bid_config import BidConfig, load_bid_config
 from tests.machine.clockwork import Clock
-from wallet.client import SignerClient, SignerError
 from wallet.protocol import Grant
+from wallet.signer_client import SignerClient, SignerError
 from workers import exits
 from workers.context import BadConfig, BadCredentials, Job, Kind
 from workers.manager.child import Child
-from workers.manager.deaths import bury
-from workers.manager.reconcile import Facts, Step, next_step
+from workers.manager.deaths import record_death
+from workers.manager.reconcile import Step, TaskFacts, next_step
 from workers.manager.restarts import PEERS_AWAY_REST_S, Restarts
 from workers.manager.rights import bidder_grant, drain_grant
 
@@ -48,7 +48,10 @@ class NotStarted(Exception):
 
 @dataclass
 class Worker:
-    """A worker process, as far as its end is concerned what `bury` looks at. `due` is on the monotonic clock."""
+    """A worker process, as far as its end is concerned what `record_death` looks at.
+
+    `due` is on the monotonic clock.
+    """
 
     kind: Kind
     token: int
@@ -161,18 +164,18 @@ class Manager:
         try:
             delay = worker.job.cycle()
             worker.due = self._clock.monotonic() + (delay or 0.0)
-            worker.exit_status = exits.STOPPED if delay is None else None
+            worker.exit_status = exits.EXIT_STOPPED if delay is None else None
         except BadConfig:
-            worker.exit_status = exits.BAD_CONFIG
+            worker.exit_status = exits.EXIT_BAD_CONFIG
         except BadCredentials:
-            worker.exit_status = exits.BAD_CREDENTIALS
+            worker.exit_status = exits.EXIT_BAD_CREDENTIALS
         except Crash:
             worker.exit_status = -9
 
     def _bury(self, task_id: int, worker: Worker) -> None:
         desk = self._desk(task_id)
         desk.worker, desk.is_stopping = None, False
-        bury(cast(Child, worker), desk.restarts, task_id, self._clock.monotonic())
+        record_death(cast(Child, worker), desk.restarts, task_id, self._clock.monotonic())
 
     def _desk(self, task_id: int) -> _Desk:
         if task_id not in self._desks:
@@ -207,8 +210,8 @@ class Manager:
                 tasks.remove_tombstone(task_id)
         raise AssertionError(f"task {task_id}: the manager comes to no end")
 
-    def _facts(self, row: Task, desk: _Desk, asked: bool) -> Facts:
-        return Facts(
+    def _facts(self, row: Task, desk: _Desk, asked: bool) -> TaskFacts:
+        return TaskFacts(
             is_wanted=row.desired == RUNNING,
             is_deleted=row.deleted_ms is not None,
             observed=row.observed,
@@ -247,14 +250,14 @@ class Manager:
         desk.worker = Worker(kind, token, row.revision, row.cycles, job, self._clock.monotonic())
         self.tokens[row.id].append(token)
         if kind == "bidder":
-            self.configs[row.id, token] = loads(row.config)
+            self.configs[row.id, token] = load_bid_config(row.config)
         if kind == "bidder":
             tasks.observe(row.id, RUNNING, exit_status=None)
 
     def _grant(self, kind: Kind, row: Task, token: int) -> Grant:
         if kind == "drain":
             return drain_grant(row, token, self._clock.now_ms)
-        config = loads(row.config)
+        config = load_bid_config(row.config)
         ends_ms, spent_sats = self._clock.now_ms + GRANT_MS, fills_of(row.id, config).sats
         plan = self._settings.plans[FIRST_PLAN]
         return bidder_grant(row, config, plan, token, ends_ms, spent_sats=spent_sats)

@@ -6,20 +6,20 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
-from core.plans import FIRST_PLAN
+from core.subscription_plans import FIRST_PLAN
 from models import controls, users
 from models.entitlements import Entitlements
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
 from models.tasks.tasks import TaskExists, TaskLimitReached
 from models.users import DAY_MS, User
-from strategy.config import BidConfig, canonical_slug, dumps, loads, normal_slug
+from strategy.bid_config import BidConfig, canonical_slug, dump_bid_config, load_bid_config, normal_slug
 from tests.machine.house import House
 from tests.machine.manager import Crash, NotStarted
 from tests.machine.told import Told
 from wallet.address import p2wpkh
-from wallet.client import SignerError
 from wallet.protocol import Scope, State
+from wallet.signer_client import SignerError
 
 STRICTNESS = controls.STATES
 
@@ -54,7 +54,7 @@ class Owners:
         except (TaskExists, TaskLimitReached):
             return None
         self.tasks.append(row.id)
-        self.told.configs[row.id].append(loads(row.config))
+        self.told.configs[row.id].append(load_bid_config(row.config))
         for scope, state in self._controls_of(row).items():
             if state != controls.RUN:
                 self.told.be_quiet(row.id, scope, self.now_ms)
@@ -99,7 +99,7 @@ class Owners:
             revision = tasks.change_bidding_task(row, **_columns(config))
         except TaskExists:
             return
-        self.told.configs[task_id].append(loads(_columns(config)["config"]))
+        self.told.configs[task_id].append(load_bid_config(_columns(config)["config"]))
         self.told.done["put"] += 1
         if not row.is_running:
             return
@@ -124,7 +124,7 @@ class Owners:
 
     def config(self, task_id: int) -> BidConfig | None:
         row = self._row(task_id)
-        return None if row is None else loads(row.config)
+        return None if row is None else load_bid_config(row.config)
 
     def _row(self, task_id: int) -> Task | None:
         row = tasks.with_owner(task_id)
@@ -230,7 +230,7 @@ class Owners:
             tasks.change_bidding_task(row, **_columns(self._about_the_same(row, config)))
         except TaskExists:
             return
-        self.told.configs[task_id].append(loads(tasks.with_owner(task_id).config))
+        self.told.configs[task_id].append(load_bid_config(tasks.with_owner(task_id).config))
         self.house.manager.begin_stop(task_id)
         self.house.after_cycle(lambda: self._end_put(task_id))
         self.told.done["put amid"] += 1
@@ -266,5 +266,5 @@ def _columns(config: BidConfig) -> dict[str, Any]:
         "type": config.type,
         "slug": slug,
         "slug_key": normal_slug(config.type, slug),
-        "config": dumps(config),
+        "config": dump_bid_config(config),
     }

@@ -13,7 +13,7 @@ import pytest
 from models.ledger import orders
 from models.tasks.table import Task
 from simulator.calls.operations import MODES
-from strategy.config import BidConfig
+from strategy.bid_config import BidConfig
 from tests.machine.choices import SLUGS
 from tests.machine.house import House
 from tests.machine.machine import DRAINED_S

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import pytest
 
-from core.plans import Plan
+from core.subscription_plans import SubscriptionPlan
 from markets.call_costs import call_costs
 from strategy import calm
-from strategy.config import BidConfig
+from strategy.bid_config import BidConfig
 from strategy.monthly import MONTH_S, Bidding, monthly_calls, rune_calls
 from tests.machine.house import House
 from tests.machine.manager import VENUE
@@ -24,7 +24,7 @@ from tests.machine.owner import Owners
 pytestmark = pytest.mark.slow
 
 COSTS = call_costs(VENUE)
-PLAN = Plan("Beta", 20, 20, 50_000_000, 0, 365)
+PLAN = SubscriptionPlan("Beta", 20, 20, 50_000_000, 0, 365)
 CATS = BidConfig(slug="cats", hardcap_sats=10_000_000, bid_count=5)
 RUNE = BidConfig(slug="MODELRUNE", type="rune", hardcap_sats=10_000_000, bid_count=5, quantity=Decimal(1_000))
 LONG = 120

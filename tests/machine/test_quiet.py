@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from core.plans import Plan
+from core.subscription_plans import SubscriptionPlan
 from models.controls import HALT
 from models.ledger import orders
 from models.tasks import tasks
 from strategy import calm
-from strategy.config import BidConfig
+from strategy.bid_config import BidConfig
 from tests.machine.house import House
 from tests.machine.market import Market
 from tests.machine.owner import Owners
 
-PLAN = Plan("Beta", 40, 20, 50_000_000, 0, 365)
+PLAN = SubscriptionPlan("Beta", 40, 20, 50_000_000, 0, 365)
 CATS = BidConfig(slug="cats", hardcap_sats=10_000_000, bid_count=2, bid_expiry_minutes=120)
 OFTEN = replace(CATS, loop_seconds=30)
 FLOOR = 1_000_000

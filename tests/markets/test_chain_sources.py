@@ -9,8 +9,8 @@ import pytest
 import responses
 
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable, VenueError
-from markets.facts import Spending
 from markets.mempool import Mempool
+from markets.outpoint_facts import Spending
 from markets.unisat.index import UnisatIndex
 
 MEMPOOL, UNISAT = "https://mempool.example", "https://open-api.unisat.io"

@@ -10,7 +10,7 @@ import pytest
 import responses
 
 from markets.base import BidOrder, Item, NotFound, NotSupported, Unavailable, Unknown
-from markets.satflow import wire as satflow_wire
+from markets.satflow import wire
 from markets.satflow.adapter import Satflow
 
 BASE = "https://api.satflow.com/v1"
@@ -307,5 +307,5 @@ def test_only_https_or_this_machine(base: str) -> None:
 
 def test_floors_answer_every_spelling_that_was_asked_for() -> None:
     answer = {"success": True, "data": [{"slug": "cats", "floor": 5000, "listedCount": 2}]}
-    found = satflow_wire.floors(answer, ["cats", "Cats", "dogs"], "ordinals")
+    found = wire.floors(answer, ["cats", "Cats", "dogs"], "ordinals")
     assert {slug: floor.listed_count for slug, floor in found.items()} == {"cats": 2, "Cats": 2}

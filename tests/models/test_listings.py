@@ -7,9 +7,9 @@ from itertools import count, product
 
 import pytest
 
-from core.plans import DEFAULT_PLANS
+from core.subscription_plans import DEFAULT_PLANS
 from models import users
-from models.ledger import listings, owing
+from models.ledger import listings, still_open
 from models.ledger.listing_table import (
     CANCELLED,
     CANCELLING,
@@ -27,7 +27,7 @@ from models.ledger.listing_table import (
     UNKNOWN,
     Listing,
 )
-from models.ledger.listings import IllegalMove, NewListing, NotAllowedToList, OpenElsewhere
+from models.ledger.listings import IllegalListingMove, NewListing, NotAllowedToList, OpenElsewhere
 from models.ledger.sightings import missed, saw
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
@@ -94,7 +94,7 @@ def test_it_goes_only_where_the_table_says(database: str, start: str, end: str) 
         listings.move(made, end, 2, reason=reason)
         assert stored(made).state == end
     else:
-        with pytest.raises(IllegalMove):
+        with pytest.raises(IllegalListingMove):
             listings.move(made, end, 2, reason=reason)
         assert stored(made).state == start
 
@@ -102,7 +102,7 @@ def test_it_goes_only_where_the_table_says(database: str, start: str, end: str) 
 def test_closed_has_a_reason_and_nothing_else_has(database: str) -> None:
     made = listings.reserve(new(task()), None, 1)
     for state, reason in ((CLOSED, None), (CLOSED, "bored"), (SIGNED, LOST)):
-        with pytest.raises(IllegalMove):
+        with pytest.raises(IllegalListingMove):
             listings.move(made, state, 2, reason=reason)
 
 
@@ -110,17 +110,17 @@ def test_what_another_has_moved_is_not_moved_again(database: str) -> None:
     made = live(task())
     twin = stored(made)
     listings.move(made, CLOSED, 20, reason=CANCELLED)
-    with pytest.raises(IllegalMove):
+    with pytest.raises(IllegalListingMove):
         listings.move(twin, CANCELLING, 21)
 
 
 def test_one_open_listing_a_task_and_an_output(database: str) -> None:
     first, second = task(), task("cd" * 32 + "i0")
     live(first)
-    with pytest.raises(IllegalMove):
+    with pytest.raises(IllegalListingMove):
         listings.reserve(new(first, outpoint=OTHER), None, 2)
     for take_up in (listings.adopt, listings.suspect):
-        with pytest.raises(IllegalMove):
+        with pytest.raises(IllegalListingMove):
             take_up(new(first, outpoint=OTHER), 2)
         with pytest.raises(OpenElsewhere):
             take_up(new(second), 2)
@@ -165,7 +165,7 @@ def test_a_new_price_ends_the_former_with_one_commit(database: str) -> None:
 def test_nothing_takes_the_place_of_what_is_not_live(database: str) -> None:
     owner = task()
     made = listings.reserve(new(owner), None, 1)
-    with pytest.raises(IllegalMove):
+    with pytest.raises(IllegalListingMove):
         listings.reserve(new(owner), made, 2)
     assert stored(made).state == RESERVED
 
@@ -262,11 +262,11 @@ def test_refusals_do_not_pile_up_and_signatures_stay(database: str, monkeypatch:
 def test_a_listing_is_owed_an_end_only_when_its_task_is_deleted(database: str) -> None:
     owner = task()
     made = live(owner)
-    assert owing.count_open(owner.id) == 1
-    assert (owing.to_be_ended(owner), owing.tasks_owing()) == (0, [])
+    assert still_open.count_open(owner.id) == 1
+    assert (still_open.to_be_ended(owner), still_open.tasks_to_end()) == (0, [])
     tasks.mark_deleted(owner, 50)
     row = tasks.with_owner(owner.id)
     assert row is not None
-    assert (owing.to_be_ended(row), owing.tasks_owing()) == (1, [owner.id])
+    assert (still_open.to_be_ended(row), still_open.tasks_to_end()) == (1, [owner.id])
     listings.move(made, CLOSED, 60, reason=CANCELLED)
-    assert (owing.to_be_ended(row), owing.tasks_owing()) == (0, [])
+    assert (still_open.to_be_ended(row), still_open.tasks_to_end()) == (0, [])

@@ -13,7 +13,7 @@ import pytest
 from cli.main import main
 from cli.migrate import migrate
 from core.settings import load
-from models import base, controls, inscriptions, references, schema, sessions, users
+from models import base, controls, floor_samples, inscriptions, schema, sessions, users
 from models.ledger import withdrawals
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
@@ -32,7 +32,7 @@ MODELS = (
     inscriptions.WalletContents,
     inscriptions.Inscription,
     controls.Control,
-    references.FloorSample,
+    floor_samples.FloorSample,
     Listing,
     withdrawals.Withdrawal,
 )

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from core.plans import DEFAULT_PLANS
+from core.subscription_plans import DEFAULT_PLANS
 from models import users
 from models.base import database as database_proxy
 from models.base import transaction
 from models.ledger import orders
 from models.ledger.order_table import CLOSE_REASONS, CLOSED, MOVES, Order
-from models.ledger.orders import Ceilings, Fills, IllegalMove, LimitReached, NewOrder, NotAllowedToPlace
+from models.ledger.orders import ExposureLimits, Fills, IllegalOrderMove, LimitReached, NewOrder, NotAllowedToPlace
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
 
@@ -56,7 +56,7 @@ def new(
 
 def reserved(task: Task, price: int = 1, *, state: str = "", **what: Any) -> Order:
     """Returns an order within no limits, in `state`."""
-    order = orders.reserve(new(task, price, **what), Ceilings(0, 10**12, 0), 1)
+    order = orders.reserve(new(task, price, **what), ExposureLimits(0, 10**12, 0), 1)
     if state:
         Order.update(state=state).where(Order.id == order.id).execute()
     return Order.get_by_id(order.id)
@@ -64,10 +64,10 @@ def reserved(task: Task, price: int = 1, *, state: str = "", **what: Any) -> Ord
 
 def test_limits_are_inclusive(database: str) -> None:
     task = running_task()
-    orders.reserve(new(task, 60), Ceilings(task=100, user=1000, installation=0), 1)
-    orders.reserve(new(task, 40), Ceilings(task=100, user=1000, installation=0), 1)
+    orders.reserve(new(task, 60), ExposureLimits(task=100, user=1000, installation=0), 1)
+    orders.reserve(new(task, 40), ExposureLimits(task=100, user=1000, installation=0), 1)
     with pytest.raises(LimitReached) as caught:
-        orders.reserve(new(task, 1), Ceilings(task=100, user=1000, installation=0), 1)
+        orders.reserve(new(task, 1), ExposureLimits(task=100, user=1000, installation=0), 1)
     assert (caught.value.limit, caught.value.room) == ("task_total", 0)
     assert orders.task_exposure(task.id) == 100
 
@@ -75,42 +75,42 @@ def test_limits_are_inclusive(database: str) -> None:
 def test_two_tasks_share_their_users_limit(database: str) -> None:
     """Worked example: reserved 180,000 of 300,000; 75,000 fits, 60,000 then not, 45,000 gives exactly the limit."""
     first, second = running_task("cats"), running_task("dogs")
-    ceilings = Ceilings(task=0, user=300_000, installation=0)
-    orders.reserve(new(first, 180_000), ceilings, 1)
-    orders.reserve(new(first, 75_000), ceilings, 1)
+    exposure_limits = ExposureLimits(task=0, user=300_000, installation=0)
+    orders.reserve(new(first, 180_000), exposure_limits, 1)
+    orders.reserve(new(first, 75_000), exposure_limits, 1)
     with pytest.raises(LimitReached) as caught:
-        orders.reserve(new(second, 60_000), ceilings, 1)
+        orders.reserve(new(second, 60_000), exposure_limits, 1)
     assert caught.value.limit == "exposure_limit"
-    orders.reserve(new(second, 45_000), ceilings, 1)
+    orders.reserve(new(second, 45_000), exposure_limits, 1)
     assert orders.exposure(first.user.id) == 300_000
 
 
 def test_a_user_limit_of_zero_lets_nothing_through(database: str) -> None:
     task = running_task()
     with pytest.raises(LimitReached):
-        orders.reserve(new(task, 1), Ceilings(task=0, user=0, installation=0), 1)
+        orders.reserve(new(task, 1), ExposureLimits(task=0, user=0, installation=0), 1)
 
 
 def test_the_installation_limit_counts_every_user(database: str) -> None:
     mine, theirs = running_task("cats", "bc1qa"), running_task("cats", "bc1qb")
-    ceilings = Ceilings(task=0, user=1000, installation=150)
-    orders.reserve(new(mine, 100), ceilings, 1)
+    exposure_limits = ExposureLimits(task=0, user=1000, installation=150)
+    orders.reserve(new(mine, 100), exposure_limits, 1)
     with pytest.raises(LimitReached) as caught:
-        orders.reserve(new(theirs, 51), ceilings, 1)
+        orders.reserve(new(theirs, 51), exposure_limits, 1)
     assert caught.value.limit == "installation_limit"
 
 
 def test_closed_orders_do_not_count(database: str) -> None:
     task = running_task()
-    order = orders.reserve(new(task, 100), Ceilings(task=100, user=100, installation=100), 1)
+    order = orders.reserve(new(task, 100), ExposureLimits(task=100, user=100, installation=100), 1)
     orders.move(order, CLOSED, 2, reason="refused")
-    orders.reserve(new(task, 100), Ceilings(task=100, user=100, installation=100), 3)
+    orders.reserve(new(task, 100), ExposureLimits(task=100, user=100, installation=100), 3)
     assert orders.exposure(task.user.id) == 100
 
 
 def test_expiries_of_one_wallet_are_unique(database: str) -> None:
     task = running_task()
-    found = [orders.reserve(new(task, 1), Ceilings(0, 1000, 0), 1).expires_ms for _ in range(4)]
+    found = [orders.reserve(new(task, 1), ExposureLimits(0, 1000, 0), 1).expires_ms for _ in range(4)]
     assert found == [1000, 1001, 1002, 1003]
 
 
@@ -126,7 +126,7 @@ def test_an_expiry_moves_to_the_first_free_millisecond_of_its_wallet(database: s
 @pytest.mark.parametrize("trait", [None, ("Hat", "Crown: gold")])
 def test_what_is_reserved_is_what_was_asked_for(database: str, trait: tuple[str, str] | None) -> None:
     asked = new(running_task(), 60, trait=trait, dry_run=trait is not None)
-    given = orders.reserve(asked, Ceilings(100, 1000, 1000, 1), 7)
+    given = orders.reserve(asked, ExposureLimits(100, 1000, 1000, 1), 7)
     stored = Order.get_by_id(given.id)
     for order in (given, stored):
         assert {field.name: getattr(order, field.name) for field in fields(asked)} == {
@@ -139,11 +139,11 @@ def test_what_is_reserved_is_what_was_asked_for(database: str, trait: tuple[str,
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_dry_runs_and_real_orders_are_counted_apart(database: str, dry_run: bool) -> None:
     task = running_task()
-    ceilings = Ceilings(task=100, user=100, installation=100, count=1)
-    other = orders.reserve(new(task, 100, dry_run=not dry_run), ceilings, 1)
-    own = orders.reserve(new(task, 90, dry_run=dry_run), ceilings, 1)
+    exposure_limits = ExposureLimits(task=100, user=100, installation=100, count=1)
+    other = orders.reserve(new(task, 100, dry_run=not dry_run), exposure_limits, 1)
+    own = orders.reserve(new(task, 90, dry_run=dry_run), exposure_limits, 1)
     with pytest.raises(LimitReached):
-        orders.reserve(new(task, 1, dry_run=dry_run), ceilings, 1)
+        orders.reserve(new(task, 1, dry_run=dry_run), exposure_limits, 1)
     assert orders.exposure(task.user.id, dry_run=dry_run) == orders.task_exposure(task.id, dry_run=dry_run) == 90
     assert orders.exposure(task.user.id) == orders.task_exposure(task.id) == (100 if dry_run else 90)
     assert [(order.id, order.dry_run) for order in orders.open_orders(task.id)] == [
@@ -156,15 +156,15 @@ def test_dry_runs_and_real_orders_are_counted_apart(database: str, dry_run: bool
 @pytest.mark.parametrize("limit", ["task_total", "exposure_limit", "installation_limit", "bid_count"])
 def test_a_dry_run_has_every_limit_against_itself(database: str, limit: str) -> None:
     task = running_task()
-    ceilings = {
-        "task_total": Ceilings(150, 1000, 0),
-        "exposure_limit": Ceilings(0, 150, 0),
-        "installation_limit": Ceilings(0, 1000, 150),
-        "bid_count": Ceilings(0, 1000, 0, 1),
+    exposure_limits = {
+        "task_total": ExposureLimits(150, 1000, 0),
+        "exposure_limit": ExposureLimits(0, 150, 0),
+        "installation_limit": ExposureLimits(0, 1000, 150),
+        "bid_count": ExposureLimits(0, 1000, 0, 1),
     }[limit]
-    orders.reserve(new(task, 100, dry_run=True), ceilings, 1)
+    orders.reserve(new(task, 100, dry_run=True), exposure_limits, 1)
     with pytest.raises(LimitReached) as caught:
-        orders.reserve(new(task, 51, dry_run=True), ceilings, 1)
+        orders.reserve(new(task, 51, dry_run=True), exposure_limits, 1)
     assert caught.value.limit == limit
 
 
@@ -190,36 +190,36 @@ def test_nothing_is_reserved_without_the_right_to_place(database: str, change: s
     else:
         tasks.raise_token(task.id)
     with pytest.raises(NotAllowedToPlace):
-        orders.reserve(new(task, 1), Ceilings(0, 1000, 0), 1)
+        orders.reserve(new(task, 1), ExposureLimits(0, 1000, 0), 1)
     assert Order.select().count() == 0
 
 
 @pytest.mark.parametrize(("start", "end"), [(a, b) for a in MOVES for b in MOVES if b not in MOVES[a]])
 def test_an_order_goes_only_where_the_table_says(database: str, start: str, end: str) -> None:
     task = running_task()
-    order = orders.reserve(new(task, 1), Ceilings(0, 1000, 0), 1)
+    order = orders.reserve(new(task, 1), ExposureLimits(0, 1000, 0), 1)
     Order.update(state=start).where(Order.id == order.id).execute()
     order.state = start
-    with pytest.raises(IllegalMove):
+    with pytest.raises(IllegalOrderMove):
         orders.move(order, end, 2, reason="lost" if end == CLOSED else None)
     assert Order.get_by_id(order.id).state == start
 
 
 def test_a_move_from_a_state_it_is_no_longer_in_is_refused(database: str) -> None:
     task = running_task()
-    order = orders.reserve(new(task, 1), Ceilings(0, 1000, 0), 1)
+    order = orders.reserve(new(task, 1), ExposureLimits(0, 1000, 0), 1)
     stale = Order.get_by_id(order.id)
     orders.move(order, "signed", 2)
-    with pytest.raises(IllegalMove):
+    with pytest.raises(IllegalOrderMove):
         orders.move(stale, "signed", 3)
 
 
 def test_closing_needs_a_reason_and_only_closing_has_one(database: str) -> None:
     task = running_task()
-    order = orders.reserve(new(task, 1), Ceilings(0, 1000, 0), 1)
-    with pytest.raises(IllegalMove):
+    order = orders.reserve(new(task, 1), ExposureLimits(0, 1000, 0), 1)
+    with pytest.raises(IllegalOrderMove):
         orders.move(order, CLOSED, 2)
-    with pytest.raises(IllegalMove):
+    with pytest.raises(IllegalOrderMove):
         orders.move(order, "signed", 2, reason="lost")
 
 
@@ -288,7 +288,7 @@ def test_a_closed_order_is_not_filled(database: str) -> None:
     stale = Order.get_by_id(order.id)
     orders.move(order, CLOSED, 2, reason="cancelled")
     for believed in (order, stale):
-        with pytest.raises(IllegalMove):
+        with pytest.raises(IllegalOrderMove):
             orders.fill(believed, 3, "sale")
     assert Order.get_by_id(order.id).close_reason == "cancelled"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.plans import DEFAULT_PLANS
+from core.subscription_plans import DEFAULT_PLANS
 from models import sessions, users
 from models.prepared import Prepared, given
 from models.tasks import tasks

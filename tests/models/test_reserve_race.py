@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from peewee import OperationalError
 
-from core.plans import DEFAULT_PLANS
+from core.subscription_plans import DEFAULT_PLANS
 from models import base, users
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, Order
-from models.ledger.orders import Ceilings, LimitReached, NewOrder
+from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 
@@ -71,7 +71,7 @@ def reserve_many(url: str, ours: Ours, worker: int, tries: int, started: Barrier
     for turn in range(tries):
         new, begin = order(ours, rng, worker, turn), time.monotonic()
         try:
-            held.append(orders.reserve(new, Ceilings(TASK, USER, INSTALLATION, COUNT), 1))
+            held.append(orders.reserve(new, ExposureLimits(TASK, USER, INSTALLATION, COUNT), 1))
             found["dry" if new.dry_run else "reserved"] += 1
         except LimitReached as reached:
             found[reached.limit] += 1

@@ -3,17 +3,17 @@ from __future__ import annotations
 import pytest
 from peewee import IntegrityError
 
-from core.plans import DEFAULT_PLANS
 from core.settings import Settings
+from core.subscription_plans import DEFAULT_PLANS
 from models import users
 from models.entitlements import Entitlements
 from models.tasks import cycles, tasks
-from models.tasks.list import bidding_task_list
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
+from models.tasks.task_list import bidding_task_list
 from models.tasks.tasks import TaskExists, TaskLimitReached
-from strategy.config import BidConfig, dumps
-from strategy.listing.config import ListingConfig, dumps_config
+from strategy.bid_config import BidConfig, dump_bid_config
+from strategy.listing.listing_config import ListingConfig, dump_listing_config
 from strategy.monthly import Bidding
 
 
@@ -107,10 +107,10 @@ def test_what_runs_at_one_venue_adds_up_there_only(database: str) -> None:
     at = {"cats": "satflow", "dogs": "satflow", "rats": "ordnet", "bats": "satflow"}
     made = {slug: create(owner, slug, venue=venue) for slug, venue in at.items()}
     for slug, task in made.items():
-        Task.update(config=dumps(BidConfig(slug=slug, hardcap_sats=1))).where(Task.id == task.id).execute()
+        Task.update(config=dump_bid_config(BidConfig(slug=slug, hardcap_sats=1))).where(Task.id == task.id).execute()
         tasks.set_desired(task, STOPPED if slug == "bats" else RUNNING)
     item = create_listing(owner, "a", venue="ordnet")
-    Task.update(config=dumps_config(ListingConfig())).where(Task.id == item.id).execute()
+    Task.update(config=dump_listing_config(ListingConfig())).where(Task.id == item.id).execute()
     tasks.set_desired(item, RUNNING)
     unreadable = create(owner, "mice", venue="unisat")
     Task.update(config="[").where(Task.id == unreadable.id).execute()

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from cli.main import main
+from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import plan_bids
-from strategy.book import Ask, Bid, Profile, Snapshot
-from strategy.config import BidConfig
-from strategy.entry import Entry, Sale
-from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
+from strategy.book import Ask, Bid, Snapshot, VenueProfile
+from strategy.entry import Entry, SaleIntoBid
+from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules
 from workers.bidding.journal import Journal
 
 START = 1_800_000_000_000  # 2027-01-15T08:00:00Z
 LOOP = 30_000
 CONFIG = BidConfig(slug="quiet-cats", hardcap_sats=100_000)
-PROFILE = Profile("simulator", 1_000, 10_000, 900, True, "per_bid")
+PROFILE = VenueProfile("simulator", 1_000, 10_000, 900, True, "per_bid")
 LIMITS = Limits(0, 10**12, 20, 10**12, 2_000)
 
 
@@ -31,8 +31,8 @@ def bid(price: int, placed_ms: int | None = None, number: int = 0) -> Bid:
     return Bid(f"bid-{number}", price, Decimal(1), Decimal(price), "bc1qrival", placed_ms)
 
 
-def sale(price: int, sold_ms: int, number: int = 0, **changes: Any) -> Sale:
-    return replace(Sale(f"sale-{number}", price, Decimal(1), sold_ms), **changes)
+def sale(price: int, sold_ms: int, number: int = 0, **changes: Any) -> SaleIntoBid:
+    return replace(SaleIntoBid(f"sale-{number}", price, Decimal(1), sold_ms), **changes)
 
 
 def entry(cycle: int, *prices: int, **changes: Any) -> Entry:
@@ -57,7 +57,7 @@ def carried_out(entries: Iterable[Entry]) -> list[Entry]:
     return done
 
 
-def _after(own: Sequence[OwnOrder], plan: Plan, at: Entry, number: int) -> tuple[tuple[OwnOrder, ...], int]:
+def _after(own: Sequence[OwnOrder], plan: BidPlan, at: Entry, number: int) -> tuple[tuple[OwnOrder, ...], int]:
     gone = {cancel.order_id for cancel in plan.to_cancel}
     left = [order for order in own if order.id not in gone]
     for place in plan.to_place:

@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from cli.replay.market import PaperMarket, taken_by
+from cli.replay.paper_market import PaperMarket, taken_by
+from strategy.bid_config import BidConfig
 from strategy.book import Bid
-from strategy.config import BidConfig
-from strategy.entry import Sale
+from strategy.entry import SaleIntoBid
 from strategy.intents import OwnOrder
 from tests.replay.recorded import CONFIG, LOOP, START, bid, entry, sale
 
@@ -93,7 +93,7 @@ def test_order_that_was_not_there_yet_or_no_longer_takes_nothing(sold_ms: int) -
 def test_runes_compare_per_token_and_are_never_filled_in_part(
     quantity: str | None, price: int, is_filled: bool
 ) -> None:
-    sold = Sale("s", price, None if quantity is None else Decimal(quantity), SOLD)
+    sold = SaleIntoBid("s", price, None if quantity is None else Decimal(quantity), SOLD)
 
     assert (taken_by(sold, [own(101, quantity="100")], None, RUNE) is not None) == is_filled
 

@@ -12,7 +12,7 @@ from typing import Any
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.httputil import HTTPHeaders
 
-from core.plans import DEFAULT_PLANS
+from core.subscription_plans import DEFAULT_PLANS
 from models import sessions, users
 from models.users import User
 

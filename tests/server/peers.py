@@ -18,11 +18,11 @@ from core.errors import PeerRefused
 from core.local_server import serve
 from markets.base import AskBook, Balance, BidBook, Fees, Floor, NotFound, OwnBids, Unavailable, VenueError, to_wire
 from markets.codec import named, pack
-from markets.facts import OutpointFacts, Whereabouts
 from markets.listings import OwnListings
-from models.ledger import owing
+from markets.outpoint_facts import OutpointFacts, Whereabouts
+from models.ledger import still_open
 from models.tasks import tasks
-from strategy.book import Profile
+from strategy.book import VenueProfile
 from tests.server.api import START_MS
 from wallet import address
 from wallet.protocol import read_control
@@ -72,7 +72,7 @@ class FakeManager(_Peer):
         assert task is not None
         observed = "running" if task.desired == "running" and task.deleted_ms is None else "stopped"
         type(task).update(observed=observed).where(type(task).id == task.id).execute()
-        left = owing.count_open(task.id)
+        left = still_open.count_open(task.id)
         if task.deleted_ms is not None and not left:
             tasks.remove_tombstone(task.id)
         return {"observed": observed, "open_orders": left}
@@ -175,7 +175,7 @@ class FakeGateway:
                 "empty": Floor("empty", None, 0),
                 "DOG": Floor("DOG", None, 0),
             },
-            "profile": Profile("simulator", 1_000, 10_000, 900, True, "per_bid"),
+            "profile": VenueProfile("simulator", 1_000, 10_000, 900, True, "per_bid"),
             "fees": Fees(Decimal(5), Decimal(4), Decimal(3), Decimal(2), Decimal(1), START_MS),
             "traits": {"Hat": {"Red": 3, "Blue": 4}, "Eyes": {"Laser": 1}},
             "asks": AskBook((), 1),

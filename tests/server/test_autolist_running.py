@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from markets.base import Item, NotFound, Unavailable
-from markets.facts import Whereabouts
 from markets.listings import OwnListing, OwnListings
+from markets.outpoint_facts import Whereabouts
 from models import users
 from models.ledger.listing_table import CANCELLED, CLOSED, GONE, LIVE, LOST, REFUSED, REPLACED, SOLD, UNKNOWN, Listing
 from models.tasks import cycles, tasks

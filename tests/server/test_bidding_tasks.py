@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from core.plans import Plan
+from core.subscription_plans import SubscriptionPlan
 from models.tasks.table import Task
 from tests.server.conftest import Service, with_settings
 
@@ -216,7 +216,7 @@ async def test_a_slug_is_unique_for_its_user_after_normalising(service: Service)
 
 
 @pytest.mark.gen_test
-@with_settings(plans={"beta": Plan("Beta", 1, 20, 50_000_000, 0, 365)})
+@with_settings(plans={"beta": SubscriptionPlan("Beta", 1, 20, 50_000_000, 0, 365)})
 async def test_the_plan_limits_tasks_and_a_duplicate_is_told_first(service: Service) -> None:
     first = await service.new_task()
 

@@ -14,7 +14,7 @@ import pytest
 from server.openapi.document import OPERATIONS, document
 from server.openapi.page import render
 from server.urls import ROUTES
-from strategy.config import BidConfig, dumps, loads, problems
+from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, problems
 from tests.server.conftest import Service
 from tests.server.json_schema import KEYWORDS
 from tests.server.test_access import operations
@@ -168,7 +168,7 @@ def test_defaults_of_a_new_task_are_the_real_ones() -> None:
 
     assert properties.keys() - defaults.keys() == {"slug", "venue"}  # the default venue is the installation's
     config = BidConfig(slug="a", hardcap_sats=1)
-    assert problems(loads(dumps(config))) == []
+    assert problems(load_bid_config(dump_bid_config(config))) == []
     assert defaults["bidPercentHigh"] == config.bid_percent_high and defaults["feeRate"] == config.fee_rate
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from core.plans import DEFAULT_PLANS
+from core.subscription_plans import DEFAULT_PLANS
 from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, SignInNeeded, Unavailable, Unknown
-from markets.facts import Whereabouts
+from markets.outpoint_facts import Whereabouts
 from models import controls, users
 from models.entitlements import Entitlements
 from models.tasks import cycles, tasks

@@ -14,8 +14,8 @@ from markets.base import Item
 from models.sessions import Challenge
 from models.tasks import tasks
 from models.tasks.table import Task
-from strategy.config import BidConfig, dumps
-from strategy.listing.config import ListingConfig, dumps_config
+from strategy.bid_config import BidConfig, dump_bid_config
+from strategy.listing.listing_config import ListingConfig, dump_listing_config
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import DOCUMENT, OPERATIONS, Driver
@@ -80,8 +80,8 @@ def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
     for table in (Task, Challenge):
         table.delete().execute()
     config = BidConfig(slug="goosinals", hardcap_sats=100_000)
-    row = {"type": "ordinals", "slug": config.slug, "slug_key": config.slug, "config": dumps(config)}
-    item = {"inscription_id": INSCRIPTION, "collection_id": "goosinals", "config": dumps_config(ListingConfig())}
+    row = {"type": "ordinals", "slug": config.slug, "slug_key": config.slug, "config": dump_bid_config(config)}
+    item = {"inscription_id": INSCRIPTION, "collection_id": "goosinals", "config": dump_listing_config(ListingConfig())}
     ids: dict[str, dict[str, int]] = {}
     for whose, user in (("mine", service.user_id), ("theirs", service.user_id + 1)):
         bidding = tasks.create_bidding_task(user, **row, venue="simulator", max_tasks=20, now_ms=START_MS)

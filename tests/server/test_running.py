@@ -9,11 +9,11 @@ import pytest
 
 from models.ledger import orders
 from models.ledger.order_table import Order
-from models.ledger.orders import Ceilings, NewOrder
+from models.ledger.orders import ExposureLimits, NewOrder
 from models.tasks import tasks
 from models.tasks.table import Task
 from models.users import User
-from server.http.manager_client import Manager
+from server.http.manager_client import ManagerClient
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service, with_settings
 
@@ -46,7 +46,7 @@ def open_order(service: Service, task_id: int, number: int = 1, state: str = "li
             expires_ms=START_MS + 900_000,
             token=task.token,
         ),
-        Ceilings(0, 10**9, 0),
+        ExposureLimits(0, 10**9, 0),
         START_MS,
     )
     Order.update(state=state).where(Order.id == order.id).execute()
@@ -343,10 +343,10 @@ async def test_a_task_deleted_while_its_start_waits_is_404(service: Service) -> 
 
 @pytest.mark.gen_test
 async def test_a_manager_that_starts_up_is_not_ready(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def starting(self: Manager, timeout_s: float = 2.0) -> str:
+    async def starting(self: ManagerClient, timeout_s: float = 2.0) -> str:
         return "starting"
 
-    monkeypatch.setattr(Manager, "ping", starting)
+    monkeypatch.setattr(ManagerClient, "ping", starting)
     task_id = await service.new_task()
 
     assert says_the_manager_is_away(await service.ask("POST", f"/api/tasks/{task_id}/start"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from markets.base import NotFound, NotSupported, RateLimited, Unavailable
-from markets.client import MarketClient
+from markets.market_client import MarketClient
 from server.bidding import traits
 from server.bidding.traits import missing
 from tests.server.conftest import Service

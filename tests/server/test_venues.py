@@ -10,7 +10,7 @@ from markets.base import Item
 from markets.capabilities import VenueFacts
 from markets.venues import capabilities, facts
 from models.tasks.table import Task
-from strategy.book import Profile
+from strategy.book import VenueProfile
 from tests.server.conftest import Service, with_settings
 
 INSCRIPTION = "c" * 64 + "i0"
@@ -154,7 +154,7 @@ async def test_a_task_whose_venue_is_gone_is_not_started(service: Service) -> No
 @pytest.mark.gen_test
 async def test_lookups_ask_the_venue_that_is_meant(service: Service) -> None:
     created = await service.ask("POST", "/api/tasks", BIDS | {"venue": "simulator-ordnet"})
-    service.gateway.answers["profile"] = Profile("simulator-ordnet", 5_000, 10_000, 21_600, True, "per_bid")
+    service.gateway.answers["profile"] = VenueProfile("simulator-ordnet", 5_000, 10_000, 21_600, True, "per_bid")
 
     def asked_of() -> set[str]:
         found = {request.get("venue", "") for request in service.gateway.asked if request["verb"] != "fees"}
@@ -219,7 +219,7 @@ async def test_venues_are_told_without_the_gateway_but_for_their_quota(service: 
 async def test_a_preview_counts_the_quota_of_its_venue(service: Service) -> None:
     short = await service.ask("POST", "/api/tasks/preview", BIDS)
     assert short.json["monthlyCalls"]["fits"] is False
-    service.gateway.answers["profile"] = Profile("ordnet", 5_000, 10_000, 3_600, True, "per_bid")
+    service.gateway.answers["profile"] = VenueProfile("ordnet", 5_000, 10_000, 3_600, True, "per_bid")
     ample = await service.ask("POST", "/api/tasks/preview", BIDS | {"venue": "ordnet"})
     assert ample.json["monthlyCalls"]["fits"] is True
 

@@ -24,15 +24,15 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from markets.coins import Utxo
-from markets.facts import OutpointFacts, Whereabouts
+from markets.outpoint_facts import OutpointFacts, Whereabouts
+from markets.utxos import Utxo
 from models.ledger import withdrawals
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
 from models.ledger.withdrawals import Withdrawal
 from models.tasks.table import LISTING, Task
 from server.withdrawals.steps import ABANDONED_MS, NEVER_SIGNED, RESUME_S, look_after_all
-from strategy.listing.config import ListingConfig, dumps_config
+from strategy.listing.listing_config import ListingConfig, dump_listing_config
 from tests.server.api import START_MS
 from tests.server.conftest import OTHER, OWNER, Service, with_settings
 from tests.server.peers import keys_of
@@ -549,7 +549,7 @@ async def test_one_that_cannot_be_read_holds_up_no_other(service: Service, chain
 
 def listed(service: Service, **fields: Any) -> Task:
     values = {"user": service.user_id, "kind": LISTING, "venue": "simulator", "inscription_id": INSCRIPTION}
-    return Task.create(**values, config=dumps_config(ListingConfig()), created_ms=START_MS, **fields)
+    return Task.create(**values, config=dump_listing_config(ListingConfig()), created_ms=START_MS, **fields)
 
 
 def in_vault(service: Service, chain: Chain) -> None:

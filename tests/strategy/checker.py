@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from strategy.book import Ask, Bid, Profile, Snapshot
-from strategy.config import BidConfig
-from strategy.intents import Limits, OwnOrder, Plan, Rules
+from strategy.bid_config import BidConfig
+from strategy.book import Ask, Bid, Snapshot, VenueProfile
+from strategy.intents import BidPlan, Limits, OwnOrder, Rules
 
 ACTING = ("place", "renew")
 
@@ -67,13 +67,13 @@ class Case:
     """Everything that one decision was made of, and the decision."""
 
     config: BidConfig
-    profile: Profile
+    profile: VenueProfile
     snapshot: Snapshot | None
     own: tuple[OwnOrder, ...]
     limits: Limits
     rules: Rules
     now_ms: int
-    plan: Plan
+    plan: BidPlan
 
     @property
     def tick(self) -> int:

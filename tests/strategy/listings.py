@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from strategy.book import Ask
-from strategy.listing.config import ListingConfig
-from strategy.listing.inputs import Listed, ListingDecision, ListingInputs
+from strategy.listing.inputs import Listed, ListingInputs, ListingPlan
+from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import plan_listing
 from strategy.reasons import Reason
 
@@ -40,7 +40,7 @@ BARE = ListingInputs(
     highest_last_hour=None,
     delistings_last_hour=0,
     missing_reads=0,
-    holding="held",
+    inscription_state="held",
 )
 
 
@@ -67,7 +67,7 @@ def price_of(inputs: ListingInputs) -> int | None:
     return plan_listing(inputs).price
 
 
-def carried_out(inputs: ListingInputs, decision: ListingDecision) -> ListingInputs:
+def carried_out(inputs: ListingInputs, decision: ListingPlan) -> ListingInputs:
     """Returns the next cycle's inputs when nothing but the decision happened: our ask is part of the book then."""
     if decision.action not in ("list", "reprice"):
         return inputs
@@ -81,5 +81,5 @@ def carried_out(inputs: ListingInputs, decision: ListingDecision) -> ListingInpu
             decision.price, inputs.highest_last_hour or 0, inputs.listed.price if inputs.listed else 0
         ),
         missing_reads=0,
-        holding="held",
+        inscription_state="held",
     )

@@ -7,16 +7,16 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import plan_bids
-from strategy.book import Ask, Bid, History, Profile, Snapshot
-from strategy.config import BidConfig
+from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.entry import Entry
-from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
+from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000
-ORDINALS = Profile("simulator", 1_000, 10_000, 900, True, "per_bid")
-RUNES = Profile("simulator", 1, 1_000, 900, True, "per_bid")
+ORDINALS = VenueProfile("simulator", 1_000, 10_000, 900, True, "per_bid")
+RUNES = VenueProfile("simulator", 1, 1_000, 900, True, "per_bid")
 RULES = Rules()
 AMPLE = Limits(task_total=0, user_headroom=10**12, plan_bids=20, balance_sats=10**12, fee_reserve_sats=2_000)
 
@@ -75,11 +75,11 @@ def plan(
     own: Sequence[OwnOrder] = (),
     limits: Limits = AMPLE,
     *,
-    profile: Profile | None = None,
+    profile: VenueProfile | None = None,
     rules: Rules = RULES,
     memory: Memory = Memory(),  # noqa: B008 - frozen
     now_ms: int = NOW,
-) -> Plan:
+) -> BidPlan:
     profile = profile or (RUNES if config.is_rune else ORDINALS)
     return plan_bids(Entry(now_ms, config, profile, snapshot, tuple(own), limits, rules, memory))
 
@@ -88,24 +88,24 @@ def with_limits(**changes: Any) -> Limits:
     return replace(AMPLE, **changes)
 
 
-def placed(result: Plan) -> list[int]:
+def placed(result: BidPlan) -> list[int]:
     return [intent.price_sats for intent in result.to_place]
 
 
-def cancelled(result: Plan) -> list[tuple[int, bool, str]]:
+def cancelled(result: BidPlan) -> list[tuple[int, bool, str]]:
     """(price, hard, reason) of every cancel, in order."""
     return [(intent.price_sats, intent.hard, intent.reason.value) for intent in result.to_cancel]
 
 
-def rung_reasons(result: Plan) -> list[str]:
+def rung_reasons(result: BidPlan) -> list[str]:
     return [note.reason.value for note in result.rungs]
 
 
-def bid_reasons(result: Plan) -> dict[int, str]:
+def bid_reasons(result: BidPlan) -> dict[int, str]:
     return {note.order_id: note.reason.value for note in result.bids}
 
 
-def carry_out(config: BidConfig, own: Sequence[OwnOrder], result: Plan, now_ms: int = NOW) -> list[OwnOrder]:
+def carry_out(config: BidConfig, own: Sequence[OwnOrder], result: BidPlan, now_ms: int = NOW) -> list[OwnOrder]:
     """Returns the own orders once every cancel is confirmed and every new bid is live."""
     gone = {intent.order_id for intent in result.to_cancel}
     number = max((each.id for each in own), default=0)

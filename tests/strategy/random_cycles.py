@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from random import Random
 
+from strategy.bid_config import BidConfig, problems
 from strategy.bidding.plan_bids import plan_bids
-from strategy.book import Ask, Bid, History, Profile, Snapshot
-from strategy.config import BidConfig, problems
+from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.entry import Entry
-from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules
+from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason
 from tests.strategy.checker import Case
 from tests.strategy.market import NOW, carry_out
@@ -23,14 +23,14 @@ class Cycle:
     """The arguments of one plan."""
 
     config: BidConfig
-    profile: Profile
+    profile: VenueProfile
     snapshot: Snapshot | None
     own: tuple[OwnOrder, ...]
     limits: Limits
     rules: Rules
     memory: Memory
 
-    def plan(self) -> Plan:
+    def plan(self) -> BidPlan:
         return plan_bids(self.entry())
 
     def entry(self, now_ms: int = NOW, restraint: Reason | None = None) -> Entry:
@@ -38,14 +38,14 @@ class Cycle:
             now_ms, self.config, self.profile, self.snapshot, self.own, self.limits, self.rules, self.memory, restraint
         )
 
-    def case(self, plan: Plan) -> Case:
+    def case(self, plan: BidPlan) -> Case:
         return Case(self.config, self.profile, self.snapshot, self.own, self.limits, self.rules, NOW, plan)
 
 
 def random_cycle(rng: Random) -> Cycle:
     config = _config(rng)
     tick = 1 if config.is_rune else rng.choice([1, 1, 500, 1_000])
-    profile = Profile(
+    profile = VenueProfile(
         "simulator",
         tick,
         rng.choice([0, 1_000, 10_000]),

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from strategy.bid_config import BidConfig, problems, unsupported
 from strategy.bidding.plan_bids import measure
 from strategy.book import Snapshot
-from strategy.config import BidConfig, problems, unsupported
-from strategy.intents import Plan
+from strategy.intents import BidPlan
 from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config
 
 MARKET = replace(rivals(book(100_000), 30_000), trait_asks=(ask(110_000),))
@@ -65,7 +65,7 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
-def acts(result: Plan) -> tuple[Any, ...]:
+def acts(result: BidPlan) -> tuple[Any, ...]:
     return result.to_cancel, result.to_place, [note.reason for note in result.rungs]
 
 

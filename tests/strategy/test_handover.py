@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import without_places
-from strategy.config import BidConfig
-from strategy.intents import Limits, OwnOrder, Plan
+from strategy.intents import BidPlan, Limits, OwnOrder
 from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,
@@ -41,12 +41,12 @@ RIVAL = rivals(book(100_000), 65_000)
 DUE_MS = NOW + 80_000
 
 
-def waits(result: Plan) -> list[tuple[int, int | None]]:
+def waits(result: BidPlan) -> list[tuple[int, int | None]]:
     """(price, rung that it waits for) of every cancel."""
     return [(cancel.price_sats, cancel.after_rung) for cancel in result.to_cancel]
 
 
-def raised(own: int = 63_000, config: BidConfig = RAISE, **limits: Any) -> Plan:
+def raised(own: int = 63_000, config: BidConfig = RAISE, **limits: Any) -> BidPlan:
     return plan(config, RIVAL, orders(own), with_limits(**{"task_total": 150_000, **limits}))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from strategy.config import BidConfig
+from strategy.bid_config import BidConfig
 from strategy.hints import hints, moves_an_hour
 from strategy.intents import Limits, SignedRoom
 from strategy.monthly import Bidding, CallCosts

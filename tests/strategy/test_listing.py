@@ -138,7 +138,7 @@ def test_an_existing_listing_is_adopted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("holding", "at", "action", "price", "reason"),
+    ("inscription_state", "at", "action", "price", "reason"),
     [
         ("held", None, "list", 105_000, Reason.LIST),
         ("moved", 105_000, "list", 105_000, Reason.MOVED),
@@ -151,20 +151,22 @@ def test_an_existing_listing_is_adopted() -> None:
         ("unknown", None, "wait", None, Reason.HOLDING_UNKNOWN),
     ],
 )
-def test_where_the_inscription_is(holding: Any, at: int | None, action: str, price: int | None, reason: Reason) -> None:
-    decision = plan_listing(found(100_000, holding=holding, listed=listed(at) if at else None))
+def test_where_the_inscription_is(
+    inscription_state: Any, at: int | None, action: str, price: int | None, reason: Reason
+) -> None:
+    decision = plan_listing(found(100_000, inscription_state=inscription_state, listed=listed(at) if at else None))
 
     assert (decision.action, decision.price, decision.reason) == (action, price, reason)
 
 
 def test_own_listings_that_cannot_be_read_are_not_none() -> None:
     for at in (None, listed(50_000)):
-        for holding in ("held", "moved", "unknown"):
-            decision = plan_listing(found(100_000, own_read=False, listed=at, holding=holding))
+        for inscription_state in ("held", "moved", "unknown"):
+            decision = plan_listing(found(100_000, own_read=False, listed=at, inscription_state=inscription_state))
 
             assert (decision.action, decision.reason) == ("keep", Reason.OWN_LISTINGS_UNKNOWN)
             assert decision.price == (at.price if at else None)
-    assert plan_listing(found(100_000, own_read=False, holding="spent")).action == "ended"
+    assert plan_listing(found(100_000, own_read=False, inscription_state="spent")).action == "ended"
 
 
 @pytest.mark.parametrize("at", [None, 105_000])
@@ -178,7 +180,7 @@ def test_two_reads_have_to_agree_before_it_is_listed_again(at: int | None) -> No
 
 
 def test_a_listing_on_an_output_that_is_gone_need_not_be_confirmed() -> None:
-    decision = plan_listing(found(100_000, holding="moved", missing_reads=1))
+    decision = plan_listing(found(100_000, inscription_state="moved", missing_reads=1))
 
     assert (decision.action, decision.price, decision.reason) == ("list", 105_000, Reason.MOVED)
 
@@ -187,7 +189,7 @@ def test_listing_again_is_no_way_around_slow_falling() -> None:
     # 50,000 x 1.05 = 53,000 is wanted; 100,000 was asked within the hour.
     again = plan_listing(found(50_000, listed=listed(100_000), missing_reads=2))
     restarted = plan_listing(found(50_000, highest_last_hour=100_000))
-    moved = plan_listing(found(50_000, listed=listed(95_000), highest_last_hour=100_000, holding="moved"))
+    moved = plan_listing(found(50_000, listed=listed(95_000), highest_last_hour=100_000, inscription_state="moved"))
     # ... and three minutes ago, so that it may not fall at all.
     young = plan_listing(found(50_000, listed=listed(100_000, minutes_ago=3), missing_reads=2))
 
@@ -208,7 +210,7 @@ def test_three_delistings_in_an_hour_are_a_pause() -> None:
         assert (paused.action, paused.price, paused.reason) == ("pause", None, Reason.DELISTED_OFTEN)
         assert "3 times" in paused.note
     assert plan_listing(found(100_000, delistings_last_hour=2, missing_reads=2)).action == "list"
-    assert plan_listing(found(100_000, delistings_last_hour=3, holding="spent")).action == "ended"
+    assert plan_listing(found(100_000, delistings_last_hour=3, inscription_state="spent")).action == "ended"
 
 
 def test_notes_say_what_a_price_comes_from() -> None:

@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from strategy.listing.config import ListingConfig, dumps_config, loads_config, problems, unstartable, warnings
 from strategy.listing.inputs import ListingInputs
+from strategy.listing.listing_config import (
+    ListingConfig,
+    dump_listing_config,
+    load_listing_config,
+    problems,
+    unstartable,
+    warnings,
+)
 from strategy.listing.plan_listing import plan_listing
 from tests.strategy.listings import asks, found
 
@@ -169,15 +176,15 @@ def test_a_price_without_any_guard_is_warned_of() -> None:
 
 @pytest.mark.parametrize("config", [PERCENT, TRAIT, replace(UNDERCUT, cost_sats=5, min_margin=Decimal("0.1"))])
 def test_storage_gives_back_what_it_was_given(config: ListingConfig) -> None:
-    assert loads_config(dumps_config(config)) == config
+    assert load_listing_config(dump_listing_config(config)) == config
 
 
 def test_a_config_of_an_older_version_has_the_defaults() -> None:
-    stored = json.loads(dumps_config(ListingConfig(price_percent=Decimal("1.5"))))
+    stored = json.loads(dump_listing_config(ListingConfig(price_percent=Decimal("1.5"))))
     for name in ELSEWHERE:
         del stored[name]
 
-    assert loads_config(json.dumps(stored)) == ListingConfig(price_percent=Decimal("1.5"))
+    assert load_listing_config(json.dumps(stored)) == ListingConfig(price_percent=Decimal("1.5"))
 
 
 @pytest.mark.parametrize(
@@ -187,4 +194,4 @@ def test_a_config_of_an_older_version_has_the_defaults() -> None:
 )  # fmt: skip
 def test_storage_that_is_none_is_an_error(stored: str) -> None:
     with pytest.raises(ValueError):
-        loads_config(stored)
+        load_listing_config(stored)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from strategy.listing.config import ListingConfig, problems
 from strategy.listing.inputs import Listed, ListingInputs
+from strategy.listing.listing_config import ListingConfig, problems
 from strategy.listing.plan_listing import plan_listing
 from strategy.reasons import Reason
 from tests.examples import part_of
@@ -65,7 +65,7 @@ def cases(seed: int, count: int) -> Iterator[ListingInputs]:
             highest_last_hour=dice.choice([None, int(near * dice.uniform(0.3, 2)) + 1]),
             delistings_last_hour=dice.choice([0, 0, 0, 0, 1, 2, 3]),
             missing_reads=dice.choice([0, 0, 0, 1, 2, 3]),
-            holding=dice.choice(["held"] * 8 + ["moved", "moved", "spent", "pending", "unknown"]),
+            inscription_state=dice.choice(["held"] * 8 + ["moved", "moved", "spent", "pending", "unknown"]),
         )
 
 
@@ -109,14 +109,14 @@ def test_every_decision_has_a_reason_and_words_and_fits_its_action(found_cases: 
         assert isinstance(decision.reason, Reason) and decision.note
         if decision.action in SIGNING:
             assert decision.price is not None and inputs.own_read
-            assert inputs.holding in ("held", "moved")
+            assert inputs.inscription_state in ("held", "moved")
         elif decision.action == "keep":
             assert decision.price == (inputs.listed.price if inputs.listed else None)
             assert inputs.listed is not None or not inputs.own_read
         else:
             assert decision.price is None
         if decision.action == "reprice":
-            assert inputs.listed is not None and inputs.holding == "held" and inputs.missing_reads == 0
+            assert inputs.listed is not None and inputs.inscription_state == "held" and inputs.missing_reads == 0
     assert reasons.keys() == REASONS - {Reason.IMPOSSIBLE_PRICE} | {Reason.NO_REFERENCE}
 
 

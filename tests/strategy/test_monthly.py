@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from strategy.config import BidConfig
-from strategy.listing.config import ListingConfig
+from strategy.bid_config import BidConfig
+from strategy.listing.listing_config import ListingConfig
 from strategy.monthly import (
     Bidding,
     CallCosts,

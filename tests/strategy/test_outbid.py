@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import without_places
 from strategy.book import Bid, Snapshot
-from strategy.config import BidConfig
 from strategy.intents import Memory, Rules
 from strategy.reasons import Reason
 from tests.strategy.market import (

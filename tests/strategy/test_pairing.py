@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from strategy.bidding.exposure import Budget
+from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.pairing import Pairing, Rung
 from strategy.intents import OwnOrder
 from tests.strategy.market import NOW, order, with_limits
@@ -19,7 +19,7 @@ def walk(
     reach = [max(tick, price // 100) for price in prices]
     rungs = [Rung(index, price, Decimal(1), price, reach[index], reach[index]) for index, price in enumerate(prices)]
     fixed = frozenset(each.id for each in own if each.state != "live")
-    budget = Budget(with_limits(task_total=total), "per_bid", [each for each in own if each.id in fixed])
+    budget = SatsBudget(with_limits(task_total=total), "per_bid", [each for each in own if each.id in fixed])
     Pairing(own, fixed, frozenset(due), budget, lambda order: order.price_sats).walk(rungs)
     return [rung.order.id if rung.order else rung.refused and rung.refused.value for rung in rungs]
 

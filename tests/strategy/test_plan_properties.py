@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from strategy.intents import PlaceIntent, Plan
+from strategy.intents import BidPlan, PlaceIntent
 from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.strategy.checker import Case, violations
@@ -42,7 +42,7 @@ def test_every_plan_keeps_every_rule(first: int) -> None:
         assert (again.to_cancel, again.to_place) == ((), ()), seed
 
 
-def is_put_off(cycle: Cycle, result: Plan) -> bool:
+def is_put_off(cycle: Cycle, result: BidPlan) -> bool:
     """Tells whether there is more to do at once: with makeFirst whatever has no room yet beside what is to go."""
     waits = any(cancel.after_rung is not None for cancel in result.to_cancel)
     makes_first = cycle.config.replace_mode == "makeFirst" and waits
@@ -62,7 +62,7 @@ def in_another_order(cycle: Cycle, seed: int) -> Cycle:
     return replace(cycle, own=tuple(own), snapshot=market)
 
 
-def after(cycle: Cycle, result: Plan) -> Cycle:
+def after(cycle: Cycle, result: BidPlan) -> Cycle:
     """Returns the same market once everything has worked."""
     return replace(cycle, own=tuple(carry_out(cycle.config, cycle.own, result)), memory=result.memory)
 
@@ -94,7 +94,7 @@ class TestTheCheckerFindsFaults:
     MARKET = rivals(book(100_000), 30_000)
     OWN = tuple(orders(52_000, 20_000))
 
-    def case(self, result: Plan | None = None) -> Case:
+    def case(self, result: BidPlan | None = None) -> Case:
         made = result or plan(self.CONFIG, self.MARKET, self.OWN)
         return Case(self.CONFIG, ORDINALS, self.MARKET, self.OWN, AMPLE, RULES, NOW, made)
 
@@ -124,7 +124,7 @@ class TestTheCheckerFindsFaults:
             (lambda made: with_note(made, detail="raise"), "raises and memory"),
         ],
     )
-    def test_a_plan_that_breaks_a_rule(self, change: Callable[[Plan], Plan], words: str) -> None:
+    def test_a_plan_that_breaks_a_rule(self, change: Callable[[BidPlan], BidPlan], words: str) -> None:
         found = violations(self.case(change(plan(self.CONFIG, self.MARKET, self.OWN))))
 
         assert any(words in each for each in found), found
@@ -152,10 +152,10 @@ class TestTheCheckerFindsFaults:
         assert any(words in each for each in violations(replace(case, limits=replace(AMPLE, **limits))))
 
 
-def with_place(made: Plan, price: int, **changes: object) -> Plan:
+def with_place(made: BidPlan, price: int, **changes: object) -> BidPlan:
     intent = replace(PlaceIntent(0, price, Decimal(1)), **changes)  # type: ignore[arg-type]
     return replace(made, to_place=(intent,))
 
 
-def with_note(made: Plan, **changes: object) -> Plan:
+def with_note(made: BidPlan, **changes: object) -> BidPlan:
     return replace(made, rungs=(replace(made.rungs[0], **changes), *made.rungs[1:]))  # type: ignore[arg-type]

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
+from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import measure
 from strategy.book import History, Snapshot
-from strategy.config import BidConfig
 from strategy.reasons import Reason
 from tests.strategy.market import (
     NOW,

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from strategy.bid_config import BidConfig
 from strategy.book import Snapshot
-from strategy.config import BidConfig
-from strategy.intents import Plan
+from strategy.intents import BidPlan
 from tests.strategy.market import (
     NOW,
     RUNES,
@@ -39,7 +39,7 @@ def market(unit_price: str = "100", divisibility: int | None = 2) -> Snapshot:
     return Snapshot(NOW, (rune_ask("5000", unit_price),), divisibility=divisibility)
 
 
-def made(result: Plan) -> list[tuple[int, str]]:
+def made(result: BidPlan) -> list[tuple[int, str]]:
     def text(quantity: Decimal) -> str:
         return f"{quantity:f}".rstrip("0").rstrip(".") if "." in f"{quantity:f}" else f"{quantity:f}"
 

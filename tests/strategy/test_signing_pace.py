@@ -9,18 +9,18 @@ from decimal import Decimal
 
 import pytest
 
+from strategy.bid_config import BidConfig
 from strategy.bidding.patience import patience_of, shortened_ms
 from strategy.bidding.plan_bids import plan_bids
 from strategy.bidding.rationing import Ration
 from strategy.bidding.renewal import margin_ms
-from strategy.book import Ask, Profile, Snapshot
-from strategy.config import BidConfig
+from strategy.book import Ask, Snapshot, VenueProfile
 from strategy.entry import Entry
-from strategy.intents import Limits, Memory, OwnOrder, Plan, Rules, SignedRoom
+from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules, SignedRoom
 from strategy.reasons import Reason
 from tests.examples import part_of
 
-PROFILE = Profile("sim", 1000, 1000, 900, equal_bids_allowed=True, balance_model="per_bid")
+PROFILE = VenueProfile("sim", 1000, 1000, 900, equal_bids_allowed=True, balance_model="per_bid")
 STEP_S = 10
 STEPS = 24 * 3600 // STEP_S
 START_MS = 1_800_000_000_000
@@ -58,7 +58,7 @@ class Day:
         sats = sum(sats for _, sats in self.signed)
         return SignedRoom("task", self.most, sats, min((end for end, _ in self.signed), default=None))
 
-    def step(self, floor: int) -> Plan:
+    def step(self, floor: int) -> BidPlan:
         self.now_ms += STEP_S * 1000
         self.lapsed += sum(order.expires_ms <= self.now_ms and order.id in self.waiting for order in self.own)
         self.own = [order for order in self.own if order.expires_ms > self.now_ms]
@@ -69,7 +69,7 @@ class Day:
         self._carry_out(plan)
         return plan
 
-    def _carry_out(self, plan: Plan) -> None:
+    def _carry_out(self, plan: BidPlan) -> None:
         gone = {cancel.order_id for cancel in plan.to_cancel}
         soft = sum(not each.hard and each.reason is not Reason.RENEW for each in plan.to_cancel)
         self.moves += min(soft, len(plan.to_place))

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from strategy.book import Profile, Snapshot
-from strategy.config import BidConfig, problems
+from strategy.bid_config import BidConfig, problems
+from strategy.book import Snapshot, VenueProfile
 from strategy.intents import Limits, Memory, OwnOrder
 from tests.strategy.market import (
     AMPLE,
@@ -45,7 +45,7 @@ class Variant:
     own: Sequence[OwnOrder] = ()
     limits: Limits = AMPLE
     cancels: Sequence[tuple[int, bool, str]] = ()
-    profile: Profile | None = None
+    profile: VenueProfile | None = None
     memory: Memory = Memory()  # noqa: RUF009 - frozen
     marks: list[str] | None = None
 

@@ -17,7 +17,7 @@ from embit.ec import PrivateKey
 
 from wallet.policy import PLAY_VENUE
 from wallet.psbt.check_listing import check_listing
-from wallet.psbt.listing import Approved, ListingIntent, OutpointFacts, Owner
+from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
 from wallet.psbt.listing_template import TEMPLATES, ListingTemplate, Payout, VenueFee
 from wallet.psbt.script import OwnKind
 from wallet.psbt.sighash import LISTING, SECURE_LISTING
@@ -202,7 +202,7 @@ class Case:
     def payout(self) -> Pay:
         return self.draft.pays[_TEMPLATES[self.form].outputs.index(Payout())]
 
-    def check(self) -> Approved:
+    def check(self) -> ApprovedListing:
         return check_listing(self.draft.encode(), self.intent, self.facts, self.template, self.owner)
 
     def sign(self) -> bytes:

@@ -34,7 +34,7 @@ LONGEST_S = 900
 SEED = 7
 
 _PSBT = ("psbt_attacks", "psbt_check", "psbt", "psbt_sign", "psbt_sighash", "psbt_vectors", "psbt_fuzz")
-_SIGNER = ("sign_listings", "sign_offers", "signer", "signer_control", "ceilings", "ledger", "facts")
+_SIGNER = ("sign_listings", "sign_offers", "signer", "signer_control", "ceilings", "ledger", "facts_client")
 # The module of wallet/ under test: the tests that are to notice, the likeliest first.
 TESTS: dict[str, tuple[str, ...]] = {
     "policy": ("policy", "ceilings", "signer", "sign_listings", "sign_offers", "sign_ins"),
@@ -48,9 +48,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "signer.listings": _SIGNER,
     "signer.offers": ("sign_offers",),
     "signer.delists": ("practice_venues",),
-    "signer.messages": ("signer", "sign_ins", "sign_listings", "ceilings"),
+    "signer.challenges": ("signer", "sign_ins", "sign_listings", "ceilings"),
     "signer.signer": _SIGNER,
-    "facts": ("facts",),
+    "facts_client": ("facts_client",),
     "protocol": ("protocol", "signer", "sign_listings", "signer_control"),
     "psbt.decode": ("psbt", *_PSBT),
     "psbt.check_listing": (*_PSBT, "practice_venues"),

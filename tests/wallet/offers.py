@@ -23,7 +23,7 @@ from tests.wallet.listings import (
     txid_of,
     with_size,
 )
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt.check_offer import check_offer
 from wallet.psbt.decode import decode
 from wallet.psbt.listing import OutpointFacts, Owner
@@ -94,7 +94,7 @@ class Offer:
     def tag(self) -> str:
         try:
             self.check()
-        except Refused as refused:
+        except PolicyRefused as refused:
             return refused.tag
         return "signed"
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from core.local import ask
 from tests.wallet.conftest import BID, GRANT, HOUR_MS, intent
-from wallet.client import SignerClient, SignerUnavailable
 from wallet.keystore import keystore
-from wallet.keystore.file import Contents
 from wallet.keystore.keys_import import seed_of
+from wallet.keystore.keystore_file import Contents
 from wallet.keystore.seal import Work
 from wallet.protocol import BidMessage, Grant
+from wallet.signer_client import SignerClient, SignerUnavailable
 
 DEADLINE_S = 20.0
 PROGRAM = """

@@ -15,11 +15,11 @@ from core.local import ask
 from tests.wallet.conftest import START_MS, USER
 from tests.wallet.fixed_keys import fixed_keys
 from wallet.ceilings import Ceilings
-from wallet.client import SignerClient
-from wallet.facts import ask_facts
+from wallet.facts_client import ask_facts
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
+from wallet.signer_client import SignerClient
 
 
 class House:

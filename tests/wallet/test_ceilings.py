@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from core.plans import Plan
 from core.settings import Settings
+from core.subscription_plans import SubscriptionPlan
 from tests.wallet.conftest import OTHER_USER, START_MS, Bench, intent, tag_of
 from wallet.ceilings import Ceilings, Rate, ceilings_of
 from wallet.keystore.keys import UserSecrets, derive_user
 from wallet.signer.signed import HOUR_MS, MINUTE_MS
 
 
-def plan(most: int) -> Plan:
+def plan(most: int) -> SubscriptionPlan:
     return replace(next(iter(Settings().plans.values())), max_exposure=most)
 
 

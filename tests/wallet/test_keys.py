@@ -14,8 +14,8 @@ from tests.wallet.conftest import OTHER_USER, USER
 from wallet.address import p2tr, p2wpkh
 from wallet.bip322 import verify_ownership
 from wallet.hash160 import hash160
-from wallet.keystore.file import Imported, KeystoreError
 from wallet.keystore.keys import Keystore, derive_key, derive_user
+from wallet.keystore.keystore_file import Imported, KeystoreError
 from wallet.signer import signing
 
 # The published mnemonic of BIP-84 and BIP-86.

@@ -7,8 +7,8 @@ from embit import bip39
 from embit.ec import PrivateKey
 
 from wallet.keystore import keys_import
-from wallet.keystore.file import Imported, KeystoreError
 from wallet.keystore.keys import user_secrets
+from wallet.keystore.keystore_file import Imported, KeystoreError
 
 ABANDON = "abandon " * 11 + "about"
 # (entropy, words, seed with the passphrase TREZOR): of the vectors that BIP-39 names.

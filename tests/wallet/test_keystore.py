@@ -14,11 +14,10 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from tests.wallet.conftest import OTHER_USER, USER
-from wallet.keystore import file as keystore_file
-from wallet.keystore import keystore
+from wallet.keystore import keystore, keystore_file
 from wallet.keystore import seal as keystore_seal
-from wallet.keystore.file import Contents, Imported, KeystoreError
 from wallet.keystore.keys import Keystore, derive_user
+from wallet.keystore.keystore_file import Contents, Imported, KeystoreError
 from wallet.keystore.seal import Seal, Work, WrongPassphrase
 
 PASSPHRASE = "correct horse battery staple"

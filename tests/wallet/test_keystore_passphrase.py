@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wallet.keystore import memory as keystore_memory
-from wallet.keystore.file import KeystoreError
-from wallet.keystore.passphrase import Tries, unattended
+from wallet.keystore import hardening
+from wallet.keystore.keystore_file import KeystoreError
+from wallet.keystore.passphrase_source import Tries, unattended
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000
@@ -101,7 +101,7 @@ def test_a_damaged_count_costs_a_minute(tmp_path: Path, content: str) -> None:
 def test_whether_a_machine_swaps(tmp_path: Path) -> None:
     swaps = tmp_path / "swaps"
     swaps.write_text("Filename\tType\tSize\tUsed\tPriority\n")
-    assert not keystore_memory.has_swap(swaps)
+    assert not hardening.has_swap(swaps)
     swaps.write_text("Filename\tType\tSize\tUsed\tPriority\n/dev/sda2 partition 1 0 -2\n")
-    assert keystore_memory.has_swap(swaps)
-    assert keystore_memory.has_swap(tmp_path / "nowhere")
+    assert hardening.has_swap(swaps)
+    assert hardening.has_swap(tmp_path / "nowhere")

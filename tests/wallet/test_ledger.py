@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.wallet.conftest import GRANT, START_MS
-from wallet.policy import Signed, Unexpired
+from wallet.policy import RecentSignatures, UnexpiredBids
 from wallet.protocol import ControlState
 from wallet.signer.ledger import Ledger
-from wallet.signer.signed import HOUR_MS, MINUTE_MS, Listing, Signature
+from wallet.signer.signed import HOUR_MS, MINUTE_MS, BidSignature, ListingSignature
 
 OUTPOINT = "ab" * 32 + ":0"
 
@@ -25,12 +25,12 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
     opened.close()
 
 
-def bid(intent: str, created_ms: int, price: int = 100, task: int = 1, user: str = "a") -> Signature:
-    return Signature(intent, task, 5, user, price, created_ms + HOUR_MS, created_ms, "text", "ff", "signature")
+def bid(intent: str, created_ms: int, price: int = 100, task: int = 1, user: str = "a") -> BidSignature:
+    return BidSignature(intent, task, 5, user, price, created_ms + HOUR_MS, created_ms, "text", "ff", "signature")
 
 
-def listed(intent: str, created_ms: int, price: int, outpoint: str = OUTPOINT, task: int = 1) -> Listing:
-    return Listing(intent, task, 5, "a", "inscription", outpoint, price, created_ms, "ff", ("one", "two"))
+def listed(intent: str, created_ms: int, price: int, outpoint: str = OUTPOINT, task: int = 1) -> ListingSignature:
+    return ListingSignature(intent, task, 5, "a", "inscription", outpoint, price, created_ms, "ff", ("one", "two"))
 
 
 def test_what_was_put_comes_back(ledger: Ledger) -> None:
@@ -106,12 +106,12 @@ def test_sums_of_late_are_of_task_user_and_all(ledger: Ledger) -> None:
     ledger.signed.put_listing(listed("l", now - 1, 7, task=1))
     ledger.signed.put_listing(listed("m", now - HOUR_MS, 7, task=1))
     assert ledger.signed.of_late(1, "a", now) == {
-        "task": Signed(3, 4, 1_011),
-        "user": Signed(3, 4, 111),
-        "host": Signed(4, 6, 101_111),
+        "task": RecentSignatures(3, 4, 1_011),
+        "user": RecentSignatures(3, 4, 111),
+        "host": RecentSignatures(4, 6, 101_111),
     }
     nobody = ledger.signed.of_late(9, "c", now + 3 * HOUR_MS)
-    assert set(nobody.values()) == {Signed(0, 0, 0)}
+    assert set(nobody.values()) == {RecentSignatures(0, 0, 0)}
 
 
 def test_outstanding_ends_with_the_signed_expiry(ledger: Ledger) -> None:
@@ -119,7 +119,7 @@ def test_outstanding_ends_with_the_signed_expiry(ledger: Ledger) -> None:
     ledger.signed.put_bid(bid("2", START_MS + 1, 50, user="b"))
     end = START_MS + HOUR_MS
     found = [ledger.signed.unexpired(1, "a", now)["host"] for now in (end - 1, end, end + 1)]
-    assert found == [Unexpired(150, end), Unexpired(50, end + 1), Unexpired(0, None)]
+    assert found == [UnexpiredBids(150, end), UnexpiredBids(50, end + 1), UnexpiredBids(0, None)]
     assert [ledger.signed.unexpired(1, user, end - 1)["user"].sats for user in ("a", "b", "c")] == [100, 50, 0]
 
 
@@ -129,9 +129,9 @@ def test_what_is_unexpired_is_of_task_user_and_all(ledger: Ledger) -> None:
     ):
         ledger.signed.put_bid(bid(str(number), START_MS - HOUR_MS + after, price, task, user))
     assert ledger.signed.unexpired(1, "a", START_MS) == {
-        "task": Unexpired(10, START_MS + 5),
-        "user": Unexpired(100, START_MS + 7),
-        "host": Unexpired(1_110, START_MS + 3),
+        "task": UnexpiredBids(10, START_MS + 5),
+        "user": UnexpiredBids(100, START_MS + 7),
+        "host": UnexpiredBids(1_110, START_MS + 3),
     }
 
 

@@ -19,9 +19,9 @@ from core.errors import PeerRefused, PeerUnavailable
 from core.local import ask
 from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.processes import DEADLINE_S, live_bid, live_grant
-from wallet.client import SignerClient, SignerUnavailable
 from wallet.keystore import keystore
 from wallet.keystore.keys_import import from_wif, seed_of
+from wallet.signer_client import SignerClient, SignerUnavailable
 
 pytestmark = pytest.mark.slow
 

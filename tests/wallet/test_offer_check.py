@@ -29,9 +29,9 @@ from tests.wallet.offers import (
     network,
     outpoint_of,
 )
-from wallet.policy import PLAY_VENUES, Refused
+from wallet.policy import PLAY_VENUES, PolicyRefused
 from wallet.protocol import MAX_COINS
-from wallet.psbt import check_offer as psbt_offer_check
+from wallet.psbt import check_offer
 from wallet.psbt.decode import decode
 from wallet.psbt.offer_template import OFFER_TEMPLATES, OfferTemplate
 from wallet.psbt.sign import SigningError, sign_offer
@@ -284,13 +284,13 @@ PLANTED: dict[str, tuple[str, Callable[..., Any], set[str]]] = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_rule_that_does_nothing_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rule, slip, tags = PLANTED[name]
-    monkeypatch.setattr(psbt_offer_check, rule, slip)
+    monkeypatch.setattr(check_offer, rule, slip)
     let_through = set()
     for attack in ATTACKS:
         for offer in attack.cases() if attack.tag in tags else ():
             try:
                 offer.check()
                 let_through.add(attack.tag)
-            except (Refused, StopIteration, ValueError, IndexError):
+            except (PolicyRefused, StopIteration, ValueError, IndexError):
                 continue
     assert let_through == tags, "for some tag no attack is stopped by this rule alone"

@@ -16,8 +16,8 @@ from tests.wallet.offer_desk import OFFER_GRANT, facts_of, offer
 from tests.wallet.offers import honest
 from tests.wallet.socket_house import House, house
 from wallet.bip322 import verify_ownership
-from wallet.client import SignerRefused
 from wallet.protocol import OfferToSign
+from wallet.signer_client import SignerRefused
 
 TEXT = "Sign in to ord.net at noon"
 

@@ -15,8 +15,8 @@ from tests.wallet.listings import PAYMENT, TIP, VAULT
 from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offers import FORMS, PAYMENT_SCRIPT, PRICE, Offer, copied, honest
 from tests.wallet.psbt_oracle import Unreadable, former_output, le, parse, sha, txout, verifies
-from wallet.policy import Refused
-from wallet.psbt import check_offer as psbt_offer_check
+from wallet.policy import PolicyRefused
+from wallet.psbt import check_offer
 from wallet.psbt.check_listing import MOST_BLOCKS_BEHIND
 
 pytestmark = pytest.mark.slow
@@ -141,7 +141,7 @@ def _about_signatures(asked, given, values: list[int]) -> list[str]:  # type: ig
 def outcome(offer: Offer) -> tuple[str, list[str]]:
     try:
         answer = offer.sign()
-    except Refused as refused:
+    except PolicyRefused as refused:
         return refused.tag, []
     return "signed", faults(offer, offer.draft.encode(), answer)
 
@@ -175,7 +175,7 @@ def test_nothing_is_signed_wrongly() -> None:
     ],
 )
 def test_the_judge_notices_a_rule_that_does_nothing(rule: str, slip: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psbt_offer_check, rule, slip)
+    monkeypatch.setattr(check_offer, rule, slip)
     found = set()
     for attack in ATTACKS:
         for offer in attack.cases():

@@ -11,7 +11,7 @@ import pytest
 from tests.wallet import test_policy as tests
 from wallet import policy
 from wallet.ceilings import Ceilings, Rate
-from wallet.policy import Refused, Signed
+from wallet.policy import PolicyRefused, RecentSignatures
 
 RIGHT = {name: getattr(policy, name) for name in dir(policy) if not name.startswith("_")}
 
@@ -42,8 +42,8 @@ def any_secret(held: Any, token: int, secret: str, now_ms: int) -> Any:
     return RIGHT["grant_live"](held and replace(held, secret_hash=policy.secret_hash(secret)), token, secret, now_ms)
 
 
-def less(signed: Signed | None) -> Signed | None:
-    return signed and Signed(signed.in_a_minute - 1, signed.in_an_hour - 1, signed.sats_in_an_hour - 1)
+def less(signed: RecentSignatures | None) -> RecentSignatures | None:
+    return signed and RecentSignatures(signed.in_a_minute - 1, signed.in_an_hour - 1, signed.sats_in_an_hour - 1)
 
 
 def reduce_may(states: Any) -> None:
@@ -164,7 +164,7 @@ def test_a_planted_bug_is_caught(planted: str, monkeypatch: pytest.MonkeyPatch) 
     name, slip, test = PLANTED[planted]
     test()
     monkeypatch.setattr(policy, name, slip)
-    with pytest.raises((AssertionError, pytest.fail.Exception, Refused, TypeError)):
+    with pytest.raises((AssertionError, pytest.fail.Exception, PolicyRefused, TypeError)):
         test()
 
 
@@ -179,5 +179,5 @@ def test_every_rule_has_a_planted_bug() -> None:
     rules = {
         name for name, rule in RIGHT.items() if callable(rule) and getattr(rule, "__module__", "") == policy.__name__
     }
-    helpers = {"HeldGrant", "Refused", "Signed", "Unexpired", "secret_hash", "hourly_user"}
+    helpers = {"HeldGrant", "PolicyRefused", "RecentSignatures", "UnexpiredBids", "secret_hash", "hourly_user"}
     assert rules - helpers == {name for name, _, _ in PLANTED.values()}

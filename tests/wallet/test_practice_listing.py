@@ -18,10 +18,10 @@ from tests.wallet.facts_server import facts_server, ok, wire
 from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, desk, listing, listing_intent
 from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, POSTAGE, PRICE, VAULT, script_by
 from tests.wallet.processes import Start, now_ms, started_in
-from wallet.client import SignerRefused
 from wallet.protocol import ListingToSign
 from wallet.psbt.transaction import Outpoint
 from wallet.signer.audit import verify_chain
+from wallet.signer_client import SignerRefused
 
 OUTPOINT = "ab" * 32 + ":3"
 

@@ -28,8 +28,8 @@ from tests.wallet.listings import (
 )
 from tests.wallet.psbt_oracle import faults
 from wallet.address import p2tr, parse
-from wallet.policy import PLAY_VENUE, PLAY_VENUES, Refused
-from wallet.psbt import check_listing as psbt_check
+from wallet.policy import PLAY_VENUE, PLAY_VENUES, PolicyRefused
+from wallet.psbt import check_listing
 from wallet.psbt.listing_template import DELIST_TEMPLATES, TEMPLATES, ListingTemplate, Payout, VenueFee
 from wallet.psbt.script import OwnKind, script_of
 from wallet.psbt.sighash import LISTING, SECURE_LISTING
@@ -89,7 +89,7 @@ def pay_to_ordinals(case: Case) -> None:
 
 
 AT_THE_LIMIT: dict[str, Callable[[Case], object]] = {
-    "the largest size": fill_to(psbt_check.MAX_BYTES),
+    "the largest size": fill_to(check_listing.MAX_BYTES),
     "the price at its minimum": lambda case: put_intent(case, min_price_sats=PRICE),
     "a minimum of one sat": lambda case: put_intent(case, min_price_sats=1),
     "a payout a sat higher": lambda case: setattr(case.payout, "value", case.payout.value + 1),
@@ -150,12 +150,12 @@ def test_a_placeholder_may_show_the_transaction_that_made_it() -> None:
 def test_a_refusal_names_its_rule_and_says_why() -> None:
     case = honest()
     case.payout.value -= 1
-    with pytest.raises(Refused, match=r"payout: the seller is paid 259999 sats instead of at least 260000"):
+    with pytest.raises(PolicyRefused, match=r"payout: the seller is paid 259999 sats instead of at least 260000"):
         case.check()
 
 
 def test_a_reader_that_writes_something_else_signs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psbt_check, "encode", lambda psbt: b"")
+    monkeypatch.setattr(check_listing, "encode", lambda psbt: b"")
     with pytest.raises(RuntimeError, match="reader is broken"):
         honest().check()
 

@@ -17,9 +17,8 @@ import pytest
 from tests.wallet.listings import FORMS, KINDS, PAYOUT_SCRIPT, Case, honest
 from tests.wallet.psbt_mutants import mutant
 from tests.wallet.psbt_oracle import faults
-from wallet.policy import Refused
-from wallet.psbt import check_listing as psbt_check
-from wallet.psbt import sign as psbt_sign
+from wallet.policy import PolicyRefused
+from wallet.psbt import check_listing, sign
 from wallet.psbt.sighash import SINGLE, segwit_digest, taproot_digest
 from wallet.psbt.transaction import TxOutput, decode_output
 
@@ -40,7 +39,7 @@ def outcome(case: Case) -> tuple[str, list[str]]:
     """Returns the tag it was refused with, or `signed`; and what is wrong with that."""
     try:
         answer = case.sign()
-    except Refused as refused:
+    except PolicyRefused as refused:
         return refused.tag, []
     return "signed", faults(case, case.draft.encode(), answer)
 
@@ -90,21 +89,21 @@ def _taproot_as_embit(transaction: Any, index: int, spent: Any, sighash: int) ->
 
 # A rule that does nothing, or a step that does another thing, as a slip in the code would have it.
 PLANTED: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "op-allowed": (psbt_check, "_op_allowed", lambda template, intent: template),
-    "list-min": (psbt_check, "_list_min", lambda intent: 250_000),
-    "dest-allow": (psbt_check, "_dest_allow", lambda intent, owner: PAYOUT_SCRIPT),
-    "inputs-reserved": (psbt_check, "_inputs_reserved", lambda psbt, intent, template, owner: psbt.inputs[-1]),
-    "inputs-confirmed": (psbt_check, "_inputs_confirmed", lambda facts, intent: facts),
-    "amount-proof": (psbt_check, "_amount_proof", _facts_alone),
-    "amount-proof, former transaction": (psbt_check, "claimed", _witness_utxo_alone),
-    "inputs-cardinal": (psbt_check, "_inputs_cardinal", lambda facts, intent: 900_000),
-    "outputs": (psbt_check, "_outputs", _first_payout),
-    "sighash-allowed": (psbt_check, "_sighash_allowed", lambda own, template: None),
-    "tx-form": (psbt_check, "tx_form", lambda psbt, template, tip: None),
-    "key-path": (psbt_check, "key_path", lambda own, owner: None),
-    "unknown fields are handed back": (psbt_sign, "without_unknown", lambda psbt: psbt),
-    "another digest, segwit": (psbt_sign, "segwit_digest", _segwit_covering_all),
-    "another digest, taproot": (psbt_sign, "taproot_digest", _taproot_as_embit),
+    "op-allowed": (check_listing, "_op_allowed", lambda template, intent: template),
+    "list-min": (check_listing, "_list_min", lambda intent: 250_000),
+    "dest-allow": (check_listing, "_dest_allow", lambda intent, owner: PAYOUT_SCRIPT),
+    "inputs-reserved": (check_listing, "_inputs_reserved", lambda psbt, intent, template, owner: psbt.inputs[-1]),
+    "inputs-confirmed": (check_listing, "_inputs_confirmed", lambda facts, intent: facts),
+    "amount-proof": (check_listing, "_amount_proof", _facts_alone),
+    "amount-proof, former transaction": (check_listing, "claimed", _witness_utxo_alone),
+    "inputs-cardinal": (check_listing, "_inputs_cardinal", lambda facts, intent: 900_000),
+    "outputs": (check_listing, "_outputs", _first_payout),
+    "sighash-allowed": (check_listing, "_sighash_allowed", lambda own, template: None),
+    "tx-form": (check_listing, "tx_form", lambda psbt, template, tip: None),
+    "key-path": (check_listing, "key_path", lambda own, owner: None),
+    "unknown fields are handed back": (sign, "without_unknown", lambda psbt: psbt),
+    "another digest, segwit": (sign, "segwit_digest", _segwit_covering_all),
+    "another digest, taproot": (sign, "taproot_digest", _taproot_as_embit),
 }
 
 

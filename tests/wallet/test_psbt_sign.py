@@ -27,7 +27,7 @@ from tests.wallet.listings import (
     size,
     with_size,
 )
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.psbt.script import OwnKind, own_script
 from wallet.psbt.sign import ALLOWED, SigningError, sign_input
@@ -256,5 +256,5 @@ def test_refusals_come_before_any_signature(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(PrivateKey, "schnorr_sign", never)
     case = honest()
     case.payout.value -= 1
-    with pytest.raises(Refused):
+    with pytest.raises(PolicyRefused):
         case.sign()

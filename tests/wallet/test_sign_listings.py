@@ -20,10 +20,10 @@ from tests.wallet.psbt_oracle import faults
 from wallet.address import parse
 from wallet.bip322 import verify_ownership
 from wallet.ceilings import Ceilings, Rate
-from wallet.keystore.file import KeystoreError
+from wallet.keystore.keystore_file import KeystoreError
 from wallet.psbt.script import script_of
 from wallet.signer.audit import verify_chain
-from wallet.signer.reconcile import require_agreement
+from wallet.signer.start_checks import require_agreement
 
 HOUR_MS = 3_600_000
 OTHER_INSCRIPTION = "ab" * 32 + "i7"

@@ -16,10 +16,10 @@ from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offer_desk import OfferDesk, asked_by, facts_of, offer, offer_desk
 from tests.wallet.offers import COINS, ESCROW_SCRIPT, PRICE, honest
 from wallet.ceilings import Ceilings, Rate
-from wallet.keystore.file import KeystoreError
+from wallet.keystore.keystore_file import KeystoreError
 from wallet.psbt.decode import decode
 from wallet.signer.audit import verify_chain
-from wallet.signer.reconcile import require_agreement
+from wallet.signer.start_checks import require_agreement
 
 # Refusals of what is asked for before any PSBT is looked at; the signer never asks for an offer of another venue.
 _OF_THE_REQUEST = {"op-allowed", "max-bid"}

@@ -37,7 +37,7 @@ from wallet.address import parse
 from wallet.psbt.script import script_of
 from wallet.psbt.transaction import Transaction, decode_network
 from wallet.signer.audit import verify_chain
-from wallet.signer.reconcile import require_agreement
+from wallet.signer.start_checks import require_agreement
 from wallet.withdrawal.compose import vsize
 from wallet.withdrawal.request import WithdrawalToSign, as_request, from_request
 

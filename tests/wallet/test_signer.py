@@ -14,7 +14,7 @@ from tests.wallet.conftest import BID, GRANT, HOUR_MS, OTHER_USER, START_MS, USE
 from wallet.bip322 import verify_ownership
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.signer.audit import verify_chain
 from wallet.signer.signer import Signer
 
@@ -310,7 +310,7 @@ def test_without_an_audit_line_there_is_no_signature(bench: Bench, monkeypatch: 
 def test_a_signature_that_does_not_verify_is_not_handed_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = bench.grant()
     with monkeypatch.context() as faulty:
-        faulty.setattr("wallet.signer.messages.sign_message", lambda *arguments: "AA==")
+        faulty.setattr("wallet.signer.challenges.sign_message", lambda *arguments: "AA==")
         with pytest.raises(RuntimeError, match="does not verify"):
             bench.sign_bid(secret)
     assert bench.ask("was_signed", intent=BID.intent) == {"signed": False}
@@ -423,9 +423,9 @@ def test_grants_take_addresses_in_any_case_and_keep_them_in_one(bench: Bench) ->
 
 
 def test_a_failed_transaction_leaves_the_ledger_usable(tmp_path: Path, bench: Bench) -> None:
-    with pytest.raises(Refused), bench.ledger.transaction():
+    with pytest.raises(PolicyRefused), bench.ledger.transaction():
         bench.ledger.see_token(17, 99)
-        raise Refused("test", "stop here")
+        raise PolicyRefused("test", "stop here")
     assert bench.ledger.highest_token(17) == 0
     assert bench.grant()
 

@@ -19,9 +19,16 @@ from core.local import ask
 from tests.wallet.conftest import USER, intent
 from tests.wallet.processes import DEADLINE_S, SignerProcess, Start, live_bid, live_grant, started_in
 from wallet.bip322 import verify_ownership
-from wallet.client import Controls, SignerClient, SignerError, SignerLocked, SignerRefused, SignerUnavailable
 from wallet.protocol import ControlState, SignerStatus
 from wallet.signer.audit import verify_chain
+from wallet.signer_client import (
+    SignerClient,
+    SignerControls,
+    SignerError,
+    SignerLocked,
+    SignerRefused,
+    SignerUnavailable,
+)
 
 PR_GET_DUMPABLE = 3
 
@@ -83,7 +90,7 @@ def test_a_halt_survives_kill_9_and_the_halt_file_works_at_once(start: Start, tm
 
     halt_file = tmp_path / "signer" / "halt"
     halt_file.touch()
-    assert client.controls() == Controls((), has_halt_file=True)
+    assert client.controls() == SignerControls((), has_halt_file=True)
     with pytest.raises(SignerRefused, match="halt file") as refused:
         client.sign_bid(17, 5, secret, live_bid(2))
     assert refused.value.tag == "control-state"
@@ -109,7 +116,7 @@ def test_it_keeps_its_files_to_itself(start: Start, tmp_path: Path) -> None:
 
 def test_it_can_neither_be_dumped_nor_traced() -> None:
     code = (
-        "import ctypes, resource\nfrom wallet.keystore.memory import harden\nharden()\n"
+        "import ctypes, resource\nfrom wallet.keystore.hardening import harden\nharden()\n"
         f"print(ctypes.CDLL(None).prctl({PR_GET_DUMPABLE}, 0, 0, 0, 0), *resource.getrlimit(resource.RLIMIT_CORE))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -151,7 +158,7 @@ def test_it_stays_locked_for_any_market_but_the_simulator(start: Start, tmp_path
         client.grant(live_grant())
     client.withdraw(17, 5)
     client.set_control("global", "", "halt")
-    assert client.controls() == Controls((ControlState("global", "", "halt"),), has_halt_file=False)
+    assert client.controls() == SignerControls((ControlState("global", "", "halt"),), has_halt_file=False)
     assert not (tmp_path / "signer" / "keystore.json").exists()
 
 
@@ -211,6 +218,6 @@ def test_raw_requests_of_any_shape_get_an_answer(start: Start, tmp_path: Path) -
 
 def test_the_client_imports_nothing_heavy() -> None:
     heavy = ("embit", "asyncio", "bip322", "requests", "tornado", "pydantic", "ssl", "sqlite3")
-    code = f"import sys, wallet.client; print([name for name in {heavy!r} if name in sys.modules])"
+    code = f"import sys, wallet.signer_client; print([name for name in {heavy!r} if name in sys.modules])"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[]"

@@ -32,14 +32,14 @@ from tests.wallet.processes import (
     started_in,
 )
 from wallet.bip322 import verify_ownership
-from wallet.client import SignerLocked, SignerRefused, SignerUnavailable
 from wallet.keystore import keystore
-from wallet.keystore.file import Imported, KeystoreError
 from wallet.keystore.keys import derive_user
 from wallet.keystore.keys_import import seed_of
+from wallet.keystore.keystore_file import Imported, KeystoreError
 from wallet.keystore.seal import Work
 from wallet.protocol import ControlState, SignerStatus
 from wallet.signer.audit import verify_chain
+from wallet.signer_client import SignerLocked, SignerRefused, SignerUnavailable
 
 pytestmark = pytest.mark.slow
 

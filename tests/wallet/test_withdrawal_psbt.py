@@ -12,7 +12,7 @@ from tests.wallet.listings import STRANGER, VENUE, Pay
 from tests.wallet.listings import honest as honest_listing
 from tests.wallet.withdrawal_attacks import ATTACKS, Attack
 from tests.wallet.withdrawal_cases import AMOUNT, COIN, FEE, PAYMENT_SCRIPT, PUBKEY, WALLET, Case, honest, p2wsh, runs
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.psbt.sign import SigningError
 from wallet.psbt.transaction import compact
@@ -26,7 +26,7 @@ def test_there_are_many_attacks_and_each_has_a_name_of_its_own() -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_refused(attack: Attack) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(PolicyRefused) as caught:
         attack.make().sign()
     assert caught.value.tag == attack.tag, str(caught.value)
 
@@ -95,7 +95,7 @@ def test_a_fee_above_its_limit() -> None:
     case = honest()
     case.draft.pays = [Pay(2 * COIN - FEE_SHARE_FLOOR - 1, PAYMENT_SCRIPT)]
     case.amount = 2 * COIN
-    with pytest.raises(Refused, match="fee-share"):
+    with pytest.raises(PolicyRefused, match="fee-share"):
         case.check()
 
 
@@ -107,7 +107,7 @@ def test_another_key_signs_nothing() -> None:
 def test_a_listing_is_no_withdrawal() -> None:
     case = honest()
     case.draft = honest_listing("p2wpkh").draft
-    with pytest.raises(Refused):
+    with pytest.raises(PolicyRefused):
         case.sign()
 
 
@@ -122,7 +122,7 @@ def test_nothing_is_signed_where_two_bytes_differ_anywhere() -> None:
         case.draft.raw = raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :]
         try:
             found = decode(case.sign())
-        except Refused:
+        except PolicyRefused:
             continue
         signed += 1
         assert [item.outpoint for item in found.transaction.inputs] == [i.outpoint for i in right.transaction.inputs]

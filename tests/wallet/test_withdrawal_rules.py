@@ -31,7 +31,7 @@ from tests.wallet.withdrawal_cases import (
     of_inscription,
 )
 from wallet.ceilings import DAY_MS, Ceilings
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.withdrawal import rules
 from wallet.withdrawal.compose import vsize
 from wallet.withdrawal.request import as_request
@@ -71,7 +71,7 @@ def test_a_user_of_another_is_paid_from_their_own_coins_only(signer: Desk) -> No
 
 
 def test_a_wallet_that_is_the_payment_address_itself_has_nothing_to_withdraw() -> None:
-    with pytest.raises(Refused, match="dest-allow"):
+    with pytest.raises(PolicyRefused, match="dest-allow"):
         rules.destination(USER, [USER], frozenset({HOME}))
     assert rules.destination(USER, [USER], frozenset({PAYMENT_SCRIPT})) == HOME
 
@@ -173,7 +173,7 @@ def test_fee_rate(signer: Desk) -> None:
 
 def test_fee_rate_of_somebody_elses_transaction() -> None:
     rules.fee_rate_of(300 * 200, 200)
-    with pytest.raises(Refused, match="fee-rate"):
+    with pytest.raises(PolicyRefused, match="fee-rate"):
         rules.fee_rate_of(300 * 200 + 1, 200)
 
 
@@ -181,7 +181,7 @@ def test_fee_abs() -> None:
     rules.fee_abs(rules.MOST_FEE)
     rules.fee_abs(0)
     for fee in (rules.MOST_FEE + 1, -1):
-        with pytest.raises(Refused, match="fee-abs"):
+        with pytest.raises(PolicyRefused, match="fee-abs"):
             rules.fee_abs(fee)
 
 
@@ -195,7 +195,7 @@ def test_fee_share(signer: Desk) -> None:
     rules.fee_share(rules.FEE_SHARE_FLOOR, 0)
     rules.fee_share(50_000, 500_000)
     for fee, sent in ((rules.FEE_SHARE_FLOOR + 1, 0), (50_001, 500_009)):
-        with pytest.raises(Refused, match="fee-share"):
+        with pytest.raises(PolicyRefused, match="fee-share"):
             rules.fee_share(fee, sent)
     outpoint, facts = coin(900, 70_000)
     signer.facts[outpoint] = facts
@@ -258,7 +258,7 @@ def test_velocity_of_the_bidding_wallet(tmp_path: Path) -> None:
 def test_velocity_count_and_what_is_not_known() -> None:
     rules.velocity(Ceilings(), rules.MOST_A_DAY - 1, 10**15, 10**15)
     for count, sats in ((rules.MOST_A_DAY, 0), (None, 0), (0, None)):
-        with pytest.raises(Refused, match="velocity"):
+        with pytest.raises(PolicyRefused, match="velocity"):
             rules.velocity(Ceilings(withdrawn_a_day=5), count, sats, 1)
 
 

@@ -26,11 +26,11 @@ from models import users
 from models.ledger import listings, orders
 from models.ledger.listings import NewListing
 from models.ledger.order_table import LIVE, SIGNED, SUBMITTED, Order
-from models.ledger.orders import Ceilings, NewOrder
+from models.ledger.orders import ExposureLimits, NewOrder
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED
-from strategy.config import BidConfig, dumps
-from strategy.listing.config import ListingConfig, dumps_config
+from strategy.bid_config import BidConfig, dump_bid_config
+from strategy.listing.listing_config import ListingConfig, dump_listing_config
 from workers.manager.manager import Manager
 from workers.manager.surroundings import Timing
 from workers.spawning.popen import PopenSpawner
@@ -111,7 +111,7 @@ class Installation:
         self.user = users.find_or_create("bc1qowner", dict(self.settings.plans), now_ms())
 
     def task(self, slug: str = "cats", **config: Any) -> int:
-        text = dumps(BidConfig(slug=slug, bid_mode="fixed", **config))
+        text = dump_bid_config(BidConfig(slug=slug, bid_mode="fixed", **config))
         task = tasks.create_bidding_task(
             self.user.id,
             type="ordinals",
@@ -130,7 +130,7 @@ class Installation:
             self.user.id,
             inscription_id=inscription,
             collection_id=None,
-            config=dumps_config(config),
+            config=dump_listing_config(config),
             venue=self.settings.market,
             now_ms=now_ms(),
         )
@@ -193,7 +193,7 @@ class Installation:
             expires_ms=now_ms() + 900_000,
             token=row.token,
         )
-        order = orders.reserve(new, Ceilings(task=0, user=10**9, installation=0), now_ms())
+        order = orders.reserve(new, ExposureLimits(task=0, user=10**9, installation=0), now_ms())
         for state in (SIGNED, SUBMITTED, LIVE):
             orders.move(order, state, now_ms())
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from core import log
+from core import logs
 from core.settings import load
 from tests.workers.installation import QUICK, stub_spawner
 from workers.manager.manager import run
 
 if __name__ == "__main__":
-    log.set_up("manager")
+    logs.set_up("manager")
     settings = load()
     try:
         run(settings, spawner=stub_spawner(settings), timing=QUICK)

@@ -16,8 +16,8 @@ from embit.ec import PrivateKey
 
 from wallet.address import p2tr, p2wpkh
 from wallet.hash160 import hash160
-from wallet.keystore import file as keystore_file
-from wallet.keystore.file import Contents, Imported, KeystoreError
+from wallet.keystore import keystore_file
+from wallet.keystore.keystore_file import Contents, Imported, KeystoreError
 from wallet.protocol import UserKeys
 
 _SEED_BYTES = 32

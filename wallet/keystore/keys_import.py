@@ -9,8 +9,8 @@ from embit.base import EmbitError
 from embit.ec import PrivateKey
 
 from wallet.base58 import decode_check
-from wallet.keystore.file import Imported, KeystoreError
 from wallet.keystore.keys import derive_key
+from wallet.keystore.keystore_file import Imported, KeystoreError
 
 WORDS = 24
 _ENTROPY_BYTES = 32

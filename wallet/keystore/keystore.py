@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from core.process import hold_lock
-from wallet.keystore import file as keystore_file
-from wallet.keystore.file import Contents, KeystoreError
+from wallet.keystore import keystore_file
 from wallet.keystore.keys import Keystore
+from wallet.keystore.keystore_file import Contents, KeystoreError
 from wallet.keystore.seal import LEAST_CHARACTERS, MOST_CHARACTERS, Seal, Work, made_from, passphrase_bytes
 
 _SALT_BYTES = 16

@@ -17,7 +17,7 @@ from typing import Any
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from wallet.keystore.file import KeystoreError
+from wallet.keystore.keystore_file import KeystoreError
 
 VERSION = 2  # 1 is the play keystore's
 NETWORK = "mainnet"

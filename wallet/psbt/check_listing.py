@@ -10,11 +10,11 @@ money. The payout's rule makes sure that our own value comes back.
 from __future__ import annotations
 
 from wallet.address import AddressError, parse
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_SATS
 from wallet.psbt import fields
 from wallet.psbt.decode import Map, Psbt, decode, encode, key_type
-from wallet.psbt.listing import Approved, ListingIntent, OutpointFacts, Owner
+from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
 from wallet.psbt.listing_template import MOST_POSTAGE, PPM, DelistTemplate, ListingTemplate, Payout
 from wallet.psbt.offer_template import OfferTemplate
 from wallet.psbt.rules import LOCKTIME_IS_A_TIME
@@ -41,7 +41,7 @@ _SCRIPT_PATH = frozenset({fields.IN_WITNESS_SCRIPT, fields.IN_TAP_LEAF_SCRIPT, f
 
 def check_listing(
     raw: bytes, intent: ListingIntent, facts: OutpointFacts | None, template: ListingTemplate | None, owner: Owner
-) -> Approved:
+) -> ApprovedListing:
     """Approves the listing PSBT `raw`, or raises Refused; the tag is of the first rule that it breaks."""
     template = _op_allowed(template, intent)
     psbt = psbt_strict(raw)
@@ -56,7 +56,7 @@ def check_listing(
     tx_form(psbt, template, tip)
     key_path(own, owner)
     others = len(psbt.inputs) - 1 - template.index
-    return Approved(
+    return ApprovedListing(
         psbt, template.index, template.sighash, (None,) * template.index + (spent,) + (None,) * others, owner, payout
     )
 
@@ -64,13 +64,13 @@ def check_listing(
 def psbt_strict(raw: bytes) -> Psbt:
     """Returns the PSBT: version 0, of a bounded size, and written back to the same bytes."""
     if len(raw) > MAX_BYTES:
-        raise Refused("psbt-size", f"{len(raw)} bytes are more than {MAX_BYTES}")
+        raise PolicyRefused("psbt-size", f"{len(raw)} bytes are more than {MAX_BYTES}")
     try:
         psbt = decode(raw)
     except WireError as error:
-        raise Refused("psbt-strict", str(error)) from None
+        raise PolicyRefused("psbt-strict", str(error)) from None
     if psbt.version != 0:
-        raise Refused("psbt-strict", "only version 0 is signed")
+        raise PolicyRefused("psbt-strict", "only version 0 is signed")
     if encode(psbt) != raw:
         raise RuntimeError("a PSBT that was read is not written back the same: the reader is broken")
     return psbt
@@ -78,16 +78,16 @@ def psbt_strict(raw: bytes) -> Psbt:
 
 def _op_allowed(template: ListingTemplate | None, intent: ListingIntent) -> ListingTemplate:
     if template is None or template.venue != intent.venue:
-        raise Refused("op-allowed", "no template captured: it is not known what this venue's listings look like")
+        raise PolicyRefused("op-allowed", "no template captured: it is not known what this venue's listings look like")
     return template
 
 
 def _list_min(intent: ListingIntent) -> int:
     price, least = intent.price_sats, intent.min_price_sats
     if price is None or least is None:
-        raise Refused("list-min", "the price or its minimum is not known")
+        raise PolicyRefused("list-min", "the price or its minimum is not known")
     if not 0 < least <= price <= MAX_SATS:
-        raise Refused("list-min", f"price {price} is not from {least} to {MAX_SATS} sats")
+        raise PolicyRefused("list-min", f"price {price} is not from {least} to {MAX_SATS} sats")
     return price
 
 
@@ -96,12 +96,12 @@ def _dest_allow(intent: ListingIntent, owner: Owner) -> bytes:
     try:
         address = parse(intent.payout_address)
     except AddressError as error:
-        raise Refused("dest-allow", str(error)) from None
+        raise PolicyRefused("dest-allow", str(error)) from None
     if address.network != "mainnet":
-        raise Refused("dest-allow", f"the payout address is of {address.network}")
+        raise PolicyRefused("dest-allow", f"the payout address is of {address.network}")
     script = script_of(address)
     if script is None or script not in owner.destinations:
-        raise Refused("dest-allow", "the payout address is not one of this user's")
+        raise PolicyRefused("dest-allow", "the payout address is not one of this user's")
     return script
 
 
@@ -109,41 +109,41 @@ def _inputs_reserved(psbt: Psbt, intent: ListingIntent, template: ListingTemplat
     """Returns the fields of our input, which spends the intent's output; every other must be marked as not ours."""
     inputs = psbt.transaction.inputs
     if len(inputs) != template.other_inputs + 1:
-        raise Refused("inputs-reserved", f"{len(inputs)} inputs instead of {template.other_inputs + 1}")
+        raise PolicyRefused("inputs-reserved", f"{len(inputs)} inputs instead of {template.other_inputs + 1}")
     if inputs[template.index].outpoint != intent.outpoint:
-        raise Refused("inputs-reserved", "the input is not the output that is to be listed")
+        raise PolicyRefused("inputs-reserved", "the input is not the output that is to be listed")
     if len({item.outpoint for item in inputs}) != len(inputs):
-        raise Refused("inputs-reserved", "one output is spent twice")
+        raise PolicyRefused("inputs-reserved", "one output is spent twice")
     for at, item in enumerate(psbt.inputs):
         if at != template.index:
             said = claimed(item, inputs[at].outpoint)
             if not said or any(output.script in owner.scripts for output in said):
-                raise Refused("inputs-reserved", "another input is ours, or may be")
+                raise PolicyRefused("inputs-reserved", "another input is ours, or may be")
     return psbt.inputs[template.index]
 
 
 def _inputs_confirmed(facts: OutpointFacts | None, intent: ListingIntent) -> OutpointFacts:
     if facts is None or facts.outpoint != intent.outpoint:
-        raise Refused("inputs-confirmed", "nothing is known of the output that is to be listed")
+        raise PolicyRefused("inputs-confirmed", "nothing is known of the output that is to be listed")
     if facts.is_unspent is not True or facts.is_confirmed is not True:
-        raise Refused("inputs-confirmed", "the output is spent, not confirmed, or not known to be neither")
+        raise PolicyRefused("inputs-confirmed", "the output is spent, not confirmed, or not known to be neither")
     return facts
 
 
 def _amount_proof(own: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
     """Returns the output our input spends; facts, our own key and the PSBT must agree on it."""
     if facts.value_sats is None or facts.script is None:
-        raise Refused("amount-proof", "the value or the script of the output is not known")
+        raise PolicyRefused("amount-proof", "the value or the script of the output is not known")
     spent = TxOutput(facts.value_sats, facts.script)
     if spent.script != own_script(owner.kind, owner.public_key) or spent.script not in owner.scripts:
-        raise Refused("amount-proof", "the output is not held by our key")
+        raise PolicyRefused("amount-proof", "the output is not held by our key")
     said = claimed(own, facts.outpoint)
     if not said or any(output != spent for output in said):
-        raise Refused("amount-proof", "the PSBT does not say what the input spends, or says it wrong")
+        raise PolicyRefused("amount-proof", "the PSBT does not say what the input spends, or says it wrong")
     # A segwit v0 signature covers our amount only, and a signer lied to about it twice can be made to burn coins as
     # fees: the whole former transaction cannot lie.
     if owner.kind != "p2tr" and compact(fields.IN_NON_WITNESS_UTXO) not in own:
-        raise Refused("amount-proof", "the transaction that made the output is missing")
+        raise PolicyRefused("amount-proof", "the transaction that made the output is missing")
     return spent
 
 
@@ -154,7 +154,7 @@ def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
     if former is not None:
         transaction = decode_network(former)
         if transaction.txid() != outpoint.txid or outpoint.vout >= len(transaction.outputs):
-            raise Refused("amount-proof", "the former transaction is not the one that made the output")
+            raise PolicyRefused("amount-proof", "the former transaction is not the one that made the output")
         said.append(transaction.outputs[outpoint.vout])
     bare = item.get(compact(fields.IN_WITNESS_UTXO))
     if bare is not None:
@@ -165,13 +165,13 @@ def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
 def _inputs_cardinal(facts: OutpointFacts, intent: ListingIntent) -> int:
     """Returns the chain's tip. The listed output must hold only the inscription, by an index that is not behind."""
     if facts.tip_height is None or facts.index_height is None:
-        raise Refused("inputs-cardinal", "it is not known how far the index is behind")
+        raise PolicyRefused("inputs-cardinal", "it is not known how far the index is behind")
     if facts.tip_height - facts.index_height > MOST_BLOCKS_BEHIND:
-        raise Refused("inputs-cardinal", "the index is behind the chain")
+        raise PolicyRefused("inputs-cardinal", "the index is behind the chain")
     if facts.inscriptions != (intent.inscription_id,):
-        raise Refused("inputs-cardinal", "the output does not hold this inscription alone, or that is not known")
+        raise PolicyRefused("inputs-cardinal", "the output does not hold this inscription alone, or that is not known")
     if facts.runes != ():
-        raise Refused("inputs-cardinal", "the output holds runes, or that is not known")
+        raise PolicyRefused("inputs-cardinal", "the output holds runes, or that is not known")
     return facts.tip_height
 
 
@@ -179,26 +179,26 @@ def _outputs(psbt: Psbt, template: ListingTemplate, payout_script: bytes, price:
     """Returns the payout in sats; every output must be the template's, in its order and within its amount."""
     outputs = psbt.transaction.outputs
     if template.sighash & ~ANYONECANPAY == SINGLE and template.index >= len(outputs):
-        raise Refused("single-pair", "there is no output at the index that SINGLE covers")
+        raise PolicyRefused("single-pair", "there is no output at the index that SINGLE covers")
     if sum(output.value for output in outputs) > MAX_SATS:
-        raise Refused("outputs-known", "the outputs pay more than there are bitcoin")
+        raise PolicyRefused("outputs-known", "the outputs pay more than there are bitcoin")
     scripts = [payout_script if isinstance(slot, Payout) else slot.script for slot in template.outputs]
     found = [output.script for output in outputs]
     if found != scripts:
         if sorted(found) == sorted(scripts):
-            raise Refused("outputs-order", "the outputs are not in the template's order")
-        raise Refused("outputs-known", "an output is not the template's, or one is missing")
+            raise PolicyRefused("outputs-order", "the outputs are not in the template's order")
+        raise PolicyRefused("outputs-known", "an output is not the template's, or one is missing")
     if not template.returns_postage and postage > MOST_POSTAGE:
-        raise Refused("payout", f"the {postage} sats that the output holds would go to the buyer")
+        raise PolicyRefused("payout", f"the {postage} sats that the output holds would go to the buyer")
     payout = 0
     for output, slot in zip(outputs, template.outputs, strict=True):
         if isinstance(slot, Payout):
             payout = output.value
         elif output.value > price * slot.max_ppm // PPM:
-            raise Refused("venue-fee", f"a venue fee of {output.value} sats is more than was declared")
+            raise PolicyRefused("venue-fee", f"a venue fee of {output.value} sats is more than was declared")
     least = template.least_payout(price, postage)
     if payout < least:
-        raise Refused("payout", f"the seller is paid {payout} sats instead of at least {least}")
+        raise PolicyRefused("payout", f"the seller is paid {payout} sats instead of at least {least}")
     return payout
 
 
@@ -206,30 +206,30 @@ def _sighash_allowed(own: Map, template: ListingTemplate) -> None:
     """Refuses a sighash other than a listing's, also a PSBT that names none and so asks for another (BIP-174)."""
     named = own.get(compact(fields.IN_SIGHASH_TYPE))
     if named is None or int.from_bytes(named, "little") != template.sighash:
-        raise Refused("sighash-allowed", f"the input does not ask for sighash {template.sighash:#x}")
+        raise PolicyRefused("sighash-allowed", f"the input does not ask for sighash {template.sighash:#x}")
 
 
 def tx_form(psbt: Psbt, template: ListingTemplate | OfferTemplate | DelistTemplate, tip: int) -> None:
     """Refuses a version, locktime or sequence that is not the template's, and a wait for a future block."""
     transaction = psbt.transaction
     if transaction.version not in template.versions:
-        raise Refused("tx-form", f"transaction version {transaction.version}")
+        raise PolicyRefused("tx-form", f"transaction version {transaction.version}")
     if transaction.locktime > min(tip, LOCKTIME_IS_A_TIME - 1):
-        raise Refused("tx-form", f"locktime {transaction.locktime} is a time, or a height above {tip}")
+        raise PolicyRefused("tx-form", f"locktime {transaction.locktime} is a time, or a height above {tip}")
     if any(item.sequence not in template.sequences for item in transaction.inputs):
-        raise Refused("tx-form", "a sequence is not the template's")
+        raise PolicyRefused("tx-form", "a sequence is not the template's")
 
 
 def key_path(own: Map, owner: Owner) -> None:
     """Refuses our input when it is signed already or can be spent without our key."""
     kinds = {key_type(key) for key in own}
     if kinds & _SIGNATURES:
-        raise Refused("input-signed", "our input has a signature already")
+        raise PolicyRefused("input-signed", "our input has a signature already")
     if kinds & _SCRIPT_PATH:
-        raise Refused("key-path", "our input has a script to be spent by")
+        raise PolicyRefused("key-path", "our input has a script to be spent by")
     internal = own.get(compact(fields.IN_TAP_INTERNAL_KEY))
     if internal is not None and (owner.kind != "p2tr" or internal != owner.public_key[1:]):
-        raise Refused("key-path", "the internal key is not ours")
+        raise PolicyRefused("key-path", "the internal key is not ours")
     redeem = own.get(compact(fields.IN_REDEEM_SCRIPT))
     if redeem is not None and (owner.kind != "p2sh-p2wpkh" or redeem != redeem_script(owner.public_key)):
-        raise Refused("key-path", "the redeem script is not ours")
+        raise PolicyRefused("key-path", "the redeem script is not ours")

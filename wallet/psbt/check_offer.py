@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from embit.ec import PublicKey
 
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_SATS
 from wallet.psbt import fields
 from wallet.psbt.check_listing import MOST_BLOCKS_BEHIND, claimed, key_path, psbt_strict, tx_form
@@ -68,13 +68,13 @@ def check_offer(
 def op_allowed(template: OfferTemplate | None, venue: str) -> OfferTemplate:
     """Returns the template, which must be this venue's."""
     if template is None or template.venue != venue:
-        raise Refused("op-allowed", "no template captured: it is not known what this venue's offers look like")
+        raise PolicyRefused("op-allowed", "no template captured: it is not known what this venue's offers look like")
     return template
 
 
 def _price(intent: OfferIntent) -> int:
     if intent.price_sats is None or not 0 < intent.price_sats <= MAX_SATS:
-        raise Refused("max-bid", "the price is not known, or no price")
+        raise PolicyRefused("max-bid", "the price is not known, or no price")
     return intent.price_sats
 
 
@@ -82,11 +82,11 @@ def _inputs_reserved(psbt: Psbt, intent: OfferIntent, template: OfferTemplate) -
     """Returns the coins spent: some of those reserved for this offer, each once."""
     outpoints = [item.outpoint for item in psbt.transaction.inputs]
     if not 0 < len(outpoints) <= template.max_inputs:
-        raise Refused("inputs-reserved", f"{len(outpoints)} inputs instead of 1 to {template.max_inputs}")
+        raise PolicyRefused("inputs-reserved", f"{len(outpoints)} inputs instead of 1 to {template.max_inputs}")
     if len(set(outpoints)) != len(outpoints):
-        raise Refused("inputs-reserved", "one output is spent twice")
+        raise PolicyRefused("inputs-reserved", "one output is spent twice")
     if not intent.coins.issuperset(outpoints):
-        raise Refused("inputs-reserved", "an input is none of the coins that were chosen to pay")
+        raise PolicyRefused("inputs-reserved", "an input is none of the coins that were chosen to pay")
     return outpoints
 
 
@@ -95,9 +95,9 @@ def _inputs_confirmed(outpoints: Sequence[Outpoint], facts: Facts) -> list[Outpo
     for outpoint in outpoints:
         each = facts.get(outpoint)
         if each is None or each.outpoint != outpoint:
-            raise Refused("inputs-confirmed", "nothing is known of a coin that is to be spent")
+            raise PolicyRefused("inputs-confirmed", "nothing is known of a coin that is to be spent")
         if each.is_unspent is not True or each.is_confirmed is not True:
-            raise Refused("inputs-confirmed", "a coin is spent, not confirmed, or not known to be neither")
+            raise PolicyRefused("inputs-confirmed", "a coin is spent, not confirmed, or not known to be neither")
         known.append(each)
     return known
 
@@ -109,13 +109,13 @@ def _amount_proof(item: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
     and if the facts are wrong as well, an invalid signature.
     """
     if facts.value_sats is None or facts.script is None:
-        raise Refused("amount-proof", "the value or the script of a coin is not known")
+        raise PolicyRefused("amount-proof", "the value or the script of a coin is not known")
     spent = TxOutput(facts.value_sats, facts.script)
     if owner.kind != "p2wpkh" or spent.script != own_script(owner.kind, owner.public_key):
-        raise Refused("amount-proof", "a coin is not held by our key")
+        raise PolicyRefused("amount-proof", "a coin is not held by our key")
     said = claimed(item, facts.outpoint)
     if not said or any(output != spent for output in said):
-        raise Refused("amount-proof", "the PSBT does not say what an input spends, or says it wrong")
+        raise PolicyRefused("amount-proof", "the PSBT does not say what an input spends, or says it wrong")
     return spent
 
 
@@ -124,13 +124,13 @@ def _inputs_cardinal(known: Sequence[OutpointFacts]) -> int:
     tips = []
     for facts in known:
         if facts.tip_height is None or facts.index_height is None:
-            raise Refused("inputs-cardinal", "it is not known how far the index is behind")
+            raise PolicyRefused("inputs-cardinal", "it is not known how far the index is behind")
         if facts.tip_height - facts.index_height > MOST_BLOCKS_BEHIND:
-            raise Refused("inputs-cardinal", "the index is behind the chain")
+            raise PolicyRefused("inputs-cardinal", "the index is behind the chain")
         if facts.inscriptions != ():
-            raise Refused("inputs-cardinal", "a coin holds an inscription, or that is not known")
+            raise PolicyRefused("inputs-cardinal", "a coin holds an inscription, or that is not known")
         if facts.runes != ():
-            raise Refused("inputs-cardinal", "a coin holds runes, or that is not known")
+            raise PolicyRefused("inputs-cardinal", "a coin holds runes, or that is not known")
         tips.append(facts.tip_height)
     return min(tips)
 
@@ -138,16 +138,16 @@ def _inputs_cardinal(known: Sequence[OutpointFacts]) -> int:
 def _outputs(outputs: Sequence[TxOutput], template: OfferTemplate, owner: Owner, price: int) -> tuple[TxOutput, int]:
     """Returns the escrow, and the change in sats; the outputs must be the template's, but change may be missing."""
     if sum(output.value for output in outputs) > MAX_SATS:
-        raise Refused("outputs-known", "the outputs pay more than there are bitcoin")
+        raise PolicyRefused("outputs-known", "the outputs pay more than there are bitcoin")
     known = ["escrow", *(["announcement"] if template.is_announced else []), "change"]
     kinds = [_kind(output, template, owner) for output in outputs]
     if kinds not in (known, known[:-1]):
         if sorted(kinds) in (sorted(known), sorted(known[:-1])):
-            raise Refused("outputs-order", "the outputs are not in the template's order")
-        raise Refused("outputs-known", "an output is not the template's, or one is missing")
+            raise PolicyRefused("outputs-order", "the outputs are not in the template's order")
+        raise PolicyRefused("outputs-known", "an output is not the template's, or one is missing")
     escrow = outputs[0]
     if not price <= escrow.value <= template.most_escrowed(price):
-        raise Refused("escrow", f"the escrow gets {escrow.value} sats for a price of {price}")
+        raise PolicyRefused("escrow", f"the escrow gets {escrow.value} sats for a price of {price}")
     return escrow, sum(output.value for output in outputs[1:])
 
 
@@ -164,7 +164,7 @@ def _kind(output: TxOutput, template: OfferTemplate, owner: Owner) -> str:
         try:
             x_only(output.script[2:])
         except WireError:
-            raise Refused("escrow", "what is paid to the escrow could never be spent again") from None
+            raise PolicyRefused("escrow", "what is paid to the escrow could never be spent again") from None
     return "escrow"
 
 
@@ -173,30 +173,30 @@ def _announced(outputs: Sequence[TxOutput], vault_key: bytes) -> None:
     told = outputs[1].script[2:]
     internal, merkle_root = told[:32], told[32:]
     if internal != vault_key[1:]:
-        raise Refused("escrow", "the escrow that is announced is not the vault's to take back")
+        raise PolicyRefused("escrow", "the escrow that is announced is not the vault's to take back")
     output_key = PublicKey.from_xonly(internal).taproot_tweak(merkle_root).xonly()
     if outputs[0].script[2:] != output_key:
-        raise Refused("escrow", "the escrow is another one than is announced")
+        raise PolicyRefused("escrow", "the escrow is another one than is announced")
 
 
 def _sighash_allowed(item: Map) -> None:
     """Refuses every sighash but ALL, which a PSBT that names none also asks for (BIP-174)."""
     named = item.get(compact(fields.IN_SIGHASH_TYPE))
     if named is not None and int.from_bytes(named, "little") != ALL:
-        raise Refused("sighash-allowed", "an input asks for another sighash than ALL")
+        raise PolicyRefused("sighash-allowed", "an input asks for another sighash than ALL")
 
 
 def _fee(transaction: Transaction, spent: Sequence[TxOutput], template: OfferTemplate, price: int) -> int:
     """Returns the network's sats. What does not come back as change is among them, so change is never too little."""
     fee = sum(output.value for output in spent) - sum(output.value for output in transaction.outputs)
     if fee < 0:
-        raise Refused("fee-abs", "the coins do not pay for the outputs")
+        raise PolicyRefused("fee-abs", "the coins do not pay for the outputs")
     if fee > template.max_fee_rate * _vsize(transaction):
-        raise Refused("fee-rate", f"{fee} sats are more than {template.max_fee_rate} sat/vB")
+        raise PolicyRefused("fee-rate", f"{fee} sats are more than {template.max_fee_rate} sat/vB")
     if fee > template.max_fee_sats:
-        raise Refused("fee-abs", f"{fee} sats for the network are more than {template.max_fee_sats}")
+        raise PolicyRefused("fee-abs", f"{fee} sats for the network are more than {template.max_fee_sats}")
     if fee > price * template.max_fee_ppm // PPM:
-        raise Refused("fee-share", f"{fee} sats for the network are too much for a price of {price}")
+        raise PolicyRefused("fee-share", f"{fee} sats for the network are too much for a price of {price}")
     return fee
 
 

@@ -8,38 +8,40 @@ all sources are away.
 
 from __future__ import annotations
 
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.check_listing import claimed, key_path, psbt_strict, tx_form
-from wallet.psbt.listing import Approved, Owner
+from wallet.psbt.listing import ApprovedListing, Owner
 from wallet.psbt.listing_template import DelistTemplate
 from wallet.psbt.script import own_script
 from wallet.psbt.sighash import DEFAULT
 from wallet.psbt.transaction import Outpoint, compact
 
 
-def check_delist(raw: bytes, outpoint: Outpoint, template: DelistTemplate | None, owner: Owner) -> Approved:
+def check_delist(raw: bytes, outpoint: Outpoint, template: DelistTemplate | None, owner: Owner) -> ApprovedListing:
     """Approves the PSBT `raw` that takes back the listing of `outpoint`, or raises Refused.
 
     `owner` is a taproot key. The tag is of the first rule that it breaks.
     """
     if template is None:
-        raise Refused("op-allowed", "no template captured: it is not known what takes a listing back at this venue")
+        raise PolicyRefused(
+            "op-allowed", "no template captured: it is not known what takes a listing back at this venue"
+        )
     psbt = psbt_strict(raw)
     inputs, outputs = psbt.transaction.inputs, psbt.transaction.outputs
     if len(inputs) != 1 or inputs[0].outpoint != outpoint:
-        raise Refused("inputs-reserved", "the one input is not the output that is listed")
+        raise PolicyRefused("inputs-reserved", "the one input is not the output that is listed")
     own, script = psbt.inputs[0], own_script(owner.kind, owner.public_key)
     said = claimed(own, outpoint)
     if not said or any(output != said[0] for output in said) or said[0].script != script:
-        raise Refused("amount-proof", "the PSBT does not say that our key holds what is listed")
+        raise PolicyRefused("amount-proof", "the PSBT does not say that our key holds what is listed")
     if len(outputs) != 1 or outputs[0].script != script:
-        raise Refused("outputs-known", "it does not all go back to where it is")
+        raise PolicyRefused("outputs-known", "it does not all go back to where it is")
     if outputs[0].value != said[0].value:
-        raise Refused("payout", f"{outputs[0].value} sats come back instead of {said[0].value}")
+        raise PolicyRefused("payout", f"{outputs[0].value} sats come back instead of {said[0].value}")
     named = own.get(compact(fields.IN_SIGHASH_TYPE))
     if named is not None and int.from_bytes(named, "little") != DEFAULT:
-        raise Refused("sighash-allowed", "the input asks for another sighash than DEFAULT")
+        raise PolicyRefused("sighash-allowed", "the input asks for another sighash than DEFAULT")
     tx_form(psbt, template, tip=0)
     key_path(own, owner)
-    return Approved(psbt, 0, DEFAULT, (said[0],), owner, outputs[0].value)
+    return ApprovedListing(psbt, 0, DEFAULT, (said[0],), owner, outputs[0].value)

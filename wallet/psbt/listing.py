@@ -53,7 +53,7 @@ class OutpointFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Approved:
+class ApprovedListing:
     """A PSBT that passed every check, with everything needed to sign it. Made by `check_listing` only."""
 
     psbt: Psbt

@@ -13,7 +13,7 @@ from embit.ec import PrivateKey, PublicKey, SchnorrSig, Signature
 
 from wallet.psbt import fields
 from wallet.psbt.decode import Psbt, encode, without_unknown
-from wallet.psbt.listing import Approved
+from wallet.psbt.listing import ApprovedListing
 from wallet.psbt.offer import ApprovedOffer
 from wallet.psbt.script import OwnKind, own_script, redeem_script
 from wallet.psbt.sighash import ALL, DEFAULT, LISTING, SECURE_LISTING, segwit_digest, taproot_digest
@@ -65,7 +65,7 @@ def sign_input(
     return signature + (bytes([sighash]) if sighash != DEFAULT else b"")
 
 
-def sign_listing(approved: Approved, private_key: PrivateKey) -> bytes:
+def sign_listing(approved: ApprovedListing, private_key: PrivateKey) -> bytes:
     """Returns the approved PSBT with our signature, as it goes back to the venue. The same PSBT gives the same bytes.
 
     Raises as `sign_input`.

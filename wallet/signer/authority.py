@@ -13,7 +13,7 @@ from strategy.intents import SignedRoom
 from wallet import policy, protocol
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore, UserSecrets
-from wallet.policy import HeldGrant, Refused
+from wallet.policy import HeldGrant, PolicyRefused
 from wallet.protocol import Grant, Operation, Scope
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
@@ -107,6 +107,6 @@ class Authority:
 
     def _may_place(self, grant: Grant) -> None:
         if self.has_halt_file():
-            raise Refused("control-state", "the halt file is there: no bid or listing is signed")
+            raise PolicyRefused("control-state", "the halt file is there: no bid or listing is signed")
         about: tuple[tuple[Scope, str], ...] = ("global", ""), ("user", grant.user), ("task", str(grant.task))
         policy.control_state([(scope, self.ledger.control_of(scope, subject)) for scope, subject in about])

@@ -8,8 +8,8 @@ from wallet import policy, protocol
 from wallet.policy import HeldGrant
 from wallet.protocol import BidMessage
 from wallet.signer.authority import Answer, Authority
-from wallet.signer.messages import signed_by
-from wallet.signer.signed import Signature
+from wallet.signer.challenges import signed_by
+from wallet.signer.signed import BidSignature
 
 
 class BidSigner:
@@ -23,7 +23,7 @@ class BidSigner:
             signed = self._signed(self._authority.live(task, token, secret, "bid"), bid)
         return {"message": signed.message, "signature": signed.signature}
 
-    def _signed(self, held: HeldGrant, bid: BidMessage) -> Signature:
+    def _signed(self, held: HeldGrant, bid: BidMessage) -> BidSignature:
         """Returns the bid's signature: the stored one if the intent was signed, else a new one, stored and audited."""
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
@@ -37,7 +37,7 @@ class BidSigner:
         policy.expiry_max(grant, authority.ceilings, bid.expires_ms, now)
         authority.within_ceilings(grant, bid.price, now)
         authority.rates(grant, now, bid.price)
-        signed = Signature(
+        signed = BidSignature(
             intent=bid.intent,
             task=grant.task,
             token=grant.token,
@@ -55,7 +55,7 @@ class BidSigner:
         return signed
 
 
-def _entry(signed: Signature, bid: BidMessage) -> Answer:
+def _entry(signed: BidSignature, bid: BidMessage) -> Answer:
     return {
         "operation": "bid",
         "intent": signed.intent,

@@ -6,7 +6,7 @@ import base64
 import hashlib
 
 from wallet import policy, protocol
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt.decode import from_base64
 from wallet.psbt.delist import check_delist
 from wallet.psbt.listing import Owner
@@ -60,4 +60,4 @@ def _raw(psbt: str) -> bytes:
     try:
         return from_base64(psbt)
     except WireError as error:
-        raise Refused("psbt-strict", str(error)) from None
+        raise PolicyRefused("psbt-strict", str(error)) from None

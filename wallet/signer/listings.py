@@ -11,17 +11,17 @@ from collections.abc import Mapping
 
 from wallet import policy, protocol
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import HeldGrant, Refused
+from wallet.policy import HeldGrant, PolicyRefused
 from wallet.protocol import ListingToSign
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.decode import from_base64
-from wallet.psbt.listing import Approved, ListingIntent, OutpointFacts, Owner
+from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
 from wallet.psbt.listing_template import TEMPLATES, Form
 from wallet.psbt.script import own_script
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Answer, Authority
-from wallet.signer.signed import Listing
+from wallet.signer.signed import ListingSignature
 
 
 class ListingSigner:
@@ -57,7 +57,7 @@ class ListingSigner:
         policy.own_inscription(held.grant, listing.inscription_id)
         return held, listing
 
-    def _known(self, held: HeldGrant, listing: ListingToSign) -> Listing | None:
+    def _known(self, held: HeldGrant, listing: ListingToSign) -> ListingSignature | None:
         """Returns the listing signed under this intent; refuses the intent with other fields."""
         known = self._authority.ledger.signed.listing(listing.intent)
         if known is not None:
@@ -67,7 +67,7 @@ class ListingSigner:
             )
         return known
 
-    def _signed(self, held: HeldGrant, listing: ListingToSign, facts: OutpointFacts | None) -> Listing:
+    def _signed(self, held: HeldGrant, listing: ListingToSign, facts: OutpointFacts | None) -> ListingSignature:
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
         intent = ListingIntent(
@@ -84,7 +84,7 @@ class ListingSigner:
         now = authority.clock()
         policy.list_lower(listing.price, store.highest_listing(listing.outpoint, now))
         authority.rates(grant, now)
-        signed = Listing(
+        signed = ListingSignature(
             intent=listing.intent,
             task=grant.task,
             token=grant.token,
@@ -109,11 +109,13 @@ def _owner(secrets: UserSecrets) -> Owner:
     return Owner("p2tr", vault, scripts, scripts)
 
 
-def _approved(psbt: str, form: Form, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner) -> Approved:
+def _approved(
+    psbt: str, form: Form, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner
+) -> ApprovedListing:
     try:
         raw = from_base64(psbt)
     except WireError as error:
-        raise Refused("psbt-strict", str(error)) from None
+        raise PolicyRefused("psbt-strict", str(error)) from None
     return check_listing(raw, intent, facts, TEMPLATES.get((intent.venue, form)), owner)
 
 
@@ -121,7 +123,7 @@ def _drafts_hash(listing: ListingToSign) -> str:
     return hashlib.sha256("\n".join((listing.psbt, *listing.secure)).encode()).hexdigest()
 
 
-def _entry(signed: Listing, approved: list[Approved]) -> Answer:
+def _entry(signed: ListingSignature, approved: list[ApprovedListing]) -> Answer:
     """Returns the audit entry. `unsigned_txids`: of the transactions as they were signed, in the order of the PSBTs."""
     return {
         "operation": "list",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from wallet import policy, protocol
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import HeldGrant, Refused
+from wallet.policy import HeldGrant, PolicyRefused
 from wallet.protocol import OfferToSign
 from wallet.psbt.check_offer import check_offer, op_allowed
 from wallet.psbt.decode import from_base64
@@ -23,7 +23,7 @@ from wallet.psbt.script import own_script
 from wallet.psbt.sign import sign_offer
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Answer, Authority
-from wallet.signer.signed import Signature
+from wallet.signer.signed import BidSignature
 
 Facts = Mapping[str, OutpointFacts]
 
@@ -58,7 +58,7 @@ class OfferSigner:
         policy.offer_terms(held.grant, offer)
         return held, offer
 
-    def _known(self, held: HeldGrant, offer: OfferToSign) -> Signature | None:
+    def _known(self, held: HeldGrant, offer: OfferToSign) -> BidSignature | None:
         """Returns the signature made under this intent; refuses the intent with other fields."""
         known = self._authority.ledger.signed.bid(offer.intent)
         if known is not None:
@@ -67,7 +67,7 @@ class OfferSigner:
             )
         return known
 
-    def _signed(self, held: HeldGrant, offer: OfferToSign, facts: Facts) -> Signature:
+    def _signed(self, held: HeldGrant, offer: OfferToSign, facts: Facts) -> BidSignature:
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
         template = op_allowed(OFFER_TEMPLATES.get(grant.venue), grant.venue)
@@ -78,7 +78,7 @@ class OfferSigner:
         authority.rates(grant, now, price)
         approved = _approved(grant.venue, offer, facts, secrets)
         message = _message(held, offer)
-        signed = Signature(
+        signed = BidSignature(
             intent=offer.intent,
             task=grant.task,
             token=grant.token,
@@ -106,11 +106,11 @@ def _owner(secrets: UserSecrets) -> Owner:
 def _approved(venue: str, offer: OfferToSign, facts: Facts, secrets: UserSecrets) -> ApprovedOffer:
     """Approves the one PSBT that pays for an offer: a second would escrow the price twice."""
     if len(offer.psbts) != 1:
-        raise Refused("op-allowed", f"{len(offer.psbts)} PSBTs to pay for one offer")
+        raise PolicyRefused("op-allowed", f"{len(offer.psbts)} PSBTs to pay for one offer")
     try:
         raw = from_base64(offer.psbts[0])
     except WireError as error:
-        raise Refused("psbt-strict", str(error)) from None
+        raise PolicyRefused("psbt-strict", str(error)) from None
     coins = frozenset(Outpoint.parse(coin) for coin in offer.coins)
     intent = OfferIntent(venue, offer.price, coins, secrets.vault.get_public_key().sec())
     known = {Outpoint.parse(coin): each for coin, each in facts.items()}
@@ -125,7 +125,7 @@ def _message(held: HeldGrant, offer: OfferToSign) -> str:
     return json.dumps(["offer", *fields, sorted(offer.coins)])
 
 
-def _entry(signed: Signature, offer: OfferToSign, approved: ApprovedOffer) -> Answer:
+def _entry(signed: BidSignature, offer: OfferToSign, approved: ApprovedOffer) -> Answer:
     """Returns the audit entry. `unsigned_txid` is the funding transaction's, `inputs` are its coins."""
     transaction = approved.psbt.transaction
     return {

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from wallet.policy import Signed, Unexpired
+from wallet.policy import RecentSignatures, UnexpiredBids
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -61,7 +61,7 @@ _ABOUT = {"task": "task = :task", "user": "user = :user", "host": "1"}
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class BidSignature:
     """One signed bid. Times are Unix milliseconds, `price` sats of the whole order, `message_hash` SHA-256 in hex.
 
     For a bid that PSBTs pay for, `message` has all its fields, and `signature` is a JSON list of the PSBTs.
@@ -80,7 +80,7 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListingSignature:
     """One signed listing. `drafts_hash` is SHA-256 (hex) of the venue's PSBTs, `answer` the signed ones."""
 
     intent: str
@@ -101,19 +101,19 @@ class SignedStore:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
 
-    def bid(self, intent: str) -> Signature | None:
-        row = self._row(Signature, "signatures", intent)
-        return Signature(**row) if row else None
+    def bid(self, intent: str) -> BidSignature | None:
+        row = self._row(BidSignature, "signatures", intent)
+        return BidSignature(**row) if row else None
 
-    def put_bid(self, bid: Signature) -> None:
-        self._put("signatures", {field.name: getattr(bid, field.name) for field in fields(Signature)})
+    def put_bid(self, bid: BidSignature) -> None:
+        self._put("signatures", {field.name: getattr(bid, field.name) for field in fields(BidSignature)})
 
-    def listing(self, intent: str) -> Listing | None:
-        row = self._row(Listing, "listings", intent)
-        return Listing(**row | {"answer": tuple(json.loads(row["answer"]))}) if row else None
+    def listing(self, intent: str) -> ListingSignature | None:
+        row = self._row(ListingSignature, "listings", intent)
+        return ListingSignature(**row | {"answer": tuple(json.loads(row["answer"]))}) if row else None
 
-    def put_listing(self, listing: Listing) -> None:
-        values = {field.name: getattr(listing, field.name) for field in fields(Listing)}
+    def put_listing(self, listing: ListingSignature) -> None:
+        values = {field.name: getattr(listing, field.name) for field in fields(ListingSignature)}
         self._put("listings", values | {"answer": json.dumps(listing.answer)})
 
     def put_challenge(self, task: int, now_ms: int) -> None:
@@ -121,15 +121,16 @@ class SignedStore:
         self._database.execute("DELETE FROM challenges WHERE created_ms <= ?", (now_ms - HOUR_MS,))
         self._put("challenges", {"created_ms": now_ms, "task": task})
 
-    def unexpired(self, task: int, user: str, now_ms: int) -> dict[str, Unexpired]:
+    def unexpired(self, task: int, user: str, now_ms: int) -> dict[str, UnexpiredBids]:
         """Returns the bids that expire after `now_ms`: this `task`'s, this `user`'s, the whole `host`'s."""
         values = {"task": task, "user": user, "now": now_ms}
         query = "SELECT coalesce(sum(price), 0), min(expires_ms) FROM signatures WHERE expires_ms > :now AND "
         return {
-            name: Unexpired(*self._database.execute(query + about, values).fetchone()) for name, about in _ABOUT.items()
+            name: UnexpiredBids(*self._database.execute(query + about, values).fetchone())
+            for name, about in _ABOUT.items()
         }
 
-    def of_late(self, task: int, user: str, now_ms: int) -> dict[str, Signed]:
+    def of_late(self, task: int, user: str, now_ms: int) -> dict[str, RecentSignatures]:
         """Returns the signatures of the last hour for this `task`, this `user` and the whole `host`."""
         sums = ", ".join(
             f"coalesce(sum({about} AND created_ms > :a_minute_ago), 0), coalesce(sum({about}), 0),"
@@ -140,7 +141,7 @@ class SignedStore:
         row = self._database.execute(
             f"SELECT {sums} FROM ({_OF_LATE})", since | {"task": task, "user": user}
         ).fetchone()
-        return {name: Signed(*row[3 * at : 3 * at + 3]) for at, name in enumerate(_ABOUT)}
+        return {name: RecentSignatures(*row[3 * at : 3 * at + 3]) for at, name in enumerate(_ABOUT)}
 
     def challenges(self, task: int, now_ms: int) -> int:
         """Counts the task's challenges that were signed in the minute before `now_ms`."""
@@ -157,7 +158,7 @@ class SignedStore:
         row = self._database.execute("SELECT min(price) FROM listings WHERE outpoint = ?", (outpoint,)).fetchone()
         return None if row[0] is None else int(row[0])
 
-    def _row(self, kind: type[Signature] | type[Listing], table: str, intent: str) -> dict[str, Any] | None:
+    def _row(self, kind: type[BidSignature] | type[ListingSignature], table: str, intent: str) -> dict[str, Any] | None:
         columns = [field.name for field in fields(kind)]
         query = f"SELECT {', '.join(columns)} FROM {table} WHERE intent = ?"
         row = self._database.execute(query, (intent,)).fetchone()

@@ -29,7 +29,7 @@ CREATE INDEX IF NOT EXISTS withdrawals_created ON withdrawals (user, created_ms,
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawal:
+class WithdrawalSignature:
     """One signed withdrawal. `request_hash` is SHA-256 (hex) of the whole request; one of the two forms is empty."""
 
     intent: str
@@ -44,7 +44,7 @@ class Withdrawal:
     signed_psbt: str
 
 
-_COLUMNS = ", ".join(field.name for field in fields(Withdrawal))
+_COLUMNS = ", ".join(field.name for field in fields(WithdrawalSignature))
 
 
 class WithdrawalStore:
@@ -53,13 +53,13 @@ class WithdrawalStore:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
 
-    def find(self, intent: str) -> Withdrawal | None:
+    def find(self, intent: str) -> WithdrawalSignature | None:
         query = f"SELECT {_COLUMNS} FROM withdrawals WHERE intent = ?"
         row = self._database.execute(query, (intent,)).fetchone()
-        return Withdrawal(*row) if row else None
+        return WithdrawalSignature(*row) if row else None
 
-    def put(self, withdrawal: Withdrawal) -> None:
-        marks = ", ".join("?" * len(fields(Withdrawal)))
+    def put(self, withdrawal: WithdrawalSignature) -> None:
+        marks = ", ".join("?" * len(fields(WithdrawalSignature)))
         self._database.execute(f"INSERT INTO withdrawals ({_COLUMNS}) VALUES ({marks})", astuple(withdrawal))
 
     def of_a_day(self, user: str, *, from_bidding: bool, now_ms: int) -> tuple[int, int]:

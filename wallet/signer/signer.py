@@ -24,19 +24,19 @@ from core.errors import PeerRefused
 from wallet import protocol
 from wallet.address import AddressError, sign_in_address
 from wallet.ceilings import Ceilings
-from wallet.facts import AskFacts, FactsError
+from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.protocol import RequestError, SignerStatus
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import PEER, Answer, Authority
 from wallet.signer.bids import BidSigner
+from wallet.signer.challenges import ChallengeSigner
 from wallet.signer.delists import DelistSigner
 from wallet.signer.grants import Grants
 from wallet.signer.ledger import Ledger
 from wallet.signer.listings import ListingSigner
-from wallet.signer.messages import ChallengeSigner
 from wallet.signer.offers import OfferSigner
 from wallet.signer.rooms import Rooms
 from wallet.signer.withdrawals import WithdrawalSigner
@@ -179,7 +179,7 @@ def _answered(request: Answer, operation: Callable[[Answer], T]) -> T:
     name = arguments.pop("op", None)
     try:
         return operation(arguments)
-    except Refused as refused:
+    except PolicyRefused as refused:
         log.warning("refused %.20s of task %.20s: %.300s", name, arguments.get("task"), refused)
         raise PeerRefused(PEER, refused.tag, refused.message) from None
     except (RequestError, AddressError) as error:
@@ -188,4 +188,4 @@ def _answered(request: Answer, operation: Callable[[Answer], T]) -> T:
 
 
 def _denied(request: Answer) -> Answer:
-    raise Refused("default-deny", "there is no such operation")
+    raise PolicyRefused("default-deny", "there is no such operation")

@@ -23,15 +23,13 @@ from core.errors import PeerRefused
 from wallet import policy, protocol
 from wallet.bip322 import self_test
 from wallet.ceilings import Ceilings
-from wallet.facts import ask_facts
-from wallet.keystore import keystore
-from wallet.keystore import memory as keystore_memory
-from wallet.keystore import passphrase as keystore_passphrase
-from wallet.keystore.file import KeystoreError
+from wallet.facts_client import ask_facts
+from wallet.keystore import hardening, keystore, passphrase_source
 from wallet.keystore.keys import Keystore
+from wallet.keystore.keystore_file import KeystoreError
 from wallet.keystore.seal import WrongPassphrase
 from wallet.protocol import ControlState
-from wallet.signer import reconcile
+from wallet.signer import start_checks
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import LOCKED, PEER, Answer
 from wallet.signer.ledger import Ledger
@@ -70,7 +68,7 @@ def run(
     opens a sealed keystore unattended. Raises RuntimeError when its libraries cannot be trusted, AuditError when
     another signer runs or the log is broken.
     """
-    keystore_memory.harden()
+    hardening.harden()
     require_libsecp256k1()
     self_test()
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -115,7 +113,7 @@ class SignerStates:
         self._answering_with = answering_with
         self._set_control = set_control
         self._clock = clock
-        self._tries = keystore_passphrase.Tries(directory / "unlock-tries.json")
+        self._tries = passphrase_source.Tries(directory / "unlock-tries.json")
         self._one_at_a_time = asyncio.Lock()
         self._is_reconciling = False
         self._forgotten: tuple[ControlState, ...] = ()
@@ -131,7 +129,7 @@ class SignerStates:
             if not os.path.lexists(self._path):
                 raise KeystoreError(f"there are no keys for {self._market} yet: bidkeeper keys init makes them")
             keystore.require_sealed(self._path)
-            passphrase = keystore_passphrase.unattended(passphrase_file, os.environ)
+            passphrase = passphrase_source.unattended(passphrase_file, os.environ)
             if passphrase is None:
                 self._lock(f"the keystore for {self._market} is closed: bidkeeper keys unlock opens it")
             else:
@@ -188,8 +186,8 @@ class SignerStates:
     def _checked(self, opened: Keystore) -> Keystore:
         self._is_reconciling = True
         try:
-            reconcile.self_test()
-            self._forgotten = reconcile.require_agreement(
+            start_checks.self_test()
+            self._forgotten = start_checks.require_agreement(
                 self._directory / "audit.jsonl", self._directory / "signer.db", self._clock()
             )
             return opened
@@ -197,8 +195,8 @@ class SignerStates:
             self._is_reconciling = False
 
     def _ready(self, keys: Keystore) -> None:
-        problem = keystore_memory.lock_memory()
-        if problem and not keys.is_play and keystore_memory.has_swap():
+        problem = hardening.lock_memory()
+        if problem and not keys.is_play and hardening.has_swap():
             log.warning("memory cannot be locked (%s), and this machine swaps: keys may reach its disk", problem)
         for control in self._forgotten:
             log.warning("signer.db is older than the audit log: %s %s is set again", control.scope, control.state)

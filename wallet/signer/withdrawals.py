@@ -13,12 +13,12 @@ import json
 from wallet import protocol
 from wallet.address import sign_in_address
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import Refused, intent_conflict
+from wallet.policy import PolicyRefused, intent_conflict
 from wallet.psbt.decode import from_base64
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Answer, Authority
-from wallet.signer.signed_withdrawals import Withdrawal
+from wallet.signer.signed_withdrawals import WithdrawalSignature
 from wallet.withdrawal import rules
 from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
 from wallet.withdrawal.psbt import check_withdrawal
@@ -77,14 +77,14 @@ class WithdrawalSigner:
             return scripts["p2wpkh"]
         return rules.destination(asked.user, keystore.users, frozenset(scripts.values()))
 
-    def _known(self, asked: WithdrawalToSign) -> Withdrawal | None:
+    def _known(self, asked: WithdrawalToSign) -> WithdrawalSignature | None:
         """Returns the withdrawal signed under this intent; refuses the intent with other fields."""
         known = self._authority.ledger.withdrawals.find(asked.intent)
         if known is not None:
             intent_conflict((asked.user, _request_hash(asked)), (known.user, known.request_hash))
         return known
 
-    def _signed(self, asked: WithdrawalToSign, facts: Facts) -> Withdrawal:
+    def _signed(self, asked: WithdrawalToSign, facts: Facts) -> WithdrawalSignature:
         authority = self._authority
         secrets = authority.unlocked().secrets_of(asked.user)
         if asked.source == "bidding":
@@ -100,7 +100,7 @@ class WithdrawalSigner:
         authority.audit.append(now, _entry(signed, asked))
         return signed
 
-    def _of_our_own(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> Withdrawal:
+    def _of_our_own(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> WithdrawalSignature:
         kind: CoinKind = "p2tr" if asked.source == "vault" else "p2wpkh"
         held = (asked.inscription_id,) if asked.inscription_id else ()
         script = _own_scripts(secrets)
@@ -114,11 +114,11 @@ class WithdrawalSigner:
         raw = sign_composed(composed, {"p2wpkh": secrets.payment, "p2tr": secrets.vault})
         return self._row(asked, composed, transaction=raw.hex())
 
-    def _of_venue(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> Withdrawal:
+    def _of_venue(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> WithdrawalSignature:
         try:
             raw = from_base64(asked.psbt)
         except WireError as error:
-            raise Refused("psbt-strict", str(error)) from None
+            raise PolicyRefused("psbt-strict", str(error)) from None
         assert asked.amount_sats is not None
         public_key = secrets.payment.get_public_key().sec()
         approved = check_withdrawal(
@@ -134,8 +134,10 @@ class WithdrawalSigner:
         psbt = base64.b64encode(sign_withdrawal(approved, secrets.payment)).decode()
         return self._row(asked, composed, psbt=psbt)
 
-    def _row(self, asked: WithdrawalToSign, made: Composed, *, transaction: str = "", psbt: str = "") -> Withdrawal:
-        return Withdrawal(
+    def _row(
+        self, asked: WithdrawalToSign, made: Composed, *, transaction: str = "", psbt: str = ""
+    ) -> WithdrawalSignature:
+        return WithdrawalSignature(
             intent=asked.intent,
             user=asked.user,
             source=asked.source,
@@ -165,7 +167,7 @@ def _request_hash(asked: WithdrawalToSign) -> str:
     return hashlib.sha256(json.dumps(as_request(asked), sort_keys=True).encode()).hexdigest()
 
 
-def _entry(signed: Withdrawal, asked: WithdrawalToSign) -> Answer:
+def _entry(signed: WithdrawalSignature, asked: WithdrawalToSign) -> Answer:
     return {
         "operation": "withdraw",
         "intent": signed.intent,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput
 from wallet.withdrawal.request import VIRTUAL_KB
 from wallet.withdrawal.rules import dust, dust_limit, fee_abs, fee_share
@@ -96,7 +96,7 @@ def _fee(size: int, fee_per_kvb: int) -> int:
 
 def _positive(sats: int) -> int:
     if sats <= 0:
-        raise Refused("funds", "the coins do not pay for this and its fee")
+        raise PolicyRefused("funds", "the coins do not pay for this and its fee")
     return sats
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from wallet import multisig
 from wallet.multisig import Multisig
-from wallet.policy import Refused
+from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_COINS, MAX_SATS
 from wallet.psbt import fields
 from wallet.psbt.check_listing import claimed, psbt_strict
@@ -57,7 +57,9 @@ def check_withdrawal(
     `coins` are its inputs as named in the request. `public_key` (33 bytes) is the payment address's.
     """
     if template is None:
-        raise Refused("op-allowed", "no template captured: it is not known what this venue's withdrawals look like")
+        raise PolicyRefused(
+            "op-allowed", "no template captured: it is not known what this venue's withdrawals look like"
+        )
     psbt = psbt_strict(raw)
     _inputs_reserved(psbt, coins)
     known = [rules.inputs_confirmed(coin, facts.get(coin)) for coin in coins]
@@ -78,11 +80,11 @@ def check_withdrawal(
 def _inputs_reserved(psbt: Psbt, coins: tuple[str, ...]) -> None:
     outpoints = tuple(str(item.outpoint) for item in psbt.transaction.inputs)
     if not 0 < len(outpoints) <= MAX_COINS:
-        raise Refused("inputs-reserved", f"{len(outpoints)} inputs instead of 1 to {MAX_COINS}")
+        raise PolicyRefused("inputs-reserved", f"{len(outpoints)} inputs instead of 1 to {MAX_COINS}")
     if len(set(outpoints)) != len(outpoints):
-        raise Refused("inputs-reserved", "one output is spent twice")
+        raise PolicyRefused("inputs-reserved", "one output is spent twice")
     if outpoints != coins:
-        raise Refused("inputs-reserved", "the inputs are not those that were written down")
+        raise PolicyRefused("inputs-reserved", "the inputs are not those that were written down")
 
 
 def _witness_script(psbt: Psbt, template: WithdrawalTemplate, public_key: bytes) -> bytes:
@@ -90,35 +92,37 @@ def _witness_script(psbt: Psbt, template: WithdrawalTemplate, public_key: bytes)
     scripts = {item.get(compact(fields.IN_WITNESS_SCRIPT)) for item in psbt.inputs}
     script = scripts.pop()
     if scripts or script is None:
-        raise Refused("inputs-own", "the inputs have no script, or different ones")
+        raise PolicyRefused("inputs-own", "the inputs have no script, or different ones")
     try:
         found = multisig.decode(script)
     except WireError as error:
-        raise Refused("inputs-own", str(error)) from None
+        raise PolicyRefused("inputs-own", str(error)) from None
     if found != Multisig(template.required, found.keys) or len(found.keys) != template.keys:
-        raise Refused("inputs-own", f"the script is not the template's: {found.required} of {len(found.keys)}")
+        raise PolicyRefused("inputs-own", f"the script is not the template's: {found.required} of {len(found.keys)}")
     if public_key not in found.keys:
-        raise Refused("inputs-own", "the script is none that our key is part of")
+        raise PolicyRefused("inputs-own", "the script is none that our key is part of")
     return script
 
 
 def _claims(said: list[TxOutput], spent: TxOutput, item: Map) -> None:
     if not said or any(output != spent for output in said):
-        raise Refused("amount-proof", "the PSBT does not say what an input spends, or says it wrong")
+        raise PolicyRefused("amount-proof", "the PSBT does not say what an input spends, or says it wrong")
     if compact(fields.IN_NON_WITNESS_UTXO) not in item:
-        raise Refused("amount-proof", "the transaction that made a coin is missing")
+        raise PolicyRefused("amount-proof", "the transaction that made a coin is missing")
 
 
 def _outputs(psbt: Psbt, payment_script: bytes, wallet_script: bytes) -> int:
     """Returns the sats paid to the payment address in one output; the only other output allowed is change."""
     outputs = psbt.transaction.outputs
     if sum(output.value for output in outputs) > MAX_SATS:
-        raise Refused("outputs-known", "the outputs pay more than there are bitcoin")
+        raise PolicyRefused("outputs-known", "the outputs pay more than there are bitcoin")
     if any(output.script not in (payment_script, wallet_script) for output in outputs):
-        raise Refused("dest-allow", "an output goes neither to the payment address nor back to the bidding wallet")
+        raise PolicyRefused(
+            "dest-allow", "an output goes neither to the payment address nor back to the bidding wallet"
+        )
     paid = [output.value for output in outputs if output.script == payment_script]
     if len(paid) != 1 or len(outputs) > 2:
-        raise Refused("outputs-known", "the outputs are not one to the payment address and change at most")
+        raise PolicyRefused("outputs-known", "the outputs are not one to the payment address and change at most")
     for output in outputs:
         rules.dust(output)
     return paid[0]
@@ -130,7 +134,7 @@ def _fee(
     fee = sum(output.value for output in spent) - sum(output.value for output in psbt.transaction.outputs)
     rules.fee_abs(fee)
     if not amount_sats - fee <= sent <= amount_sats:
-        raise Refused("amount", f"{sent} sats arrive instead of {amount_sats} less {fee} at most")
+        raise PolicyRefused("amount", f"{sent} sats arrive instead of {amount_sats} less {fee} at most")
     rules.fee_share(fee, sent)
     outputs = sum(8 + 1 + len(output.script) for output in psbt.transaction.outputs)
     # The count of the stack, the empty item that CHECKMULTISIG drops, the signatures, the script.
@@ -143,17 +147,17 @@ def _fee(
 def _unsigned(item: Map) -> None:
     named = item.get(compact(fields.IN_SIGHASH_TYPE))
     if named is not None and int.from_bytes(named, "little") != ALL:
-        raise Refused("sighash-allowed", "an input asks for another sighash than ALL")
+        raise PolicyRefused("sighash-allowed", "an input asks for another sighash than ALL")
     others = {key_type(key) for key in item if key_type(key) in fields.INPUT} - _UNSIGNED - {fields.PROPRIETARY}
     if others:
-        raise Refused("input-signed", "an input is signed already, or is to be spent in another way")
+        raise PolicyRefused("input-signed", "an input is signed already, or is to be spent in another way")
 
 
 def _tx_form(psbt: Psbt, template: WithdrawalTemplate, tip: int) -> None:
     transaction = psbt.transaction
     if transaction.version not in template.versions:
-        raise Refused("tx-form", f"transaction version {transaction.version}")
+        raise PolicyRefused("tx-form", f"transaction version {transaction.version}")
     if transaction.locktime > min(tip, LOCKTIME_IS_A_TIME - 1):
-        raise Refused("tx-form", f"locktime {transaction.locktime} is a time, or a height above {tip}")
+        raise PolicyRefused("tx-form", f"locktime {transaction.locktime} is a time, or a height above {tip}")
     if any(item.sequence not in template.sequences for item in transaction.inputs):
-        raise Refused("tx-form", "a sequence is not the template's")
+        raise PolicyRefused("tx-form", "a sequence is not the template's")

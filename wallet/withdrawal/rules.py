@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from wallet.address import AddressError, parse
 from wallet.ceilings import Ceilings
-from wallet.policy import PLAY_VENUES, Refused
+from wallet.policy import PLAY_VENUES, PolicyRefused
 from wallet.protocol import MAX_SATS
 from wallet.psbt.check_listing import MOST_BLOCKS_BEHIND
 from wallet.psbt.listing import OutpointFacts
@@ -32,7 +32,7 @@ _DUST = {22: 294, 34: 330, 23: 540}  # by the script's length: P2WPKH; P2TR and 
 def halt_file(is_there: bool) -> None:
     """Refuses when the halt file is there. Control states bind only bids and listings, the file all but cancels."""
     if is_there:
-        raise Refused("control-state", "the halt file is there: no withdrawal is signed")
+        raise PolicyRefused("control-state", "the halt file is there: no withdrawal is signed")
 
 
 def destination(user: str, known_users: Sequence[str], own_scripts: frozenset[bytes]) -> bytes:
@@ -41,61 +41,63 @@ def destination(user: str, known_users: Sequence[str], own_scripts: frozenset[by
     `known_users` is the keystore's append-only list: any other name was made up by the process that asks.
     """
     if user not in known_users:
-        raise Refused("dest-allow", "no user of this signer signs in with this address")
+        raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
     try:
         script = script_of(parse(user))
     except AddressError as error:
-        raise Refused("dest-allow", str(error)) from None
+        raise PolicyRefused("dest-allow", str(error)) from None
     if script is None:
-        raise Refused("dest-allow", "nothing can be sent to this kind of address")
+        raise PolicyRefused("dest-allow", "nothing can be sent to this kind of address")
     if script in own_scripts:
-        raise Refused("dest-allow", "the sign-in address is one of those that the coins are at: they are out already")
+        raise PolicyRefused(
+            "dest-allow", "the sign-in address is one of those that the coins are at: they are out already"
+        )
     return script
 
 
 def venue_allowed(venue: str, *, play: bool) -> None:
     """Refuses to mix play and real money: play keys sign for the practice market only, and no other keys sign there."""
     if play != (venue in PLAY_VENUES):
-        raise Refused("market", f"{'play' if play else 'real'} keys do not sign for {venue}")
+        raise PolicyRefused("market", f"{'play' if play else 'real'} keys do not sign for {venue}")
 
 
 def inputs_confirmed(outpoint: str, facts: OutpointFacts | None) -> OutpointFacts:
     if facts is None or str(facts.outpoint) != outpoint:
-        raise Refused("inputs-confirmed", f"nothing is known of {outpoint}")
+        raise PolicyRefused("inputs-confirmed", f"nothing is known of {outpoint}")
     if facts.is_unspent is not True or facts.is_confirmed is not True:
-        raise Refused("inputs-confirmed", f"{outpoint} is spent, not confirmed, or not known to be neither")
+        raise PolicyRefused("inputs-confirmed", f"{outpoint} is spent, not confirmed, or not known to be neither")
     return facts
 
 
 def amount_proof(facts: OutpointFacts, script: bytes) -> TxOutput:
     """Returns the coin at our own `script`; its value comes from the bytes of the transaction that made it."""
     if facts.value_sats is None or facts.script is None or not 0 < facts.value_sats <= MAX_SATS:
-        raise Refused("amount-proof", f"the value or the script of {facts.outpoint} is not known")
+        raise PolicyRefused("amount-proof", f"the value or the script of {facts.outpoint} is not known")
     if facts.script != script:
-        raise Refused("inputs-own", f"{facts.outpoint} is not held by the key that it is to be spent with")
+        raise PolicyRefused("inputs-own", f"{facts.outpoint} is not held by the key that it is to be spent with")
     return TxOutput(facts.value_sats, facts.script)
 
 
 def inputs_cardinal(facts: OutpointFacts, inscriptions: tuple[str, ...] = ()) -> int:
     """Returns the chain's tip. The coin must hold just these inscriptions and no rune, by a current index."""
     if facts.tip_height is None or facts.index_height is None:
-        raise Refused("inputs-cardinal", "it is not known how far the index is behind")
+        raise PolicyRefused("inputs-cardinal", "it is not known how far the index is behind")
     if facts.tip_height - facts.index_height > MOST_BLOCKS_BEHIND:
-        raise Refused("inputs-cardinal", "the index is behind the chain")
+        raise PolicyRefused("inputs-cardinal", "the index is behind the chain")
     if facts.inscriptions is None or facts.runes is None:
-        raise Refused("inputs-cardinal", f"it is not known what lies on {facts.outpoint}")
+        raise PolicyRefused("inputs-cardinal", f"it is not known what lies on {facts.outpoint}")
     if facts.inscriptions != inscriptions:
         if inscriptions:
-            raise Refused("inputs-cardinal", f"{facts.outpoint} does not hold this inscription alone")
-        raise Refused("inputs-cardinal", f"{facts.outpoint} holds an inscription")
+            raise PolicyRefused("inputs-cardinal", f"{facts.outpoint} does not hold this inscription alone")
+        raise PolicyRefused("inputs-cardinal", f"{facts.outpoint} holds an inscription")
     if facts.runes:
-        raise Refused("inputs-cardinal", f"{facts.outpoint} holds runes")
+        raise PolicyRefused("inputs-cardinal", f"{facts.outpoint} holds runes")
     return facts.tip_height
 
 
 def fee_rate(fee_per_kvb: int) -> None:
     if not LEAST_FEE_PER_KVB <= fee_per_kvb <= MOST_FEE_PER_KVB:
-        raise Refused(
+        raise PolicyRefused(
             "fee-rate", f"{fee_per_kvb} sats for 1000 vB are not from {LEAST_FEE_PER_KVB} to {MOST_FEE_PER_KVB}"
         )
 
@@ -103,23 +105,23 @@ def fee_rate(fee_per_kvb: int) -> None:
 def fee_rate_of(fee_sats: int, vsize: int) -> None:
     """Refuses too high a fee rate, as `fee_rate`, for a foreign transaction; a venue refuses too low a rate itself."""
     if fee_sats * VIRTUAL_KB > MOST_FEE_PER_KVB * vsize:
-        raise Refused("fee-rate", f"{fee_sats} sats for {vsize} vB are more than {MOST_FEE_PER_KVB} for 1000 vB")
+        raise PolicyRefused("fee-rate", f"{fee_sats} sats for {vsize} vB are more than {MOST_FEE_PER_KVB} for 1000 vB")
 
 
 def fee_abs(fee_sats: int) -> None:
     if not 0 <= fee_sats <= MOST_FEE:
-        raise Refused("fee-abs", f"a fee of {fee_sats} sats is not from 0 to {MOST_FEE}")
+        raise PolicyRefused("fee-abs", f"a fee of {fee_sats} sats is not from 0 to {MOST_FEE}")
 
 
 def fee_share(fee_sats: int, sent_sats: int) -> None:
     """Refuses a fee that is too large a part of plain sats; an inscription's worth is not in its sats."""
     if fee_sats > max(sent_sats // FEE_SHARE, FEE_SHARE_FLOOR):
-        raise Refused("fee-share", f"a fee of {fee_sats} sats is too much for {sent_sats}")
+        raise PolicyRefused("fee-share", f"a fee of {fee_sats} sats is too much for {sent_sats}")
 
 
 def dust(output: TxOutput) -> None:
     if output.value < dust_limit(output.script):
-        raise Refused("dust", f"{output.value} sats are less than the network carries")
+        raise PolicyRefused("dust", f"{output.value} sats are less than the network carries")
 
 
 def dust_limit(script: bytes) -> int:
@@ -134,9 +136,9 @@ def velocity(ceilings: Ceilings, count: int | None, sats_today: int | None, sats
     together or from the bidding wallet, arrived or not. `sats` and `sats_today` include fees.
     """
     if count is None or sats_today is None:
-        raise Refused("velocity", "it is not known how much was withdrawn today")
+        raise PolicyRefused("velocity", "it is not known how much was withdrawn today")
     if count >= MOST_A_DAY:
-        raise Refused("velocity", f"{count} withdrawals in a day")
+        raise PolicyRefused("velocity", f"{count} withdrawals in a day")
     most = ceilings.withdrawn_a_day
     if most and sats_today + sats > most:
-        raise Refused("velocity", f"with {sats} sats more than {most} would be withdrawn in a day")
+        raise PolicyRefused("velocity", f"with {sats} sats more than {most} would be withdrawn in a day")

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.plans import Plan
+from core.subscription_plans import SubscriptionPlan
 from models import controls
 from models.controls import Effective
 from models.entitlements import Entitlements
 from models.tasks.table import Task
 from models.users import User
-from strategy.config import BidConfig, loads, problems, unsupported
+from strategy.bid_config import BidConfig, load_bid_config, problems, unsupported
 from strategy.reasons import Reason
 from workers.context import Context
 from workers.wanted import config_of, wanted_task
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class BiddingAssignment:
     """`refusal` says why nothing may be placed at the moment; `plan` is None when the user has none that is offered."""
 
     task: Task
     user: User
     config: BidConfig
-    plan: Plan | None
+    plan: SubscriptionPlan | None
     refusal: str | None
     control: Effective
 
@@ -35,7 +35,7 @@ class Assignment:
         return Reason.REDUCE if self.refusal or self.control.state == controls.REDUCE else None
 
 
-def read_assignment(context: Context) -> Assignment | None:
+def read_bidding_assignment(context: Context) -> BiddingAssignment | None:
     """What to do as of now; None when the task is no longer wanted or another worker has taken over.
 
     Raises BadConfig, with the task's `last_error` written, when its config cannot be carried out.
@@ -43,7 +43,9 @@ def read_assignment(context: Context) -> Assignment | None:
     task = wanted_task(context)
     if task is None:
         return None
-    config = config_of(task, loads, lambda config: problems(config) or unsupported(config))
+    config = config_of(task, load_bid_config, lambda config: problems(config) or unsupported(config))
     user, entitlements = task.user, Entitlements(context.settings)
     refusal = entitlements.refusal(user, context.clock_ms())
-    return Assignment(task, user, config, entitlements.plan(user.id), refusal, controls.effective(user.id, task.id))
+    return BiddingAssignment(
+        task, user, config, entitlements.plan(user.id), refusal, controls.effective(user.id, task.id)
+    )

@@ -13,22 +13,22 @@ from markets.look import Looker, kind_of
 from models.controls import Effective
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING
+from strategy.bid_config import BidConfig
 from strategy.bidding.renewal import margin_ms
-from strategy.book import Profile
-from strategy.config import BidConfig
+from strategy.book import VenueProfile
 from strategy.intents import Memory
-from wallet.client import SignerError
 from wallet.protocol import UserKeys
+from wallet.signer_client import SignerError
 from workers.bidding import report
-from workers.bidding.assignment import Assignment, read_assignment
-from workers.bidding.cycle import Cycle
-from workers.bidding.inputs import Inputs, Lasting
+from workers.bidding.assignment import BiddingAssignment, read_bidding_assignment
+from workers.bidding.cycle import BiddingCycle
+from workers.bidding.inputs import BidderState, CycleInputs
 from workers.bidding.journal import Journal
 from workers.bidding.own_bids import needs_fresh_read
-from workers.bidding.quota_words import MonthWords
+from workers.bidding.quota_words import QuotaWords
 from workers.context import BadCredentials, Context
 from workers.faults import Faults
-from workers.pace import Backoff, until_rare_turn
+from workers.pace import Backoff, until_rare_cycle
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
 SHORTEST_PAUSE_S = 1.0
@@ -50,17 +50,17 @@ class Bidder:
         new_intent: Callable[[], str] = lambda: uuid.uuid4().hex,
         monotonic: Callable[[], float] = time.monotonic,
         journal: Journal | None = None,
-        until_turn: Callable[[str, float, float], float] | None = None,
+        until_cycle: Callable[[str, float, float], float] | None = None,
     ) -> None:
-        """`until_turn`, see workers/pace.py, says when cycles are due; without it a loop after the last one began."""
+        """`until_cycle`, see workers/pace.py, says when cycles are due; without it a loop after the last one began."""
         self._context = context
         self._monotonic = monotonic
-        self._until_turn = until_turn
-        self._lasting = Lasting(Looker(context.market, context.clock_ms), journal or Journal(None), new_intent)
+        self._until_cycle = until_cycle
+        self._state = BidderState(Looker(context.market, context.clock_ms), journal or Journal(None), new_intent)
         self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
-        self._month = MonthWords(context)
+        self._month = QuotaWords(context)
         self._keys: UserKeys | None = None
-        self._profiles: dict[str, Profile] = {}
+        self._profiles: dict[str, VenueProfile] = {}
         self._due = 0.0  # on the monotonic clock
         self._control: Effective | None = None  # in the last cycle
         self._was_late = False
@@ -73,7 +73,7 @@ class Bidder:
         range or limits are cancelled all the same.
         """
         began = self._monotonic()
-        assignment = read_assignment(self._context)
+        assignment = read_bidding_assignment(self._context)
         if assignment is None:
             return None
         if began < self._due and assignment.control == self._control:
@@ -85,14 +85,14 @@ class Bidder:
         if keys is None or profile is None:
             report.record_nothing_done(self._context, Memory.loads(assignment.task.memory), faults)
         else:
-            outcome = Cycle(Inputs(self._context, assignment, keys, profile, self._lasting, faults)).run()
+            outcome = BiddingCycle(CycleInputs(self._context, assignment, keys, profile, self._state, faults)).run()
             report.record(self._context, outcome, faults, self._month.words(assignment))
             is_late = outcome.done.is_late
         if faults.rejected:
             raise BadCredentials(faults.rejected)
         return self._pause(assignment, began, faults, is_late=is_late)
 
-    def _known_keys(self, assignment: Assignment, faults: Faults) -> UserKeys | None:
+    def _known_keys(self, assignment: BiddingAssignment, faults: Faults) -> UserKeys | None:
         if self._keys is None:
             try:
                 self._keys = self._context.signer.addresses(assignment.user.address)
@@ -100,7 +100,7 @@ class Bidder:
                 faults.add("get our addresses from the signer", error)
         return self._keys
 
-    def _known_profile(self, config: BidConfig, faults: Faults) -> Profile | None:
+    def _known_profile(self, config: BidConfig, faults: Faults) -> VenueProfile | None:
         if config.type not in self._profiles:
             try:
                 self._profiles[config.type] = self._context.market.profile(kind_of(config))
@@ -108,7 +108,7 @@ class Bidder:
                 faults.add("learn what the market asks of bids", error)
         return self._profiles.get(config.type)
 
-    def _pause(self, assignment: Assignment, began: float, faults: Faults, *, is_late: bool) -> float:
+    def _pause(self, assignment: BiddingAssignment, began: float, faults: Faults, *, is_late: bool) -> float:
         self._due = 0.0
         if faults.backs_off:
             return self._backoff.delay(faults.retry_after_s)
@@ -126,17 +126,17 @@ class Bidder:
             self._due = self._monotonic() + pause_s
         return min(pause_s, LONGEST_REST_S)
 
-    def _until_next(self, assignment: Assignment, began: float) -> float:
+    def _until_next(self, assignment: BiddingAssignment, began: float) -> float:
         config, now_ms = assignment.config, self._context.clock_ms()
-        if self._until_turn is None:
+        if self._until_cycle is None:
             first_s = config.loop_s - (self._monotonic() - began)
         else:
-            first_s = self._until_turn(assignment.task.slug_key, config.loop_s, now_ms / 1000)
-        every = self._lasting.calm.loops(config, now_ms)
+            first_s = self._until_cycle(assignment.task.slug_key, config.loop_s, now_ms / 1000)
+        every = self._state.calm.loops(config, now_ms)
         if every == 1:
             return first_s
         due_s = self._next_due_ms(config, now_ms) / 1000
-        return until_rare_turn(first_s, config.loop_s, now_ms / 1000, every=every, due_s=due_s)
+        return until_rare_cycle(first_s, config.loop_s, now_ms / 1000, every=every, due_s=due_s)
 
     def _next_due_ms(self, config: BidConfig, now_ms: int) -> float:
         """When an order of ours next needs a cycle, whatever the market does."""

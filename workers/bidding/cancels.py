@@ -9,15 +9,15 @@ from enum import Enum
 from markets.base import AuthFailed, NotFound, Refused, VenueError
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, CLOSED, Order
-from wallet.client import SignerError
+from wallet.signer_client import SignerError
 from workers.context import Context
 from workers.faults import Faults
-from workers.undisturbed import undisturbed
+from workers.signals_held import signals_held
 
 WRITE_MS = 10_000  # a write that has not reached the venue after this long is not to reach it any more
 
 
-class Answer(Enum):
+class CancelAnswer(Enum):
     """What the venue said to a cancel."""
 
     DONE = "done"
@@ -49,7 +49,7 @@ class Canceller:
         self._wallet = wallet
         self._faults = faults
         self._signature = None if context.venue.cancel_needs_signature else ""
-        self.asked: dict[int, Answer] = {}
+        self.asked: dict[int, CancelAnswer] = {}
         self.is_stuck = False
         self._denied: list[_Ask] = []
 
@@ -99,20 +99,20 @@ class Canceller:
             self._faults.add("sign the challenge that a cancel needs", error)
         return None
 
-    def _ask(self, asks: list[_Ask]) -> Answer | None:
+    def _ask(self, asks: list[_Ask]) -> CancelAnswer | None:
         """Sends one call, with its orders `cancelling` before it; as `_sent`."""
         doomed = [ask.order for ask in asks if ask.order is not None]
-        with undisturbed():
+        with signals_held():
             for order in doomed:
                 if order.state != CANCELLING:
                     orders.move(order, CANCELLING, self._context.clock_ms())
                 self._context.crash("after_cancelling")
             answer = self._sent(asks)
-            self.asked.update((order.id, answer or Answer.FAILED) for order in doomed)
+            self.asked.update((order.id, answer or CancelAnswer.FAILED) for order in doomed)
         self._context.crash("after_cancel")
         return answer
 
-    def _sent(self, asks: list[_Ask]) -> Answer | None:
+    def _sent(self, asks: list[_Ask]) -> CancelAnswer | None:
         """What the venue said to these, None when it said no to several: it does not say to which."""
         context, failed_to = self._context, f"cancel {', '.join(map(str, asks))}"
         try:
@@ -129,12 +129,12 @@ class Canceller:
             if is_refused and len(asks) > 1 and not isinstance(error, AuthFailed):
                 return None
             if isinstance(error, NotFound):
-                return Answer.NOT_FOUND
+                return CancelAnswer.NOT_FOUND
             self._faults.add_write(failed_to, error, backs_off=not is_refused)
-            return Answer.FAILED
+            return CancelAnswer.FAILED
         if is_done:
-            return Answer.DONE
+            return CancelAnswer.DONE
         if len(asks) > 1:
             return None
         self._denied += asks
-        return Answer.FAILED
+        return CancelAnswer.FAILED

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from markets.base import NotSupported, VenueError
-from markets.coins import Utxo
 from markets.offers import Coin
+from markets.utxos import Utxo
+from workers.bidding.place_result import PlaceResult
 from workers.context import Context
-from workers.fate import Fate
 from workers.faults import Faults
 
 COINS_S = 2.0  # how old the list of coins may be: it is read only when something is to be placed
@@ -19,7 +19,7 @@ MOST_COINS = 20  # of one bid: the signer looks each of them up
 DUST_SATS = 546
 
 
-class Purse:
+class PaymentCoins:
     """The coins of one payment address during one cycle."""
 
     def __init__(self, context: Context, payment: str, faults: Faults) -> None:
@@ -29,7 +29,7 @@ class Purse:
         self._coins: list[Utxo] | None = None  # confirmed, dearest first
         self._is_plain: dict[str, bool] = {}
 
-    def pay(self, price: int, in_use: Collection[str]) -> tuple[Coin, ...] | Fate:
+    def pay(self, price: int, in_use: Collection[str]) -> tuple[Coin, ...] | PlaceResult:
         """The fewest coins, none of them `in_use`, that come to `price` sats with no dust over; with the dearest first.
 
         Else NO_COINS, or NOT_SENT when that could not be told, with the fault noted.
@@ -48,11 +48,11 @@ class Purse:
                     return tuple(chosen)
         except VenueError as error:
             self._faults.add(failed_to, error, backs_off=not isinstance(error, NotSupported))
-            return Fate.NOT_SENT
+            return PlaceResult.NOT_SENT
         sats = sum(each.value for each in chosen)
         text = f"{sats} sats in {len(chosen)} confirmed coins are all that nothing else lies or stands on"
         self._faults.add(failed_to, text, backs_off=False)
-        return Fate.NO_COINS
+        return PlaceResult.NO_COINS
 
     def _confirmed(self) -> list[Utxo]:
         if self._coins is None:

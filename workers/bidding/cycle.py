@@ -11,29 +11,29 @@ from strategy.bidding.plan_bids import memory_without_raise, raise_rung
 from strategy.calm import Calm
 from strategy.intents import Memory
 from workers.bidding import dry_run
-from workers.bidding.assignment import read_assignment
+from workers.bidding.assignment import read_bidding_assignment
 from workers.bidding.cancels import Canceller
 from workers.bidding.decider import Decider
 from workers.bidding.decision import Decision
 from workers.bidding.done import Done
-from workers.bidding.inputs import Inputs
+from workers.bidding.inputs import CycleInputs
 from workers.bidding.own_bids import Found
-from workers.bidding.places import ENDS_PLACING, Placer
-from workers.bidding.report import Outcome
+from workers.bidding.place_result import PlaceResult
+from workers.bidding.places import ENDS_PLACING, BidPlacer
+from workers.bidding.report import BiddingOutcome
 from workers.bidding.restraints import note_restraints
 from workers.bidding.settler import Settler
 from workers.bidding.terms import terms_of
-from workers.fate import Fate
 
 # A book for placing may be this old when it comes, so that tasks on one slug that place at the same time share it.
 FRESH_BOOK_S = 3.0
 LONGEST_PLACING_MS = 60_000  # or a loop; then our own bids are read again before more are placed
 
 
-class Cycle:
+class BiddingCycle:
     """One cycle, for one `run`."""
 
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: CycleInputs) -> None:
         self._inputs = inputs
         self._context = inputs.context
         self._config = inputs.config
@@ -41,7 +41,7 @@ class Cycle:
         self._decider = Decider(inputs)
         self._canceller = Canceller(inputs.context, inputs.keys.payment, inputs.faults)
 
-    def run(self) -> Outcome:
+    def run(self) -> BiddingOutcome:
         """Does all of it and says what came of it."""
         found = self._settler.settle()
         decision = self._decided(found)
@@ -52,7 +52,7 @@ class Cycle:
         self._context.crash("after_plan")
         done = self._carried_out(decision, found or Found())
         note_restraints(self._inputs, decision)
-        outcome = Outcome(self._inputs.assignment, decision, found or Found(), done, _remembered(done))
+        outcome = BiddingOutcome(self._inputs.assignment, decision, found or Found(), done, _remembered(done))
         self._note_calm(outcome, is_known=found is not None)
         return outcome
 
@@ -103,7 +103,7 @@ class Cycle:
         there is none, the rest is put off: never a bid on a book of a while ago.
         """
         inputs, clock_ms = self._inputs, self._context.clock_ms
-        placer = Placer(self._context, inputs.keys.payment, inputs.faults, inputs.lasting.new_intent)
+        placer = BidPlacer(self._context, inputs.keys.payment, inputs.faults, inputs.state.new_intent)
         is_current = not done.filled
         while done.untried:
             if not (is_current and done.last.is_fresh(clock_ms())):
@@ -117,7 +117,7 @@ class Cycle:
             intent, terms = done.untried[0], terms_of(inputs, done.last, left.untracked_sats)
             attempt = placer.place_one(intent, terms, done.replaced_with(intent.rung))
             done.add(attempt)
-            if attempt.fate in ENDS_PLACING or inputs.faults.rejected is not None:
+            if attempt.result in ENDS_PLACING or inputs.faults.rejected is not None:
                 break
         done.put_off()
 
@@ -128,7 +128,7 @@ class Cycle:
         """
         if self._context.clock_ms() - self._settler.settled_ms > max(LONGEST_PLACING_MS, self._config.loop_s * 1000):
             return None
-        before, now = self._inputs.assignment, read_assignment(self._context)
+        before, now = self._inputs.assignment, read_bidding_assignment(self._context)
         if now is None or now.restraint is not None:
             return None
         if (now.task.revision, now.plan) != (before.task.revision, before.plan):
@@ -158,11 +158,11 @@ class Cycle:
         dry_run.cancel((order for order in doomed if order.dry_run), self._context.clock_ms)
         self._canceller.cancel(_real(doomed), strays)
 
-    def _note_calm(self, outcome: Outcome, *, is_known: bool) -> None:
-        decision, lasting = outcome.decision, self._inputs.lasting
-        lasting.is_quiet = is_known and not (decision.wants_anything or outcome.found.strays or outcome.filled)
-        is_done = all(tried.fate == Fate.PLACED for tried in outcome.done.tries) and not outcome.filled
-        lasting.calm = lasting.calm.after(decision.entry, decision.plan) if is_done else Calm()
+    def _note_calm(self, outcome: BiddingOutcome, *, is_known: bool) -> None:
+        decision, state = outcome.decision, self._inputs.state
+        state.is_quiet = is_known and not (decision.wants_anything or outcome.found.strays or outcome.filled)
+        is_done = all(tried.result == PlaceResult.PLACED for tried in outcome.done.tries) and not outcome.filled
+        state.calm = state.calm.after(decision.entry, decision.plan) if is_done else Calm()
 
 
 def _remembered(done: Done) -> Memory:

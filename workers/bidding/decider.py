@@ -6,22 +6,22 @@ import logging
 from collections.abc import Collection
 from dataclasses import replace
 
-from markets.asking import stretch_s
-from markets.look import Seen, Wallet, history_key
-from models import references
+from markets.gateway_client import stretch_s
+from markets.look import BidderWallet, MarketLook, history_key
+from models import floor_samples
 from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, own_orders, with_others
 from models.ledger.order_table import LIVE, Order
+from strategy.bid_config import BidConfig, is_on
 from strategy.bidding.patience import patience_of
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY
-from strategy.config import BidConfig, is_on
-from strategy.entry import Entry, Sale
-from strategy.intents import Limits, Memory, Plan, Rules
+from strategy.entry import Entry, SaleIntoBid
+from strategy.intents import BidPlan, Limits, Memory, Rules
 from strategy.reasons import Reason
-from wallet.client import SignerError
+from wallet.signer_client import SignerError
 from workers.bidding.decision import Decision
-from workers.bidding.inputs import Inputs
+from workers.bidding.inputs import CycleInputs
 from workers.bidding.own_bids import Found
 from workers.evidence import LATE_MS
 
@@ -32,22 +32,22 @@ WRONG_SLUG = "wrong_slug"  # the task was changed to another slug
 OVERDUE = "overdue"  # still shown well after its expiry
 DRY_RUN = "dry_run"  # the task was turned into a dry run
 
-NOTHING_SEEN = Seen(None, 0, None, None)
+NOTHING_SEEN = MarketLook(None, 0, None, None)
 
 
 class Decider:
     """Makes the decisions of one cycle, and keeps each in the journal."""
 
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: CycleInputs) -> None:
         self._inputs = inputs
         self._context = inputs.context
         self._config = inputs.config
-        self._lasting = inputs.lasting
+        self._state = inputs.state
 
     def decide(
         self,
         found: Found | None,
-        sales: tuple[Sale, ...] | None,
+        sales: tuple[SaleIntoBid, ...] | None,
         max_age_s: float,
         memory: Memory,
         *,
@@ -79,56 +79,56 @@ class Decider:
         )
         plan = plan_bids(entry)
         if self._wants_rooms(plan):
-            before = self._lasting.rooms
+            before = self._state.rooms
             self._ask_rooms()
-            if self._lasting.rooms != before:
-                rooms = with_others(self._lasting.rooms, assignment.user.id, self._context.task_id)
+            if self._state.rooms != before:
+                rooms = with_others(self._state.rooms, assignment.user.id, self._context.task_id)
                 entry = replace(entry, limits=replace(entry.limits, signed=rooms))
                 plan = plan_bids(entry)
-        self._lasting.journal.write(replace(entry, plan=plan))
+        self._state.journal.write(replace(entry, plan=plan))
         self._sample(plan, now_ms)
         return Decision(entry, plan, seen, own, _overruled(own, config, now_ms), is_blind=found is None)
 
-    def _wants_rooms(self, plan: Plan) -> bool:
+    def _wants_rooms(self, plan: BidPlan) -> bool:
         """Tells whether the room to sign matters: something will be signed, or the last answer made it patient."""
-        return not self._config.dry_run and (bool(plan.to_place) or patience_of(self._lasting.rooms) > 1)
+        return not self._config.dry_run and (bool(plan.to_place) or patience_of(self._state.rooms) > 1)
 
     def _ask_rooms(self) -> None:
         context = self._context
         try:
-            self._lasting.rooms = context.signer.rooms(context.task_id, context.token, context.secret)
+            self._state.rooms = context.signer.rooms(context.task_id, context.token, context.secret)
         except SignerError as error:
             # It keeps what it said before. A signer that is away is told of by the signature that it does not give.
             log.info("task %d: failed to ask how much may be signed: %s", context.task_id, error)
 
-    def _sample(self, plan: Plan, now_ms: int) -> None:
+    def _sample(self, plan: BidPlan, now_ms: int) -> None:
         """Records the reference as the minute's sample, where it was held against the history or there was too little.
 
         Not where a fixed range made no use of it, nor where a collection's floor stands in for a trait's own.
         """
         if plan.reference is None or self._config.bid_mode != "percent" or Reason.TRAIT_FLOOR_MISSING in plan.marks:
             return
-        references.record(*self._history_key(), plan.reference, now_ms)
+        floor_samples.record(*self._history_key(), plan.reference, now_ms)
 
-    def _seen(self, max_age_s: float, *, by_floor: bool) -> Seen:
+    def _seen(self, max_age_s: float, *, by_floor: bool) -> MarketLook:
         config, faults, now_ms = self._config, self._inputs.faults, self._context.clock_ms()
-        history = NO_HISTORY if config.bid_mode == "fixed" else references.history(*self._history_key(), now_ms)
+        history = NO_HISTORY if config.bid_mode == "fixed" else floor_samples.history(*self._history_key(), now_ms)
         by_floor = by_floor and self._context.venue.floors_tell_asks
-        return self._lasting.looker.look(config, self._wallet(), history, max_age_s, faults, by_floor=by_floor)
+        return self._state.looker.look(config, self._wallet(), history, max_age_s, faults, by_floor=by_floor)
 
     def _history_key(self) -> tuple[str, str, str]:
         return history_key(self._config, self._context.venue.name, self._context.settings.market)
 
-    def _wallet(self) -> Wallet:
+    def _wallet(self) -> BidderWallet:
         keys, user = self._inputs.keys, self._inputs.assignment.user
-        wallet = Wallet(keys.payment, keys.payment_pubkey, user.ordinals_address, self._inputs.addresses)
+        wallet = BidderWallet(keys.payment, keys.payment_pubkey, user.ordinals_address, self._inputs.addresses)
         if self._config.hangs_on_floor:
             return replace(wallet, ask_prices=listings.open_prices(user.id))
         if not self._config.wants_bids:
             return wallet
         venue = self._context.venue.name
         own = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
-        ids = self._lasting.bids_seen.keys() | {order.venue_id for order in own if order.venue_id}
+        ids = self._state.bids_seen.keys() | {order.venue_id for order in own if order.venue_id}
         return replace(wallet, bid_ids=frozenset(ids), bid_prices=frozenset(order.price_sats for order in own))
 
     def _rules(self) -> Rules:
@@ -136,7 +136,7 @@ class Decider:
         stretched_s = stretch_s(self._context.market, is_rune=self._config.is_rune)
         return Rules.of(self._config.loop_s, stretched_s, settings.tolerance, settings.min_age_seconds)
 
-    def _limits(self, seen: Seen, found: Found) -> Limits:
+    def _limits(self, seen: MarketLook, found: Found) -> Limits:
         context, assignment = self._context, self._inputs.assignment
         read = Readings(
             balance_sats=seen.balance_sats,
@@ -144,7 +144,7 @@ class Decider:
             untracked_sats=found.untracked_sats,
             rungs=context.market.scarcity.rungs,
             skew_s=context.market.skew_s,
-            signed=() if self._config.dry_run else self._lasting.rooms,
+            signed=() if self._config.dry_run else self._state.rooms,
         )
         holder = Holder(assignment.user.id, context.task_id, self._config, assignment.plan)
         return limits_of(holder, read, context.settings.max_exposure_sats, context.clock_ms())

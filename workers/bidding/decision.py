@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from markets.look import Seen
+from markets.look import MarketLook
 from models.ledger.order_table import CANCELLING, LIVE, Order
 from strategy.entry import Entry
-from strategy.intents import Plan
+from strategy.intents import BidPlan
 
 # A bid is signed within this time of the reading of the book that it hangs on, or looked at again. What a book says is
 # the market's word for that moment only: a floor that fell since makes of a bid below it one above it.
@@ -25,8 +25,8 @@ class Decision:
     """
 
     entry: Entry
-    plan: Plan
-    seen: Seen
+    plan: BidPlan
+    seen: MarketLook
     own: tuple[Order, ...]
     overruled: Mapping[int, str]
     is_blind: bool = False

@@ -8,8 +8,8 @@ from models.ledger.order_table import Order
 from strategy.intents import PlaceIntent
 from strategy.reasons import Reason
 from workers.bidding.decision import Decision
+from workers.bidding.place_result import PlaceResult
 from workers.bidding.places import Try
-from workers.fate import Fate
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Done:
     def is_late(self) -> bool:
         """Whether the next cycle is due at once: bids were put off, or more are to be renewed now that others were."""
         waits = any(note.reason is Reason.RENEW_WAITS for note in self.last.plan.rungs)
-        return self.is_outdated or (waits and any(attempt.fate is Fate.PLACED for attempt in self.tries))
+        return self.is_outdated or (waits and any(attempt.result is PlaceResult.PLACED for attempt in self.tries))
 
     def replaced_with(self, rung: int) -> frozenset[int]:
         """Returns the ids of the orders that are replaced once the bid at this rung is accepted, too."""
@@ -53,9 +53,9 @@ class Done:
         """Notes one bid that was tried."""
         self.tries.append(attempt)
         replaced = self.last.waiting.get(attempt.intent.rung)
-        if attempt.fate is Fate.PLACED and replaced is not None:
+        if attempt.result is PlaceResult.PLACED and replaced is not None:
             self.replaced.append(replaced)
 
     def put_off(self) -> None:
         """Notes of what is still to be placed that none of it is tried."""
-        self.tries += [Try(intent, Fate.PUT_OFF) for intent in self.untried]
+        self.tries += [Try(intent, PlaceResult.PUT_OFF) for intent in self.untried]

@@ -12,10 +12,10 @@ from models.ledger import orders
 from models.ledger.order_table import CANCELLING, LIVE, Order
 from models.tasks import tasks
 from models.tasks.table import Task
-from strategy import config as configs
-from wallet.client import SignerError
+from strategy import bid_config
+from wallet.signer_client import SignerError
 from workers.bidding import dry_run
-from workers.bidding.cancels import Answer, Canceller
+from workers.bidding.cancels import CancelAnswer, Canceller
 from workers.bidding.fills import Explainer
 from workers.bidding.own_bids import Found, read_own_bids, settle, settle_reserved
 from workers.context import Context
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 
 
-class Drain:
+class BiddingDrain:
     """Reads, and cancels unless the user wants bids to stay, until every order of the task is closed (see `Job`).
 
     Its credentials being refused does not end it: what cannot be cancelled is watched until its expiry has passed.
@@ -82,7 +82,7 @@ class Drain:
         wallet: str,
         read: OwnBids,
         faults: Faults,
-        cancels: dict[int, Answer] | None = None,
+        cancels: dict[int, CancelAnswer] | None = None,
     ) -> Found:
         """What was sold meanwhile is told from what was cancelled: it counts when the task is started again."""
         context = self._context
@@ -111,7 +111,7 @@ class Drain:
         if controls.effective(task.user_id, task.id).state == controls.HALT:
             return True
         try:
-            return configs.loads(task.config).cancel_on_stop
+            return bid_config.load_bid_config(task.config).cancel_on_stop
         except ValueError:
             return True
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from markets.base import NotSupported, Sale, Sales, VenueError
-from markets.client import MarketClient
 from markets.look import kind_of_slug
+from markets.market_client import MarketClient
 from models.ledger import orders
 from models.ledger.order_table import Order
 from strategy import entry
@@ -75,13 +75,13 @@ class Explainer:
         unspent = self._coins.get(order.wallet)
         return unspent is not None and not wanted <= unspent
 
-    def told(self, slug: str) -> tuple[entry.Sale, ...] | None:
+    def told(self, slug: str) -> tuple[entry.SaleIntoBid, ...] | None:
         """The sales into bids on `slug` that were read, for the journal; None when none were asked for."""
         found = self._sales.get(slug)
         if found is None:
             return None
         return tuple(
-            entry.Sale(s.sale_id, s.price, s.quantity, s.sold_ms, s.bid_id, None, s.buyer in self._buyers)
+            entry.SaleIntoBid(s.sale_id, s.price, s.quantity, s.sold_ms, s.bid_id, None, s.buyer in self._buyers)
             for s in found.sales
             if s.bid_id  # others were listings that somebody bought, as far as one can tell
         )

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from markets.look import Looker
-from strategy.book import Profile
+from strategy.bid_config import BidConfig
+from strategy.book import VenueProfile
 from strategy.calm import Calm
-from strategy.config import BidConfig
 from strategy.intents import SignedRoom
 from wallet.protocol import UserKeys
-from workers.bidding.assignment import Assignment
+from workers.bidding.assignment import BiddingAssignment
 from workers.bidding.journal import Journal
 from workers.context import Context
 from workers.faults import Faults
 
 
 @dataclass(slots=True)
-class Lasting:
+class BidderState:
     """All that one worker keeps from cycle to cycle. `new_intent` gives 32 hex digits, never the same again."""
 
     looker: Looker
@@ -35,14 +35,14 @@ class Lasting:
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class CycleInputs:
     """One cycle's inputs: for whom, with which keys, what the market asks of bids. `faults` takes what fails."""
 
     context: Context
-    assignment: Assignment
+    assignment: BiddingAssignment
     keys: UserKeys
-    profile: Profile
-    lasting: Lasting
+    profile: VenueProfile
+    state: BidderState
     faults: Faults
 
     @property

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from strategy.entry import Entry
-from strategy.journal import Encoder
+from strategy.journal_format import Encoder
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from models.ledger import orders
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.shown_bids import Matched, match
 from models.ledger.sightings import saw
-from wallet.client import SignerError
-from workers.bidding.cancels import Answer
+from wallet.signer_client import SignerError
+from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer
 from workers.context import Context
 from workers.evidence import APART_MS, LATE_MS, LOST_READS, VANISHED_READS, missed
@@ -86,7 +86,7 @@ def settle(
     context: Context,
     wallet: str,
     read: OwnBids,
-    just_cancelled: Mapping[int, Answer] | None = None,
+    just_cancelled: Mapping[int, CancelAnswer] | None = None,
     explainer: Explainer | None = None,
 ) -> Found:
     """Moves the task's open orders of this wallet at this venue to where the read shows them to be.
@@ -101,7 +101,7 @@ def settle(
     for order in shown.own:
         bid = shown.by_order.get(order.id)
         if bid is None:
-            answer = cancels.get(order.id, Answer.FAILED)
+            answer = cancels.get(order.id, CancelAnswer.FAILED)
             if _absent(order, read.taken_ms, now_ms, answer, explainer):
                 filled.append(order)
                 context.crash("after_fill")
@@ -126,14 +126,14 @@ def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:
     orders.move(order, LIVE, now_ms, venue_id=venue_id)
 
 
-def _absent(order: Order, read_ms: int, now_ms: int, answer: Answer, explainer: Explainer | None) -> bool:
+def _absent(order: Order, read_ms: int, now_ms: int, answer: CancelAnswer, explainer: Explainer | None) -> bool:
     """Draws the conclusions from a read that does not show the order; True when a sale explains it."""
     if read_ms <= order.updated_ms or order.state == RESERVED:
         return False
     if order.state in (SIGNED, SUBMITTED):
         orders.move(order, UNKNOWN, now_ms)
         return False
-    if explainer and (answer is not Answer.DONE or order.id in explainer.partly):
+    if explainer and (answer is not CancelAnswer.DONE or order.id in explainer.partly):
         if explainer.fill(order, now_ms):
             return True
         if order.state != UNKNOWN and read_ms <= order.expires_ms + LATE_MS and explainer.is_in_the_dark(order):
@@ -148,7 +148,7 @@ def _absent(order: Order, read_ms: int, now_ms: int, answer: Answer, explainer: 
         orders.move(order, CLOSED, now_ms, reason="expired")
     elif order.state == LIVE:
         _vanish(order, read_ms, now_ms)
-    elif answer is not Answer.FAILED or missed(order, read_ms) >= CANCELLED_READS:
+    elif answer is not CancelAnswer.FAILED or missed(order, read_ms) >= CANCELLED_READS:
         orders.move(order, CLOSED, now_ms, reason="cancelled")
     return False
 

@@ -18,21 +18,21 @@ from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
 from strategy.intents import PlaceIntent
 from workers.bidding import dry_run
 from workers.bidding.cancels import WRITE_MS
-from workers.bidding.coins import Purse
+from workers.bidding.coins import PaymentCoins
+from workers.bidding.place_result import GATEWAY_REFUSALS, PlaceResult
 from workers.bidding.signing import BidSigning, DraftSigning, TextSigning, canonical
 from workers.bidding.terms import Terms
 from workers.context import Context
-from workers.fate import OF_THE_GATEWAY, Fate
 from workers.faults import Faults
-from workers.undisturbed import undisturbed
+from workers.signals_held import signals_held
 
 ENDS_PLACING = {
-    Fate.UNKNOWN,
-    Fate.NOT_SENT,
-    Fate.NOT_SIGNED,
-    Fate.SIGNED_LIMIT,
-    Fate.NOT_ALLOWED,
-    *OF_THE_GATEWAY.values(),
+    PlaceResult.UNKNOWN,
+    PlaceResult.NOT_SENT,
+    PlaceResult.NOT_SIGNED,
+    PlaceResult.SIGNED_LIMIT,
+    PlaceResult.NOT_ALLOWED,
+    *GATEWAY_REFUSALS.values(),
 }
 
 
@@ -41,18 +41,18 @@ class Try:
     """One bid that was to be placed, and what became of it; without an order when none was reserved."""
 
     intent: PlaceIntent
-    fate: str
+    result: str
     order: Order | None = None
 
 
 class Sent(NamedTuple):
     """What came of sending a bid; `venue_id` where the venue says under which id it took it."""
 
-    fate: Fate
+    result: PlaceResult
     venue_id: str | None = None
 
 
-class Placer:
+class BidPlacer:
     """Places bids of one wallet for one task in one cycle. `new_intent` gives 32 hex digits, never the same again."""
 
     def __init__(self, context: Context, wallet: str, faults: Faults, new_intent: Callable[[], str]) -> None:
@@ -61,16 +61,16 @@ class Placer:
         self._new_intent = new_intent
         self._signing: BidSigning = TextSigning(context, faults)
         if context.venue.bids_are_psbt:
-            self._signing = DraftSigning(context, faults, Purse(context, wallet, faults))
+            self._signing = DraftSigning(context, faults, PaymentCoins(context, wallet, faults))
 
     def place_one(self, intent: PlaceIntent, terms: Terms, replaced: Collection[int]) -> Try:
         """Tries one bid. Orders with the ids of `replaced` go once it is accepted: see `orders.reserve`."""
-        with undisturbed():
+        with signals_held():
             return self._placed(intent, terms, replaced)
 
     def _placed(self, intent: PlaceIntent, terms: Terms, replaced: Collection[int]) -> Try:
         coins = () if terms.config.dry_run else self._signing.coins(intent, terms)
-        if isinstance(coins, Fate):
+        if isinstance(coins, PlaceResult):
             return Try(intent, coins)
         try:
             order = self._reserve(intent, terms, coins, replaced)
@@ -78,14 +78,14 @@ class Placer:
             return Try(intent, reached.limit)
         except NotAllowedToPlace as error:
             self._faults.add("place", str(error), backs_off=False)
-            return Try(intent, Fate.NOT_ALLOWED)
+            return Try(intent, PlaceResult.NOT_ALLOWED)
         self._context.crash("after_reserve")
         if order.dry_run:
             dry_run.place(order, self._context.clock_ms)
             self._context.crash("after_record")
-            return Try(intent, Fate.PLACED, order)
+            return Try(intent, PlaceResult.PLACED, order)
         signed = self._signing.signed(order, coins, terms)
-        if isinstance(signed, Fate):
+        if isinstance(signed, PlaceResult):
             return Try(intent, signed, order)
         self._context.crash("after_sign")
         orders.move(order, SIGNED, self._context.clock_ms())
@@ -109,22 +109,22 @@ class Placer:
             dry_run=terms.config.dry_run,
             coins=" ".join(coin.outpoint for coin in coins),
         )
-        return orders.reserve(new, terms.ceilings, now_ms, replaced)
+        return orders.reserve(new, terms.exposure_limits, now_ms, replaced)
 
-    def _submit(self, order: Order, bid: BidOrder, rung: int, deadline_ms: int) -> Fate:
+    def _submit(self, order: Order, bid: BidOrder, rung: int, deadline_ms: int) -> PlaceResult:
         orders.move(order, SUBMITTED, self._context.clock_ms())
         self._context.crash("before_submit")
-        fate, venue_id = self._sent(bid, rung, deadline_ms)
+        result, venue_id = self._sent(bid, rung, deadline_ms)
         self._context.crash("after_submit")
         now_ms = self._context.clock_ms()
-        if fate is Fate.PLACED:
+        if result is PlaceResult.PLACED:
             orders.move(order, LIVE, now_ms, venue_id=venue_id)
-        elif fate is Fate.UNKNOWN:
+        elif result is PlaceResult.UNKNOWN:
             orders.move(order, UNKNOWN, now_ms)
         else:
             orders.move(order, CLOSED, now_ms, reason="refused")
         self._context.crash("after_record")
-        return fate
+        return result
 
     def _sent(self, bid: BidOrder, rung: int, deadline_ms: int) -> Sent:
         """One try. What the error tree calls Unavailable is closed like a refusal: it is the gateway's word that
@@ -138,12 +138,12 @@ class Placer:
             )
         except Refused as error:
             self._faults.add_write(failed_to, error, backs_off=False)
-            return Sent(OF_THE_GATEWAY.get(error.code, Fate.REFUSED))
+            return Sent(GATEWAY_REFUSALS.get(error.code, PlaceResult.REFUSED))
         except Unavailable as error:
             self._faults.add(failed_to, error)
-            return Sent(Fate.NOT_SENT)
+            return Sent(PlaceResult.NOT_SENT)
         except VenueError as error:
             # Unknown, and whatever else is not clearly one of the above.
             self._faults.add(failed_to, error)
-            return Sent(Fate.UNKNOWN)
-        return Sent(Fate.PLACED, venue_id)
+            return Sent(PlaceResult.UNKNOWN)
+        return Sent(PlaceResult.PLACED, venue_id)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from core.settings import dialect_of
 from markets.call_costs import call_costs
 from models.tasks.running_tasks import running_tasks
-from strategy.monthly import Bidding, Month, Verdict
-from workers.bidding.assignment import Assignment
+from strategy.monthly import Bidding, MonthlyQuota, MonthlyVerdict
+from workers.bidding.assignment import BiddingAssignment
 from workers.context import Context
 
 _EVERY_MS = 600_000  # who else runs is looked up again
 
 
-class MonthWords:
+class QuotaWords:
     """For one worker: reckons again when the config has changed or some minutes have passed."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._venue = context.venue.name
         self._quota = context.settings.monthly_calls(dialect_of(self._venue) or "")
-        self._known: tuple[int, Bidding, Verdict] | None = None
+        self._known: tuple[int, Bidding, MonthlyVerdict] | None = None
 
-    def words(self, assignment: Assignment) -> str:
+    def words(self, assignment: BiddingAssignment) -> str:
         """A clause for the line of the cycle; empty where there is no quota, and while there are calls enough."""
         if not self._quota:
             return ""
@@ -38,12 +38,12 @@ class MonthWords:
             return f"{text}: fits from bidExpiryMinutes {found.all_from_minutes} in every task on"
         return f"{text}: no bidExpiryMinutes is long enough for that to fit"
 
-    def _verdict(self, assignment: Assignment) -> Verdict:
+    def _verdict(self, assignment: BiddingAssignment) -> MonthlyVerdict:
         config, plan, now_ms = assignment.config, assignment.plan, self._context.clock_ms()
         bids = 0 if config.dry_run else min(config.bid_count, plan.max_bids_per_task if plan else 0)
         mine = Bidding(config, bids, assignment.user.id)
         if self._known is None or self._known[1] != mine or not 0 <= now_ms - self._known[0] < _EVERY_MS:
             running = running_tasks(but=self._context.task_id)
-            month = Month(self._quota, call_costs(self._venue), running.get(self._venue, ()))
-            self._known = now_ms, mine, month.judged(mine)
+            quota = MonthlyQuota(self._quota, call_costs(self._venue), running.get(self._venue, ()))
+            self._known = now_ms, mine, quota.judged(mine)
         return self._known[2]

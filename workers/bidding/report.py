@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from markets.asking import stretch_s
+from markets.gateway_client import stretch_s
 from models import controls
 from models.ledger.order_table import Order
 from models.tasks import cycles
@@ -18,13 +18,13 @@ from strategy.book import Snapshot
 from strategy.intents import Memory, RungNote
 from strategy.reasons import Reason
 from strategy.summary import left_alone, summary
-from workers.bidding.assignment import Assignment
+from workers.bidding.assignment import BiddingAssignment
 from workers.bidding.decision import Decision
 from workers.bidding.done import Done
 from workers.bidding.own_bids import Found
+from workers.bidding.place_result import PlaceResult
 from workers.bidding.places import Try
 from workers.context import Context
-from workers.fate import Fate
 from workers.faults import Faults
 
 log = logging.getLogger(__name__)
@@ -41,10 +41,10 @@ TOLD_MARKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BiddingOutcome:
     """One finished cycle: what was decided at first, what else was at the venue, what was done, what to remember."""
 
-    assignment: Assignment
+    assignment: BiddingAssignment
     decision: Decision
     found: Found
     done: Done
@@ -56,15 +56,15 @@ class Outcome:
         return (*self.found.filled, *self.done.filled)
 
 
-def record(context: Context, outcome: Outcome, faults: Faults, month: str = "") -> None:
-    """Writes the cycle down and logs it. `month` is what there is to say of its cost in calls."""
+def record(context: Context, outcome: BiddingOutcome, faults: Faults, monthly_words: str = "") -> None:
+    """Writes the cycle down and logs it. `monthly_words` is what there is to say of its cost in calls."""
     action = _action(outcome)
     if every_s := stretch_s(context.market, is_rune=outcome.assignment.config.is_rune):
         action += f"; the market is read every {every_s} s (quota)"
     if patience := _patience(outcome):
         action += f"; {patience}"
-    if month:
-        action += f"; {month}"
+    if monthly_words:
+        action += f"; {monthly_words}"
     _write(context, action, _detail(outcome, faults), outcome.memory, faults)
     task_id, reasons = context.task_id, _cancel_reasons(outcome)
     for order in outcome.filled:
@@ -81,7 +81,7 @@ def record(context: Context, outcome: Outcome, faults: Faults, month: str = "") 
     for tried in outcome.done.tries:
         if tried.order is not None:
             order = tried.order
-            log.info("task %d: %s %d of %s, order %d", task_id, tried.fate, order.price_sats, order.slug, order.id)
+            log.info("task %d: %s %d of %s, order %d", task_id, tried.result, order.price_sats, order.slug, order.id)
     if Reason.FLOOR_ALARM in outcome.done.last.plan.marks:
         log.warning(
             "task %d: the floor of %s is far above its median of the last hour", task_id, outcome.assignment.config.slug
@@ -106,12 +106,12 @@ def _write(context: Context, action: str, detail: dict[str, Any], memory: Memory
     )
 
 
-def _action(outcome: Outcome) -> str:
+def _action(outcome: BiddingOutcome) -> str:
     """For example `control reduce (user): dry run: placed 0, kept 2, cancelled 1 (surplus); skipped 1 reduce`."""
     tries = {tried.intent.rung: tried for tried in outcome.done.tries}
     notes = _notes(outcome)
     kept = sum(note.reason is Reason.KEPT for note in notes)
-    placed = sum(tried.fate == Fate.PLACED for tried in tries.values())
+    placed = sum(tried.result == PlaceResult.PLACED for tried in tries.values())
     skipped = [reason for note in notes if (reason := _skipped(note, tries.get(note.rung)))]
     reasons = _cancel_reasons(outcome)
     cancelled = [reasons.get(order.id, "no_rung") for order in outcome.done.cancelled]
@@ -128,14 +128,14 @@ def _action(outcome: Outcome) -> str:
     return text
 
 
-def _patience(outcome: Outcome) -> str:
+def _patience(outcome: BiddingOutcome) -> str:
     """For example `patience x 2.05 (signatures 64 %)`, empty while there is no need of any."""
     rooms = outcome.done.last.entry.limits.signed
     patience = patience_of(rooms)
     return f"patience x {patience.normalize():f} (signatures {used_percent(rooms)} %)" if patience > 1 else ""
 
 
-def _notes(outcome: Outcome) -> list[RungNote]:
+def _notes(outcome: BiddingOutcome) -> list[RungNote]:
     """One note for each rung: of the decision by which it was tried, else of the last one."""
     first, last = outcome.decision.plan, outcome.done.last.plan
     if last is first:
@@ -153,16 +153,16 @@ def _notes(outcome: Outcome) -> list[RungNote]:
 
 def _skipped(note: RungNote, tried: Try | None) -> str | None:
     if tried is not None:
-        return None if tried.fate == Fate.PLACED else str(tried.fate)
+        return None if tried.result == PlaceResult.PLACED else str(tried.result)
     return str(note.reason) if note.is_skipped else None
 
 
-def _cancel_reasons(outcome: Outcome) -> Mapping[int, str]:
+def _cancel_reasons(outcome: BiddingOutcome) -> Mapping[int, str]:
     decision = outcome.decision
     return {note.order_id: str(note.reason) for note in decision.plan.bids} | dict(decision.overruled)
 
 
-def _detail(outcome: Outcome, faults: Faults) -> dict[str, Any]:
+def _detail(outcome: BiddingOutcome, faults: Faults) -> dict[str, Any]:
     """The cycle as JSON values; money in sats, exact numbers as text."""
     decision, done = outcome.decision, outcome.done
     assignment, limits = outcome.assignment, done.last.entry.limits
@@ -237,7 +237,7 @@ def _cancel(order: Order, decision: Decision) -> list[Any]:
     return [order.id, order.price_sats, "hard" if hard.get(order.id, True) else "soft"]
 
 
-def _rungs(outcome: Outcome) -> list[dict[str, Any]]:
+def _rungs(outcome: BiddingOutcome) -> list[dict[str, Any]]:
     fates = {tried.intent.rung: tried for tried in outcome.done.tries}
     rows = []
     for note in _notes(outcome):
@@ -247,13 +247,13 @@ def _rungs(outcome: Outcome) -> list[dict[str, Any]]:
         if note.order_id is not None:
             row["order"] = note.order_id
         if tried := fates.get(note.rung):
-            row["fate"] = str(tried.fate)
+            row["fate"] = str(tried.result)
             row["placed_order"] = tried.order.id if tried.order else None
         rows.append(row)
     return rows
 
 
-def _bids(outcome: Outcome) -> list[dict[str, Any]]:
+def _bids(outcome: BiddingOutcome) -> list[dict[str, Any]]:
     reasons, partly = _cancel_reasons(outcome), outcome.found.partly
     waiting = {order.id: rung for rung, order in outcome.decision.waiting.items()}
     rows = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from markets.asking import skew_words
+from markets.gateway_client import skew_words
 from strategy.reasons import Reason
 from workers.bidding.decision import Decision
-from workers.bidding.inputs import Inputs
+from workers.bidding.inputs import CycleInputs
 
 
-def note_restraints(inputs: Inputs, decision: Decision) -> None:
+def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
     """Adds to the cycle's faults all that keeps the task from placing."""
     config, limits, faults = inputs.config, decision.entry.limits, inputs.faults
     if inputs.assignment.refusal:
@@ -29,7 +29,7 @@ def note_restraints(inputs: Inputs, decision: Decision) -> None:
         faults.add("place", f"the month's quota of calls runs short: {which}", backs_off=False)
 
 
-def _low_cap(inputs: Inputs) -> str:
+def _low_cap(inputs: CycleInputs) -> str:
     """Returns the fault of a hard cap that leaves no price to bid, and its cure."""
     if inputs.config.hardcap_sats < inputs.profile.min_bid:
         return "the hard cap is below the market's least bid: raise it"

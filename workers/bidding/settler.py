@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from markets.base import VenueError
 from models.ledger import orders
 from models.ledger.order_table import RESERVED
-from strategy.config import canonical_slug
-from strategy.entry import Sale
+from strategy.bid_config import canonical_slug
+from strategy.entry import SaleIntoBid
 from workers.bidding import dry_run
-from workers.bidding.cancels import Answer
+from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer
-from workers.bidding.inputs import Inputs
+from workers.bidding.inputs import CycleInputs
 from workers.bidding.own_bids import Found, needs_fresh_read, read_own_bids, settle, settle_reserved
 
 GHOST_MS = 120_000  # and a loop: for how long a book may show a bid of ours that the read before did not show
@@ -28,14 +28,14 @@ class Settler:
     before. `sales` are those that were read to explain what is gone, None when none were asked for.
     """
 
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: CycleInputs) -> None:
         self._inputs = inputs
         self._context = inputs.context
         self._config = inputs.config
-        self._lasting = inputs.lasting
+        self._state = inputs.state
         self.settled_ms = 0
         self.is_held = False
-        self.sales: tuple[Sale, ...] | None = None
+        self.sales: tuple[SaleIntoBid, ...] | None = None
 
     def settle(self) -> Found | None:
         """Brings ledger and venue together as a cycle begins. Returns None when our own bids could not be read."""
@@ -49,43 +49,43 @@ class Settler:
         self.settled_ms = context.clock_ms()
         if self._config.dry_run and not own:
             return Found()  # there is nothing of ours at the venue that this task should look after
-        if not self._lasting.has_read or needs_fresh_read(own, context.clock_ms()):
+        if not self._state.has_read or needs_fresh_read(own, context.clock_ms()):
             return self.read(0.0)
         loop_s = self._config.loop_s
-        if not self._lasting.is_quiet:
+        if not self._state.is_quiet:
             return self.read(loop_s / 2)
         # What was read for the cycle before will do. So a fill is seen a cycle later, and nothing hangs on that: a bid
         # that was filled unseen counts in full, against maxFills, spendCapSats and every limit, until a read closes it.
         # Before anything is placed or cancelled our bids are read anew, so the pause after a fill holds, too.
         found = self.read(max(loop_s / 2, min(QUIET_LOOPS * loop_s, QUIET_S)))
-        self.is_held = found is not None and context.clock_ms() - self._lasting.read_ms > loop_s * 500
+        self.is_held = found is not None and context.clock_ms() - self._state.read_ms > loop_s * 500
         return found
 
-    def read(self, max_age_s: float, cancels: dict[int, Answer] | None = None) -> Found | None:
+    def read(self, max_age_s: float, cancels: dict[int, CancelAnswer] | None = None) -> Found | None:
         """Does so by one more read; `cancels` are the orders (by id) that one was sent for a moment ago."""
-        context, lasting, faults, wallet = self._context, self._lasting, self._inputs.faults, self._inputs.keys.payment
+        context, state, faults, wallet = self._context, self._state, self._inputs.faults, self._inputs.keys.payment
         read = read_own_bids(context, wallet, self._config.slug, max_age_s, faults)
         if read is None:
             return None
-        lasting.has_read = True
+        state.has_read = True
         self._note_seen(bid.venue_id for bid in read.bids)
-        lasting.read_ms = read.taken_ms
+        state.read_ms = read.taken_ms
         explainer = Explainer(
-            context.market, self._inputs.addresses, context.task_id, faults, self._cover, lasting.partly
+            context.market, self._inputs.addresses, context.task_id, faults, self._cover, state.partly
         )
         found = settle(context, wallet, read, cancels, explainer)
         for order, shown in found.repriced:
             text = f"the market shows a bid of {shown} where {order.price_sats} was asked for (order {order.id})"
             faults.add("read back what was placed", text, backs_off=False)
-        lasting.partly = frozenset(found.partly)
+        state.partly = frozenset(found.partly)
         self.sales = explainer.told(canonical_slug(self._config.type, self._config.slug)) or self.sales
         return found
 
     def _note_seen(self, venue_ids: Iterable[str]) -> None:
-        now_ms, lasting = self._context.clock_ms(), self._lasting
-        gone_ms = lasting.read_ms - self._config.loop_s * 1000 - GHOST_MS
-        lasting.bids_seen = {venue_id: seen_ms for venue_id, seen_ms in lasting.bids_seen.items() if seen_ms > gone_ms}
-        lasting.bids_seen.update(dict.fromkeys(venue_ids, now_ms))
+        now_ms, state = self._context.clock_ms(), self._state
+        gone_ms = state.read_ms - self._config.loop_s * 1000 - GHOST_MS
+        state.bids_seen = {venue_id: seen_ms for venue_id, seen_ms in state.bids_seen.items() if seen_ms > gone_ms}
+        state.bids_seen.update(dict.fromkeys(venue_ids, now_ms))
 
     def _cover(self) -> int | None:
         """Returns the dearest bid (sats) that the bidding wallet covers at this moment."""
@@ -95,4 +95,4 @@ class Settler:
         except VenueError as error:
             faults.add("read the balance", error)
             return None
-        return balance.sats - (self._lasting.looker.fee_reserve(self._config.fee_rate, faults) or 0)
+        return balance.sats - (self._state.looker.fee_reserve(self._config.fee_rate, faults) or 0)

@@ -12,14 +12,14 @@ from markets.look import kind_of
 from markets.offers import BidAsk, BidDraft, Coin
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, UNKNOWN, Order
-from strategy.config import BidConfig, normal_slug
+from strategy.bid_config import BidConfig, normal_slug
 from strategy.intents import PlaceIntent
-from wallet.client import SignerError, SignerLocked, SignerRefused
 from wallet.protocol import BidMessage, OfferToSign
-from workers.bidding.coins import Purse
+from wallet.signer_client import SignerError, SignerLocked, SignerRefused
+from workers.bidding.coins import PaymentCoins
+from workers.bidding.place_result import GATEWAY_REFUSALS, PlaceResult
 from workers.bidding.terms import HOUR_MS, Terms
 from workers.context import Context
-from workers.fate import OF_THE_GATEWAY, Fate
 from workers.faults import Faults
 
 # The signer's tags for its ceilings on what is signed and unexpired. The plan keeps to them; but between its look at
@@ -32,12 +32,12 @@ T = TypeVar("T")
 class BidSigning(Protocol):
     """Has the bids of one cycle signed."""
 
-    def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | Fate:
+    def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
         """What is to pay for a bid that is still to be reserved, nothing where texts are signed. Else what became of
         it, with the fault noted.
         """
 
-    def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | Fate:
+    def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | PlaceResult:
         """What is to be submitted for a reserved order. Else what became of it, and the order is closed (nothing was
         signed), unknown (signed, but out of our hands) or still reserved: the signer could not even be asked, and the
         next cycle asks it.
@@ -51,10 +51,10 @@ class TextSigning:
         self._context = context
         self._faults = faults
 
-    def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | Fate:
+    def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
         return ()
 
-    def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | Fate:
+    def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | PlaceResult:
         context = self._context
         message = BidMessage(
             intent=order.intent,
@@ -71,7 +71,7 @@ class TextSigning:
             order,
             lambda: context.signer.sign_bid(context.task_id, context.token, context.secret, message),
         )
-        if isinstance(found, Fate):
+        if isinstance(found, PlaceResult):
             return found
         return replace(_bid(order, terms, message.timestamp_ms), signature=found.signature)
 
@@ -79,16 +79,16 @@ class TextSigning:
 class DraftSigning:
     """The venue drafts what pays for the bid from coins that we choose, and the signer signs what is right in it."""
 
-    def __init__(self, context: Context, faults: Faults, purse: Purse) -> None:
+    def __init__(self, context: Context, faults: Faults, payment_coins: PaymentCoins) -> None:
         self._context = context
         self._faults = faults
-        self._purse = purse
+        self._payment_coins = payment_coins
 
-    def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | Fate:
+    def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
         """A venue takes a bid that stands on a coin of another one with the same scope as its replacement, so those
         coins are left alone. Bids on other collections and traits may stand on the same: one of them can be filled.
         """
-        return self._purse.pay(intent.price_sats, self._in_use(intent, terms))
+        return self._payment_coins.pay(intent.price_sats, self._in_use(intent, terms))
 
     def _in_use(self, intent: PlaceIntent, terms: Terms) -> set[str]:
         slug = normal_slug(terms.config.type, terms.config.slug)
@@ -100,10 +100,10 @@ class DraftSigning:
             for coin in order.coins.split()
         }
 
-    def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | Fate:
+    def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | PlaceResult:
         context = self._context
         draft = self._drafted(order, coins, terms)
-        if isinstance(draft, Fate):
+        if isinstance(draft, PlaceResult):
             orders.move(order, CLOSED, context.clock_ms(), reason="refused")
             return draft
         context.crash("after_build")
@@ -123,12 +123,12 @@ class DraftSigning:
             order,
             lambda: context.signer.sign_offer(context.task_id, context.token, context.secret, offer),
         )
-        if isinstance(found, Fate):
+        if isinstance(found, PlaceResult):
             return found
         bid = _bid(order, terms, context.clock_ms())
         return replace(bid, reference=draft.reference, signed_psbts=found.psbts)
 
-    def _drafted(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidDraft | Fate:
+    def _drafted(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidDraft | PlaceResult:
         ask = BidAsk(
             price=order.price_sats,
             quantity=Decimal(order.quantity),
@@ -146,13 +146,13 @@ class DraftSigning:
             return self._context.market.draft_bid(ask)
         except Refused as error:
             self._faults.add(f"draft a bid of {order.price_sats}", error, backs_off=False)
-            return OF_THE_GATEWAY.get(error.code, Fate.REFUSED)
+            return GATEWAY_REFUSALS.get(error.code, PlaceResult.REFUSED)
         except VenueError as error:
             self._faults.add(f"draft a bid of {order.price_sats}", error)
-            return Fate.NOT_SENT
+            return PlaceResult.NOT_SENT
 
 
-def _asked(context: Context, faults: Faults, order: Order, ask: Callable[[], T]) -> T | Fate:
+def _asked(context: Context, faults: Faults, order: Order, ask: Callable[[], T]) -> T | PlaceResult:
     """The signer's answer, or what became of the order without one."""
     failed_to = f"sign a bid of {order.price_sats}"
     try:
@@ -160,13 +160,13 @@ def _asked(context: Context, faults: Faults, order: Order, ask: Callable[[], T])
     except (SignerRefused, SignerLocked) as error:
         if isinstance(error, SignerRefused) and error.tag in CEILINGS:
             orders.move(order, CLOSED, context.clock_ms(), reason="refused")
-            return Fate.SIGNED_LIMIT
+            return PlaceResult.SIGNED_LIMIT
         faults.add_unsigned(failed_to, error)
         orders.move(order, CLOSED, context.clock_ms(), reason="refused")
     except SignerError as error:
         faults.add(failed_to, error)
         _settle_unsigned(context, order)
-    return Fate.UNKNOWN if order.state == UNKNOWN else Fate.NOT_SIGNED
+    return PlaceResult.UNKNOWN if order.state == UNKNOWN else PlaceResult.NOT_SIGNED
 
 
 def _settle_unsigned(context: Context, order: Order) -> None:

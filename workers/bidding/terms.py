@@ -7,15 +7,15 @@ from decimal import Decimal
 
 from markets.call_costs import life_s
 from markets.capabilities import Capabilities
-from models.ledger.limits import ceilings_of
-from models.ledger.orders import Ceilings
+from models.ledger.limits import exposure_limits_of
+from models.ledger.orders import ExposureLimits
+from strategy.bid_config import BidConfig
 from strategy.bidding.patience import patience_of, shortened_ms
-from strategy.book import Profile
-from strategy.config import BidConfig
+from strategy.book import VenueProfile
 from wallet.protocol import UserKeys
 from workers.bidding.cancels import WRITE_MS
 from workers.bidding.decision import Decision
-from workers.bidding.inputs import Inputs
+from workers.bidding.inputs import CycleInputs
 
 HOUR_MS = 3_600_000
 
@@ -29,22 +29,22 @@ class Terms:
     receive: str
     keys: UserKeys
     venue: Capabilities
-    ceilings: Ceilings
+    exposure_limits: ExposureLimits
     life_ms: int
 
 
-def terms_of(inputs: Inputs, decision: Decision, untracked_sats: int) -> Terms:
+def terms_of(inputs: CycleInputs, decision: Decision, untracked_sats: int) -> Terms:
     """Returns the terms of this decision's bids, beside so many sats that no order explains."""
     config, assignment, venue, keys = inputs.config, inputs.assignment, inputs.context.venue, inputs.keys
     most_sats = inputs.context.settings.max_exposure_sats
-    ceilings = ceilings_of(config, assignment.plan, decision.entry.limits, most_sats, untracked_sats)
+    exposure_limits = exposure_limits_of(config, assignment.plan, decision.entry.limits, most_sats, untracked_sats)
     # Where bids are transactions the venue knows us by our own two addresses, and the vault is the other one.
     receive = keys.vault if venue.bids_are_psbt else assignment.user.ordinals_address
     life = life_ms(config, inputs.profile, venue, patience_of(decision.entry.limits.signed))
-    return Terms(config, assignment.user.id, receive, keys, venue, ceilings, life)
+    return Terms(config, assignment.user.id, receive, keys, venue, exposure_limits, life)
 
 
-def life_ms(config: BidConfig, profile: Profile, venue: Capabilities, patience: Decimal = Decimal(1)) -> int:
+def life_ms(config: BidConfig, profile: VenueProfile, venue: Capabilities, patience: Decimal = Decimal(1)) -> int:
     """How long a bid lives: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
 
     With `patience` it is signed for less (strategy/bidding/patience.py). 16 minutes are 6 hours where the shortest life

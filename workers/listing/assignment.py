@@ -9,7 +9,7 @@ from models.controls import Effective
 from models.entitlements import Entitlements
 from models.tasks.table import Task
 from models.users import User
-from strategy.listing.config import ListingConfig, loads_config, problems, unstartable
+from strategy.listing.listing_config import ListingConfig, load_listing_config, problems, unstartable
 from workers.context import Context
 from workers.wanted import config_of, wanted_task
 
@@ -42,7 +42,10 @@ def read_listing_assignment(context: Context) -> ListingAssignment | None:
     task = wanted_task(context)
     if task is None:
         return None
-    user, config = task.user, config_of(task, loads_config, lambda config: problems(config) or unstartable(config))
+    user, config = (
+        task.user,
+        config_of(task, load_listing_config, lambda config: problems(config) or unstartable(config)),
+    )
     control = controls.effective(user.id, context.task_id)
     refusal = Entitlements(context.settings).refusal(user, context.clock_ms())
     return ListingAssignment(task, user, config, refusal, control)

@@ -14,31 +14,28 @@ from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
 from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults
-from workers.listing import ending as listing_end
-from workers.listing import look as listing_look
-from workers.listing import own_listings
-from workers.listing import whereabouts as holding
+from workers.listing import listing_end, listing_market, own_listings, whereabouts
 from workers.listing.assignment import SELLER_FEE_PPM, ListingAssignment
-from workers.listing.ending import Spend
-from workers.listing.look import CollectionFinder, Market
+from workers.listing.listing_end import EndFinder
+from workers.listing.listing_market import CollectionFinder, ListingMarket
 from workers.listing.outcome import ListingOutcome
 from workers.listing.own_listings import is_dropped, needs_fresh_read, read_own_listings, shown_of
-from workers.listing.whereabouts import Held
-from workers.listing.writes import Fate, Item, ListingWriter
+from workers.listing.places import ItemToList, ListingPlacer, ListingResult
+from workers.listing.whereabouts import LocatedInscription
 
 HOUR_MS = 3_600_000
-HELD_S = 5.0  # how old the chain's word may be when something is to be signed; the signer asks for itself
+CHAIN_AGE_S = 5.0  # how old the chain's word may be when something is to be signed; the signer asks for itself
 # ... while the venue shows the listing as we know it: what was sold is not shown, and then the chain is asked at once.
 # Asking for each item at each cycle would be too much for a public explorer.
-HELD_WHILE_SHOWN_S = 600.0
+CHAIN_AGE_WHILE_SHOWN_S = 600.0
 
 
 @dataclass(slots=True)
-class Lasting:
+class ListerState:
     """What one worker keeps from cycle to cycle."""
 
     finder: CollectionFinder
-    spend: Spend
+    end_finder: EndFinder
     new_intent: Callable[[], str]
     has_read: bool = False  # our own listings, since the worker began
 
@@ -51,14 +48,14 @@ class ListingCycle:
         context: Context,
         assignment: ListingAssignment,
         keys: UserKeys,
-        lasting: Lasting,
+        state: ListerState,
         faults: Faults,
     ) -> None:
         self._context = context
         self._assignment = assignment
         self._task = assignment.task
         self._keys = keys
-        self._lasting = lasting
+        self._state = state
         self._faults = faults
         self._shown: OwnListing | None = None
         self._is_read = False
@@ -69,10 +66,10 @@ class ListingCycle:
         self._settle()
         self._context.crash("listing-settled")
         open_ = listings.open_listing(self._context.task_id)
-        held = self._held(open_, HELD_WHILE_SHOWN_S if self._is_as_known(open_) else HELD_S)
-        outcome = ListingOutcome(self._assignment, held)
-        self._slug = self._lasting.finder.slug(self._task, self._shown.slug if self._shown else None, self._faults)
-        if held.holding == "spent" or held.is_untraced:
+        located = self._locate(open_, CHAIN_AGE_WHILE_SHOWN_S if self._is_as_known(open_) else CHAIN_AGE_S)
+        outcome = ListingOutcome(self._assignment, located)
+        self._slug = self._state.finder.slug(self._task, self._shown.slug if self._shown else None, self._faults)
+        if located.inscription_state == "spent" or located.is_untraced:
             self._end(open_, outcome)
         else:
             self._keep(open_, outcome)
@@ -86,7 +83,7 @@ class ListingCycle:
         listing = listings.open_listing(context.task_id)
         if listing is not None:
             own_listings.settle_unsent(context, listing, faults)
-        is_urgent = not self._lasting.has_read or needs_fresh_read(listing)
+        is_urgent = not self._state.has_read or needs_fresh_read(listing)
         self._read(0.0 if is_urgent else self._assignment.config.loop_s / 2)
 
     def _read(self, max_age_s: float) -> None:
@@ -95,14 +92,14 @@ class ListingCycle:
         self._is_read = read is not None
         if read is None:
             return
-        self._lasting.has_read = True
+        self._state.has_read = True
         self._shown = shown_of(read, self._task.inscription_id, self._keys.vault)
         listing = listings.open_listing(context.task_id)
         if listing is not None:
             own_listings.settle(context, listing, self._shown, read.taken_ms)
 
-    def _held(self, open_: Listing | None, max_age_s: float) -> Held:
-        return holding.look(
+    def _locate(self, open_: Listing | None, max_age_s: float) -> LocatedInscription:
+        return whereabouts.locate(
             self._context.market,
             self._task.inscription_id,
             self._keys.vault,
@@ -124,11 +121,11 @@ class ListingCycle:
             outcome.words, outcome.is_over = "ended: the inscription is not in the vault", True
             outcome.error = f"the inscription is not at the vault {self._keys.vault}: send it there and start again"
             return
-        ending = self._lasting.spend.ending(newest, self._slug, self._faults)
+        ending = self._state.end_finder.ending(newest, self._slug, self._faults)
         if ending.proceeds_sats is not None:
             self._close(open_, ending.proceeds_sats)
             outcome.words, outcome.is_over = f"sold for {ending.proceeds_sats:,}", True
-        elif ending.is_dark or outcome.held.is_untraced:
+        elif ending.is_dark or outcome.located.is_untraced:
             outcome.words = "waiting: the inscription has left its output; whether it was sold is looked for"
         else:
             self._close(open_, None)
@@ -141,11 +138,11 @@ class ListingCycle:
         self._context.crash("listing-ended")
 
     def _keep(self, open_: Listing | None, outcome: ListingOutcome) -> None:
-        held, now_ms = outcome.held, self._context.clock_ms()
-        if open_ is not None and held.holding == "moved":
+        located, now_ms = outcome.located, self._context.clock_ms()
+        if open_ is not None and located.inscription_state == "moved":
             listings.move(open_, CLOSED, now_ms, reason=GONE)
             open_ = None
-        if open_ is not None and held.holding == "held" and is_dropped(open_):
+        if open_ is not None and located.inscription_state == "held" and is_dropped(open_):
             listings.move(open_, CLOSED, now_ms, reason=LOST)
             open_ = None
         if open_ is None:
@@ -153,11 +150,11 @@ class ListingCycle:
         if open_ is not None and open_.state != LIVE:
             outcome.words = f"waiting: whether the listing at {open_.price_sats:,} reached the market is looked for"
             return
-        outcome.market = listing_look.look(self._context, self._assignment.config, self._slug, self._faults)
-        listing_look.sample(outcome.market, self._own_wallets, self._context.clock_ms())
-        outcome.decision = plan_listing(self._inputs(open_, held, outcome.market))
+        outcome.market = listing_market.read_market(self._context, self._assignment.config, self._slug, self._faults)
+        listing_market.sample(outcome.market, self._own_wallets, self._context.clock_ms())
+        outcome.plan = plan_listing(self._inputs(open_, located, outcome.market))
         self._context.crash("listing-planned")
-        if outcome.decision.action in ("list", "reprice") and self._assignment.may_sign:
+        if outcome.plan.action in ("list", "reprice") and self._assignment.may_sign:
             self._carry_out(open_, outcome)
 
     def _adopted(self, outcome: ListingOutcome) -> Listing | None:
@@ -165,12 +162,12 @@ class ListingCycle:
 
         Not when the inscription has moved since: what the venue still shows then cannot be bought.
         """
-        outpoint, former = outcome.held.outpoint, listings.newest_listed(self._context.task_id)
-        if self._shown is None or outpoint is None or outcome.held.holding != "held":
+        outpoint, former = outcome.located.outpoint, listings.newest_listed(self._context.task_id)
+        if self._shown is None or outpoint is None or outcome.located.inscription_state != "held":
             return None
         if former is not None and former.outpoint != outpoint:
             return None
-        new = self._writer.new(self._item(outpoint), self._shown.price)
+        new = self._placer.new(self._item(outpoint), self._shown.price)
         try:
             adopted = listings.adopt(new, self._context.clock_ms())
         except OpenElsewhere as error:
@@ -182,34 +179,34 @@ class ListingCycle:
 
     def _carry_out(self, open_: Listing | None, outcome: ListingOutcome) -> None:
         if self._is_as_known(open_):
-            outcome.held = self._held(open_, HELD_S)
-            if outcome.held.holding != "held":
-                outcome.decision = None
-                outcome.words = f"waiting: the inscription is {outcome.held.holding}, so nothing is signed"
+            outcome.located = self._locate(open_, CHAIN_AGE_S)
+            if outcome.located.inscription_state != "held":
+                outcome.plan = None
+                outcome.words = f"waiting: the inscription is {outcome.located.inscription_state}, so nothing is signed"
                 return
-        outpoint, decision = outcome.held.outpoint, outcome.decision
-        assert outpoint is not None and decision is not None and decision.price is not None
+        outpoint, plan = outcome.located.outpoint, outcome.plan
+        assert outpoint is not None and plan is not None and plan.price is not None
         outcome.former_sats = None if open_ is None else open_.price_sats
-        outcome.fate = self._writer.put_up(self._item(outpoint), decision.price, open_)
+        outcome.result = self._placer.put_up(self._item(outpoint), plan.price, open_)
         self._read(0.0)
         left = listings.open_listing(self._context.task_id)
-        if outcome.fate is Fate.UNKNOWN and left is not None and left.state == LIVE:
-            outcome.fate = Fate.LISTED  # the answer was lost, and the listing is there
+        if outcome.result is ListingResult.UNKNOWN and left is not None and left.state == LIVE:
+            outcome.result = ListingResult.LISTED  # the answer was lost, and the listing is there
 
     @property
-    def _writer(self) -> ListingWriter:
-        return ListingWriter(self._context, self._faults, self._lasting.new_intent)
+    def _placer(self) -> ListingPlacer:
+        return ListingPlacer(self._context, self._faults, self._state.new_intent)
 
-    def _item(self, outpoint: str) -> Item:
+    def _item(self, outpoint: str) -> ItemToList:
         task, venue = self._task, self._context.venue.name
-        return Item(task.inscription_id, outpoint, self._slug, task.user_id, self._keys, venue, task.revision)
+        return ItemToList(task.inscription_id, outpoint, self._slug, task.user_id, self._keys, venue, task.revision)
 
     @property
     def _own_wallets(self) -> frozenset[str]:
         user, keys = self._assignment.user, self._keys
         return frozenset({user.address, user.ordinals_address, keys.payment, keys.vault})
 
-    def _inputs(self, open_: Listing | None, held: Held, market: Market) -> ListingInputs:
+    def _inputs(self, open_: Listing | None, located: LocatedInscription, market: ListingMarket) -> ListingInputs:
         now_ms, context = self._context.clock_ms(), self._context
         listed, misses = _listed(open_ or listings.newest_listed(context.task_id))
         return ListingInputs(
@@ -227,7 +224,7 @@ class ListingCycle:
             highest_last_hour=listings.highest_since(self._task.inscription_id, self._keys.vault, now_ms - HOUR_MS),
             delistings_last_hour=listings.delistings(context.task_id, now_ms - HOUR_MS),
             missing_reads=misses,
-            holding=held.holding,
+            inscription_state=located.inscription_state,
         )
 
 

@@ -9,23 +9,22 @@ from markets.base import NotFound, Refused, VenueError
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
-from strategy.listing.inputs import Holding
-from wallet.client import SignerError
+from strategy.listing.inputs import InscriptionState
+from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.faults import Faults
-from workers.listing import ending as listing_end
-from workers.listing import whereabouts as holding
-from workers.listing.ending import Spend
+from workers.listing import listing_end, whereabouts
+from workers.listing.listing_end import EndFinder
 from workers.listing.own_listings import is_dropped, read_own_listings, settle, settle_unsent, shown_of
 from workers.pace import Backoff
-from workers.undisturbed import undisturbed
+from workers.signals_held import signals_held
 
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 _WORDS = {"challenge": "challenge", "psbt": "PSBT"}
-_HELD_S = 0.0  # how old the chain's word may be
+_CHAIN_AGE_S = 0.0  # how old the chain's word may be
 
 
 class ListingDrain:
@@ -36,7 +35,7 @@ class ListingDrain:
 
     def __init__(self, context: Context, *, rng: random.Random | None = None) -> None:
         self._context = context
-        self._spend = Spend(context)
+        self._end_finder = EndFinder(context)
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, rng or random.Random())
 
     def cycle(self) -> float | None:
@@ -74,7 +73,7 @@ class ListingDrain:
         signature = self._proof(listing, faults)
         if signature is None:
             return
-        with undisturbed():
+        with signals_held():
             if listing.state in (RESERVED, SIGNED, SUBMITTED):
                 listings.move(listing, UNKNOWN, context.clock_ms())
             if listing.state in (LIVE, UNKNOWN):
@@ -134,16 +133,18 @@ class ListingDrain:
 
     def _close_left(self, listing: Listing, slug: str | None, faults: Faults) -> None:
         """Once it is known whether it was sold."""
-        if self._held(listing, faults) != "spent":
+        if self._locate(listing, faults) != "spent":
             return
-        ending = self._spend.ending(listing, slug or listing.slug, faults)
+        ending = self._end_finder.ending(listing, slug or listing.slug, faults)
         if not ending.is_dark:
             listing_end.close(listing, ending.proceeds_sats, self._context.clock_ms())
 
     def _has_left(self, listing: Listing, faults: Faults) -> bool:
         """Whether a transaction spends the listing's output, be it in a block or not yet."""
-        return self._held(listing, faults) in ("spent", "pending")
+        return self._locate(listing, faults) in ("spent", "pending")
 
-    def _held(self, listing: Listing, faults: Faults) -> Holding:
+    def _locate(self, listing: Listing, faults: Faults) -> InscriptionState:
         market = self._context.market
-        return holding.look(market, listing.inscription_id, listing.wallet, listing.outpoint, _HELD_S, faults).holding
+        return whereabouts.locate(
+            market, listing.inscription_id, listing.wallet, listing.outpoint, _CHAIN_AGE_S, faults
+        ).inscription_state

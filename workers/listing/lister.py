@@ -7,15 +7,15 @@ import random
 from collections.abc import Callable
 
 from models.tasks import tasks
-from wallet.client import SignerError
 from wallet.protocol import UserKeys
+from wallet.signer_client import SignerError
 from workers.context import BadCredentials, Context
 from workers.faults import Faults
-from workers.listing import report as listing_report
+from workers.listing import report
 from workers.listing.assignment import ListingAssignment, read_listing_assignment
-from workers.listing.cycle import Lasting, ListingCycle
-from workers.listing.ending import Spend
-from workers.listing.look import CollectionFinder
+from workers.listing.cycle import ListerState, ListingCycle
+from workers.listing.listing_end import EndFinder
+from workers.listing.listing_market import CollectionFinder
 from workers.listing.outcome import ListingOutcome
 from workers.pace import Backoff
 
@@ -35,12 +35,12 @@ class Lister:
         *,
         rng: random.Random | None = None,
         new_intent: Callable[[], str] = lambda: os.urandom(32).hex(),
-        until_turn: Callable[[str, float, float], float] | None = None,
+        until_cycle: Callable[[str, float, float], float] | None = None,
     ) -> None:
-        """`until_turn`, see workers/pace.py, says when cycles are due; without it a loop after the last one ended."""
+        """`until_cycle`, see workers/pace.py, says when cycles are due; without it a loop after the last one ended."""
         self._context = context
-        self._until_turn = until_turn
-        self._lasting = Lasting(CollectionFinder(context), Spend(context), new_intent)
+        self._until_cycle = until_cycle
+        self._state = ListerState(CollectionFinder(context), EndFinder(context), new_intent)
         self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
         self._keys: UserKeys | None = None
 
@@ -57,10 +57,10 @@ class Lister:
         faults = Faults()
         keys = self._known_keys(assignment, faults)
         if keys is None:
-            listing_report.record_nothing_done(context, faults)
+            report.record_nothing_done(context, faults)
             return self._backoff.delay(faults.retry_after_s)
-        outcome = ListingCycle(context, assignment, keys, self._lasting, faults).run()
-        listing_report.record(context, outcome, faults)
+        outcome = ListingCycle(context, assignment, keys, self._state, faults).run()
+        report.record(context, outcome, faults)
         if outcome.is_over:
             tasks.stop_wanting(context.task_id, outcome.error)
             return None
@@ -83,7 +83,7 @@ class Lister:
         loop_s = float(assignment.config.loop_s)
         if outcome.is_in_doubt:
             return min(IN_DOUBT_S, loop_s)
-        if self._until_turn is None:
+        if self._until_cycle is None:
             return loop_s
         place = str(assignment.task.collection_id or assignment.task.inscription_id)
-        return self._until_turn(place, loop_s, self._context.clock_ms() / 1000)
+        return self._until_cycle(place, loop_s, self._context.clock_ms() / 1000)

@@ -24,7 +24,7 @@ from models.ledger.listing_table import (
     Listing,
 )
 from models.ledger.sightings import saw
-from wallet.client import SignerError
+from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.evidence import LATE_MS, LOST_READS, VANISHED_READS, missed

@@ -9,13 +9,13 @@ from typing import Any
 from models import controls
 from models.ledger.listing_table import Listing
 from models.tasks import cycles
-from strategy.listing.inputs import ListingDecision
+from strategy.listing.inputs import ListingPlan
 from strategy.listing.reference import SALES
 from strategy.reasons import Reason
 from workers.context import Context
 from workers.faults import Faults
 from workers.listing.outcome import ListingOutcome
-from workers.listing.writes import Fate
+from workers.listing.places import ListingResult
 
 log = logging.getLogger(__name__)
 
@@ -53,19 +53,19 @@ def _write(context: Context, action: str, detail: dict[str, Any], faults: Faults
 
 
 def _note_hindrances(outcome: ListingOutcome, faults: Faults) -> None:
-    decision, refusal = outcome.decision, outcome.assignment.refusal
+    plan, refusal = outcome.plan, outcome.assignment.refusal
     if outcome.error is not None:
         faults.add("keep the item listed", outcome.error, backs_off=False)
     if refusal is not None:
         faults.add("list", refusal, backs_off=False)
-    if decision is not None and decision.action in ("wait", "pause") and decision.reason in _HINDRANCES:
-        faults.add("list", decision.note, backs_off=False)
+    if plan is not None and plan.action in ("wait", "pause") and plan.reason in _HINDRANCES:
+        faults.add("list", plan.note, backs_off=False)
 
 
 def _action(outcome: ListingOutcome) -> str:
     """For example `listed at 105,000: 1.05 x floor 100,000`, or `control halt (user): kept at 105,000: ...`."""
-    decision = outcome.decision
-    text = outcome.words if decision is None else _decided(decision, outcome)
+    plan = outcome.plan
+    text = outcome.words if plan is None else _decided(plan, outcome)
     if outcome.adopted_sats is not None:
         text = f"adopted the listing at {outcome.adopted_sats:,}; {text}"
     control = outcome.assignment.control
@@ -74,33 +74,33 @@ def _action(outcome: ListingOutcome) -> str:
     return text
 
 
-def _decided(decision: ListingDecision, outcome: ListingOutcome) -> str:
-    if decision.action in ("list", "reprice"):
-        return _written(decision, outcome)
-    if decision.action == "keep":
-        return f"kept {decision.note}" if decision.note.startswith("at ") else _kept(decision)
-    word = {"wait": "waiting", "pause": "paused"}.get(decision.action, "ended")
-    return f"{word}: {decision.note}"
+def _decided(plan: ListingPlan, outcome: ListingOutcome) -> str:
+    if plan.action in ("list", "reprice"):
+        return _written(plan, outcome)
+    if plan.action == "keep":
+        return f"kept {plan.note}" if plan.note.startswith("at ") else _kept(plan)
+    word = {"wait": "waiting", "pause": "paused"}.get(plan.action, "ended")
+    return f"{word}: {plan.note}"
 
 
-def _kept(decision: ListingDecision) -> str:
-    return f"kept: {decision.note}" if decision.price is None else f"kept at {decision.price:,}: {decision.note}"
+def _kept(plan: ListingPlan) -> str:
+    return f"kept: {plan.note}" if plan.price is None else f"kept at {plan.price:,}: {plan.note}"
 
 
-def _written(decision: ListingDecision, outcome: ListingOutcome) -> str:
-    _, _, why = decision.note.partition(": ")
+def _written(plan: ListingPlan, outcome: ListingOutcome) -> str:
+    _, _, why = plan.note.partition(": ")
     if not outcome.assignment.may_sign:
-        return f"nothing signed; wanted {decision.note}"
-    if outcome.fate is not Fate.LISTED:
-        return f"failed to list at {decision.price:,} ({outcome.fate}): {why}"
+        return f"nothing signed; wanted {plan.note}"
+    if outcome.result is not ListingResult.LISTED:
+        return f"failed to list at {plan.price:,} ({outcome.result}): {why}"
     if outcome.former_sats is None:
-        return f"listed {decision.note}"
-    return f"repriced {outcome.former_sats:,} -> {decision.price:,}: {why}"
+        return f"listed {plan.note}"
+    return f"repriced {outcome.former_sats:,} -> {plan.price:,}: {why}"
 
 
 def _detail(outcome: ListingOutcome, faults: Faults) -> dict[str, Any]:
     """The cycle as JSON values; money in sats, exact numbers as text."""
-    decision, market, control = outcome.decision, outcome.market, outcome.assignment.control
+    plan, market, control = outcome.plan, outcome.market, outcome.assignment.control
     median = market.history.median
     return {
         "seen": {
@@ -112,12 +112,12 @@ def _detail(outcome: ListingOutcome, faults: Faults) -> dict[str, Any]:
             "samples": market.history.samples,
         },
         "control": {"state": control.state, "scope": control.scope},
-        "holding": outcome.held.holding,
-        "outpoint": outcome.held.outpoint,
+        "holding": outcome.located.inscription_state,
+        "outpoint": outcome.located.outpoint,
         "planned": None
-        if decision is None
-        else {"action": decision.action, "price_sats": decision.price, "reason": str(decision.reason)},
-        "fate": None if outcome.fate is None else str(outcome.fate),
+        if plan is None
+        else {"action": plan.action, "price_sats": plan.price, "reason": str(plan.reason)},
+        "fate": None if outcome.result is None else str(outcome.result),
         "adopted_sats": outcome.adopted_sats,
         "listing": None if outcome.listing is None else _listing(outcome.listing),
         "errors": faults.texts,

@@ -6,34 +6,34 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from markets.base import VenueError
-from markets.client import MarketClient
-from markets.facts import OutpointFacts, Whereabouts
-from strategy.listing.inputs import Holding
+from markets.market_client import MarketClient
+from markets.outpoint_facts import OutpointFacts, Whereabouts
+from strategy.listing.inputs import InscriptionState
 from workers.faults import Faults
 
 FactsOf = Callable[[str], OutpointFacts | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LocatedInscription:
     """`outpoint` (txid:vout) is where the inscription is, known when it is `held` or `moved`.
 
     `is_untraced`: its output is spent, and no index says where it went.
     """
 
-    holding: Holding
+    inscription_state: InscriptionState
     outpoint: str | None = None
     is_untraced: bool = False
 
 
-_UNKNOWN = Held("unknown")
-_PENDING = Held("pending")
-_SPENT = Held("spent")
+_UNKNOWN = LocatedInscription("unknown")
+_PENDING = LocatedInscription("pending")
+_SPENT = LocatedInscription("spent")
 
 
-def look(
+def locate(
     market: MarketClient, inscription_id: str, vault: str, signed_at: str | None, max_age_s: float, faults: Faults
-) -> Held:
+) -> LocatedInscription:
     """Asks, and says what it means; `signed_at` is the output of the open listing, if there is one."""
 
     def facts_of(outpoint: str) -> OutpointFacts | None:
@@ -51,7 +51,7 @@ def look(
     return judged(vault, signed_at, where, facts_of)
 
 
-def judged(vault: str, signed_at: str | None, where: Whereabouts | None, facts_of: FactsOf) -> Held:
+def judged(vault: str, signed_at: str | None, where: Whereabouts | None, facts_of: FactsOf) -> LocatedInscription:
     """An index tells of confirmed blocks only, so what it does not know of a spent output yet is a pending spend."""
     if where is None:
         return _UNKNOWN if signed_at is None else _without_index(signed_at, facts_of(signed_at))
@@ -62,26 +62,26 @@ def judged(vault: str, signed_at: str | None, where: Whereabouts | None, facts_o
         if where.address != vault:
             # Where a listing of ours was signed, another's output is a contradiction; elsewhere it is just not here.
             return _UNKNOWN if signed_at is not None else _settled(found, _SPENT)
-        return _settled(found, Held("held", where.outpoint))
+        return _settled(found, LocatedInscription("held", where.outpoint))
     former = facts_of(signed_at)
     if former is None or former.is_unspent is not False:
         return _UNKNOWN  # the index says that it has left an output that the chain calls unspent
     found = facts_of(where.outpoint)
-    return _settled(found, Held("moved", where.outpoint) if where.address == vault else _SPENT)
+    return _settled(found, LocatedInscription("moved", where.outpoint) if where.address == vault else _SPENT)
 
 
-def _settled(found: OutpointFacts | None, if_so: Held) -> Held:
+def _settled(found: OutpointFacts | None, if_so: LocatedInscription) -> LocatedInscription:
     """`if_so` when the inscription's output is confirmed and, if it is still ours, unspent."""
     if found is None or found.is_confirmed is None:
         return _UNKNOWN
     if not found.is_confirmed:
         return _PENDING
-    if if_so.holding == "spent" or found.is_unspent:
+    if if_so.inscription_state == "spent" or found.is_unspent:
         return if_so
     return _UNKNOWN if found.is_unspent is None else _PENDING
 
 
-def _without_index(signed_at: str, found: OutpointFacts | None) -> Held:
+def _without_index(signed_at: str, found: OutpointFacts | None) -> LocatedInscription:
     if found is not None and found.is_unspent is False:
-        return Held("pending", is_untraced=True)
-    return _settled(found, Held("held", signed_at))
+        return LocatedInscription("pending", is_untraced=True)
+    return _settled(found, LocatedInscription("held", signed_at))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from models.ledger import owing
+from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
-from workers.exits import STOPPED as EXIT_STOPPED
-from workers.exits import Sequel, judge
+from workers.exits import EXIT_STOPPED, Sequel, judge
 from workers.manager.child import Child
 from workers.manager.restarts import MAX_DEATHS, Restarts
 
@@ -17,7 +16,7 @@ log = logging.getLogger(__name__)
 SUPERSEDED_REST_S = 1.0
 
 
-def bury(child: Child, restarts: Restarts, task_id: int, now: float) -> None:
+def record_death(child: Child, restarts: Restarts, task_id: int, now: float) -> None:
     """Writes down the end of `child` and counts it in `restarts`; `now` is monotonic."""
     row = tasks.with_owner(task_id)
     if row is None or child.exit_status is None:
@@ -25,24 +24,24 @@ def bury(child: Child, restarts: Restarts, task_id: int, now: float) -> None:
     if row.cycles > child.cycles_before:
         restarts.forgive()
     if child.kind == "drain":
-        _bury_drain(child.exit_status, restarts, task_id, now)
+        _record_drain_death(child.exit_status, restarts, task_id, now)
     elif row.desired != RUNNING or row.deleted_ms is not None:
         # Not `stopped` yet: what it left on the wire is waited for first (Step.SETTLE).
         tasks.observe(task_id, row.observed, pid=None, exit_status=judge(child.exit_status).text)
     else:
-        _bury_worker(row, child, child.exit_status, restarts, now)
+        _record_worker_death(row, child, child.exit_status, restarts, now)
 
 
-def _bury_drain(status: int, restarts: Restarts, task_id: int, now: float) -> None:
+def _record_drain_death(status: int, restarts: Restarts, task_id: int, now: float) -> None:
     """One that is through is over; any other is started again as long as orders are open, and never given up on."""
-    if status == EXIT_STOPPED and not owing.count_open(task_id):
+    if status == EXIT_STOPPED and not still_open.count_open(task_id):
         restarts.forgive()
         return
     delay = restarts.rest(now)
     log.warning("task %d: drain worker %s; again in %.1f s", task_id, judge(status).text, delay)
 
 
-def _bury_worker(row: Task, child: Child, status: int, restarts: Restarts, now: float) -> None:
+def _record_worker_death(row: Task, child: Child, status: int, restarts: Restarts, now: float) -> None:
     end = judge(status)
     facts: dict[str, object] = {"pid": None, "exit_status": end.text, "restarts": row.restarts + 1}
     if child.was_hung:

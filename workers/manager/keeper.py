@@ -17,22 +17,21 @@ from typing import Any
 from peewee import OperationalError
 
 from core.errors import PeerRefused
-from models.ledger import owing
+from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import LISTING, MOVES, RUNNING, STOPPED, Task
 from workers import task_lock
 from workers.context import Kind
-from workers.exits import STOPPED as EXIT_STOPPED
-from workers.exits import judge
+from workers.exits import EXIT_STOPPED, judge
 from workers.manager.child import Child
-from workers.manager.deaths import bury
-from workers.manager.reconcile import Facts, Step, next_step
+from workers.manager.deaths import record_death
+from workers.manager.reconcile import Step, TaskFacts, next_step
 from workers.manager.restarts import LONGEST_REST_S, PEERS_AWAY_REST_S, Restarts
 from workers.manager.rights import ME, PEERS_AWAY
 from workers.manager.row_facts import has_changed, leaves_orders, loop_s, place_key
-from workers.manager.surroundings import Means
-from workers.manager.turns import Turn
-from workers.pace import until_first_turn
+from workers.manager.surroundings import Surroundings
+from workers.manager.turns import OperationTurns
+from workers.pace import until_first_cycle
 
 log = logging.getLogger(__name__)
 
@@ -44,12 +43,12 @@ _RENEW_MS = 3_600_000
 class Keeper:
     """The worker, back-off and operations of one task. All runs in the manager's loop."""
 
-    def __init__(self, task_id: int, means: Means) -> None:
+    def __init__(self, task_id: int, surroundings: Surroundings) -> None:
         self.task_id = task_id
         self.child: Child | None = None
-        self._means = means
-        self._restarts = Restarts(means.rng, means.timing.first_rest_s)
-        self._turn = Turn()
+        self._surroundings = surroundings
+        self._restarts = Restarts(surroundings.rng, surroundings.timing.first_rest_s)
+        self._turns = OperationTurns()
         self._look_due = False
         self._closed = False
         self._askers = 0
@@ -61,7 +60,7 @@ class Keeper:
     @property
     def is_busy(self) -> bool:
         """Whether an operation goes on, or is about to."""
-        return self._look_due or self._turn.is_taken or self._askers > 0
+        return self._look_due or self._turns.is_taken or self._askers > 0
 
     @property
     def is_resting(self) -> bool:
@@ -79,7 +78,7 @@ class Keeper:
         try:
             agreed = False
             while not agreed:
-                async with self._turn.asked():
+                async with self._turns.asked():
                     self._restarts.forgive()
                     agreed = await self._agree(asked=True)
         finally:
@@ -90,13 +89,13 @@ class Keeper:
             if row is not None and not leaves_orders(row):
                 await self._drained(drain_s)
         observed = RUNNING if self._runs_worker() else STOPPED
-        return {"observed": observed, "open_orders": owing.count_open(self.task_id)}
+        return {"observed": observed, "open_orders": still_open.count_open(self.task_id)}
 
     def look(self) -> None:
         """Makes the kernel agree with the row, soon and in the background."""
         if not self._look_due and not self._closed:
             self._look_due = True
-            self._means.background.run(self._look())
+            self._surroundings.background.run(self._look())
 
     def entitlement_over(self, reason: str) -> None:
         """The task's owner may not trade any more: it is stopped and drained, and its row says why."""
@@ -111,10 +110,10 @@ class Keeper:
             return
         child.look_for_end()
         if child.is_silent(self._lock_path, time.monotonic()):
-            self._means.background.run(self._end_hung(child))
-        now_ms = self._means.clock_ms()
+            self._surroundings.background.run(self._end_hung(child))
+        now_ms = self._surroundings.clock_ms()
         runs_out = child.kind != "drain" and child.rights_end_ms < now_ms + _RENEW_MS
-        if row and runs_out and self._means.rights.ends_ms(row, now_ms) > child.rights_end_ms + _RENEW_MS:
+        if row and runs_out and self._surroundings.rights.ends_ms(row, now_ms) > child.rights_end_ms + _RENEW_MS:
             child.revision = 0
             self.look()
 
@@ -126,13 +125,13 @@ class Keeper:
 
     @property
     def _lock_path(self) -> Path:
-        return task_lock.lock_path(self._means.settings.run_dir, self.task_id)
+        return task_lock.lock_path(self._surroundings.settings.run_dir, self.task_id)
 
     def _runs_worker(self) -> bool:
         return self.child is not None and self.child.kind != "drain"
 
     async def _look(self) -> None:
-        async with self._turn.own():
+        async with self._turns.own():
             self._look_due = False
             try:
                 await self._agree(asked=False)
@@ -150,7 +149,7 @@ class Keeper:
         for _ in range(_MOST_STEPS):
             if self.child is not None and self.child.has_ended:
                 dead, self.child = self.child, None
-                bury(dead, self._restarts, self.task_id, time.monotonic())
+                record_death(dead, self._restarts, self.task_id, time.monotonic())
             row = tasks.with_owner(self.task_id)
             if row is None:
                 await self._vanished()
@@ -167,13 +166,13 @@ class Keeper:
                 return False
         return True
 
-    def _facts(self, row: Task, asked: bool) -> Facts:
-        return Facts(
+    def _facts(self, row: Task, asked: bool) -> TaskFacts:
+        return TaskFacts(
             is_wanted=row.desired == RUNNING,
             is_deleted=row.deleted_ms is not None,
             observed=row.observed,
             revision=row.revision,
-            open_orders=owing.to_be_ended(row),
+            open_orders=still_open.to_be_ended(row),
             worker=self.child.kind if self.child else None,
             worker_revision=self.child.revision if self.child else 0,
             resting=not asked and self.is_resting,
@@ -190,7 +189,7 @@ class Keeper:
         elif step is Step.SETTLE:
             if self._granted is not None:
                 # A worker that died may have left something on the wire.
-                await self._means.rights.take_back(row.id, row.token)
+                await self._surroundings.rights.take_back(row.id, row.token)
             tasks.observe(row.id, STOPPED, pid=None)
         elif step is Step.REMOVE:
             await self._withdraw()
@@ -203,21 +202,21 @@ class Keeper:
         """Starts a worker; False when another operation is to go on instead. Raises PeerRefused if `asked`."""
 
         def gives_way() -> bool:
-            return self._turn.askers > 0 and (not asked or has_changed(row))
+            return self._turns.askers > 0 and (not asked or has_changed(row))
 
-        with self._means.slots.ask(urgent=asked, on_granted=self._turn.news) as slot:
-            if not await self._turn.until(lambda: slot.granted, gives_way):
+        with self._surroundings.slots.ask(urgent=asked, on_granted=self._turns.news) as slot:
+            if not await self._turns.until(lambda: slot.granted, gives_way):
                 return False
             if has_changed(row):
                 return True
             try:
                 if kind != "drain" and (
-                    reason := self._means.rights.entitlements.refusal(row.user, self._means.clock_ms())
+                    reason := self._surroundings.rights.entitlements.refusal(row.user, self._surroundings.clock_ms())
                 ):
                     raise PeerRefused(ME, "not_entitled", reason)
                 # After a whole restart, or the end of a zygote, all start at once, and nobody waits for this one.
                 is_awaited = asked or kind == "drain"
-                wait_s = 0.0 if is_awaited else until_first_turn(place_key(row), self._means.slots.waiting)
+                wait_s = 0.0 if is_awaited else until_first_cycle(place_key(row), self._surroundings.slots.waiting)
                 return await self._bring_up(kind, row, wait_s)
             except PeerRefused as refusal:
                 if asked:
@@ -228,18 +227,18 @@ class Keeper:
 
     async def _bring_up(self, kind: Kind, row: Task, wait_s: float) -> bool:
         """The order of a start: token, signer, gateway, process, lock."""
-        means = self._means
+        surroundings = self._surroundings
         if kind != "drain":
             tasks.observe(row.id, "starting")
         token = tasks.raise_token(row.id)
-        right = await means.rights.hand_over(row, kind, token, means.clock_ms())
+        right = await surroundings.rights.hand_over(row, kind, token, surroundings.clock_ms())
         self._granted = token
         if self._closed:
             raise PeerRefused(ME, "stopping", "the manager is about to end")
         if has_changed(row):
             return True
         try:
-            handle = await means.spawner.start(kind, row.id, token, right.secret, wait_s=wait_s)
+            handle = await surroundings.spawner.start(kind, row.id, token, right.secret, wait_s=wait_s)
         except OSError as error:
             raise PeerRefused(ME, "start_failed", f"failed to start a process: {error}") from error
         self.child = Child(
@@ -248,7 +247,7 @@ class Keeper:
             token=token,
             revision=row.revision,
             cycles_before=row.cycles,
-            silent_s=max(3.0 * loop_s(row), means.timing.silent_s),
+            silent_s=max(3.0 * loop_s(row), surroundings.timing.silent_s),
             rights_end_ms=right.ends_ms,
             on_news=self._on_news,
         )
@@ -256,10 +255,10 @@ class Keeper:
 
     async def _see_up(self, child: Child, row: Task) -> bool:
         def overtaken() -> bool:
-            return self._turn.askers > 0 and has_changed(row)
+            return self._turns.askers > 0 and has_changed(row)
 
-        timeout_s = self._means.timing.locked_s
-        up = await self._turn.until(lambda: child.has_lock or child.has_ended, overtaken, timeout_s)
+        timeout_s = self._surroundings.timing.locked_s
+        up = await self._turns.until(lambda: child.has_lock or child.has_ended, overtaken, timeout_s)
         # One whose item is sold ends at once, and no longer wants to run.
         is_done = child.has_lock and child.exit_status == EXIT_STOPPED and has_changed(row)
         if child.exit_status is not None and not is_done:
@@ -269,7 +268,7 @@ class Keeper:
             return True
         changed = has_changed(row)
         # It may have got its lock, and begun to act, without our having heard of it yet.
-        await self._means.rights.take_back(row.id, child.token)
+        await self._surroundings.rights.take_back(row.id, child.token)
         await self._end(child, term_s=0)
         if changed:
             return False
@@ -290,7 +289,7 @@ class Keeper:
         """Somebody who waits is told; their row is theirs to take back before it is tried again."""
         if self.child is not None and self.child.has_ended:
             self.child = None
-        self._restarts.rest_for(time.monotonic(), self._means.timing.refused_rest_s)
+        self._restarts.rest_for(time.monotonic(), self._surroundings.timing.refused_rest_s)
         if kind != "drain":
             tasks.observe(self.task_id, STOPPED, pid=None)
 
@@ -313,18 +312,18 @@ class Keeper:
         child = self.child
         assert child is not None
         if child.kind == "drain":
-            await self._end(child, self._means.timing.term_s)
+            await self._end(child, self._surroundings.timing.term_s)
             return
         try:
             if "stopping" in MOVES[row.observed]:
                 tasks.observe(row.id, "stopping")
-            await self._means.rights.take_back(row.id, child.token)
-            await self._end(child, self._means.timing.term_s)
+            await self._surroundings.rights.take_back(row.id, child.token)
+            await self._end(child, self._surroundings.timing.term_s)
         except OperationalError as error:
             # A worker that hangs in a transaction keeps everybody from writing, and its end is what helps.
             log.error("task %d: its worker is killed first: %s", row.id, error)
             await self._end(child, term_s=0)
-            await self._means.rights.take_back(row.id, child.token)
+            await self._surroundings.rights.take_back(row.id, child.token)
         facts: dict[str, object] = {"pid": None, "exit_status": None}
         if self._stop_reason is not None:
             # Again: the last cycle may have cleared it.
@@ -333,37 +332,37 @@ class Keeper:
         log.info("task %d: stopped", row.id)
 
     async def _end(self, child: Child, term_s: float) -> None:
-        if not await child.end(term_s, self._means.timing.kill_s):
+        if not await child.end(term_s, self._surroundings.timing.kill_s):
             raise PeerRefused(ME, "stop_failed", f"task {self.task_id}: process {child.pid} does not end")
         self.child = None
 
     async def _end_hung(self, child: Child) -> None:
-        async with self._turn.own():
+        async with self._turns.own():
             if self.child is child and not child.has_ended:
                 log.error("task %d: its worker gives no sign of life and is ended", self.task_id)
                 child.was_hung = True
-                await child.end(self._means.timing.term_s, self._means.timing.kill_s)
+                await child.end(self._surroundings.timing.term_s, self._surroundings.timing.kill_s)
 
     async def _vanished(self) -> None:
         """The row is gone, by no hand of ours: whatever acts for it has to go too."""
         if self.child is not None:
-            await self._end(self.child, self._means.timing.term_s)
+            await self._end(self.child, self._surroundings.timing.term_s)
 
     async def _withdraw(self) -> None:
         if self._granted is not None:
             token, self._granted = self._granted, None
-            await self._means.rights.withdraw(self.task_id, token)
+            await self._surroundings.rights.withdraw(self.task_id, token)
 
     async def _drained(self, drain_s: float) -> None:
         """Waits until no order is open any more, or the task runs again, at most `drain_s`."""
         deadline = time.monotonic() + drain_s
         while time.monotonic() < deadline:
-            if self._runs_worker() or not owing.count_open(self.task_id):
+            if self._runs_worker() or not still_open.count_open(self.task_id):
                 return
             await asyncio.sleep(_DRAIN_LOOK_S)
 
     def _on_news(self) -> None:
-        self._turn.news()
+        self._turns.news()
         if self.child is not None and self.child.has_ended:
             self.look()
 

@@ -37,16 +37,16 @@ from core.local_server import serve
 from core.process import hold_lock
 from core.settings import Settings
 from models import base, sessions
-from models.ledger import owing
+from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 from workers import task_lock
 from workers.manager.background import Background
 from workers.manager.keeper import Keeper
-from workers.manager.reconcile import Facts, Step, next_step
+from workers.manager.reconcile import Step, TaskFacts, next_step
 from workers.manager.rights import ME, Rights
 from workers.manager.start_slots import StartSlots
-from workers.manager.surroundings import Means, Timing
+from workers.manager.surroundings import Surroundings, Timing
 from workers.spawning.popen import PopenSpawner
 from workers.spawning.spawner import Spawner
 from workers.spawning.zygote_spawner import ZygoteSpawner
@@ -88,7 +88,7 @@ class Manager:
         self._keepers: dict[int, Keeper] = {}
         self._stopping = False
         self._asked_before: dict[int, Step] | None = None
-        self._means = Means(
+        self._surroundings = Surroundings(
             settings=settings,
             spawner=spawner,
             rights=Rights(settings, timing.signer_s, timing.fence_s),
@@ -105,7 +105,7 @@ class Manager:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, asked_to_stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self._means.spawner.renew)
+        loop.add_signal_handler(signal.SIGHUP, self._surroundings.spawner.renew)
         await self.start()
         log.info("ready")
         try:
@@ -115,7 +115,7 @@ class Manager:
 
     async def start(self) -> None:
         """Ends what a dead manager left, starts what is wanted, and answers from now on."""
-        self._means.spawner.open()
+        self._surroundings.spawner.open()
         _free_locks(self._settings)
         tasks.forget_workers()
         await self._full_sweep()
@@ -135,7 +135,7 @@ class Manager:
         children = [keeper.child for keeper in self._keepers.values() if keeper.child is not None]
         ended = await asyncio.gather(*(child.end(_END_TERM_S, _END_KILL_S) for child in children))
         tasks.forget_workers()
-        await self._means.spawner.close()
+        await self._surroundings.spawner.close()
         log.info("%d workers ended", sum(ended))
         for child, has_ended in zip(children, ended, strict=True):
             if not has_ended:
@@ -145,7 +145,7 @@ class Manager:
         """One request of the socket. Raises PeerRefused."""
         op = request.get("op")
         if op == "ping":
-            return {"state": "ready" if self._means.spawner.is_ready else "without a zygote"}
+            return {"state": "ready" if self._surroundings.spawner.is_ready else "without a zygote"}
         if op == "status":
             workers = sum(1 for keeper in self._keepers.values() if keeper.child is not None)
             return {"observed": tasks.count_by_observed(), "workers": workers}
@@ -164,7 +164,7 @@ class Manager:
         if self._stopping:
             raise PeerRefused(ME, "stopping", "the manager is about to end")
         if task_id not in self._keepers:
-            self._keepers[task_id] = Keeper(task_id, self._means)
+            self._keepers[task_id] = Keeper(task_id, self._surroundings)
         return self._keepers[task_id]
 
     async def _every(self, seconds: float, sweep: Callable[[], Awaitable[object]]) -> None:
@@ -181,12 +181,12 @@ class Manager:
         Only what was asked for at the last sweep too is done (at the first one, everything): a row that was written a
         moment ago is about to be told of by somebody who waits for the outcome.
         """
-        in_debt = frozenset(owing.tasks_owing())
-        glances = tasks.glances(in_debt)
+        to_end = frozenset(still_open.tasks_to_end())
+        glances = tasks.glances(to_end)
         before, self._asked_before = self._asked_before, {}
         for glance in glances:
             keeper = self._keeper(glance.id)
-            step = Step.NOTHING if keeper.is_busy else _step(glance, keeper, glance.id in in_debt)
+            step = Step.NOTHING if keeper.is_busy else _step(glance, keeper, glance.id in to_end)
             if step in (Step.NOTHING, Step.REST):
                 continue
             self._asked_before[glance.id] = step
@@ -207,12 +207,12 @@ class Manager:
         """
         self._end_sessions()
         stopped = []
-        rows = {row.id: row for row in tasks.rows_of_interest(owing.tasks_owing())}
+        rows = {row.id: row for row in tasks.rows_of_interest(still_open.tasks_to_end())}
         reasons: dict[int, str | None] = {}
         for row in rows.values():
             owner = row.user.id
             if row.desired == RUNNING and owner not in reasons:
-                reasons[owner] = self._means.rights.entitlements.refusal(row.user, now_ms())
+                reasons[owner] = self._surroundings.rights.entitlements.refusal(row.user, now_ms())
             reason = reasons.get(owner)
             if row.desired == RUNNING and reason:
                 log.info("task %d: is stopped: %s", row.id, reason)
@@ -225,7 +225,7 @@ class Manager:
     def _end_sessions(self) -> None:
         """Signs those out who may not sign in any more."""
         for user in sessions.users_with_sessions():
-            if not self._means.rights.entitlements.may_sign_in(user.address):
+            if not self._surroundings.rights.entitlements.may_sign_in(user.address):
                 sessions.end_sessions(user.id)
 
 
@@ -235,7 +235,7 @@ def _spawner(settings: Settings) -> Spawner:
 
 def _step(glance: tasks.Glance, keeper: Keeper, owes: bool) -> Step:
     child = keeper.child
-    facts = Facts(
+    facts = TaskFacts(
         is_wanted=glance.desired == RUNNING,
         is_deleted=glance.deleted_ms is not None,
         observed=glance.observed,

@@ -21,7 +21,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TaskFacts:
     """A task as its row shows it, its worker (`kind` and the `worker_revision` of the config it reads), its back-off.
 
     `open_orders` are those that must be ended when the task has no worker of its own. `resting`: an automatic start has
@@ -39,7 +39,7 @@ class Facts:
     given_up: bool = False
 
 
-def next_step(facts: Facts) -> Step:
+def next_step(facts: TaskFacts) -> Step:
     """What makes worker and row agree.
 
     A wanted task has a worker of its own for the newest revision; one that is not wanted has none, and a drain worker

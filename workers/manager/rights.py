@@ -13,22 +13,22 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from core.errors import PeerRefused
-from core.plans import Plan
 from core.settings import Settings
+from core.subscription_plans import SubscriptionPlan
 from markets.base import NotSupported, Unavailable, VenueError
-from markets.client import MarketClient
 from markets.look import kind_of
+from markets.market_client import MarketClient
 from markets.venues import capabilities, profile
 from models.entitlements import Entitlements
 from models.ledger.limits import fills_of, most_sats, most_signed_task, most_signed_user
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from models.users import DAY_MS, subscription_of
-from strategy.config import BidConfig, loads
-from strategy.listing.config import ListingConfig, loads_config
+from strategy.bid_config import BidConfig, load_bid_config
+from strategy.listing.listing_config import ListingConfig, load_listing_config
 from strategy.listing.price import guard
-from wallet.client import SignerClient, SignerError, SignerLocked, SignerUnavailable
 from wallet.protocol import Grant
+from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerUnavailable
 from workers.bidding.terms import life_ms
 from workers.context import Kind
 from workers.listing.assignment import SELLER_FEE_PPM
@@ -137,8 +137,8 @@ class Rights:
         ends_ms = self.ends_ms(row, now_ms)
         try:
             if row.kind == LISTING:
-                return lister_grant(row, loads_config(row.config), token, ends_ms)
-            config = loads(row.config)
+                return lister_grant(row, load_listing_config(row.config), token, ends_ms)
+            config = load_bid_config(row.config)
             spent_sats = fills_of(row.id, config).sats
             return bidder_grant(row, config, plan, token, ends_ms, spent_sats=spent_sats)
         except ValueError as error:
@@ -157,7 +157,9 @@ class Rights:
             raise PeerRefused(ME, "start_failed", str(error)) from error
 
 
-def bidder_grant(row: Task, config: BidConfig, plan: Plan, token: int, ends_ms: int, *, spent_sats: int) -> Grant:
+def bidder_grant(
+    row: Task, config: BidConfig, plan: SubscriptionPlan, token: int, ends_ms: int, *, spent_sats: int
+) -> Grant:
     """To bid and cancel within the config, of which `spent_sats` are spent; prices are whole orders' sats."""
     life = life_ms(config, profile(row.venue, kind_of(config)), capabilities(row.venue))
     return replace(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from models.tasks import tasks
 from models.tasks.table import BIDDING, LISTING, Task
-from strategy.config import loads
-from strategy.listing.config import loads_config
+from strategy.bid_config import load_bid_config
+from strategy.listing.listing_config import load_listing_config
 
 
 def has_changed(row: Task) -> bool:
@@ -17,7 +17,7 @@ def has_changed(row: Task) -> bool:
 def loop_s(row: Task) -> float:
     """Seconds between cycles; 0 when the config cannot be read, which the worker will complain of."""
     try:
-        return loads(row.config).loop_s if row.kind == BIDDING else loads_config(row.config).loop_s
+        return load_bid_config(row.config).loop_s if row.kind == BIDDING else load_listing_config(row.config).loop_s
     except ValueError:
         return 0.0
 
@@ -34,6 +34,6 @@ def leaves_orders(row: Task) -> bool:
     if row.kind == LISTING:
         return True
     try:
-        return not loads(row.config).cancel_on_stop
+        return not load_bid_config(row.config).cancel_on_stop
     except ValueError:
         return False

@@ -30,7 +30,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class Surroundings:
     """`clock_ms` is the wall clock; intervals are measured by the monotonic one."""
 
     settings: Settings

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 
-class Turn:
+class OperationTurns:
     """Who may change a task's worker. `askers` counts those with somebody waiting for them, who have no turn yet."""
 
     def __init__(self) -> None:

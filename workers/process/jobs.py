@@ -7,28 +7,28 @@ from collections.abc import Callable
 from models.tasks import tasks
 from models.tasks.table import LISTING
 from workers.bidding.bidder import Bidder
-from workers.bidding.drain import Drain
+from workers.bidding.drain import BiddingDrain
 from workers.bidding.journal import Journal, journal_path
 from workers.context import Context, Job
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
-from workers.pace import until_turn
+from workers.pace import until_cycle
 
 
 def make_job(
     kind: str,
     context: Context,
-    until_turn: Callable[[str, float, float], float] = until_turn,
+    until_cycle: Callable[[str, float, float], float] = until_cycle,
 ) -> Job:
     """The job of this kind: bidder, lister or drain. Raises ValueError for another."""
     if kind == "bidder":
-        return Bidder(context, journal=_journal(context), until_turn=until_turn)
+        return Bidder(context, journal=_journal(context), until_cycle=until_cycle)
     if kind == "lister":
-        return Lister(context, until_turn=until_turn)
+        return Lister(context, until_cycle=until_cycle)
     if kind == "drain":
         outline = tasks.outline(context.task_id)
         is_listing = outline is not None and outline.kind == LISTING
-        return ListingDrain(context) if is_listing else Drain(context)
+        return ListingDrain(context) if is_listing else BiddingDrain(context)
     raise ValueError(f"no such kind of worker: {kind}")
 
 

@@ -41,7 +41,7 @@ def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings
         worker = Worker(kind, task_id, token, life_line, own_log, settings)
         return worker.run(make_job or _make_job, status_fd)
     except StopAsked:
-        return exits.STOPPED
+        return exits.EXIT_STOPPED
 
 
 def run_forked(argv: Sequence[str], settings: Settings | None) -> int:

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from markets.asking import Value
 from markets.base import RateLimited, SignInNeeded, Unavailable, VenueError
-from markets.client import MarketClient
+from markets.gateway_client import Value
+from markets.market_client import MarketClient
 from markets.offers import Pair, SignInAnswer
 from models.tasks import tasks
-from wallet.client import SignerClient, SignerError
 from wallet.protocol import UserKeys
+from wallet.signer_client import SignerClient, SignerError
 
 SignIn = Callable[[MarketClient], None]
 
 
-class SignedIn(MarketClient):
+class SigningInClient(MarketClient):
     """The gateway's client, which signs in when a venue asks for it, and then asks once more.
 
     Nothing was sent when a venue asks to be signed in to, so a write is repeated as safely as a read.

@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from core import log as log_setup
-from core.log import mask
+from core import logs
+from core.logs import mask
 from core.settings import SECRETS, Settings, load
 from models import base
 from models.tasks import tasks
-from wallet.client import SignerClient
+from wallet.signer_client import SignerClient
 from workers import exits, task_lock
 from workers.context import BadConfig, BadCredentials, Context, Job
 from workers.process.life_line import LifeLine
 from workers.process.log_file import OwnLog
-from workers.process.sign_in import SignedIn, TaskSignIn
+from workers.process.sign_in import SigningInClient, TaskSignIn
 from workers.process.title import set_title
 from workers.task_lock import TaskLock
 
@@ -58,19 +58,19 @@ class Worker:
         """Returns the exit code."""
         _confine()
         settings = self._settings or without_secrets(load())
-        log_setup.set_up(f"task-{self._task_id}", settings.log_level)
+        logs.set_up(f"task-{self._task_id}", settings.log_level)
         given = json.loads(self._life_line.read_line(_SECRET_S))
         try:
             lock = task_lock.take(task_lock.lock_path(settings.run_dir, self._task_id))
         except task_lock.LockHeld as held:
             log.error("%s", held)
-            return exits.SUPERSEDED
+            return exits.EXIT_SUPERSEDED
         base.connect(settings.database_url)
         try:
             outline = tasks.outline(self._task_id)
             if outline is None or tasks.least_token(self._task_id) != self._token:
                 log.error("token %d is not the task's any more", self._token)
-                return exits.SUPERSEDED
+                return exits.EXIT_SUPERSEDED
             set_title(f"bidkeeper: {self._kind} task {self._task_id} {outline.subject}")
             os.write(status_fd, b"locked\n")
             os.close(status_fd)
@@ -84,9 +84,9 @@ class Worker:
         try:
             return self._cycles(make_job(self._kind, context), context, lock)
         except BadConfig as error:
-            return self._give_up(exits.BAD_CONFIG, error)
+            return self._give_up(exits.EXIT_BAD_CONFIG, error)
         except BadCredentials as error:
-            return self._give_up(exits.BAD_CREDENTIALS, error)
+            return self._give_up(exits.EXIT_BAD_CREDENTIALS, error)
 
     def _cycles(self, job: Job, context: Context, lock: TaskLock) -> int:
         """Returns the exit code."""
@@ -107,10 +107,10 @@ class Worker:
                 failures += 1
             if delay is None:
                 log.info("nothing left to do")
-                return exits.STOPPED
+                return exits.EXIT_STOPPED
             if context.signer.has_lost_grant and time.monotonic() - began >= _LEAST_LIFE_S:
                 log.warning("the signer does not know our grant any more: a successor gets one")
-                return exits.WITHOUT_GRANT
+                return exits.EXIT_WITHOUT_GRANT
             lock.touch()
             self._own_log.rotate()
             self._life_line.pause(delay)
@@ -128,7 +128,7 @@ class Worker:
             task_id=self._task_id,
             token=self._token,
             secret=secret,
-            market=SignedIn(settings.gateway_socket, sign_in, venue=venue),
+            market=SigningInClient(settings.gateway_socket, sign_in, venue=venue),
             signer=signer,
             clock_ms=clock_ms,
         )

@@ -16,21 +16,21 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from core import log as log_setup
+from core import logs
 from core.settings import Settings, load
 from markets import codec
 from markets.base import AskBook, Balance, BidOrder, Fees, OwnBid, OwnBids
-from markets.client import MarketClient
-from markets.facts import OutpointFacts, Whereabouts
 from markets.listings import ListingDraft, OwnListing, OwnListings
+from markets.market_client import MarketClient
+from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import base, schema, users
-from models.ledger import owing
+from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
-from strategy.book import Ask, Profile
-from strategy.config import BidConfig, dumps
-from strategy.listing.config import ListingConfig, dumps_config
-from wallet.client import SignerClient
+from strategy.bid_config import BidConfig, dump_bid_config
+from strategy.book import Ask, VenueProfile
+from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from wallet.signer_client import SignerClient
 from workers.context import Context
 from workers.process import worker
 from workers.process.jobs import make_job
@@ -64,8 +64,8 @@ class MadeUpMarket(MarketClient):
         """What the market says to one question of the gateway's socket."""
         return getattr(self, f"_{verb}")(args)
 
-    def _profile(self, args: dict[str, Any]) -> Profile:
-        return Profile("simulator", 1000, 10_000, 900, equal_bids_allowed=True, balance_model="per_bid")
+    def _profile(self, args: dict[str, Any]) -> VenueProfile:
+        return VenueProfile("simulator", 1000, 10_000, 900, equal_bids_allowed=True, balance_model="per_bid")
 
     def _asks(self, args: dict[str, Any]) -> AskBook:
         prices = range(1_000_000, 3_000_000, 10_000)
@@ -149,12 +149,12 @@ def warm_up() -> Settings | None:
     settings = None
     try:
         with contextlib.redirect_stderr(io.StringIO()):
-            log_setup.set_up("zygote")
+            logs.set_up("zygote")
             set_title("bidkeeper: zygote warms up")
             settings = worker.without_secrets(load())
             dry_run()
     except Exception:
-        log_setup.set_up("zygote")
+        logs.set_up("zygote")
         log.exception("failed to warm up")
     return settings
 
@@ -177,7 +177,7 @@ def _days_work() -> list[str]:
         type="ordinals",
         slug="cats",
         slug_key="cats",
-        config=dumps(BidConfig(slug="cats", hardcap_sats=900_000)),
+        config=dump_bid_config(BidConfig(slug="cats", hardcap_sats=900_000)),
         venue=settings.market,
         max_tasks=1,
         now_ms=_clock_ms(),
@@ -186,7 +186,7 @@ def _days_work() -> list[str]:
         user.id,
         inscription_id=_INSCRIPTION,
         collection_id="cats",
-        config=dumps_config(ListingConfig()),
+        config=dump_listing_config(ListingConfig()),
         venue=settings.market,
         now_ms=_clock_ms(),
     )
@@ -206,7 +206,7 @@ def _work(settings: Settings, task: Task, kind: str, market: MadeUpMarket) -> li
     tasks.outline(task.id)
     # A zygote has no crash points, and every cycle is due at once.
     context = Context(settings, task.id, token, "", market, MadeUpSigner(), _clock_ms, crash=lambda point: None)
-    job = make_job(kind, context, until_turn=lambda slug, loop_s, now_s: 0.0)
+    job = make_job(kind, context, until_cycle=lambda slug, loop_s, now_s: 0.0)
     reports = []
     for _ in range(_CYCLES):
         job.cycle()
@@ -217,7 +217,7 @@ def _work(settings: Settings, task: Task, kind: str, market: MadeUpMarket) -> li
 def _report(task_id: int) -> str:
     row = tasks.with_owner(task_id)
     assert row is not None
-    return f"{row.last_error or row.last_cycle_action}; {owing.count_open(task_id)} open"
+    return f"{row.last_error or row.last_cycle_action}; {still_open.count_open(task_id)} open"
 
 
 def _clock_ms() -> int:

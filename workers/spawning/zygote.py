@@ -19,13 +19,12 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core import log as log_setup
+from core import logs
 from core.process import end_with_parent
 from core.settings import Settings
 from workers.process import main as worker_main
 from workers.process import title
-from workers.spawning import link as zygote_link
-from workers.spawning import memory as zygote_memory
+from workers.spawning import zygote_link, zygote_memory
 from workers.spawning.warm_up import warm_up
 
 log = logging.getLogger(__name__)
@@ -180,7 +179,7 @@ def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
     link = socket.socket(fileno=link_fd)
     link.set_inheritable(False)
     settings = warm_up()
-    log_setup.set_up("zygote", os.environ.get("BIDKEEPER_LOG_LEVEL", "INFO"))
+    logs.set_up("zygote", os.environ.get("BIDKEEPER_LOG_LEVEL", "INFO"))
     title.set_title("bidkeeper: zygote")
     zygote_memory.settle()
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the manager is gone

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workers.context import Kind
-from workers.exits import UNKNOWN
+from workers.exits import EXIT_UNKNOWN
 from workers.kernel import send, start_time, wait_for_end
-from workers.spawning import link as zygote_link
+from workers.spawning import zygote_link
 
 _ANSWER_S = 10.0  # a start waits this long for a zygote's answer
 _STATUS_S = 5.0  # a zygote that lives tells within this how a worker ended
@@ -45,7 +45,7 @@ class ForkedHandle:
             now = time.monotonic()
             self._seen_ended = self._seen_ended or now
             if self.status is None and (self._zygote.has_ended or now - self._seen_ended > _STATUS_S):
-                self.status = UNKNOWN
+                self.status = EXIT_UNKNOWN
         return self.status
 
     def signal(self, number: signal.Signals) -> None:

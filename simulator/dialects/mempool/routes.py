@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.calls.operations import Operation
-from simulator.dialects.mempool import broadcast as mempool_broadcast
+from simulator.dialects.mempool import broadcast
 from simulator.dialects.mempool import chain as mempool_chain
 from simulator.dialects.mempool.base import MempoolHandler
 from simulator.money import coins
@@ -82,5 +82,5 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         ("/mempool/api/address/([^/]+)", AddressStats, {"world": world}),
         ("/mempool/api/address/([^/]+)/utxo", Utxos, {"world": world}),
         *mempool_chain.routes(world),
-        *mempool_broadcast.routes(world),
+        *broadcast.routes(world),
     ]

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from markets.base import BidOrder, OwnBid, OwnBids, Refused, Unknown
-from markets.coins import Utxo
-from markets.facts import OutpointFacts
 from markets.offers import BidAsk, BidDraft, DraftPsbt
+from markets.outpoint_facts import OutpointFacts
+from markets.utxos import Utxo
 from models.ledger.order_table import Order
-from strategy.book import Profile
+from strategy.book import VenueProfile
 from tests.workers.bidding.fakes import FakeMarket, FakeSigner
 from tests.workers.bidding.world import World
 from wallet.protocol import OfferToSign, SignedOffer
 
 VENUE = "simulator-ordnet"
-BIDS = Profile(VENUE, 1000, 10_000, 21_600, equal_bids_allowed=True, balance_model="per_bid")
+BIDS = VenueProfile(VENUE, 1000, 10_000, 21_600, equal_bids_allowed=True, balance_model="per_bid")
 HOUR_MS = 3_600_000
 
 
@@ -30,7 +30,7 @@ class DraftMarket(FakeMarket):
     """The gateway's client. `holds` says what lies on a coin: inscriptions and runes, None for not known."""
 
     venue: str | None = VENUE
-    profile_: Profile = BIDS
+    profile_: VenueProfile = BIDS
     coins_: list[Utxo] = field(default_factory=lambda: [Utxo(outpoint(n), 100_000, True) for n in range(1, 21)])
     holds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     drafted: list[BidAsk] = field(default_factory=list)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from markets.asking import AMPLE, Scarcity
 from markets.base import (
     AskBook,
     Balance,
@@ -26,14 +25,15 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from strategy.book import Ask, Bid, Profile
+from markets.gateway_client import AMPLE, Scarcity
+from strategy.book import Ask, Bid, VenueProfile
 from strategy.intents import SignedRoom
-from wallet.client import SignerError, SignerUnavailable
 from wallet.protocol import BidMessage, SignedBid, UserKeys
+from wallet.signer_client import SignerError, SignerUnavailable
 
 START_MS = 1_800_000_000_000
 KEYS = UserKeys("bc1qpayment", "02" + "11" * 32, "bc1pvault", "22" * 32)
-BIDS = Profile("simulator", 1000, 10_000, 900, equal_bids_allowed=True, balance_model="per_bid")
+BIDS = VenueProfile("simulator", 1000, 10_000, 900, equal_bids_allowed=True, balance_model="per_bid")
 
 
 class Clock:
@@ -69,7 +69,7 @@ class FakeMarket:
 
     clock: Clock
     venue: str | None = None
-    profile_: Profile = BIDS
+    profile_: VenueProfile = BIDS
     asks_: list[Ask] = field(default_factory=lambda: [ask(100_000)])
     bids_: list[Bid] = field(default_factory=list)
     trait_asks_: list[Ask] | None = None
@@ -114,7 +114,7 @@ class FakeMarket:
     def expire(self) -> None:
         self.own_ = [bid for bid in self.own_ if bid.expires_ms is None or bid.expires_ms > self.clock.now_ms]
 
-    def profile(self, kind: str = "ordinals") -> Profile:
+    def profile(self, kind: str = "ordinals") -> VenueProfile:
         self._turn("profile")
         return self.profile_ if kind == "ordinals" else replace(self.profile_, tick=1, min_bid=1)
 

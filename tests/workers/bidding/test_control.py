@@ -10,7 +10,7 @@ from markets.base import Unavailable
 from models import controls
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World, seconds
-from wallet.client import SignerRefused
+from wallet.signer_client import SignerRefused
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 

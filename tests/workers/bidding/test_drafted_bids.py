@@ -9,16 +9,16 @@ from decimal import Decimal
 import pytest
 
 from markets.base import InsufficientFunds, NotFound, NotSupported, OwnBid, OwnBids, Refused, Unavailable
-from markets.coins import Utxo
 from markets.offers import Coin
+from markets.utxos import Utxo
 from markets.venues import capabilities
-from models import references
+from models import floor_samples
 from models.ledger import orders
 from models.ledger.order_table import Order
-from models.ledger.orders import Ceilings, NewOrder
+from models.ledger.orders import ExposureLimits, NewOrder
 from models.tasks import tasks
 from models.tasks.table import Task
-from strategy.config import dumps
+from strategy.bid_config import dump_bid_config
 from tests.examples import some_of
 from tests.workers.bidding.drafts import BIDS, HOUR_MS, VENUE, DraftWorld, outpoint
 from tests.workers.bidding.fakes import KEYS, START_MS, ask
@@ -34,7 +34,7 @@ from tests.workers.bidding.test_crashes import (
     sell_one,
 )
 from tests.workers.bidding.world import CATS, context_at, seconds
-from wallet.client import SignerRefused, SignerUnavailable
+from wallet.signer_client import SignerRefused, SignerUnavailable
 from workers.bidding.own_bids import settle
 from workers.bidding.terms import life_ms
 
@@ -64,7 +64,7 @@ def test_a_ladder_is_drafted_signed_and_known_by_its_ids_at_once(drafts: DraftWo
 
 def test_what_is_asked_at_one_venue_is_no_history_of_anothers(drafts: DraftWorld) -> None:
     for minute in range(10):
-        references.record("ordinals", CATS.slug, "floor", Decimal(10_000), drafts.clock() + minute * 60_000)
+        floor_samples.record("ordinals", CATS.slug, "floor", Decimal(10_000), drafts.clock() + minute * 60_000)
     drafts.clock.advance(600)
     drafts.bidder(drafts.task()).cycle()
     assert drafts.market.prices == LADDER, "at the default venue a floor of ten times its median is an alarm"
@@ -330,7 +330,7 @@ def test_a_bid_that_is_gone_while_its_coin_is_there_stays_in_doubt(drafts: Draft
 
 def move(drafts: DraftWorld, task: int, slug: str) -> None:
     """Changes the task to another slug."""
-    config = dumps(replace(ONE, slug=slug))
+    config = dump_bid_config(replace(ONE, slug=slug))
     tasks.change_bidding_task(drafts.row(task), type="ordinals", slug=slug, slug_key=slug, config=config)
 
 
@@ -424,7 +424,7 @@ def put(
         token=Task.get_by_id(task_id).token,
         trait=trait,
     )
-    order = orders.reserve(new, Ceilings(0, 10**12, 0), START_MS)
+    order = orders.reserve(new, ExposureLimits(0, 10**12, 0), START_MS)
     reason = "lost" if state == "closed" else None
     Order.update(state=state, venue_id=venue_id, close_reason=reason).where(Order.id == order.id).execute()
     return int(order.id)

@@ -11,7 +11,7 @@ from models import controls
 from models.tasks import tasks
 from models.tasks.table import STOPPED
 from tests.workers.bidding.world import CATS, World, seconds
-from wallet.client import SignerUnavailable
+from wallet.signer_client import SignerUnavailable
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 

@@ -11,7 +11,7 @@ from models.ledger import orders
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.table import STOPPED
-from strategy.config import BidConfig, dumps
+from strategy.bid_config import BidConfig, dump_bid_config
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, Crash, CrashAt, World
 
@@ -21,7 +21,9 @@ LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 
 def switch(world: World, task: int, config: BidConfig) -> None:
     row = world.row(task)
-    tasks.change_bidding_task(row, type=config.type, slug=config.slug, slug_key=config.slug, config=dumps(config))
+    tasks.change_bidding_task(
+        row, type=config.type, slug=config.slug, slug_key=config.slug, config=dump_bid_config(config)
+    )
 
 
 def assert_untouched(world: World) -> None:

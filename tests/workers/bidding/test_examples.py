@@ -9,12 +9,12 @@ from decimal import Decimal
 import pytest
 
 from markets.base import Unavailable
-from models import references
+from models import floor_samples
 from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.table import STOPPED
+from strategy.bid_config import dump_bid_config
 from strategy.book import Ask
-from strategy.config import dumps
 from tests.workers.bidding.fakes import ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
@@ -59,7 +59,7 @@ def test_example_4_outbid_and_keep_within_tolerance(world: World) -> None:
         CATS, bid_mode="fixed", bid_fixed_low=50_000, bid_fixed_high=80_000, bid_count=3, outbid_enabled=True
     )
     row = world.row(task)
-    tasks.change_bidding_task(row, type="ordinals", slug="cats", slug_key="cats", config=dumps(task_config))
+    tasks.change_bidding_task(row, type="ordinals", slug="cats", slug_key="cats", config=dump_bid_config(task_config))
     world.market.bids_ = [bid(62_000), bid(60_500), bid(41_000)]
     world.clock.advance(61)
     world.market.done = []
@@ -155,7 +155,7 @@ def test_a_bid_made_by_hand_at_our_wallet_is_no_rival(world: World) -> None:
 def history_of(world: World, prices: Sequence[int]) -> None:
     """One accepted reference in each of the last minutes, the newest one a minute ago."""
     for minutes, price in enumerate(reversed(prices), start=1):
-        references.record("ordinals", "cats", "floor", Decimal(price), world.clock() - minutes * 60_000)
+        floor_samples.record("ordinals", "cats", "floor", Decimal(price), world.clock() - minutes * 60_000)
 
 
 def test_example_6_a_floor_spike(world: World) -> None:
@@ -192,10 +192,13 @@ def test_example_6_a_spike_becomes_a_sample_as_it_was_clamped_and_all_tasks_of_a
     for _ in range(3):
         first.cycle()
         world.clock.advance(30)
-    found = references.history("ordinals", "cats", "floor", world.clock())
+    found = floor_samples.history("ordinals", "cats", "floor", world.clock())
     assert found.samples in (31, 32, 33)
     assert found.median == 100_000
-    assert {Decimal(row.reference) for row in references.FloorSample.select()} == {Decimal(100_000), Decimal(125_000)}
+    assert {Decimal(row.reference) for row in floor_samples.FloorSample.select()} == {
+        Decimal(100_000),
+        Decimal(125_000),
+    }
 
 
 def test_without_history_the_floor_counts_as_it_is(world: World) -> None:

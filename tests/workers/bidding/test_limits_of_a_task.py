@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from models.ledger import orders
-from models.ledger.limits import Holder, Readings, ceilings_of, limits_of
+from models.ledger.limits import Holder, Readings, exposure_limits_of, limits_of
 from models.ledger.order_table import CLOSED, LIVE, Order
-from models.ledger.orders import Ceilings, NewOrder
+from models.ledger.orders import ExposureLimits, NewOrder
 from strategy.intents import Limits
 from strategy.reasons import Reason
 from tests.workers.bidding.fakes import KEYS, START_MS
@@ -32,7 +32,7 @@ def order(world: World, task: int, price: int, created_ms: int, dry_run: bool = 
         token=world.row(task).token,
         dry_run=dry_run,
     )
-    reserved = orders.reserve(new, Ceilings(0, 10**12, 0), created_ms)
+    reserved = orders.reserve(new, ExposureLimits(0, 10**12, 0), created_ms)
     orders.move(reserved, "unknown", created_ms)
     orders.move(reserved, LIVE, created_ms)
     return reserved
@@ -77,16 +77,16 @@ def test_fills_pause_then_burst_then_neither(world: World) -> None:
 def test_the_ledger_refuses_what_the_limits_leave_no_room_for() -> None:
     base = Limits(0, 1_000, 20, 1, 1)
 
-    def ceilings(config: object = CATS, **left: object) -> Ceilings:
-        return ceilings_of(config, None, replace(base, **left), 5, 0)  # type: ignore[arg-type]
+    def exposure_limits(config: object = CATS, **left: object) -> ExposureLimits:
+        return exposure_limits_of(config, None, replace(base, **left), 5, 0)  # type: ignore[arg-type]
 
-    assert ceilings() == Ceilings(task=0, user=0, installation=5, count=5)
-    assert ceilings(replace(CATS, max_bid_total=900), spend_left_sats=700).task == 700
-    assert ceilings(replace(CATS, max_bid_total=600), spend_left_sats=700).task == 600
-    assert ceilings(spend_left_sats=0).task == 1, "0 would be no limit"
-    assert (ceilings(fills_left=2).count, ceilings(fills_left=2).fills) == (5, 2)
-    assert ceilings(fills_left=0).fills == 0
-    assert ceilings(plan_bids=0).task == 1, "a count of 0 would be no limit"
+    assert exposure_limits() == ExposureLimits(task=0, user=0, installation=5, count=5)
+    assert exposure_limits(replace(CATS, max_bid_total=900), spend_left_sats=700).task == 700
+    assert exposure_limits(replace(CATS, max_bid_total=600), spend_left_sats=700).task == 600
+    assert exposure_limits(spend_left_sats=0).task == 1, "0 would be no limit"
+    assert (exposure_limits(fills_left=2).count, exposure_limits(fills_left=2).fills) == (5, 2)
+    assert exposure_limits(fills_left=0).fills == 0
+    assert exposure_limits(plan_bids=0).task == 1, "a count of 0 would be no limit"
 
 
 def test_a_sale_from_before_an_order_explains_an_older_one_only(world: World) -> None:

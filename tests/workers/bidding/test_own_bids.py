@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from markets.base import OwnBid, OwnBids
 from models.ledger import orders
 from models.ledger.order_table import Order
-from models.ledger.orders import Ceilings, NewOrder
+from models.ledger.orders import ExposureLimits, NewOrder
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS, World, context_at
-from workers.bidding.cancels import Answer
+from workers.bidding.cancels import CancelAnswer
 from workers.bidding.own_bids import Found, settle
 
 EXPIRES_MS = START_MS + 960_000
@@ -38,7 +38,7 @@ def put(task_id: int, state: str, *, expires_ms: int = EXPIRES_MS, venue_id: str
         expires_ms=expires_ms,
         token=1,
     )
-    order = orders.reserve(new, Ceilings(0, 10**12, 0), START_MS)
+    order = orders.reserve(new, ExposureLimits(0, 10**12, 0), START_MS)
     close_reason = "lost" if state == "closed" else None
     Order.update(state=state, venue_id=venue_id, close_reason=close_reason).where(Order.id == order.id).execute()
     return int(order.id)
@@ -48,7 +48,7 @@ def shown(expires_ms: int | None = EXPIRES_MS, venue_id: str = "venue-1") -> Own
     return OwnBid(venue_id, "cats", "ordinals", 52_000, Decimal(1), expires_ms, None)
 
 
-def look(task_id: int, *bids: OwnBid, at: int, cancels: dict[int, Answer] | None = None) -> Found:
+def look(task_id: int, *bids: OwnBid, at: int, cancels: dict[int, CancelAnswer] | None = None) -> Found:
     return settle(context_at(at + 5, task_id), KEYS.payment, OwnBids(bids, at), cancels)
 
 
@@ -157,9 +157,13 @@ def test_a_read_begun_before_the_cancel_does_not_revive_the_bid(task: int) -> No
 
 @pytest.mark.parametrize(
     ("answer", "end"),
-    [(Answer.DONE, "closed cancelled"), (Answer.NOT_FOUND, "closed cancelled"), (Answer.FAILED, "cancelling")],
+    [
+        (CancelAnswer.DONE, "closed cancelled"),
+        (CancelAnswer.NOT_FOUND, "closed cancelled"),
+        (CancelAnswer.FAILED, "cancelling"),
+    ],
 )
-def test_an_acknowledged_cancel_is_confirmed_by_one_read(task: int, answer: Answer, end: str) -> None:
+def test_an_acknowledged_cancel_is_confirmed_by_one_read(task: int, answer: CancelAnswer, end: str) -> None:
     order = put(task, "cancelling", venue_id="venue-1")
     look(task, at=START_MS + 1, cancels={order: answer})
     assert state_of(order) == end
@@ -167,7 +171,7 @@ def test_an_acknowledged_cancel_is_confirmed_by_one_read(task: int, answer: Answ
 
 def test_a_read_right_after_a_cancel_revives_nothing(task: int) -> None:
     order = put(task, "cancelling", venue_id="venue-1")
-    look(task, shown(), at=START_MS + 1, cancels={order: Answer.DONE})
+    look(task, shown(), at=START_MS + 1, cancels={order: CancelAnswer.DONE})
     assert state_of(order) == "cancelling"
 
 

@@ -14,11 +14,11 @@ from markets.look import fee_reserve
 from models.tasks import tasks
 from models.tasks.table import Task
 from strategy.bidding.plan_bids import plan_bids
-from strategy.journal import Decoder
+from strategy.journal_format import Decoder
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
-from workers.bidding.drain import Drain
+from workers.bidding.drain import BiddingDrain
 from workers.bidding.journal import Journal, journal_path
 from workers.bidding.signing import canonical
 from workers.faults import Faults
@@ -161,7 +161,7 @@ def test_jobs_by_kind(world: World) -> None:
         world.user.id, inscription_id="a", collection_id=None, config="{}", venue="simulator", now_ms=1
     )
     listing = replace(bids, task_id=sells.id)
-    assert [type(make_job(kind, bids)) for kind in ("bidder", "drain")] == [Bidder, Drain]
+    assert [type(make_job(kind, bids)) for kind in ("bidder", "drain")] == [Bidder, BiddingDrain]
     assert [type(make_job(kind, listing)) for kind in ("lister", "drain")] == [Lister, ListingDrain]
     with pytest.raises(ValueError, match="no such kind"):
         make_job("sweeper", bids)

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 
 from models.tasks.table import Task
+from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.book import Bid
-from strategy.config import BidConfig, dumps
 from tests.workers.bidding.fakes import bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
@@ -105,7 +105,7 @@ def test_a_type_changed_to_rune_takes_the_collections_bids_along_to_their_end(wo
     assert [each.kind for each in world.market.own_] == ["ordinals"]
     rune = replace(collection, type="rune", slug="CATS")
     world.market.known = {"CATS"}
-    Task.update(config=dumps(rune), slug=rune.slug, type="rune").where(Task.id == task).execute()
+    Task.update(config=dump_bid_config(rune), slug=rune.slug, type="rune").where(Task.id == task).execute()
     bidder = world.bidder(task)
 
     world.later(30, bidder, times=2)

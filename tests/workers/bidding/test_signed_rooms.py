@@ -8,7 +8,7 @@ import pytest
 
 from strategy.intents import SignedRoom
 from tests.workers.bidding.world import CATS, World
-from wallet.client import SignerRefused
+from wallet.signer_client import SignerRefused
 from workers.bidding.signing import CEILINGS
 
 MOST = 1_000_000

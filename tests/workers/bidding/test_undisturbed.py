@@ -7,7 +7,7 @@ from types import FrameType
 
 import pytest
 
-from workers.undisturbed import undisturbed
+from workers.signals_held import signals_held
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def asked_to_stop() -> Iterator[list[int]]:
 
 
 def test_a_stop_waits_for_the_end_of_the_step(asked_to_stop: list[int]) -> None:
-    with undisturbed():
+    with signals_held():
         signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
         assert asked_to_stop == []
     assert asked_to_stop == [signal.SIGTERM]
 
 
 def test_a_failing_step_does_not_deafen(asked_to_stop: list[int]) -> None:
-    with pytest.raises(ZeroDivisionError), undisturbed():
+    with pytest.raises(ZeroDivisionError), signals_held():
         raise ZeroDivisionError
     signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
     assert asked_to_stop == [signal.SIGTERM]

@@ -17,10 +17,10 @@ from markets.base import (
 from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.table import STOPPED
-from strategy.config import BidConfig, dumps
+from strategy.bid_config import BidConfig, dump_bid_config
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World, seconds
-from wallet.client import SignerLocked, SignerRefused, SignerUnavailable
+from wallet.signer_client import SignerLocked, SignerRefused, SignerUnavailable
 from workers.context import BadConfig, BadCredentials
 
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
@@ -263,7 +263,7 @@ def test_bids_on_a_slug_the_task_has_left_are_cancelled(world: World) -> None:
     row = world.row(task)
 
     tasks.change_bidding_task(
-        row, type="ordinals", slug="dogs", slug_key="dogs", config=dumps(replace(ONE, slug="dogs"))
+        row, type="ordinals", slug="dogs", slug_key="dogs", config=dump_bid_config(replace(ONE, slug="dogs"))
     )
     world.bidder(task).cycle()
     assert [(bid.slug, bid.price) for bid in world.market.own_] == [("dogs", 52_000)]

@@ -10,20 +10,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from core.plans import Plan
 from core.settings import Settings
-from markets.client import MarketClient
+from core.subscription_plans import SubscriptionPlan
+from markets.market_client import MarketClient
 from models import users
 from models.ledger import orders
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from models.tasks.table import RUNNING, Task
-from strategy.config import BidConfig, dumps, normal_slug
+from strategy.bid_config import BidConfig, dump_bid_config, normal_slug
 from tests.workers.bidding.fakes import Clock, FakeMarket, FakeSigner
-from wallet.client import SignerClient
+from wallet.signer_client import SignerClient
 from workers.bidding.bidder import Bidder
-from workers.bidding.drain import Drain
+from workers.bidding.drain import BiddingDrain
 from workers.context import Context, Job
 from workers.crashpoints import crashpoint
 
@@ -68,7 +68,7 @@ class World:
 
     @property
     def settings(self) -> Settings:
-        plans = {"beta": Plan("Beta", 20, 20, self.max_exposure, 0, 365)}
+        plans = {"beta": SubscriptionPlan("Beta", 20, 20, self.max_exposure, 0, 365)}
         return Settings(data_dir=Path("unused"), whitelist=frozenset("*"), plans=plans)
 
     def task(self, config: BidConfig = CATS) -> int:
@@ -77,7 +77,7 @@ class World:
             type=config.type,
             slug=config.slug,
             slug_key=normal_slug(config.type, config.slug),
-            config=dumps(config),
+            config=dump_bid_config(config),
             venue=self.settings.market,
             max_tasks=20,
             now_ms=self.clock(),
@@ -120,8 +120,8 @@ class World:
             pause = worker.cycle()
         return pause
 
-    def drain(self, task_id: int) -> Drain:
-        return Drain(self.context(task_id), rng=self.rng)
+    def drain(self, task_id: int) -> BiddingDrain:
+        return BiddingDrain(self.context(task_id), rng=self.rng)
 
     def row(self, task_id: int) -> Task:
         return Task.get_by_id(task_id)

@@ -10,15 +10,15 @@ from decimal import Decimal
 from typing import Any
 
 from markets.base import Item, Sale, Sales, Unknown
-from markets.facts import OutpointFacts, Whereabouts
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, OwnListings, SecureDraft
+from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models.ledger import listings
 from models.ledger.listing_table import Listing
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from models.tasks.table import RUNNING
 from strategy.book import Ask
-from strategy.listing.config import ListingConfig, dumps_config
+from strategy.listing.listing_config import ListingConfig, dump_listing_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
 from tests.workers.bidding.world import World
 from wallet.protocol import ListingToSign, SignedListing
@@ -170,7 +170,7 @@ class ListingWorld(World):
             self.user.id,
             inscription_id=ITEM,
             collection_id=collection,
-            config=dumps_config(config),
+            config=dump_listing_config(config),
             venue=self.settings.market,
             now_ms=self.clock(),
         )
@@ -195,7 +195,7 @@ class ListingWorld(World):
         return found
 
     def change(self, task_id: int, config: ListingConfig) -> None:
-        tasks.change_autolist_task(self.row(task_id), collection_id="cats", config=dumps_config(config))
+        tasks.change_autolist_task(self.row(task_id), collection_id="cats", config=dump_listing_config(config))
 
     def rows(self) -> list[tuple[int, str, str | None]]:
         """(price, state, reason) of every listing there ever was."""

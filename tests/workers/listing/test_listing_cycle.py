@@ -7,15 +7,15 @@ from decimal import Decimal
 import pytest
 
 from markets.base import NotSupported, Refused, Unavailable
-from models import controls, references
+from models import controls, floor_samples
 from models.ledger import listings
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from models.tasks.table import STOPPED
-from strategy.listing.config import DEFAULT_LOOP_SECONDS, ListingConfig
+from strategy.listing.listing_config import DEFAULT_LOOP_SECONDS, ListingConfig
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
-from wallet.client import SignerLocked, SignerRefused
+from wallet.signer_client import SignerLocked, SignerRefused
 from workers.context import BadConfig
 from workers.listing.lister import IN_DOUBT_S
 
@@ -141,13 +141,13 @@ def test_what_is_not_believed_is_no_sample(shop: ListingWorld) -> None:
         shop.floor(100_000 if minute < 20 else 20_000)
         lister.cycle()
         shop.clock.advance(60)
-    median = references.history("ordinals", "cats", "ask", shop.clock()).median
+    median = floor_samples.history("ordinals", "cats", "ask", shop.clock()).median
     assert median is not None and median > 50_000
 
 
 def test_a_first_listing_is_held_against_what_bidders_saw(shop: ListingWorld) -> None:
     for minute in range(15):
-        references.record("ordinals", "cats", "floor", Decimal(100_000), shop.clock() - minute * 60_000)
+        floor_samples.record("ordinals", "cats", "floor", Decimal(100_000), shop.clock() - minute * 60_000)
     shop.floor(20_000)
     shop.lister(shop.task()).cycle()
     assert shop.prices == [79_000]

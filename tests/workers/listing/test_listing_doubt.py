@@ -6,7 +6,7 @@ import pytest
 
 from markets.base import Unavailable, Unknown
 from tests.workers.listing.listing_world import ListingWorld
-from wallet.client import SignerUnavailable
+from wallet.signer_client import SignerUnavailable
 from workers.listing.lister import IN_DOUBT_S, Lister
 
 

@@ -11,7 +11,7 @@ from models.tasks import tasks
 from models.tasks.table import STOPPED
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import ListingWorld
-from wallet.client import SignerUnavailable
+from wallet.signer_client import SignerUnavailable
 from workers.listing.drain import ListingDrain
 
 

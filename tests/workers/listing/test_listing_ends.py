@@ -8,10 +8,10 @@ from markets.base import NotSupported, Unavailable
 from models import controls
 from models.ledger import listings
 from models.ledger.listing_table import Listing
-from strategy.listing.config import ListingConfig
+from strategy.listing.listing_config import ListingConfig
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import FIRST, ITEM, SECOND, ListingWorld
-from wallet.client import SignerUnavailable
+from wallet.signer_client import SignerUnavailable
 
 
 def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:

@@ -13,7 +13,7 @@ from models import users
 from models.ledger import listings
 from models.tasks import tasks
 from models.tasks.table import STOPPED
-from strategy.listing.config import ListingConfig
+from strategy.listing.listing_config import ListingConfig
 from tests.workers.installation import Installation, eventually, lives
 from workers.kernel import start_time
 from workers.manager.restarts import MAX_DEATHS

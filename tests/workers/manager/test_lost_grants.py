@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.errors import PeerRefused
-from wallet.client import SignerClient, SignerRefused
+from wallet.signer_client import SignerClient, SignerRefused
 from workers import exits
 from workers.exits import Sequel, judge
 from workers.process.worker import Worker
@@ -34,7 +34,7 @@ def lived(monkeypatch: pytest.MonkeyPatch, tag: str, least_life_s: float, cycles
     def ask(path: Path, peer: str, request: dict[str, Any], *, timeout: float) -> Any:
         raise PeerRefused("signer", tag, "no")
 
-    monkeypatch.setattr("wallet.client.ask", ask)
+    monkeypatch.setattr("wallet.signer_client.ask", ask)
     monkeypatch.setattr("workers.process.worker._LEAST_LIFE_S", least_life_s)
     idle: Any = SimpleNamespace(pause=lambda seconds: None, rotate=lambda: None, touch=lambda: None)
     context: Any = SimpleNamespace(signer=SignerClient(Path("signer.sock")))
@@ -44,14 +44,14 @@ def lived(monkeypatch: pytest.MonkeyPatch, tag: str, least_life_s: float, cycles
 
 @pytest.mark.parametrize("tag", ["grant-live", "stale-token"])
 def test_a_worker_without_a_grant_gives_way_to_one_with_a_new_one(tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lived(monkeypatch, tag, 0.0) == (exits.WITHOUT_GRANT, 2)
-    assert judge(exits.WITHOUT_GRANT).sequel is Sequel.RESTART_SOON
+    assert lived(monkeypatch, tag, 0.0) == (exits.EXIT_WITHOUT_GRANT, 2)
+    assert judge(exits.EXIT_WITHOUT_GRANT).sequel is Sequel.RESTART_SOON
 
 
 def test_not_before_it_has_lived_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lived(monkeypatch, "grant-live", 60.0) == (exits.STOPPED, 0)
+    assert lived(monkeypatch, "grant-live", 60.0) == (exits.EXIT_STOPPED, 0)
 
 
 @pytest.mark.parametrize("tag", ["op-allowed", "control-state", "max-bid", "velocity"])
 def test_other_refusals_are_no_reason_to_end(tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lived(monkeypatch, tag, 0.0) == (exits.STOPPED, 0)
+    assert lived(monkeypatch, tag, 0.0) == (exits.EXIT_STOPPED, 0)

@@ -8,7 +8,7 @@ import pytest
 
 from models.tasks.table import MOVES
 from workers.context import Kind
-from workers.manager.reconcile import Facts, Step, next_step
+from workers.manager.reconcile import Step, TaskFacts, next_step
 
 
 def facts(
@@ -20,8 +20,8 @@ def facts(
     revision: int = 1,
     resting: bool = False,
     given_up: bool = False,
-) -> Facts:
-    return Facts(
+) -> TaskFacts:
+    return TaskFacts(
         is_wanted=row == "wanted",
         is_deleted=row == "deleted",
         observed=observed,
@@ -76,7 +76,7 @@ def facts(
         (facts("deleted", worker="drain"), Step.NOTHING),
     ],
 )
-def test_next_step(seen: Facts, step: Step) -> None:
+def test_next_step(seen: TaskFacts, step: Step) -> None:
     assert next_step(seen) is step
 
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from workers.exits import UNKNOWN, Sequel, judge
+from workers.exits import EXIT_UNKNOWN, Sequel, judge
 from workers.manager.restarts import MAX_DEATHS, WINDOW_S, Restarts
 from workers.manager.start_slots import StartSlots
 
@@ -54,7 +54,7 @@ def test_a_finished_cycle_wipes_out_the_deaths_before_it() -> None:
         (5, Sequel.GIVE_UP, "credentials"),
         (-signal.SIGKILL, Sequel.RESTART, "perhaps out of memory"),
         (-signal.SIGSEGV, Sequel.RESTART, "SIGSEGV"),
-        (UNKNOWN, Sequel.RESTART_SOON, "zygote"),
+        (EXIT_UNKNOWN, Sequel.RESTART_SOON, "zygote"),
         (-63, Sequel.RESTART, "signal 63"),
     ],
 )

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from core.plans import Plan
 from core.settings import load
+from core.subscription_plans import SubscriptionPlan
 from models.tasks.table import Task
 from models.users import User
-from strategy.config import BidConfig
-from strategy.listing.config import ListingConfig
+from strategy.bid_config import BidConfig
+from strategy.listing.listing_config import ListingConfig
 from wallet.protocol import Grant, read_grant
 from workers.manager.rights import Right, bidder_grant, drain_grant, lister_grant
 from workers.spawning.popen import PopenSpawner
 
-PLAN = Plan("Beta", 20, 20, 50_000_000, 0, 365)
+PLAN = SubscriptionPlan("Beta", 20, 20, 50_000_000, 0, 365)
 USER = User(id=1, address="bc1qsign", ordinals_address="bc1preceive")
 ROW = Task(id=17, kind="bidding", venue="simulator", slug="Cats", user=USER)
 ITEM = "ab" * 32 + "i0"

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from core.plans import DEFAULT_PLANS
+from core.subscription_plans import DEFAULT_PLANS
 from markets import codec
 from markets.base import (
     AuthFailed,
@@ -26,9 +26,9 @@ from markets.offers import Pair, SignInText, SignInTexts
 from models import users
 from models.tasks import tasks
 from tests.wallet.facts_server import facts_server
-from wallet.client import SignerClient, SignerLocked, SignerRefused
 from wallet.protocol import UserKeys
-from workers.process.sign_in import SignedIn, TaskSignIn
+from wallet.signer_client import SignerClient, SignerLocked, SignerRefused
+from workers.process.sign_in import SigningInClient, TaskSignIn
 
 KEYS = UserKeys("bc1qpayment", "02" * 33, "bc1pvault", "03" * 32)
 TEXTS = SignInTexts(
@@ -103,23 +103,23 @@ def signer() -> Signer:
 
 
 @pytest.fixture
-def market(database: str, tmp_path: Path, gateway: Gateway, signer: Signer) -> Iterator[SignedIn]:
+def market(database: str, tmp_path: Path, gateway: Gateway, signer: Signer) -> Iterator[SigningInClient]:
     user = users.find_or_create("bc1quser", dict(DEFAULT_PLANS), 1)
     task = tasks.create_bidding_task(
         user.id, type="ordinals", slug="cats", slug_key="cats", config="{}", venue="simulator", max_tasks=1, now_ms=1
     )
     sign_in = TaskSignIn(cast(SignerClient, signer), task.id, tasks.raise_token(task.id), "secret")
     socket = tmp_path / "gateway.sock"
-    with facts_server(socket, gateway.tell), SignedIn(socket, sign_in, venue="simulator-ordnet") as opened:
+    with facts_server(socket, gateway.tell), SigningInClient(socket, sign_in, venue="simulator-ordnet") as opened:
         yield opened
 
 
-def cancel(market: SignedIn) -> bool:
+def cancel(market: SigningInClient) -> bool:
     return market.cancel(KEYS.payment, ["cats:1"], "", task=1, token=1, deadline_ms=9)
 
 
 def test_both_addresses_sign_and_the_question_is_asked_once_more(
-    market: SignedIn, gateway: Gateway, signer: Signer
+    market: SigningInClient, gateway: Gateway, signer: Signer
 ) -> None:
     assert market.own_bids(KEYS.payment, 0) == NOTHING
     assert gateway.came == ["own_bids", "sign_in_texts", "sign_in", "own_bids"]
@@ -131,12 +131,12 @@ def test_both_addresses_sign_and_the_question_is_asked_once_more(
     assert gateway.came[4:] == ["own_bids"]
 
 
-def test_a_write_is_sent_again_too_since_nothing_was(market: SignedIn, gateway: Gateway) -> None:
+def test_a_write_is_sent_again_too_since_nothing_was(market: SigningInClient, gateway: Gateway) -> None:
     assert cancel(market) is True
     assert gateway.came == ["cancel", "sign_in_texts", "sign_in", "cancel"]
 
 
-def test_a_session_that_does_not_hold_is_tried_once(market: SignedIn, gateway: Gateway) -> None:
+def test_a_session_that_does_not_hold_is_tried_once(market: SigningInClient, gateway: Gateway) -> None:
     gateway.keeps = False
     with pytest.raises(SignInNeeded):
         market.own_bids(KEYS.payment, 0)
@@ -146,7 +146,7 @@ def test_a_session_that_does_not_hold_is_tried_once(market: SignedIn, gateway: G
 @pytest.mark.parametrize("verb", ["sign_in_texts", "sign_in"])
 @pytest.mark.parametrize("failure", [Unavailable("away"), Unknown("no answer"), AuthFailed("0.01 BTC"), Refused("x")])
 def test_whatever_fails_at_it_the_write_was_not_sent(
-    market: SignedIn, gateway: Gateway, verb: str, failure: VenueError
+    market: SigningInClient, gateway: Gateway, verb: str, failure: VenueError
 ) -> None:
     gateway.fails[verb] = failure
     with pytest.raises(Unavailable, match=f"failed to sign in: {failure.message}"):
@@ -155,7 +155,7 @@ def test_whatever_fails_at_it_the_write_was_not_sent(
     assert cancel(market) is True, "the next time it is tried again"
 
 
-def test_a_venue_that_asks_for_a_pause_is_heard(market: SignedIn, gateway: Gateway) -> None:
+def test_a_venue_that_asks_for_a_pause_is_heard(market: SigningInClient, gateway: Gateway) -> None:
     gateway.fails["sign_in"] = RateLimited(7.0)
     with pytest.raises(RateLimited) as limited:
         market.own_bids(KEYS.payment, 0)
@@ -163,28 +163,32 @@ def test_a_venue_that_asks_for_a_pause_is_heard(market: SignedIn, gateway: Gatew
 
 
 @pytest.mark.parametrize("failure", [SignerRefused("msg-template", "not its text"), SignerLocked("locked")])
-def test_a_signer_that_does_not_sign(market: SignedIn, gateway: Gateway, signer: Signer, failure: Exception) -> None:
+def test_a_signer_that_does_not_sign(
+    market: SigningInClient, gateway: Gateway, signer: Signer, failure: Exception
+) -> None:
     signer.fails = failure
     with pytest.raises(Unavailable, match="failed to sign in"):
         market.own_bids(KEYS.payment, 0)
     assert gateway.came == ["own_bids", "sign_in_texts"]
 
 
-def test_no_address_but_our_own_two_signs(market: SignedIn, gateway: Gateway, signer: Signer) -> None:
+def test_no_address_but_our_own_two_signs(market: SigningInClient, gateway: Gateway, signer: Signer) -> None:
     gateway.texts = SignInTexts("r", (SignInText("a", "Sign", "bc1qsomebody"),))
     with pytest.raises(Unavailable, match="none of ours"):
         market.own_bids(KEYS.payment, 0)
     assert signer.signed == []
 
 
-def test_a_worker_that_was_superseded_signs_nobody_in(market: SignedIn, signer: Signer) -> None:
+def test_a_worker_that_was_superseded_signs_nobody_in(market: SigningInClient, signer: Signer) -> None:
     tasks.raise_token(1)
     with pytest.raises(Unavailable, match="no longer"):
         market.own_bids(KEYS.payment, 0)
     assert signer.signed == []
 
 
-def test_where_no_session_is_wanted_nothing_is_signed(market: SignedIn, gateway: Gateway, signer: Signer) -> None:
+def test_where_no_session_is_wanted_nothing_is_signed(
+    market: SigningInClient, gateway: Gateway, signer: Signer
+) -> None:
     gateway.held = True
     assert market.own_bids(KEYS.payment, 0) == NOTHING
     assert (gateway.came, signer.signed) == (["own_bids"], [])

@@ -15,7 +15,7 @@ import pytest
 from core.settings import Settings, load
 from tests.workers.installation import descriptors, eventually, lives
 from tests.workers.spawning.exiting import ABORTED, EXITS_WITH_TEXT, KILLED, LIVES, RAISES
-from workers.exits import UNKNOWN
+from workers.exits import EXIT_UNKNOWN
 from workers.spawning import zygote_process, zygote_spawner
 from workers.spawning.popen import PopenSpawner
 from workers.spawning.spawner import Handle, Spawner
@@ -91,7 +91,7 @@ async def test_a_dead_zygotes_workers_end_unknown_and_another_zygote_follows(set
         assert first is not None
         os.kill(first, signal.SIGKILL)
         # A stub's worker has no life line and no PDEATHSIG: it is killed after a while.
-        assert await ended(handle) == UNKNOWN
+        assert await ended(handle) == EXIT_UNKNOWN
         assert await ended(told) == 5
         after = await spawner.start("bidder", 3, 1, "")
         assert await ended(after) == 3
@@ -143,7 +143,7 @@ async def test_a_stopped_zygote_is_replaced_and_forks_nothing_when_it_goes_on(
         assert await ended(await spawner.start("bidder", 3, 1, "")) == 3
         assert handle.poll() is None, "it goes on without its parent"
         handle.signal(signal.SIGKILL)
-        assert await ended(handle) == UNKNOWN
+        assert await ended(handle) == EXIT_UNKNOWN
         os.kill(first, signal.SIGCONT)
         await eventually(lambda: not lives(first))
         assert not children(first)

@@ -27,7 +27,7 @@ def forked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def zygote(installation: Installation) -> int:
     assert installation.manager is not None
-    spawner = installation.manager._means.spawner
+    spawner = installation.manager._surroundings.spawner
     assert isinstance(spawner, ZygoteSpawner) and spawner.pid
     return spawner.pid
 

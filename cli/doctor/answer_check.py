@@ -1,0 +1,62 @@
+"""The doctor's check lines for understood answers, and for the clock behind a venue's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cli.doctor.check import Check, fail, ok, warn
+from cli.doctor.exchanges import Exchange
+from cli.doctor.questions import VenueAnswer
+from gateway.limits.skew import MOST_S
+from wallet.messages import MessageError, check_challenge
+
+_SKEW_WARN_S = 2.0
+CLOCK_REMEDY = "set the clock by NTP: timedatectl set-ntp true"
+
+
+def understood(name: str, answer: VenueAnswer) -> Check:
+    """Reports an understood answer; a warning where it was empty."""
+    value = answer.value
+    if isinstance(value, tuple | dict) and not value:
+        if answer.question == "own bids":
+            return ok(name, "understood: no bids at an address that nobody uses")
+        text = "none were told, so their shape could not be seen"
+        return warn(name, text, "name what trades there: --collection, --rune")
+    if answer.question in ("bids", "rune bids"):
+        named = sum(1 for offer in value if offer.bid.maker)
+        if not named:
+            text = f"{len(value)} understood, none says who bids: own bids are known by id and price only"
+            return warn(name, text, "bidkeeper venue probe satflow --save DIR, and report what it saves")
+        return ok(name, f"{len(value)} understood, {named} say who bids")
+    if answer.question == "challenge":
+        return _challenge(name, value)
+    if name == "unisat rune":
+        return ok(name, f"understood: {value[0]} has divisibility {value[1]}")
+    if isinstance(value, tuple):
+        return ok(name, f"{len(value)} understood")
+    return ok(name, "understood")
+
+
+def _challenge(name: str, text: str) -> Check:
+    """Tells whether the signer would sign it: without that nothing can be cancelled there."""
+    try:
+        check_challenge(text)
+    except MessageError as error:
+        remedy = "bidkeeper venue probe satflow --save DIR, and report it; place no bids there meanwhile"
+        return fail(name, f"the signer would not sign it, so nothing can be cancelled there: {error}", remedy)
+    return ok(name, f"{len(text)} characters that the signer would sign")
+
+
+def skew(venue: str, heard: list[Exchange]) -> Iterator[Check]:
+    """Yields the skew: each exchange proves a least one; the smallest counts, since a cache may show an old date."""
+    told = [each for exchange in heard if (each := exchange.skew_s()) is not None]
+    if not told:
+        return
+    least = min(told, key=abs)
+    name, text = f"clock against {venue}", f"{abs(least):.1f} s {'ahead' if least > 0 else 'behind'} at the least"
+    if abs(least) <= _SKEW_WARN_S:
+        yield ok(name, "agrees within 2 s")
+    elif abs(least) <= MOST_S:
+        yield warn(name, text, CLOCK_REMEDY)
+    else:
+        yield fail(name, f"{text}: no bid is placed, for it would expire at the wrong time", CLOCK_REMEDY)

@@ -1,0 +1,147 @@
+"""The doctor on the data directory: owner, modes, room, file system, the end of the audit log. Changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pwd
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from cli.doctor import database_check
+from cli.doctor.check import Check, fail, ok, warn
+from core.settings import Settings
+from wallet.signer.signer_process import KEYSTORE
+
+_LEAST_FREE, _FEW_FREE = 100 << 20, 1 << 30
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "ncpfs", "vboxsf"}
+_IN_MEMORY = {"tmpfs", "ramfs"}
+_AUDIT_TAIL = 1 << 20
+
+
+def examine(settings: Settings, seen: database_check.DatabaseState) -> Iterator[Check]:
+    """Looks at everything; the database's contents go to `seen`."""
+    directory = settings.data_dir
+    if not directory.is_dir():
+        yield warn("data directory", f"{directory} is not there yet", "bidkeeper up makes it")
+        return
+    yield _directory(settings)
+    yield _file_system(settings)
+    yield _room(directory)
+    yield from _signer_files(settings.signer_files)
+    yield from database_check.examine(settings, seen)
+    yield _audit(settings.signer_files / "audit.jsonl")
+
+
+def _directory(settings: Settings) -> Check:
+    name, directory = "data directory", settings.data_dir
+    found = directory.stat()
+    mode = stat.S_IMODE(found.st_mode)
+    if found.st_uid != os.geteuid():
+        owner = _user(found.st_uid)
+        return fail(name, f"{directory} belongs to {owner}, not to {_user(os.geteuid())}", f"run it as {owner}")
+    if mode & 0o007:
+        return fail(name, f"{directory} has mode {mode:04o}: other users may enter", f"chmod o-rwx {directory}")
+    if mode & 0o020:
+        return fail(name, f"{directory} has mode {mode:04o}: its group may write there", f"chmod g-w {directory}")
+    if mode & 0o050 and settings.signer_dir is None:
+        return warn(name, f"{directory} has mode {mode:04o}: its group may enter", f"chmod 700 {directory}")
+    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+        return fail(name, f"{directory} has mode {mode:04o}: nothing can be written there", f"chmod u+rwx {directory}")
+    return ok(name, f"{directory}, mode {mode:04o}")
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
+def _file_system(settings: Settings) -> Check:
+    name, kind = "file system", file_system(settings.data_dir)
+    if kind is None:
+        return warn(name, "of what kind it is cannot be seen", "make sure that it is a local disk")
+    if kind in _NETWORK or kind.startswith("fuse.sshfs"):
+        return fail(name, f"{kind} is a network file system, where SQLite loses data", "use a local disk")
+    if kind in _IN_MEMORY and settings.market != "simulator":
+        return fail(name, f"{kind} is in memory: everything is gone when the machine restarts", "use a disk")
+    return ok(name, f"{kind}, local")
+
+
+def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
+    """Returns the kind of file system that `path` is on (ext4, nfs4, ...), None when that cannot be found out."""
+    best, kind = -1, None
+    try:
+        lines = mounts.read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        fields, _, rest = line.partition(" - ")
+        point = fields.split(" ")[4].encode().decode("unicode_escape")  # a space is \040
+        # Of two mounts on one point the later one hides the former.
+        if path.is_relative_to(point) and len(point) >= best:
+            best, kind = len(point), rest.split(" ")[0]
+    return kind
+
+
+def _room(directory: Path) -> Check:
+    name, free = "disk space", shutil.disk_usage(directory).free
+    text, remedy = f"{free / (1 << 30):.1f} GiB free", f"make room where {directory} is"
+    if free < _LEAST_FREE:
+        return fail(name, text + ": a bid that cannot be written down is not placed", remedy)
+    if os.statvfs(directory).f_files and not os.statvfs(directory).f_favail:
+        return fail(name, "no more files can be made (inodes are used up)", remedy)
+    return warn(name, text, remedy) if free < _FEW_FREE else ok(name, text)
+
+
+def _signer_files(directory: Path) -> Iterator[Check]:
+    name = "signer's files"
+    try:
+        if not directory.is_dir():
+            yield ok(name, f"{directory} is not there yet; the signer makes it")
+            return
+        paths = [path for path in (directory, directory / KEYSTORE) if os.path.lexists(path)]
+        modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in paths}
+    except PermissionError:
+        yield ok(name, f"{directory} is closed to {_user(os.geteuid())}, as it should be with users of their own")
+        return
+    wrong = {path: mode for path, mode in modes.items() if mode & 0o077}
+    for path, mode in wrong.items():
+        yield fail(name, f"{path} has mode {mode:04o}: others than its owner may use it", f"chmod go-rwx {path}")
+    if not wrong:
+        yield ok(name, f"{directory} is its owner's alone")
+
+
+def _audit(path: Path) -> Check:
+    name, remedy = "audit log", "bidkeeper audit verify walks all of it; keep the file, and see docs/custody.md"
+    try:
+        count = verify_tail(path)
+    except FileNotFoundError:
+        return ok(name, "nothing was signed yet")
+    except PermissionError:
+        return ok(name, "the signer's own user can look at it: bidkeeper audit verify")
+    except (ValueError, LookupError, TypeError) as error:
+        return fail(name, f"broken: {error}", remedy)
+    return ok(name, f"the last {count} lines follow one another" if count else "nothing was signed yet")
+
+
+def verify_tail(path: Path) -> int:
+    """Checks that the lines in the last megabyte follow one another and returns their number. Raises ValueError.
+
+    An unfinished last line is being written, or was torn by a crash; the signer cuts it off.
+    """
+    with path.open("rb") as file:
+        start = max(0, file.seek(0, os.SEEK_END) - _AUDIT_TAIL)
+        file.seek(start)
+        tail = file.read()
+    whole = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)[1 if start else 0 :]
+    entries = [json.loads(line) for line in whole]
+    for at in range(1, len(entries)):
+        is_next = entries[at]["number"] == entries[at - 1]["number"] + 1
+        if not is_next or entries[at]["previous"] != hashlib.sha256(whole[at - 1]).hexdigest():
+            raise ValueError(f"line {entries[at]['number']} does not follow the one before it")
+    return len(entries)

@@ -1,0 +1,207 @@
+"""The doctor on the programs: each is asked through its own socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from cli.doctor import port_holders
+from cli.doctor.answer_check import CLOCK_REMEDY
+from cli.doctor.check import Check, fail, ok, warn
+from cli.doctor.month_check import quota_variable
+from cli.doctor.settings_check import is_held
+from core.errors import BidkeeperError
+from core.local import ask
+from core.settings import SECRETS, Settings
+from gateway.app import quotas
+from gateway.limits.skew import MOST_S
+from markets.gateway_client import skew_words
+from markets.market_client import MarketClient
+from wallet.signer_client import SignerClient
+
+PATIENCE_S = 5.0
+_LEFT_IS_LITTLE = 0.1
+
+
+def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
+    """Examines ports and programs; a service that is down is one line. `own` are the installation's processes."""
+    servers = [settings.port + index for index in range(settings.server_processes)]
+    ports = dict.fromkeys(servers, (settings.host, "BIDKEEPER_PORT"))
+    if settings.market == "simulator":
+        ports[settings.simulator_port] = ("127.0.0.1", "BIDKEEPER_SIMULATOR_PORT")
+    for port, (host, variable) in ports.items():
+        yield _port(host, port, variable, own)
+    if not _runs(settings, own):
+        yield warn("programs", "the service is not running, so none was asked", "bidkeeper up")
+        yield from _kept_quota(settings)
+        return
+    yield from _asked("signer", settings, lambda: _signer(settings))
+    yield from _asked("gateway", settings, lambda: _gateway(settings))
+    yield from _asked("facts", settings, lambda: _facts(settings))
+    yield from _asked("manager", settings, lambda: _manager(settings))
+    if settings.market == "simulator":
+        yield from _asked("simulator", settings, lambda: _simulator(settings))
+    for port in servers:
+        yield from _asked("server", settings, lambda port=port: _server(settings.host, port))  # type: ignore[misc]
+
+
+def manager_of(own: dict[int, str]) -> int | None:
+    """Returns the pid of the manager, None when it is not seen."""
+    return next((pid for pid, line in own.items() if line.rstrip().endswith("manager")), None)
+
+
+def quota(venue: str, status: dict[str, Any]) -> Check:
+    """Reports the use and rest of the month, from the status of a venue's quota."""
+    left, limit, rungs = int(status["left"]), int(status["limit"]), status.get("rungs")
+    used = f"{int(status['used']):,} of {limit:,} calls at {venue} are used this month, {left:,} are left"
+    text = f"{used}; {int(status['projected']):,} at its end, if it goes on like the last hour"
+    if left == 0:
+        return fail("quota", text, f"wait for the month to end, or get a larger one ({quota_variable(venue)})")
+    if rungs is not None or left < limit * _LEFT_IS_LITTLE:
+        slower = "" if rungs is None else f"; only the top {rungs} of a ladder get new bids"
+        return warn("quota", text + slower, "fewer tasks, longer loopSeconds, or a larger quota (docs/venues.md)")
+    return ok("quota", text)
+
+
+def _kept_quota(settings: Settings) -> Iterator[Check]:
+    """Yields the month's use as the gateway has written it down."""
+    file = settings.quota_file
+    if any(is_held(settings, name) for name in SECRETS) or (file.exists() and not os.access(file, os.R_OK)):
+        return
+    try:
+        kept = quotas(settings)
+    except BidkeeperError as error:
+        yield fail("quota", str(error), "remove the file, if the count may begin anew")
+        return
+    for venue, each in kept.items():
+        yield quota(venue, each.status())
+
+
+def _runs(settings: Settings, own: dict[int, str]) -> bool:
+    sockets = (settings.manager_socket, settings.signer_socket, settings.gateway_socket, settings.facts_socket)
+    return any(map(_listens, sockets)) or any("cli.main up" in line or "bidkeeper up" in line for line in own.values())
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(PATIENCE_S)
+        try:
+            probe.connect(str(path))
+        except PermissionError:
+            return True
+        except OSError:
+            return False
+        return True
+
+
+def _port(host: str, port: int, variable: str, own: dict[int, str]) -> Check:
+    name = f"port {port}"
+    if port_holders.can_bind(host, port):
+        return ok(name, "free")
+    if any(port_holders.holds(pid, port) for pid in own):
+        return ok(name, "ours")
+    try:
+        status, body = _get(host, port, "/healthz")
+        if status == 200 and json.loads(body) == {"status": "ok"}:
+            return ok(name, "a Bidkeeper answers there; whether it is this one cannot be seen by this user")
+    except (OSError, http.client.HTTPException, ValueError):
+        pass  # it is another user's
+    return fail(name, f"{host}:{port} is taken by another program", f"end that one, or set {variable}")
+
+
+def _asked(name: str, settings: Settings, look: Callable[[], Iterator[Check]]) -> Iterator[Check]:
+    """Yields the checks of `look`, or one that there was no answer."""
+    try:
+        yield from look()
+    except (BidkeeperError, OSError, http.client.HTTPException, ValueError, LookupError, TypeError) as error:
+        if isinstance(error, TimeoutError):
+            reason = f"no answer within {PATIENCE_S:g} s"
+        else:
+            reason = str(error).removeprefix(f"{name}: ") or type(error).__name__
+        log = "" if settings.signer_dir else f" in {settings.log_dir}"
+        yield fail(name, f"does not answer: {reason}", f"its log{log} has the reason; supervisord starts it again")
+
+
+def _signer(settings: Settings) -> Iterator[Check]:
+    client = SignerClient(settings.signer_socket, PATIENCE_S)
+    status = client.status()
+    if status.state == "ready":
+        yield ok("signer", f"ready with {'play' if status.play else 'real'} keys")
+    elif status.state == "reconciling":
+        yield warn("signer", f"{status.state}: {status.reason}", "look again in a moment")
+    else:
+        makes = "keys init" in status.reason
+        yield fail("signer", f"locked: {status.reason}", f"run bidkeeper keys {'init' if makes else 'unlock'}")
+    controls = client.controls()
+    if controls.has_halt_file:
+        yield warn("control", "the operator's halt file is there: no bid is signed", "docs/operations.md; remove it")
+    for control in controls.states:
+        if control.scope == "global" and control.state != "run":
+            yield warn("control", f"global control is {control.state}", "PUT /api/control, when bids are wanted again")
+
+
+def _gateway(settings: Settings) -> Iterator[Check]:
+    with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
+        status = market.status()
+    venues: dict[str, dict[str, Any]] = status["venues"]
+    yield ok("gateway", f"answers; trades at {status['market']}")
+    for name, venue in venues.items():
+        if venue["is_cut_off"]:
+            yield warn("gateway", f"{name} has not answered several times in a row", "see what is said of it below")
+        if venue["paused_s"] > 0:
+            text = f"{name} has asked for a pause, of which {venue['paused_s']:.0f} s are left"
+            yield warn("gateway", text, "wait; if it comes again and again, something else uses the same key")
+        yield from _skew(name, venue.get("skew_s"))
+    for name, venue in venues.items():
+        if "quota" in venue:
+            yield quota(name, venue["quota"])
+
+
+def _skew(name: str, skew_s: float | None) -> Iterator[Check]:
+    if skew_s is not None and abs(skew_s) > MOST_S:
+        text = f"{skew_words(skew_s)} ({name}), by its answers to the gateway: no bid is placed there"
+        yield fail("clock", text, CLOCK_REMEDY)
+
+
+def _facts(settings: Settings) -> Iterator[Check]:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(PATIENCE_S)
+        connection.connect(str(settings.facts_socket))
+    yield ok("facts", "listens (it answers the signer only)")
+
+
+def _manager(settings: Settings) -> Iterator[Check]:
+    state = ask(settings.manager_socket, "manager", {"op": "ping"}, timeout=PATIENCE_S).get("state")
+    if state == "ready":
+        yield ok("manager", "ready, with its zygote")
+    else:
+        yield fail("manager", f"not ready: {state}", "look again in a moment; its log has the reason")
+
+
+def _simulator(settings: Settings) -> Iterator[Check]:
+    status, _ = _get("127.0.0.1", settings.simulator_port, "/healthz")
+    yield ok("simulator", "answers") if status == 200 else fail("simulator", f"status {status}", "see its log")
+
+
+def _server(host: str, port: int) -> Iterator[Check]:
+    status, body = _get(host, port, "/readyz")
+    if status == 200:
+        yield ok("server", f"ready at {host}:{port}")
+        return
+    missing = json.loads(body).get("details") or [f"status {status}"]
+    yield fail("server", f"{host}:{port} is not ready: {'; '.join(missing)}", "see the lines above")
+
+
+def _get(host: str, port: int, path: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(host, port, timeout=PATIENCE_S)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read(1 << 16)
+    finally:
+        connection.close()

@@ -1,0 +1,45 @@
+"""The facts process: a gateway without marketplaces, which answers the signer's questions about outputs.
+
+It is a process of its own so that no signature depends on a process that talks to a marketplace.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from core.settings import Settings
+from gateway.adapters import Adapters
+from gateway.reads.chain_facts import ChainFacts
+from gateway.reads.snapshots import Snapshots
+from gateway.verb_server import Program, now_ms, serve
+from gateway.verbs import FactsVerbs
+from markets.mempool import Mempool
+from markets.ord import Ord
+from markets.unisat.index import UnisatIndex
+
+
+class FactsProgram(Program):
+    """The parts of one facts process, wired together."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings, settings.facts_clients)
+        facts = ChainFacts(sources(settings), self.venues, Snapshots(time.monotonic, now_ms))
+        self.verbs = FactsVerbs(settings.market, facts, (self.venues.mempool, self.venues.ord, self.venues.unisat))
+
+
+def sources(settings: Settings) -> Adapters:
+    """Makes the sources of facts that `settings` name."""
+    mempool, ord_url = settings.venue_url("mempool"), settings.venue_url("ord")
+    # The practice market speaks UniSat's market, not its index: only a configured UniSat is asked for facts.
+    unisat = settings.unisat_url
+    return Adapters(
+        mempool=Mempool(mempool) if mempool else None,
+        ord=Ord(ord_url) if ord_url else None,
+        unisat_index=UnisatIndex(unisat, settings.unisat_api_key) if unisat else None,
+    )
+
+
+def run(settings: Settings, *, ready: Callable[[], object] = lambda: None) -> None:
+    """Serves until SIGTERM or SIGINT, then ends within a second. Call it in the main thread."""
+    serve(lambda: FactsProgram(settings), settings.facts_socket, ready=ready)

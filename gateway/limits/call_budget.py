@@ -1,0 +1,162 @@
+"""Turns to send a request: one token bucket for each key, given by priority.
+
+Time is the monotonic clock in seconds, given as an argument.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from markets.base import RateLimited, Unavailable
+
+Clock = Callable[[], float]
+
+
+class Priority(IntEnum):
+    """The order in which waiting requests are sent; equal ones in the order they came."""
+
+    CANCEL = 0
+    OWN_BIDS = 1
+    PLACE = 2
+    REST = 3
+
+
+# Slots kept free for more urgent calls, so that a venue that hangs on reads still gets a cancel.
+_SPARE = {Priority.CANCEL: 0, Priority.OWN_BIDS: 0, Priority.PLACE: 1, Priority.REST: 2}
+# Fifths of a second that add up to one token miss it by a rounding error; such a bucket counts as full.
+_ONE = 1 - 1e-6
+_FIRST_BACK_OFF_S, _LONGEST_BACK_OFF_S = 2.5, 30.0
+
+
+@dataclass(eq=False, slots=True)
+class _Waiter:
+    priority: Priority
+    until: float
+    granted: asyncio.Future[None]
+
+
+class CallBudget:
+    """The budget of one key: `rate` requests a second, bursts of `burst`, at most `slots` at once.
+
+    At most `spare` slots are kept for more urgent calls. Each `take` that returns must be followed by one `done`. A
+    waiter that is cancelled costs nothing.
+    """
+
+    def __init__(self, rate: float, burst: int, slots: int, clock: Clock, *, spare: int = 0) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._slots = slots
+        self._spare = spare
+        self._clock = clock
+        self._tokens = float(burst)
+        self._counted_at = clock()
+        self._paused_until = 0.0
+        self._refusals = 0
+        self._waiters: list[_Waiter] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def take(self, priority: Priority, until: float) -> None:
+        """Waits for the right to send one request, until the clock shows `until`.
+
+        Raises RateLimited when the key is paused for longer than that, Unavailable when its turn did not come.
+        """
+        waiter = _Waiter(priority, until, asyncio.get_running_loop().create_future())
+        self._waiters.append(waiter)
+        self._waiters.sort(key=lambda each: each.priority)
+        self.pump()
+        try:
+            await waiter.granted
+        except asyncio.CancelledError:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            elif waiter.granted.done() and not waiter.granted.cancelled() and not waiter.granted.exception():
+                self.give_back()
+            raise
+
+    def done(self) -> None:
+        """Frees the slot of a request that was answered or failed."""
+        self._slots += 1
+        self.pump()
+
+    def give_back(self) -> None:
+        """Gives back the turn of a request that was never sent."""
+        self._tokens = min(self._tokens + 1, float(self._burst))
+        self.done()
+
+    def pause(self, seconds: float | None) -> None:
+        """Pauses the whole key, as the venue asked. Without a time (None) each pause is double the last."""
+        if seconds is None:
+            seconds = min(_FIRST_BACK_OFF_S * 2**self._refusals, _LONGEST_BACK_OFF_S)
+        self._refusals = min(self._refusals + 1, 10)
+        self._paused_until = max(self._paused_until, self._clock() + seconds)
+        self._refill()
+        # A bucket that filled up meanwhile would end the pause with the burst that began it.
+        self._tokens = min(self._tokens, 1.0)
+        self._counted_at = self._paused_until
+        self.pump()
+
+    def answered(self) -> None:
+        """Notes that the venue took a request: the next pause of unknown length is short again."""
+        self._refusals = 0
+
+    def left(self) -> float:
+        """Returns how many requests could be sent at once."""
+        self._refill()
+        return self._tokens
+
+    def paused_s(self) -> float:
+        """Returns the seconds until the key is used again; 0 when it is in use."""
+        return max(self._paused_until - self._clock(), 0.0)
+
+    def waiting(self) -> int:
+        """Counts the requests that wait for their turn."""
+        return len(self._waiters)
+
+    def pump(self) -> None:
+        """Grants all turns that are due and sets the timer for the next; called whenever anything changed."""
+        self._refill()
+        now = self._clock()
+        for waiter in [each for each in self._waiters if max(now, self._paused_until) >= each.until]:
+            self._waiters.remove(waiter)
+            self._fail(waiter, now)
+        while self._waiters and self._may_send(self._waiters[0], now):
+            waiter = self._waiters.pop(0)
+            if not waiter.granted.done():
+                self._tokens -= 1
+                self._slots -= 1
+                waiter.granted.set_result(None)
+        self._set_timer(now)
+
+    def _may_send(self, waiter: _Waiter, now: float) -> bool:
+        spare = min(_SPARE[waiter.priority], self._spare)
+        return now >= self._paused_until and self._tokens >= _ONE and self._slots > spare
+
+    def _fail(self, waiter: _Waiter, now: float) -> None:
+        if waiter.granted.done():
+            return
+        if self._paused_until > now:
+            waiter.granted.set_exception(RateLimited(self._paused_until - now, "paused as the venue asked"))
+        else:
+            waiter.granted.set_exception(Unavailable("its turn did not come in time; nothing was sent"))
+
+    def _refill(self) -> None:
+        now = self._clock()
+        self._tokens = min(self._tokens + max(now - self._counted_at, 0.0) * self._rate, float(self._burst))
+        self._counted_at = max(now, self._counted_at)
+
+    def _set_timer(self, now: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._waiters:
+            return
+        token_at = now + max(1 - self._tokens, 0.0) / self._rate
+        turn_at = max(token_at, self._paused_until)
+        # Decided by the tokens, not by the time: the last fraction of a token is due too soon for any clock to tell.
+        if self._tokens >= 1 and self._paused_until <= now:
+            turn_at = float("inf")  # it waits for a slot, which `done` frees
+        wake_at = min(turn_at, *(waiter.until for waiter in self._waiters))
+        self._timer = asyncio.get_running_loop().call_later(max(wake_at - now, 0.001), self.pump)

@@ -1,0 +1,188 @@
+"""One process that answers verbs: HTTP on a Unix socket, one route, `POST /`."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tornado.httpserver import HTTPServer
+from tornado.iostream import IOStream
+from tornado.web import Application, RequestHandler
+
+from core.errors import BidkeeperError
+from core.local_server import bind, peer_uid
+from core.setting_values import is_loopback
+from core.settings import Settings
+from gateway.adapters import Venues
+from gateway.arguments import bad
+from gateway.limits.call_budget import CallBudget
+from gateway.quota.quota import Quota
+from gateway.venue import Venue
+from gateway.verbs import WRITES, VerbTable
+from gateway.writes import Asker
+from markets.base import Unavailable, Unknown, VenueError, to_wire
+from markets.gateway_client import MAX_REQUEST
+
+log = logging.getLogger(__name__)
+# At least as many as all venues have slots, so that a call with a turn never waits for another venue's. Started as
+# needed.
+THREADS = 24
+_LAST_ANSWERS_S = 0.7  # how long the end waits for calls on the wire
+
+
+class Program:
+    """A process that answers verbs; a subclass has `verbs`.
+
+    Only processes of the users `allowed_uids` may ask; empty means our own user.
+    """
+
+    verbs: VerbTable
+
+    def __init__(self, settings: Settings, allowed_uids: frozenset[int], unisat: Quota | None = None) -> None:
+        """Wires the process. `unisat` is the month's quota of its key, None when it has none."""
+        self.cut_off = False
+        self.allowed_uids = allowed_uids or frozenset({os.getuid()})
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="venue")
+        self.venues = Venues(
+            {},
+            Venue("unisat", CallBudget(rate=5, burst=5, slots=1, clock=time.monotonic), self.threads, unisat),
+            Venue("mempool", _source_budget(settings.venue_url("mempool")), self.threads),
+            Venue("ord", _source_budget(settings.venue_url("ord")), self.threads),
+        )
+
+    async def stop(self) -> None:
+        """Takes nothing new, and gives calls on the wire a moment to be answered."""
+        self.verbs.stopping = True
+        if running := [task for venue in self.venues.all() for task in venue.running]:
+            _, pending = await asyncio.wait(running, timeout=_LAST_ANSWERS_S)
+            self.cut_off = bool(pending)
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        for venue in self.venues.all():
+            venue.close()
+
+    def listen(self, listener: socket.socket) -> HTTPServer:
+        """Answers at `listener`, a listening Unix socket, on the running loop."""
+        application = Application([("/", AskHandler, {"verbs": self.verbs})], log_function=lambda handler: None)
+        server = _AllowedUsersServer(application, max_body_size=MAX_REQUEST, max_header_size=8192)
+        server.allowed_uids = self.allowed_uids
+        server.add_socket(listener)
+        return server
+
+
+def serve(make: Callable[[], Program], path: Path, *, ready: Callable[[], object]) -> None:
+    """Serves the program that `make` returns at the socket `path` until SIGTERM or SIGINT, then ends within a second.
+
+    Call it in the main thread. `ready` is called when the socket listens. A call still on the wire after the grace is
+    cut off: its client takes it for Unknown, as it must.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BidkeeperError(f"another {path.stem} of this installation is running") from error
+        program = asyncio.run(_serve(make, path, ready))
+    if program.cut_off:
+        logging.shutdown()
+        os._exit(0)  # else the interpreter would wait for the threads' answers
+
+
+async def _serve(make: Callable[[], Program], path: Path, ready: Callable[[], object]) -> Program:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    program = make()
+    server = program.listen(bind(path, program.allowed_uids))
+    log.info("listening at %s", path)
+    ready()
+    await stop.wait()
+    server.stop()
+    await program.stop()
+    log.info("stopped")
+    return program
+
+
+def _source_budget(url: str | None) -> CallBudget:
+    """Makes a source's budget: a server on this machine sets no limit; others publish none, and ban heavy users."""
+    if url is not None and is_loopback(urlsplit(url).hostname or ""):
+        return CallBudget(rate=50, burst=50, slots=4, clock=time.monotonic)
+    return CallBudget(rate=2, burst=5, slots=2, clock=time.monotonic)
+
+
+class _AllowedUsersServer(HTTPServer):
+    """A server that takes connections of the allowed users only."""
+
+    allowed_uids: frozenset[int] = frozenset()
+    refused_uids: frozenset[int] = frozenset()
+
+    def handle_stream(self, stream: IOStream, address: Any) -> None:
+        uid = peer_uid(stream.socket)
+        if uid not in self.allowed_uids:
+            if uid not in self.refused_uids:  # logged once: a process that checks whether we live asks again and again
+                log.warning("refused a connection of user %s", uid)
+                self.refused_uids |= {uid}
+            stream.close()
+            return
+        super().handle_stream(stream, address)
+
+
+class AskHandler(RequestHandler):
+    """One request of a worker or the server."""
+
+    def initialize(self, verbs: VerbTable) -> None:
+        self._verbs = verbs
+        stream = getattr(self.request.connection, "stream", None)
+        self._asker = Asker(getattr(stream, "socket", None))
+
+    async def post(self) -> None:
+        self.set_header("Content-Type", "application/json")
+        try:
+            request = _request(self.request.body)
+            self._asker.work = asyncio.ensure_future(self._answer(request))
+            self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")
+        except VenueError as error:
+            self.finish(json.dumps({"error": to_wire(error)}))
+        except asyncio.CancelledError:
+            if not self._asker.work or not self._asker.work.cancelled():
+                raise
+            # The client is gone.
+
+    def on_connection_close(self) -> None:
+        self._asker.leave()
+
+    async def _answer(self, request: dict[str, Any]) -> str:
+        try:
+            return await self._verbs.answer(request, self._asker)
+        except VenueError:
+            raise
+        except Exception as error:
+            log.exception("failed to answer %s", request.get("verb"))
+            # A fault in here may have come after a write was sent.
+            leaf = Unknown if request.get("verb") in WRITES else Unavailable
+            raise leaf("failed in the gateway; its log has the reason") from error
+
+
+def _request(body: bytes) -> dict[str, Any]:
+    try:
+        request = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise bad("the request is not JSON") from error
+    if not isinstance(request, dict):
+        raise bad("the request is not an object")
+    return request
+
+
+def now_ms() -> int:
+    """Returns epoch milliseconds."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,139 @@
+"""A plan in the making: the task's inputs, and the decisions so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from strategy.bid_config import BidConfig
+from strategy.bidding.ladders import Ladder
+from strategy.bidding.pairing import Rung
+from strategy.bidding.reference import MarketPrices
+from strategy.bidding.renewal import margin_ms
+from strategy.book import VenueProfile
+from strategy.intents import (
+    BidNote,
+    BidPlan,
+    CancelIntent,
+    Limits,
+    Memory,
+    OwnOrder,
+    PlaceIntent,
+    Rules,
+    RungNote,
+)
+from strategy.reasons import Reason
+
+# Reasons of a bid that goes because another takes its place. Any other goes for its own sake, and waits for nothing.
+MAKES_WAY = frozenset({Reason.RENEW, Reason.OUTBID, Reason.SURPLUS, Reason.STEP_DOWN, Reason.BELOW_RANGE})
+
+
+@dataclass(slots=True)
+class PlanBuilder:
+    """The arguments of one decision, the own orders by their possible treatment, and the plan's parts."""
+
+    config: BidConfig
+    profile: VenueProfile
+    limits: Limits
+    rules: Rules
+    memory: Memory
+    now_ms: int
+    market: MarketPrices
+    ladder: Ladder
+    may_make_way: int | None = None  # how many live bids may make way for others; None: any number
+    live: list[OwnOrder] = field(default_factory=list)
+    fixed: list[OwnOrder] = field(default_factory=list)  # block a slot and cannot be cancelled
+    cancelling: list[OwnOrder] = field(default_factory=list)
+    going: list[OwnOrder] = field(default_factory=list)  # the cancelled ones that only make way
+    cancels: list[CancelIntent] = field(default_factory=list)
+    places: list[PlaceIntent] = field(default_factory=list)
+    rungs: dict[int, RungNote] = field(default_factory=dict)
+    bids: dict[int, Reason] = field(default_factory=dict)
+    _due_by_ms: int = field(init=False)  # what ends by then is to be placed anew
+
+    def __post_init__(self) -> None:
+        self._due_by_ms = self.now_ms + margin_ms(self.config)
+
+    @property
+    def count(self) -> int:
+        """The rungs that config and plan allow together."""
+        return min(self.config.bid_count, max(self.limits.plan_bids, 0))
+
+    @property
+    def blocked(self) -> Reason | None:
+        """The reason why nothing at all may be placed, if any."""
+        if self.limits.fee_reserve_sats is None:
+            return Reason.FEE_UNKNOWN
+        if self.limits.balance_sats is None:
+            return Reason.BALANCE_UNKNOWN
+        return None if self.limits.hold is Reason.FILL_BURST else self.limits.hold
+
+    def is_due(self, order: OwnOrder) -> bool:
+        """Tells whether an order is close enough to its expiry to be placed anew."""
+        return order.expires_ms <= self._due_by_ms
+
+    def is_renewable(self, order: OwnOrder) -> bool:
+        """Tells whether an order must be renewed if it holds a rung."""
+        is_due = order.state == "live" and self.now_ms < order.expires_ms <= self._due_by_ms
+        return is_due and self.blocked is None
+
+    def cancel(self, order: OwnOrder, reason: Reason, *, hard: bool) -> None:
+        """Cancels one live order."""
+        self.cancels.append(CancelIntent(order.id, order.price_sats, hard, reason))
+        self.bids[order.id] = reason
+        if reason in MAKES_WAY and not hard:
+            self.going.append(order)
+
+    def wait(self, rungs: Mapping[int, int]) -> None:
+        """Delays the cancels of these orders (by id) until the bids at their rungs were accepted."""
+        self.cancels = [
+            replace(each, after_rung=rungs[each.order_id]) if each.order_id in rungs else each for each in self.cancels
+        ]
+
+    def keep(self, order: OwnOrder, reason: Reason) -> None:
+        """Leaves an order alone that was to be cancelled."""
+        self.cancels = [each for each in self.cancels if each.order_id != order.id]
+        self.leave(order, reason)
+
+    def leave(self, order: OwnOrder, reason: Reason) -> None:
+        """Leaves one live order alone."""
+        self.bids[order.id] = reason
+
+    def place(self, rung: Rung) -> None:
+        """Places a new order at this rung."""
+        self.places.append(PlaceIntent(rung.index, rung.price_sats, rung.quantity, self.config.trait))
+
+    def unplace(self, intent: PlaceIntent, reason: Reason, holder: OwnOrder | None = None) -> None:
+        """Withdraws a placement for now; `holder` keeps the rung meanwhile."""
+        self.places.remove(intent)
+        if holder is None:
+            self.rungs[intent.rung] = RungNote(intent.rung, intent.price_sats, reason)
+        else:
+            detail = "" if reason is Reason.RENEW_WAITS else reason.value
+            held = Reason.RENEW_WAITS if reason is Reason.RENEW_WAITS else Reason.NO_OVERLAP
+            self.rungs[intent.rung] = RungNote(intent.rung, intent.price_sats, held, holder.id, detail)
+
+    def note(self, rung: Rung, reason: Reason, order_id: int | None = None, detail: str = "") -> None:
+        """Notes the result for a rung."""
+        self.rungs[rung.index] = RungNote(rung.index, rung.price_sats or None, reason, order_id, detail)
+
+    def skip_all(self, reason: Reason, detail: str = "") -> None:
+        """Gives every rung the same reason."""
+        for index in range(self.count):
+            self.rungs[index] = RungNote(index, None, reason, detail=detail)
+
+    def plan(self) -> BidPlan:
+        """Returns the finished plan: hard cancels before soft ones, each from the top."""
+        for index in range(self.count, self.config.bid_count):
+            self.rungs[index] = RungNote(index, None, Reason.PLAN_BIDS)
+        is_uncapped = self.market.lowest_ask is None and self.config.bid_mode == "fixed"
+        return BidPlan(
+            reference=self.market.reference,
+            to_cancel=tuple(sorted(self.cancels, key=lambda c: (not c.hard, -c.price_sats, c.order_id))),
+            to_place=tuple(sorted(self.places, key=lambda intent: intent.rung)),
+            rungs=tuple(self.rungs[index] for index in sorted(self.rungs)),
+            bids=tuple(BidNote(order_id, self.bids[order_id]) for order_id in sorted(self.bids)),
+            memory=self.memory,
+            marks=(*self.market.marks, Reason.NO_REFERENCE_FIXED) if is_uncapped else self.market.marks,
+            raw_reference=self.market.raw,
+        )

@@ -1,0 +1,187 @@
+"""A task's journal: each decision with its inputs as one JSON line a cycle, and its reader.
+
+A line has the time and every difference from the line before it; the first line of a run of them (`n` is 0) has
+everything. An order book is the list of its rows, in which `{"at": 3, "n": 57}` stands for 57 rows of the former book
+from the third on (counted from 0). Money is whole sats, other numbers are text: there are no floats.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+from strategy import bid_config
+from strategy.bid_config import BidConfig
+from strategy.book import Ask, Bid, Snapshot
+from strategy.entry import Entry
+from strategy.packing import pack, unpack, unpack_record
+
+BOOKS: dict[str, type[Ask] | type[Bid]] = {"asks": Ask, "bids": Bid, "trait_asks": Ask}
+_COLUMNS = {name: [field.name for field in fields(kind)] for name, kind in BOOKS.items()}
+_REST = [field.name for field in fields(Snapshot) if field.name not in BOOKS]
+_CONFIG_FIELDS = {field.name for field in fields(BidConfig)}
+
+
+_PARTS = [field.name for field in fields(Entry) if field.name not in ("now_ms", "snapshot", "sales")]
+
+
+class Encoder:
+    """Writes entries as lines; each line but the first needs the one before it."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Makes the next line self-contained: the last one was lost, or is in another file."""
+        self._number = 0
+        self._former: dict[str, Any] = {}
+        # Hashes stand for the orders of the last books: hundreds of workers keep them.
+        self._books: dict[str, list[int] | None] = {}
+        self._sales: set[int] = set()
+
+    @property
+    def is_at_beginning(self) -> bool:
+        """Whether the next line is self-contained."""
+        return self._number == 0
+
+    def line(self, entry: Entry) -> str:
+        """Writes one line, without its end."""
+        line: dict[str, Any] = {"n": self._number, "now_ms": entry.now_ms}
+        if self._number == 0:
+            line["columns"] = _COLUMNS
+        for name in _PARTS:
+            value = getattr(entry, name)
+            if self._is_news(name, value):
+                line[name] = json.loads(bid_config.dump_bid_config(value)) if name == "config" else pack(value)
+        self._write_snapshot(line, entry.snapshot)
+        if entry.sales is not None:
+            # Each reading of a venue's sales repeats those of the one before it.
+            line["sales"] = [pack(sale) for sale in entry.sales if hash(sale) not in self._sales]
+            self._sales = {hash(sale) for sale in entry.sales}
+        self._number += 1
+        return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+
+    def _is_news(self, name: str, value: Any) -> bool:
+        if self._number and self._former[name] == value:
+            return False
+        self._former[name] = value
+        return True
+
+    def _write_snapshot(self, line: dict[str, Any], snapshot: Snapshot | None) -> None:
+        rest = None if snapshot is None else {name: pack(getattr(snapshot, name)) for name in _REST}
+        if self._is_news("snapshot", rest):
+            line["snapshot"] = rest
+        if snapshot is None:
+            return
+        for name in BOOKS:
+            book = getattr(snapshot, name)
+            hashes = None if book is None else [hash(order) for order in book]
+            if name not in self._books or hashes != self._books[name]:
+                line[name] = None if hashes is None else _delta(self._books.get(name), book, hashes)
+                self._books[name] = hashes
+
+
+def _delta(former: list[int] | None, book: tuple[Ask | Bid, ...], hashes: list[int]) -> list[Any]:
+    """Returns the rows of a book, those of the former one as references to it."""
+    places = {each: place for place, each in enumerate(former or ())}
+    delta: list[Any] = []
+    following = None  # the row of the former book that would prolong the last reference
+    for order, each in zip(book, hashes, strict=True):
+        place = places.get(each)
+        if place is None:
+            delta.append(tuple(pack(order).values()))
+        elif place == following:
+            delta[-1]["n"] += 1
+        else:
+            delta.append({"at": place, "n": 1})
+        following = None if place is None else place + 1
+    return delta
+
+
+class Decoder:
+    """Reads the lines that one Encoder, or several in turn, wrote; in their order."""
+
+    def __init__(self) -> None:
+        self._hints = get_type_hints(Entry)
+        self._rest_hints = get_type_hints(Snapshot)
+        self.forget()
+
+    def forget(self) -> None:
+        """Expects a self-contained line next."""
+        self._number = -1
+        self._columns: dict[str, list[str]] = {}
+        self._values: dict[str, Any] = {}
+        self._rest: dict[str, Any] | None = None
+        self._books: dict[str, list[Ask | Bid] | None] = {}
+
+    def read(self, text: str) -> Entry:
+        """Reads the entry of one line. Raises ValueError, and can then only go on at a self-contained line."""
+        try:
+            return self._read(_parse(text))
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            self.forget()
+            raise ValueError(f"not a line of a journal: {error!r}"[:200]) from None
+        except ValueError:
+            self.forget()
+            raise
+
+    def _read(self, line: dict[str, Any]) -> Entry:
+        if line["n"] == 0:
+            self.forget()
+            self._columns = line["columns"]
+        elif line["n"] != self._number + 1 or self._number < 0:
+            raise ValueError("the line before it is missing")
+        self._number = line["n"]
+        for name in _PARTS:
+            if name in line:
+                self._values[name] = self._unpacked(name, line[name])
+        if "snapshot" in line:
+            self._rest = line["snapshot"]
+        for name in BOOKS:
+            if name in line:
+                self._books[name] = self._book(name, line[name])
+        now_ms = unpack(int, line["now_ms"], "now_ms")
+        sales = unpack(self._hints["sales"], line.get("sales"), "sales")
+        return Entry(now_ms=now_ms, snapshot=self._snapshot(), sales=sales, **self._values)
+
+    def _unpacked(self, name: str, packed: Any) -> Any:
+        if name == "config":
+            return bid_config.load_bid_config(json.dumps({key: packed[key] for key in packed if key in _CONFIG_FIELDS}))
+        return unpack(self._hints[name], packed, name)
+
+    def _snapshot(self) -> Snapshot | None:
+        if self._rest is None:
+            return None
+        books = {name: None if book is None else tuple(book) for name, book in self._books.items()}
+        rest = {name: unpack(self._rest_hints[name], self._rest[name], name) for name in _REST if name in self._rest}
+        return Snapshot(**rest, **books)  # type: ignore[arg-type]  # each book has the type of its name
+
+    def _book(self, name: str, delta: list[Any] | None) -> list[Ask | Bid] | None:
+        if delta is None:
+            return None
+        former, book = self._books.get(name) or [], list[Ask | Bid]()
+        for each in delta:
+            if isinstance(each, dict):
+                start, end = each["at"], each["at"] + each["n"]
+                if not 0 <= start < end <= len(former):
+                    raise ValueError(f"{name} refers to rows that are not there")
+                book += former[start:end]
+            else:
+                row = dict(zip(self._columns[name], each, strict=True))
+                book.append(unpack_record(BOOKS[name], row, name))
+        return book
+
+
+def _parse(text: str) -> dict[str, Any]:
+    try:
+        line = json.loads(text, parse_float=_refuse, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(line, dict) or "n" not in line:
+        raise ValueError("not a line of a journal")
+    return line
+
+
+def _refuse(number: str) -> Any:
+    raise ValueError(f"{number} is no number of a journal")

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+
+from core.subscription_plans import DEFAULT_PLANS
+from models import base, users
+from models.commit_cache import CommitCache
+from models.users import User
+
+
+class Names:
+    """The display names in the table as bytes, and how often they were asked for."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self) -> bytes:
+        self.asked += 1
+        return ",".join(str(user.display_name) for user in User.select()).encode()
+
+
+def rename(name: str) -> None:
+    User.update(display_name=name).execute()
+
+
+@contextmanager
+def another_process(database: str) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(database.partition(":///")[2], timeout=30)) as connection:
+        yield connection
+
+
+@pytest.fixture
+def kept(database: str) -> CommitCache:
+    users.find_or_create("bc1qa", DEFAULT_PLANS, 1)
+    return CommitCache(1000)
+
+
+def test_what_did_not_change_is_read_once(kept: CommitCache) -> None:
+    names = Names()
+    assert [kept.get(1, names) for _ in range(3)] == [b"None"] * 3
+    assert names.asked == 1
+
+
+def test_keys_have_nothing_in_common(kept: CommitCache) -> None:
+    kept.get(1, lambda: b"mine")
+    assert kept.get(2, lambda: b"theirs") == b"theirs"
+    assert kept.get(1, lambda: b"") == b"mine"
+
+
+def test_our_own_change_is_seen(kept: CommitCache) -> None:
+    names = Names()
+    kept.get(1, names)
+    rename("a")
+    assert kept.get(1, names) == b"a"
+    with base.transaction():
+        rename("b")
+    assert kept.get(1, names) == b"b"
+    User.delete().execute()
+    assert kept.get(1, names) == b""
+
+
+def test_a_change_by_another_process_is_seen_once_it_is_committed(kept: CommitCache, database: str) -> None:
+    names = Names()
+    kept.get(1, names)
+    with another_process(database) as other:
+        for before, after in (("None", "a"), ("a", "b")):
+            other.execute("UPDATE users SET display_name = ?", (after,))
+            assert kept.get(1, names) == before.encode()
+            other.commit()
+            assert kept.get(1, names) == after.encode()
+    assert names.asked == 3
+
+
+def test_a_change_while_it_is_read_is_seen_the_next_time(kept: CommitCache, database: str) -> None:
+    names = Names()
+
+    def read_too_early() -> bytes:
+        found = names()
+        with another_process(database) as other, other:
+            other.execute("UPDATE users SET display_name = 'late'")
+        return found
+
+    assert kept.get(1, read_too_early) == b"None"
+    assert kept.get(1, names) == b"late"
+
+
+def test_what_was_never_committed_is_not_kept(kept: CommitCache) -> None:
+    names = Names()
+    with pytest.raises(ZeroDivisionError), base.transaction():
+        rename("wrong")
+        assert kept.get(1, names) == b"wrong"
+        raise ZeroDivisionError
+    assert kept.get(1, names) == b"None"
+
+
+def test_what_changed_between_two_connections_is_seen(kept: CommitCache, database: str) -> None:
+    for name in ("a", "b"):
+        with another_process(database) as other, other:
+            other.execute("UPDATE users SET display_name = ?", (name,))
+        base.close()
+        base.connect(database)
+        assert kept.get(1, Names()) == name.encode()
+
+
+def test_it_never_holds_more_than_it_may(kept: CommitCache) -> None:
+    for key in range(50):
+        assert kept.get(key, lambda: b"x" * 300) == b"x" * 300
+        assert sum(map(len, kept._kept.values())) <= 1000
+    assert kept.get(99, lambda: b"y" * 2000) == b"y" * 2000
+    assert kept.get(99, lambda: b"z") == b"z"

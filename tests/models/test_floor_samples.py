@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+
+import pytest
+
+from models import base, floor_samples
+from models.floor_samples import FloorSample
+from strategy.book import History
+
+MINUTE = 60_000
+NOW = 1_800_000_000_000 // MINUTE * MINUTE
+CATS = ("ordinals", "cats", "floor")
+
+
+def record(*prices: str, start_ms: int = NOW) -> None:
+    """One sample a minute."""
+    for number, price in enumerate(prices):
+        floor_samples.record(*CATS, Decimal(price), start_ms + number * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("prices", "median"),
+    [
+        (["7"], "7"),
+        (["9", "1", "5"], "5"),
+        (["9", "10", "100000", "2"], "9.5"),
+        (
+            ["1.0000000000000000000000000000000000001", "1.0000000000000000000000000000000000002"],
+            "1." + "0" * 36 + "15",
+        ),
+        (["123456789012345678901234567890123456789", "1"], "61728394506172839450617283945061728395"),
+    ],
+)
+def test_the_median_is_exact(database: str, prices: list[str], median: str) -> None:
+    record(*prices)
+    with localcontext(prec=3):
+        found = floor_samples.history(*CATS, NOW + 10 * MINUTE)
+    assert found == History(Decimal(median), len(prices))
+
+
+def test_no_samples_are_no_median(database: str) -> None:
+    assert floor_samples.history(*CATS, NOW) == History(None, 0)
+
+
+def test_a_minute_has_one_sample_and_the_first_stays(database: str) -> None:
+    for late_ms, price in ((0, 5), (1, 6), (MINUTE - 1, 7), (MINUTE, 8)):
+        floor_samples.record(*CATS, Decimal(price), NOW + late_ms)
+    assert floor_samples.history(*CATS, NOW + MINUTE) == History(Decimal("6.5"), 2)
+
+
+def test_two_who_see_no_sample_at_once_write_one(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(floor_samples._IN_MINUTE, "rows", lambda **values: [])
+    record("5")
+    record("6")
+    assert floor_samples.history(*CATS, NOW) == History(Decimal(5), 1)
+
+
+@pytest.mark.parametrize("other", [("rune", "cats", "floor"), ("ordinals", "dogs", "floor"), ("ordinals", "cats", "x")])
+def test_each_measure_of_each_slug_has_its_own(database: str, other: tuple[str, str, str]) -> None:
+    record("5")
+    floor_samples.record(*other, Decimal(9), NOW)
+    assert floor_samples.history(*CATS, NOW) == History(Decimal(5), 1)
+    assert floor_samples.history(*other, NOW) == History(Decimal(9), 1)
+
+
+def test_the_window_is_sixty_minutes_with_the_present_one(database: str) -> None:
+    record("5", "6")
+    end = NOW + 59 * MINUTE
+    assert floor_samples.history(*CATS, end + MINUTE - 1).samples == 2
+    assert floor_samples.history(*CATS, end + MINUTE) == History(Decimal(6), 1)
+    assert floor_samples.history(*CATS, end + 2 * MINUTE) == History(None, 0)
+
+
+def test_samples_of_a_clock_that_was_ahead_do_not_count(database: str) -> None:
+    record("5", start_ms=NOW + 2 * MINUTE)
+    assert floor_samples.history(*CATS, NOW) == History(None, 0)
+
+
+def test_what_is_older_than_the_window_is_deleted_of_every_slug(database: str) -> None:
+    floor_samples.record("rune", "DOGS", "floor", Decimal(1), NOW)
+    record(*map(str, range(1, 131)))
+    assert FloorSample.select().count() == floor_samples.WINDOW_MINUTES
+    assert floor_samples.history(*CATS, NOW + 129 * MINUTE) == History(Decimal("100.5"), 60)
+
+
+def test_samples_survive_a_restart(database: str) -> None:
+    record("0.1", "0.30")
+    base.close()
+    base.connect(database)
+    assert floor_samples.history(*CATS, NOW + MINUTE) == History(Decimal("0.20"), 2)
+
+
+@pytest.mark.parametrize("price", ["0", "-1", "NaN", "Infinity"])
+def test_what_is_no_price_is_not_recorded(database: str, price: str) -> None:
+    with pytest.raises(ValueError, match="no reference price"):
+        record(price)

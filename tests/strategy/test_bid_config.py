@@ -1,0 +1,251 @@
+"""A config's rules: every rule of every field, and the way into storage and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from strategy.bid_config import (
+    MAX_SATS,
+    BidConfig,
+    Problem,
+    dump_bid_config,
+    load_bid_config,
+    normal_slug,
+    problems,
+    unsupported,
+)
+from tests.strategy.market import ladder_config, rune_config
+
+
+def fields_of(found: list[Problem]) -> list[str]:
+    return [problem.field for problem in found]
+
+
+def sats_config(**changes: Any) -> BidConfig:
+    return rune_config(**{"quantity_mode": "sats", "sats_per_order": 50_000, **changes})
+
+
+LEGAL: list[BidConfig] = [
+    ladder_config(),
+    rune_config(),
+    sats_config(),
+    sats_config(sats_per_order=10_000_000),  # as much as the hard cap
+    BidConfig("cats", bid_mode="fixed"),
+    ladder_config(bid_count=1),
+    ladder_config(bid_count=100),
+    ladder_config(hardcap_sats=MAX_SATS),
+    ladder_config(bid_percent_low=Decimal("0.75")),
+    ladder_config(bid_percent_high=Decimal(10)),
+    ladder_config(outbid_percent=Decimal("1E-38")),
+    ladder_config(bid_expiry_minutes=15, loop_seconds=5),
+    ladder_config(bid_expiry_minutes=15, loop_seconds=420),
+    ladder_config(bid_expiry_minutes=10_080, loop_seconds=86_400),
+    ladder_config(bid_type="trait", trait_type="Hat", trait_value="Crown"),
+    ladder_config(trait_type="Hat"),  # of a mode that is not selected
+    ladder_config(sats_per_order=500_000),  # of a mode that is not selected
+    ladder_config(quantity=Decimal(3)),
+    rune_config(quantity=Decimal("0.5")),
+    rune_config(slug="A"),
+    rune_config(slug="ABCDEFGHIJKLMNOPQRSTUVWXYZAB"),
+    rune_config(slug="dog•go"),
+    ladder_config(slug="Quiet-Cats_2.0"),
+    ladder_config(slug="a" * 200),
+    *(ladder_config(fee_rate=rate) for rate in ("fastestFee", "halfHourFee", "hourFee", "minimumFee")),
+    *(ladder_config(fee_rate=Decimal(rate)) for rate in ("1", "12.345", "10000")),
+]
+
+BROKEN: list[tuple[BidConfig, str]] = [
+    *(
+        (ladder_config(slug=slug), "slug")
+        for slug in ("", " ", "-cats", "cats dogs", "cats/dogs", "кот", "\u212aat", "a" * 201, "-" * 200)
+    ),
+    *((rune_config(slug=slug), "slug") for slug in ("", "A1", "•A", "A•", "A••B", "A B", "A" * 29, "ß")),
+    (ladder_config(type="runes"), "type"),
+    (ladder_config(bid_mode="cheap"), "bid_mode"),
+    (ladder_config(outbid_mode=""), "outbid_mode"),
+    (ladder_config(bid_type="item"), "bid_type"),
+    (rune_config(quantity_mode="tokens"), "quantity_mode"),
+    (BidConfig("cats"), "hardcap_sats"),
+    (ladder_config(bid_percent_low=Decimal("0.76")), "bid_percent_low"),
+    (ladder_config(bid_mode="fixed", bid_percent_low=Decimal("0.76")), "bid_percent_low"),
+    (ladder_config(bid_fixed_low=50_001), "bid_fixed_low"),
+    (ladder_config(bid_mode="fixed", bid_fixed_low=50_001), "bid_fixed_low"),
+    *(
+        (ladder_config(**{name: Decimal(value)}), name)
+        for name in ("bid_percent_low", "bid_percent_high", "outbid_percent")
+        for value in ("0", "-0.1", "10.01", "NaN", "sNaN", "Infinity", "-Infinity", "1E-39", "1E-999999")
+    ),
+    *(
+        (ladder_config(**{name: value}), name)
+        for name in (
+            "bid_fixed_low", "bid_fixed_high", "hardcap_sats", "max_bid_total", "outbid_amount", "sats_per_order",
+            "depth_sats", "spend_cap_sats", "max_fills",
+        )
+        for value in (-1, MAX_SATS + 1, 10**400)
+    ),
+    (ladder_config(depth_sats=0), "depth_sats"),
+    *((ladder_config(bid_count=value), "bid_count") for value in (-1, 0, 101)),
+    *((ladder_config(loop_seconds=value), "loop_seconds") for value in (0, 4, 86_401)),
+    *((ladder_config(bid_expiry_minutes=value), "bid_expiry_minutes") for value in (0, 14, 10_081)),
+    (ladder_config(loop_seconds=421, bid_expiry_minutes=15), "bid_expiry_minutes"),
+    (ladder_config(loop_seconds=3_600), "bid_expiry_minutes"),
+    (ladder_config(bid_type="trait", trait_value="Crown"), "trait_type"),
+    (ladder_config(bid_type="trait", trait_type="Hat", trait_value=" "), "trait_value"),
+    (ladder_config(trait_type="x" * 201), "trait_type"),
+    (ladder_config(trait_value="x" * 201), "trait_value"),
+    (rune_config(bid_type="trait", trait_type="Hat", trait_value="Crown"), "bid_type"),
+    (ladder_config(use_vwap=True), "use_vwap"),
+    (ladder_config(quantity_mode="sats", sats_per_order=50_000), "quantity_mode"),
+    (sats_config(sats_per_order=0), "sats_per_order"),
+    (sats_config(hardcap_sats=49_999), "sats_per_order"),
+    (sats_config(bid_mode="fixed"), "quantity_mode"),
+    *(
+        (rune_config(quantity=Decimal(value)), "quantity")
+        for value in ("0", "-1", "NaN", "Infinity", "1E+39", "1E-39")
+    ),
+    (ladder_config(quantity=Decimal("1.5")), "quantity"),
+    *((ladder_config(fee_rate=rate), "fee_rate") for rate in ("", "economyFee", "12")),
+    *(
+        (ladder_config(fee_rate=Decimal(rate)), "fee_rate")
+        for rate in ("0.999", "10000.1", "1.2345", "NaN", "Infinity")
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("config", LEGAL, ids=str)
+def test_legal(config: BidConfig) -> None:
+    assert problems(config) == []
+
+
+@pytest.mark.parametrize(("config", "field"), BROKEN, ids=lambda value: value if isinstance(value, str) else None)
+def test_one_broken_rule_is_named_once(config: BidConfig, field: str) -> None:
+    named = fields_of(problems(config))
+
+    assert named.count(field) == 1
+    assert set(named) - {field} <= PARTNERS.get(field, set())
+
+
+# What else may rightly be broken by a value that breaks a field's own rule.
+PARTNERS = {"bid_fixed_high": {"bid_fixed_low"}, "type": {"slug"}}
+
+
+def test_every_broken_rule_is_listed_at_once() -> None:
+    config = BidConfig(
+        slug="no spaces",
+        bid_percent_low=Decimal(2),
+        bid_percent_high=Decimal(1),
+        bid_fixed_low=9,
+        bid_fixed_high=8,
+        bid_count=0,
+        loop_seconds=600,
+        bid_type="trait",
+        use_vwap=True,
+        quantity=Decimal("NaN"),
+        fee_rate="free",
+    )
+
+    assert sorted(fields_of(problems(config))) == [
+        "bid_count",
+        "bid_expiry_minutes",
+        "bid_fixed_low",
+        "bid_percent_low",
+        "fee_rate",
+        "hardcap_sats",
+        "quantity",
+        "slug",
+        "trait_type",
+        "trait_value",
+        "use_vwap",
+    ]
+
+
+def test_problems_read_as_a_sentence_after_the_fields_name() -> None:
+    found = [problem for config, _ in BROKEN for problem in problems(config)]
+
+    assert {problem.field for problem in found} <= {f.name for f in fields(BidConfig)}
+    assert all(problem.text.split()[0] in {"must", "is", "trait", "sats"} for problem in found)
+
+
+def test_legal_but_not_built() -> None:
+    config = ladder_config(quantity=Decimal(2))
+
+    assert problems(config) == []
+    assert fields_of(unsupported(config)) == ["quantity"]
+
+
+@pytest.mark.parametrize("config", [config for config in LEGAL if config.is_rune or config.quantity == 1], ids=str)
+def test_everything_else_is_built(config: BidConfig) -> None:
+    assert unsupported(config) == []
+
+
+def test_defaults_of_expiry_and_cycle() -> None:
+    assert (BidConfig("cats").expiry_ms, BidConfig("cats").loop_s) == (16 * 60_000, 30)
+    config = BidConfig("cats", bid_expiry_minutes=20, loop_seconds=5)
+    assert (config.expiry_ms, config.loop_s) == (20 * 60_000, 5)
+
+
+@pytest.mark.parametrize(
+    ("type_", "slug", "normal"),
+    [
+        ("ordinals", " Quiet-Cats ", "quiet-cats"),
+        ("rune", "DOG•GO•TO•THE•MOON", "DOGGOTOTHEMOON"),
+        ("rune", " doggotothemoon", "DOGGOTOTHEMOON"),
+    ],
+)
+def test_slugs_are_unique_after_normalising(type_: str, slug: str, normal: str) -> None:
+    assert normal_slug(type_, slug) == normal
+
+
+class TestStorage:
+    @pytest.mark.parametrize("config", LEGAL, ids=str)
+    def test_what_is_stored_comes_back_the_same(self, config: BidConfig) -> None:
+        assert load_bid_config(dump_bid_config(config)) == config
+
+    def test_every_field_is_stored_and_decimals_are_text(self) -> None:
+        stored = json.loads(dump_bid_config(ladder_config(fee_rate=Decimal("12.50"))))
+
+        assert stored.keys() == {f.name for f in fields(BidConfig)}
+        assert (stored["bid_percent_low"], stored["quantity"], stored["fee_rate"]) == ("0.15", "1", "12.50")
+        assert stored["hardcap_sats"] == 100_000
+
+    def test_equal_configs_are_stored_as_equal_text(self) -> None:
+        assert dump_bid_config(ladder_config()) == dump_bid_config(replace(ladder_config()))
+
+    def test_fields_of_a_later_version_get_their_default(self) -> None:
+        assert load_bid_config('{"slug": "cats", "hardcap_sats": 7}') == BidConfig("cats", hardcap_sats=7)
+
+    def test_a_broken_value_is_loaded_for_problems_to_name(self) -> None:
+        config = load_bid_config('{"slug": "cats", "bid_percent_low": "NaN", "bid_count": 0, "hardcap_sats": 1}')
+
+        assert fields_of(problems(config)) == ["bid_count", "bid_percent_low"]
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("", "Expecting value"),
+            ("[]", "not a JSON object"),
+            ("{}", "no slug"),
+            ('{"slug": "cats", "colour": 1, "age": 2}', "unknown fields: age, colour"),
+            ('{"slug": 5}', "slug cannot be 5"),
+            ('{"slug": null}', "slug cannot be None"),
+            ('{"slug": "cats", "bid_count": "5"}', "bid_count cannot be '5'"),
+            ('{"slug": "cats", "bid_count": true}', "bid_count cannot be True"),
+            ('{"slug": "cats", "bid_count": 5.0}', "bid_count cannot be 5.0"),
+            ('{"slug": "cats", "bid_count": null}', "bid_count cannot be None"),
+            ('{"slug": "cats", "outbid_enabled": 1}', "outbid_enabled cannot be 1"),
+            ('{"slug": "cats", "quantity": 1}', "quantity cannot be 1"),
+            ('{"slug": "cats", "bid_percent_low": 0.15}', "bid_percent_low cannot be 0.15"),
+            ('{"slug": "cats", "bid_percent_low": "cheap"}', "bid_percent_low is no number"),
+            ('{"slug": "cats", "fee_rate": "economyFee"}', "fee_rate is no number"),
+            ('{"slug": "cats", "fee_rate": 5}', "fee_rate cannot be 5"),
+            ("[" * 100_000, "nested"),
+        ],
+    )
+    def test_what_was_not_stored_by_us_is_refused(self, text: str, words: str) -> None:
+        with pytest.raises(ValueError, match=words):
+            load_bid_config(text)

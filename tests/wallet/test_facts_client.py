@@ -1,0 +1,230 @@
+"""Facts of outputs as the signer asks for them: over a real socket, and no doubt is ever taken for a fact."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.wallet.conftest import BID, GRANT, START_MS
+from tests.wallet.facts_server import facts_server, ok, wire
+from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, listing
+from tests.wallet.listings import INSCRIPTION, PRICE, honest
+from tests.wallet.socket_house import house
+from wallet.facts_client import FactsError, ask_facts, read_facts
+from wallet.protocol import ListingToSign
+from wallet.signer.audit import verify_chain
+from wallet.signer_client import SignerRefused
+
+OUTPOINT = str(honest().intent.outpoint)
+
+
+def to_sign(**changes: Any) -> ListingToSign:
+    fields = listing(**changes)
+    return ListingToSign(**fields | {"secure": tuple(fields["secure"])})
+
+
+def test_facts_are_told_as_they_are(tmp_path: Path) -> None:
+    with facts_server(tmp_path / "f", lambda request: ok(wire())) as came:
+        assert ask_facts(tmp_path / "f", OUTPOINT) == FACTS
+    assert came == [{"verb": "outpoint", "args": {"outpoint": OUTPOINT}, "max_age_s": 10}]
+
+
+@pytest.mark.parametrize("name", ["value", "script", "is_unspent", "is_confirmed", "inscriptions", "runes"])
+@pytest.mark.parametrize("value", [None, "", -1, True, 1.5, "zz", "abc", "ABCD", [1], {}, 2**63])
+def test_what_is_not_as_agreed_is_not_known(name: str, value: Any) -> None:
+    told = read_facts(OUTPOINT, wire() | {name: value})
+    field = "value_sats" if name == "value" else name
+    fine = {"is_unspent": [True], "is_confirmed": [True], "script": [""]}
+    if value in fine.get(name, []):
+        return
+    assert getattr(told, field) is None
+    assert replace(told, **{field: getattr(FACTS, field)}) == FACTS
+
+
+@pytest.mark.parametrize("name", sorted(wire()))
+def test_a_fact_that_is_left_out_is_not_known(name: str) -> None:
+    told = wire()
+    del told[name]
+    if name == "outpoint":
+        with pytest.raises(FactsError):
+            read_facts(OUTPOINT, told)
+    elif name != "spent_by":
+        assert None in [getattr(read_facts(OUTPOINT, told), field) for field in FACTS.__slots__]
+
+
+def test_heights_are_numbers() -> None:
+    for value in (-1, True, "900000", 1.0, None):
+        assert read_facts(OUTPOINT, wire() | {"tip_height": value}).tip_height is None
+        assert read_facts(OUTPOINT, wire() | {"index_height": value}).index_height is None
+    assert read_facts(OUTPOINT, wire() | {"tip_height": 0, "value": 0}).tip_height == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b"[]",
+        b'"ok"',
+        b"{}",
+        b'{"ok": null}',
+        b'{"ok": []}',
+        b'{"error": null}',
+        b'{"error": {"kind": "unavailable"}}',
+        b'{"error": {"kind": "unavailable", "message": "no index"}}',
+        ok({}),
+        ok(wire() | {"outpoint": "ab" * 32 + ":0"}),
+    ],
+)
+def test_an_answer_without_facts_is_an_error(body: bytes, tmp_path: Path) -> None:
+    with facts_server(tmp_path / "f", lambda request: body), pytest.raises(FactsError):
+        ask_facts(tmp_path / "f", OUTPOINT)
+
+
+def test_an_error_says_what_the_source_said(tmp_path: Path) -> None:
+    body = json.dumps({"error": {"kind": "unavailable", "message": "ord is away"}}).encode()
+    with facts_server(tmp_path / "f", lambda request: body), pytest.raises(FactsError, match="ord is away"):
+        ask_facts(tmp_path / "f", OUTPOINT)
+
+
+def test_nobody_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FactsError, match="failed to ask"):
+        ask_facts(tmp_path / "f", OUTPOINT)
+
+
+def test_a_source_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
+    with (
+        HeldBack() as (tell, _),
+        facts_server(tmp_path / "f", tell),
+        pytest.raises(FactsError, match="failed to ask"),
+    ):
+        ask_facts(tmp_path / "f", OUTPOINT, timeout_s=0.1)
+
+
+class HeldBack:
+    """A source that answers once it is let go, at the end at the latest."""
+
+    def __enter__(self) -> tuple[Callable[[dict[str, Any]], bytes], threading.Event]:
+        self._let_go = threading.Event()
+
+        def tell(request: dict[str, Any]) -> bytes:
+            self._let_go.wait(60)
+            return ok(wire())
+
+        return tell, self._let_go
+
+    def __exit__(self, *_: object) -> None:
+        self._let_go.set()
+
+
+def test_a_listing_over_the_socket_is_signed_by_facts_over_the_other(tmp_path: Path) -> None:
+    with house(tmp_path) as opened, facts_server(opened.facts_socket, lambda request: ok(wire())) as came:
+        secret = opened.client.grant(LIST_GRANT)
+        signed = opened.client.sign_listing(TASK, 5, secret, to_sign())
+        assert len(signed.secure) == 1
+        assert opened.client.sign_listing(TASK, 5, secret, to_sign()) == signed
+        assert len(came) == 1, "what was signed is not looked up again"
+        assert opened.client.lowest_listing(OUTPOINT) == PRICE
+        assert opened.client.lowest_listing("ab" * 32 + ":1") is None
+        assert opened.client.was_signed(to_sign().intent)
+        assert opened.client.sign_challenge(TASK, 5, secret, "c", key="vault")
+        assert verify_chain(opened.audit_path) == 2
+
+
+def test_nothing_is_looked_up_for_whoever_may_not_list(tmp_path: Path) -> None:
+    with house(tmp_path) as opened, facts_server(opened.facts_socket, lambda request: ok(wire())) as came:
+        opened.client.grant(LIST_GRANT)
+        with pytest.raises(SignerRefused, match="grant-live"):
+            opened.client.sign_listing(TASK, 5, "00" * 32, to_sign())
+        assert came == []
+
+
+@pytest.mark.parametrize(
+    ("change", "tag"),
+    [
+        ({"value": 9_999}, "amount-proof"),
+        ({"script": "5120" + "00" * 32}, "amount-proof"),
+        ({"is_unspent": False}, "inputs-confirmed"),
+        ({"is_unspent": None}, "inputs-confirmed"),
+        ({"is_confirmed": False}, "inputs-confirmed"),
+        ({"inscriptions": []}, "inputs-cardinal"),
+        ({"inscriptions": [INSCRIPTION, "ab" * 32 + "i0"]}, "inputs-cardinal"),
+        ({"inscriptions": None}, "inputs-cardinal"),
+        ({"runes": ["UNCOMMON•GOODS"]}, "inputs-cardinal"),
+        ({"runes": None}, "inputs-cardinal"),
+        ({"index_height": 899_998}, "inputs-cardinal"),
+        ({"tip_height": None}, "inputs-cardinal"),
+        ({"outpoint": "ab" * 32 + ":0"}, "inputs-confirmed"),
+    ],
+)
+def test_every_doubt_over_the_socket_is_a_refusal(change: dict[str, Any], tag: str, tmp_path: Path) -> None:
+    with house(tmp_path) as opened, facts_server(opened.facts_socket, lambda request: ok(wire() | change)):
+        secret = opened.client.grant(LIST_GRANT)
+        with pytest.raises(SignerRefused) as refused:
+            opened.client.sign_listing(TASK, 5, secret, to_sign())
+        assert refused.value.tag == tag
+
+
+def test_without_a_source_nothing_is_listed(tmp_path: Path) -> None:
+    with house(tmp_path) as opened:
+        secret = opened.client.grant(LIST_GRANT)
+        with pytest.raises(SignerRefused) as refused:
+            opened.client.sign_listing(TASK, 5, secret, to_sign())
+        assert refused.value.tag == "inputs-confirmed"
+        assert not opened.client.was_signed(to_sign().intent)
+
+
+def test_bids_do_not_wait_for_slow_facts(tmp_path: Path) -> None:
+    with house(tmp_path) as opened, HeldBack() as (tell, let_go), facts_server(opened.facts_socket, tell) as came:
+        bidder = opened.client.grant(GRANT)
+        lister = opened.client.grant(LIST_GRANT)
+        signed: list[object] = []
+        listers = [
+            threading.Thread(
+                target=lambda number: signed.append(
+                    opened.client.sign_listing(TASK, 5, lister, to_sign(number=number))
+                ),
+                args=(number,),
+            )
+            for number in range(1, 4)
+        ]
+        for thread in listers:
+            thread.start()
+        while len(came) < len(listers):
+            assert all(thread.is_alive() for thread in listers)
+        assert opened.client.sign_bid(17, 5, bidder, BID).signature
+        assert signed == []
+        let_go.set()
+        for thread in listers:
+            thread.join(30)
+        assert len(signed) == 3
+        assert opened.now_ms == START_MS
+
+
+def test_a_right_taken_back_while_facts_are_looked_up_holds(tmp_path: Path) -> None:
+    with house(tmp_path) as opened, HeldBack() as (tell, let_go), facts_server(opened.facts_socket, tell) as came:
+        secret = opened.client.grant(LIST_GRANT)
+        tags: list[str] = []
+
+        def list_it() -> None:
+            try:
+                opened.client.sign_listing(TASK, 5, secret, to_sign())
+            except SignerRefused as refused:
+                tags.append(refused.tag)
+
+        thread = threading.Thread(target=list_it)
+        thread.start()
+        while not came:
+            assert thread.is_alive()
+        opened.client.revoke_place(TASK, 5)
+        let_go.set()
+        thread.join(30)
+        assert tags == ["op-allowed"]
+        assert not opened.client.was_signed(to_sign().intent)

@@ -1,0 +1,172 @@
+"""The signer compares its ledger with its audit log before it signs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.wallet.conftest import OTHER_USER, START_MS, USER, Bench, intent
+from wallet.keystore.keystore_file import KeystoreError
+from wallet.protocol import ControlState, Scope, State
+from wallet.signer import start_checks
+from wallet.signer.audit import AuditLog
+from wallet.signer.signed import ListingSignature
+
+MINUTE_MS = 60_000
+EVERYTHING = ControlState("global", "", "halt")
+
+
+@pytest.fixture
+def signed(bench: Bench) -> Bench:
+    """Eight bids and a challenge, each bid expiring within the hour."""
+    secret = bench.grant(outstanding_sats=10_000_000)
+    for number in range(8):
+        bench.sign_bid(secret, intent=intent(number))
+    bench.sign_challenge(secret)
+    return bench
+
+
+def compare(bench: Bench, now_ms: int = START_MS + MINUTE_MS) -> tuple[ControlState, ...]:
+    return start_checks.require_agreement(bench.audit_path, bench.directory / "signer.db", now_ms)
+
+
+def change(bench: Bench, statement: str) -> None:
+    with closing(sqlite3.connect(bench.directory / "signer.db", isolation_level=None)) as database:
+        assert database.execute(statement).rowcount > 0
+
+
+def rewrite(bench: Bench, keep: slice) -> None:
+    """Rewrites the log with only these lines, whole in itself, as an attacker who can compute hashes would."""
+    entries = bench.audit_path.read_text().splitlines()
+    bench.audit.close()
+    bench.audit_path.unlink()
+    bench.audit = AuditLog(bench.audit_path)
+    for entry in map(json.loads, entries[keep]):
+        bench.audit.append(
+            entry["time_ms"], {name: entry[name] for name in entry.keys() - {"number", "time_ms", "previous"}}
+        )
+
+
+def test_what_was_written_together_agrees(signed: Bench) -> None:
+    compare(signed)
+
+
+def test_nothing_signed_yet_agrees(bench: Bench) -> None:
+    compare(bench)
+
+
+@pytest.mark.parametrize("keep", [slice(0, 7), slice(1, None), slice(0, 0), slice(0, 9, 2)])
+def test_a_bid_that_the_log_does_not_have_is_found(signed: Bench, keep: slice) -> None:
+    rewrite(signed, keep)
+    with pytest.raises(KeystoreError, match="audit log does not have"):
+        compare(signed)
+
+
+def test_a_bid_whose_text_was_changed_in_the_ledger_is_found(signed: Bench) -> None:
+    change(signed, "UPDATE signatures SET message_hash = replace(message_hash, 'a', 'b') WHERE rowid = 8")
+    with pytest.raises(KeystoreError, match="audit log does not have"):
+        compare(signed)
+
+
+def test_a_broken_chain_is_found(signed: Bench) -> None:
+    signed.audit_path.write_bytes(signed.audit_path.read_bytes().replace(b'"price":40000', b'"price":40001', 1))
+    with pytest.raises(KeystoreError, match="not whole"):
+        compare(signed)
+
+
+def test_lines_that_crashes_left_behind_are_no_disagreement(signed: Bench) -> None:
+    change(signed, "DELETE FROM signatures WHERE rowid IN (1, 3, 5, 7, 8)")
+    assert compare(signed) == ()
+
+
+def test_a_ledger_older_than_the_log_is_found_until_its_bids_have_expired(signed: Bench) -> None:
+    change(signed, "DELETE FROM signatures WHERE rowid > 4")
+    with pytest.raises(KeystoreError, match=r"lacks 4 signatures .* in 59 min"):
+        compare(signed)
+    assert compare(signed, START_MS + 60 * MINUTE_MS) == (EVERYTHING,), "what it had withdrawn is forgotten, too"
+
+
+def test_a_ledger_that_lacks_what_crashes_can_take_is_not_put_on_halt(signed: Bench) -> None:
+    change(signed, "DELETE FROM signatures WHERE rowid > 5")
+    assert compare(signed, START_MS + 60 * MINUTE_MS) == ()
+    change(signed, "DELETE FROM signatures WHERE rowid < 5")
+    assert compare(signed, START_MS + 60 * MINUTE_MS) == (), "the end is there"
+
+
+def test_a_halt_for_an_older_ledger_is_lifted_once(signed: Bench) -> None:
+    change(signed, "DELETE FROM signatures")
+    late_ms = START_MS + 60 * MINUTE_MS
+    assert compare(signed, late_ms) == (EVERYTHING,)
+    signed.control("halt")
+    assert compare(signed, late_ms) == ()
+    signed.control("run")
+    assert compare(signed, late_ms) == ()
+    secret = signed.grant(token=6)
+    for number in range(20, 24):
+        signed.sign_bid(secret, token=6, intent=intent(number))
+    change(signed, "DELETE FROM signatures")
+    assert compare(signed, late_ms) == (EVERYTHING,)
+
+
+@pytest.mark.parametrize("state", ["reduce", "halt"])
+@pytest.mark.parametrize(("scope", "subject"), [("global", ""), ("user", USER), ("task", "17")])
+def test_a_state_that_the_ledger_has_forgotten_is_the_logs(
+    signed: Bench, scope: Scope, subject: str, state: State
+) -> None:
+    signed.control("reduce", "user", OTHER_USER)
+    signed.control(state, scope, subject)
+    assert compare(signed) == ()
+    change(signed, f"DELETE FROM controls WHERE scope = '{scope}' AND subject = '{subject}'")
+    assert compare(signed) == (ControlState(scope, subject, state),)
+    signed.control("run", scope, subject)
+    assert compare(signed) == (ControlState(scope, subject, state),), "what is not changed is not logged"
+    signed.control("reduce", scope, subject)
+    signed.control("run", scope, subject)
+    assert compare(signed) == ()
+
+
+def test_where_the_ledger_is_stricter_it_stays_so(signed: Bench) -> None:
+    signed.control("halt", "task", "17")
+    signed.control("reduce", "task", "17")
+    change(signed, "UPDATE controls SET state = 'halt'")
+    assert compare(signed) == ()
+    change(signed, "UPDATE controls SET state = 'of a later version'")
+    assert compare(signed) == (), "under which nothing is signed"
+    change(signed, "UPDATE controls SET state = 'run'")
+    assert compare(signed) == (ControlState("task", "17", "reduce"),)
+
+
+def test_listings_are_compared_too(signed: Bench) -> None:
+    listing = ListingSignature(
+        "a" * 64, 17, 5, "user", "b" * 64 + "i0", "c" * 64 + ":0", 70_000, START_MS, "d" * 64, ()
+    )
+    with signed.ledger.transaction():
+        signed.ledger.signed.put_listing(listing)
+    with pytest.raises(KeystoreError, match="audit log does not have"):
+        compare(signed)
+    line = {"operation": "list", "intent": listing.intent, "drafts_sha256": listing.drafts_hash}
+    signed.audit.append(START_MS, line)
+    compare(signed)
+    for number in range(4):
+        signed.audit.append(START_MS, line | {"intent": f"{number:064x}"})
+    with pytest.raises(KeystoreError, match="lacks 4 signatures"):
+        compare(signed)
+    compare(signed, START_MS + 60 * MINUTE_MS)
+
+
+def test_a_ledger_that_cannot_be_read_is_no_agreement(signed: Bench, tmp_path: Path) -> None:
+    with pytest.raises(KeystoreError, match="failed to read"):
+        start_checks.require_agreement(signed.audit_path, tmp_path / "nowhere.db", START_MS)
+    with pytest.raises(KeystoreError, match="not whole"):
+        start_checks.require_agreement(tmp_path / "nowhere.jsonl", signed.directory / "signer.db", START_MS)
+
+
+def test_the_self_test_passes_here_and_fails_when_signatures_do_not_verify(monkeypatch: pytest.MonkeyPatch) -> None:
+    start_checks.self_test()
+    monkeypatch.setattr(start_checks, "sign_message", lambda key, kind, text: "AA==")
+    with pytest.raises(KeystoreError, match="self-test"):
+        start_checks.self_test()

@@ -1,0 +1,68 @@
+"""How a listing ended when its inscription left: sold, which the sales tell, or gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markets.base import NotSupported, Sale, VenueError
+from models.ledger import listings
+from models.ledger.listing_table import CLOSED, GONE, SOLD, Listing
+from workers.context import Context
+from workers.faults import Faults
+
+CLOCKS_MS = 2_000  # how far the venue's clock may be behind ours; it may tell whole seconds only
+SALE_LATE_MS = 120_000  # how long after the spend a sale may take to be told
+
+
+@dataclass(frozen=True, slots=True)
+class ListingEnd:
+    """`proceeds_sats` of a sale; `is_dark`: whether it was one could not be read, or may be told later."""
+
+    proceeds_sats: int | None = None
+    is_dark: bool = False
+
+
+class EndFinder:
+    """The end of one task's listing; remembers since when the inscription is known to be gone from which output.
+
+    Only in memory: whoever starts anew waits anew for a sale that is told late, and nothing but a record hangs on that.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._outpoint: str | None = None
+        self._since_ms = 0
+
+    def ending(self, newest: Listing, slug: str | None, faults: Faults) -> ListingEnd:
+        """What the sales say of the inscription since its output was first listed; `newest` is its last listing."""
+        now_ms = self._context.clock_ms()
+        if self._outpoint != newest.outpoint:
+            self._outpoint, self._since_ms = newest.outpoint, now_ms
+        if slug is None:
+            return ListingEnd()
+        try:
+            sale = self._sale(newest, slug)
+        except VenueError as error:
+            faults.add("read the sales that may explain where the inscription went", error)
+            return ListingEnd(is_dark=True)
+        if sale is not None:
+            return ListingEnd(sale.price)
+        return ListingEnd(is_dark=now_ms - self._since_ms < SALE_LATE_MS)
+
+    def _sale(self, newest: Listing, slug: str) -> Sale | None:
+        # Not further back: we may have bought it ourselves.
+        since_ms = listings.first_ms(newest.outpoint) - CLOCKS_MS
+        try:
+            found = self._context.market.sales(slug, "ordinals", since_ms, 0)
+        except NotSupported:
+            return None
+        ours = [
+            sale for sale in found.sales if sale.inscription_id == newest.inscription_id and sale.sold_ms >= since_ms
+        ]
+        return max(ours, key=lambda sale: sale.sold_ms, default=None)
+
+
+def close(listing: Listing, proceeds_sats: int | None, now_ms: int) -> None:
+    """The open listing's output is spent: sold for `proceeds_sats`, or gone."""
+    reason = GONE if proceeds_sats is None else SOLD
+    listings.move(listing, CLOSED, now_ms, reason=reason, proceeds_sats=proceeds_sats)

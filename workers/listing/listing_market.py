@@ -1,0 +1,126 @@
+"""What the price of a listing hangs on: the asks of others, their median of the last hour, the last sales."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from decimal import Decimal
+
+from markets.base import NotSupported, VenueError
+from models import floor_samples, inscriptions
+from models.tasks.table import Task
+from strategy.bid_config import normal_slug
+from strategy.book import NO_HISTORY, Ask, History
+from strategy.listing.listing_config import ListingConfig
+from strategy.listing.reference import foreign_prices, least_believed
+from workers.context import Context
+from workers.faults import Faults
+
+# A book for pricing may be this old, so that tasks on one collection share it.
+BOOK_S = 10.0
+SALES_S = 60.0
+ITEM_S = 86_400.0  # what collection an inscription is of does not change
+LAST_SALE_MS = 30 * 86_400_000  # an older one says nothing about today
+
+
+@dataclass(frozen=True, slots=True)
+class ListingMarket:
+    """What was read; None is not known. `asks` are with our own. `key` is under which the asks' history is kept."""
+
+    asks: tuple[Ask, ...] | None = None
+    trait_asks: tuple[Ask, ...] | None = None
+    last_sales: tuple[int, ...] | None = None
+    history: History = NO_HISTORY
+    key: tuple[str, str, str] | None = None
+
+
+class CollectionFinder:
+    """Which collection the task's inscription is of, by whoever knows; the venue is asked last."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._told: str | None = None
+
+    def slug(self, task: Task, shown: str | None, faults: Faults) -> str | None:
+        """`shown` is what the venue says beside our listing."""
+        known = task.collection_id or shown or self._told or inscriptions.collection_of(task.inscription_id)
+        if known is None:
+            known = self._told = self._asked(task.inscription_id, faults)
+        return known
+
+    def _asked(self, inscription_id: str, faults: Faults) -> str | None:
+        try:
+            named = self._context.market.item(inscription_id, ITEM_S).collection_id
+        except VenueError as error:
+            faults.add("learn the inscription's collection", error, backs_off=False)
+            return None
+        return named if named is not None and 0 < len(named) <= 100 else None
+
+
+def read_market(context: Context, config: ListingConfig, slug: str | None, faults: Faults) -> ListingMarket:
+    """Reads what this config's price hangs on."""
+    wants_sale = config.price_mode == "percent" and config.reference == "lastSale"
+    if not config.wants_asks and not wants_sale:
+        return ListingMarket()
+    if slug is None:
+        faults.add("price the listing", "the inscription's collection is not known", backs_off=False)
+        return ListingMarket()
+    if wants_sale:
+        return ListingMarket(last_sales=_last_sales(context, slug, faults))
+    # What a collection asks at one venue is no history of another's.
+    is_default = context.venue.name == context.settings.market
+    measured = measure(config) if is_default else f"{measure(config)} at {context.venue.name}"
+    key = ("ordinals", normal_slug("ordinals", slug), measured)
+    return ListingMarket(
+        asks=_asks(context, slug, None, faults) if config.trait is None else None,
+        trait_asks=None if config.trait is None else _asks(context, slug, config.trait, faults),
+        history=_history(key, context.clock_ms()) if is_default else floor_samples.history(*key, context.clock_ms()),
+        key=key,
+    )
+
+
+def measure(config: ListingConfig) -> str:
+    """What the asks of this config measure. Sellers and bidders believe different things, so each keep their own."""
+    return "ask" if config.trait is None else f"ask:{config.trait_type}={config.trait_value}"
+
+
+def sample(market: ListingMarket, own_wallets: Collection[str], now_ms: int) -> None:
+    """The floor that was believed becomes the minute's sample."""
+    asks = market.asks if market.asks is not None else market.trait_asks
+    prices = foreign_prices(asks or (), own_wallets)
+    if market.key is not None and prices:
+        believed = least_believed(market.history.median) or Decimal(0)
+        floor_samples.record(*market.key, max(Decimal(prices[0]), believed), now_ms)
+
+
+def _history(key: tuple[str, str, str], now_ms: int) -> History:
+    """Ours; while we have none, what bidders on the same have seen."""
+    kind, slug_key, measured = key
+    found = floor_samples.history(*key, now_ms)
+    if found.samples:
+        return found
+    of_bidders = "floor" if measured == "ask" else f"trait:{measured.partition(':')[2]}"
+    return floor_samples.history(kind, slug_key, of_bidders, now_ms)
+
+
+def _asks(context: Context, slug: str, trait: tuple[str, str] | None, faults: Faults) -> tuple[Ask, ...] | None:
+    try:
+        return context.market.asks(slug, BOOK_S, trait).asks
+    except NotSupported:
+        return None
+    except VenueError as error:
+        faults.add("read the asks", error)
+        return None
+
+
+def _last_sales(context: Context, slug: str, faults: Faults) -> tuple[int, ...] | None:
+    """The prices of the collection's sales, newest first."""
+    since_ms = context.clock_ms() - LAST_SALE_MS
+    try:
+        found = context.market.sales(slug, "ordinals", since_ms, SALES_S)
+    except VenueError as error:
+        faults.add("read the sales", error)
+        return None
+    newest_first = sorted(found.sales, key=lambda sale: sale.sold_ms, reverse=True)
+    # Who has read further back for somebody else may answer with earlier ones, too.
+    return tuple(sale.price for sale in newest_first if sale.sold_ms >= since_ms)

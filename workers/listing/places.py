@@ -1,0 +1,170 @@
+"""Putting a listing up, so that a crash anywhere leaves none at the venue that the ledger does not know.
+
+Reserve, draft, sign, store, submit, record: each step's fact is on disk before the next one begins, nothing is sent
+twice, and an answer that is not clear leaves the row `unknown`: it is looked for, never sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from markets.base import Refused, Unavailable, VenueError
+from markets.listings import ListingAsk, ListingDraft, ListingOrder
+from models.ledger import listings
+from models.ledger.listing_table import LIVE, REFUSED, SIGNED, SUBMITTED, UNKNOWN, Listing
+from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere
+from wallet.protocol import ListingToSign, SignedListing, UserKeys
+from wallet.signer_client import SignerError, SignerLocked, SignerRefused
+from workers.bidding.cancels import WRITE_MS
+from workers.context import Context
+from workers.faults import Faults
+from workers.signals_held import signals_held
+
+
+class ListingResult(StrEnum):
+    """What became of a listing that was to be put up."""
+
+    LISTED = "listed"  # the venue accepted it
+    UNKNOWN = "unknown"  # the venue's answer was lost: it is looked for
+    REFUSED = "refused"  # the venue said no
+    NOT_SENT = "not_sent"  # nothing to sign was to be had, or nothing reached the venue
+    NOT_SIGNED = "not_signed"  # the signer said no or did not answer
+    NOT_ALLOWED = "not_allowed"  # the task is no longer wanted, or another worker has taken over
+    OPEN_ELSEWHERE = "open_elsewhere"  # a deleted task's listing of the same item is not ended yet
+
+
+@dataclass(frozen=True, slots=True)
+class ItemToList:
+    """What is sold, by whom: the inscription at `outpoint`, for the task's user, as the config's `revision` says."""
+
+    inscription_id: str
+    outpoint: str
+    slug: str | None
+    user_id: int
+    keys: UserKeys
+    venue: str
+    revision: int
+
+
+class ListingPlacer:
+    """Puts listings up for one task. `new_intent` gives 64 hex digits, never the same again."""
+
+    def __init__(self, context: Context, faults: Faults, new_intent: Callable[[], str]) -> None:
+        self._context = context
+        self._faults = faults
+        self._new_intent = new_intent
+
+    def put_up(self, item: ItemToList, price_sats: int, replacing: Listing | None) -> ListingResult:
+        """Lists the item, in place of `replacing` when that is live. One try."""
+        with signals_held():
+            try:
+                row = listings.reserve(self.new(item, price_sats), replacing, self._context.clock_ms())
+            except NotAllowedToList as error:
+                self._faults.add("list", str(error), backs_off=False)
+                return ListingResult.NOT_ALLOWED
+            except OpenElsewhere as error:
+                self._faults.add("list", str(error), backs_off=False)
+                return ListingResult.OPEN_ELSEWHERE
+            self._context.crash("listing-reserved")
+            return self._carried_out(row, item)
+
+    def new(self, item: ItemToList, price_sats: int) -> NewListing:
+        """The row of a listing of this item."""
+        return NewListing(
+            intent=self._new_intent(),
+            task_id=self._context.task_id,
+            user_id=item.user_id,
+            venue=item.venue,
+            wallet=item.keys.vault,
+            inscription_id=item.inscription_id,
+            slug=item.slug,
+            outpoint=item.outpoint,
+            price_sats=price_sats,
+            token=self._context.token,
+            revision=item.revision,
+        )
+
+    def _carried_out(self, row: Listing, item: ItemToList) -> ListingResult:
+        ask = ListingAsk(
+            price=row.price_sats,
+            inscription_id=item.inscription_id,
+            owner=item.keys.vault,
+            receive=item.keys.payment,
+            tap_internal_key=item.keys.vault_pubkey,
+            slug=item.slug,
+        )
+        draft = self._drafted(row, ask)
+        if draft is None:
+            return ListingResult.NOT_SENT
+        self._context.crash("listing-drafted")
+        signed = self._signed(row, draft)
+        if signed is None:
+            return ListingResult.NOT_SIGNED
+        self._context.crash("listing-signed")
+        listings.move(row, SIGNED, self._context.clock_ms())
+        self._context.crash("listing-stored")
+        order = ListingOrder(ask, signed.psbt, draft.psbt, signed.secure, item.keys.payment, item.keys.payment_pubkey)
+        return self._submitted(row, order)
+
+    def _drafted(self, row: Listing, ask: ListingAsk) -> ListingDraft | None:
+        try:
+            return self._context.market.draft_listing(ask)
+        except VenueError as error:
+            self._faults.add(f"get a draft of a listing at {row.price_sats}", error)
+            listings.give_up(row, REFUSED, self._context.clock_ms())
+            return None
+
+    def _signed(self, row: Listing, draft: ListingDraft) -> SignedListing | None:
+        """None leaves the row closed, or reserved when the signer may have signed: the next cycle asks it."""
+        context = self._context
+        listing = ListingToSign(
+            intent=row.intent,
+            inscription_id=row.inscription_id,
+            outpoint=row.outpoint,
+            price=row.price_sats,
+            psbt=draft.psbt,
+            secure=tuple(secure.psbt for secure in draft.secure),
+        )
+        try:
+            return context.signer.sign_listing(context.task_id, context.token, context.secret, listing)
+        except (SignerRefused, SignerLocked) as error:
+            self._faults.add_unsigned(f"sign a listing at {row.price_sats}", error)
+            listings.give_up(row, REFUSED, context.clock_ms())
+        except SignerError as error:
+            self._faults.add(f"sign a listing at {row.price_sats}", error)
+        return None
+
+    def _submitted(self, row: Listing, order: ListingOrder) -> ListingResult:
+        deadline_ms = self._context.clock_ms() + WRITE_MS
+        listings.move(row, SUBMITTED, self._context.clock_ms())
+        self._context.crash("listing-submitting")
+        result = self._sent(order, deadline_ms)
+        self._context.crash("listing-submitted")
+        now_ms = self._context.clock_ms()
+        if result is ListingResult.LISTED:
+            listings.move(row, LIVE, now_ms)
+        elif result is ListingResult.UNKNOWN:
+            listings.move(row, UNKNOWN, now_ms)
+        else:
+            listings.give_up(row, REFUSED, now_ms)
+        self._context.crash("listing-recorded")
+        return result
+
+    def _sent(self, order: ListingOrder, deadline_ms: int) -> ListingResult:
+        """One try. What the error tree calls Unavailable never reached the venue, by the gateway's word."""
+        context, failed_to = self._context, f"list at {order.ask.price}"
+        try:
+            context.market.list_item(order, task=context.task_id, token=context.token, deadline_ms=deadline_ms)
+        except Refused as error:
+            self._faults.add_write(failed_to, error)
+            return ListingResult.NOT_ALLOWED if error.code == "stale_token" else ListingResult.REFUSED
+        except Unavailable as error:
+            self._faults.add(failed_to, error)
+            return ListingResult.NOT_SENT
+        except VenueError as error:
+            # Unknown, and whatever else is not clearly one of the above.
+            self._faults.add(failed_to, error)
+            return ListingResult.UNKNOWN
+        return ListingResult.LISTED
