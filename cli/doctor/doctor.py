@@ -14,13 +14,13 @@ from dataclasses import replace
 from cli.doctor import (
     data_check,
     database_check,
+    live_check,
     machine_check,
     month_check,
     port_holders,
     program_check,
     settings_check,
 )
-from cli.doctor import live as doctor_live
 from cli.doctor.check import Check, fail
 from cli.doctor.questions import About, default_about
 from cli.doctor.venue_check import VenueExaminer
@@ -96,7 +96,7 @@ def _with(
         venues = VenueExaminer(settings, about(options, settings, seen), clock_ms)
         yield from _safely("venues", venues.examine())
     if LIVE in parts:
-        yield from _safely("live", doctor_live.examine(settings))
+        yield from _safely("live", live_check.examine(settings))
 
 
 def _safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:

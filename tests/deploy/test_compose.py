@@ -224,7 +224,7 @@ def test_a_killed_program_comes_back_and_data_outlive_the_containers(containers:
     until(is_ready(containers), "ready", 120)
     address = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
     containers.inside("/opt/bidkeeper/venv/bin/bidkeeper", "whitelist", "add", address)
-    containers.inside("pkill", "-9", "-f", "bidkeeper signer")
+    containers.inside("pkill", "-9", "-f", "cli.main signer")
     until(is_ready(containers), "ready after a kill", 120)
     containers.compose("down")
     containers.compose("up", "-d", "--no-build")
