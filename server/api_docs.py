@@ -10,7 +10,13 @@ from server.openapi.document import Document, document
 
 
 class Described(Handler):
-    """The common part: the document is made once, at the first request."""
+    """The common part: the document is made once, at the first request, and may be kept by its readers."""
+
+    has_etag = True
+
+    def set_default_headers(self) -> None:
+        super().set_default_headers()
+        self.set_header("Cache-Control", "no-cache")
 
     def document(self) -> Document:
         """Describes the application's own route table."""

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
-from tornado.web import Application
+from tornado.web import Application, GZipContentEncoding
 
 from core import logs
 from core.errors import SettingsError
@@ -49,6 +49,12 @@ _PURGE_S = 3600.0
 _KEPT_BYTES = 16 << 20
 
 
+class Gzip(GZipContentEncoding):
+    """Packs texts of a kilobyte and more for who takes gzip: quickly, for one thread does it all."""
+
+    GZIP_LEVEL = 1
+
+
 def now_ms() -> int:
     """Returns milliseconds since 1970."""
     return time.time_ns() // 1_000_000
@@ -76,7 +82,12 @@ def make_app(
         starts=start_times(),
     )
     return Application(
-        [*ROUTES], default_handler_class=UnknownRoute, log_function=log_request, services=services, routes=ROUTES
+        [*ROUTES],
+        transforms=[Gzip],
+        default_handler_class=UnknownRoute,
+        log_function=log_request,
+        services=services,
+        routes=ROUTES,
     )
 
 

@@ -8,7 +8,7 @@ from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.table import BIDDING
 from models.users import User
-from server.auth import proven
+from server.auth import hint_of, proven
 from server.http import blocking, json_out
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
@@ -59,7 +59,8 @@ class MeHandler(SignedIn):
             raise invalid(missing)
         challenge = proven(challenge_id or "", address, signature or "", self.now_ms)
         if challenge is None or challenge.user is None or challenge.user.id != self.user.id:
-            raise invalid([_UNPROVEN])
+            hint = hint_of(signature or "")
+            raise invalid([f"{_UNPROVEN}: {hint}" if hint else _UNPROVEN])
         return str(challenge.id)
 
     async def _check_no_balance(self) -> None:

@@ -69,6 +69,8 @@ class BiddingTaskHandler(TaskHandler):
 class BiddingTasksHandler(SignedIn):
     """GET and POST /api/tasks"""
 
+    has_etag = True
+
     def get(self) -> None:
         self.send(self.services.task_lists.get(self.user.id, self._list))
 

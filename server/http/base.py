@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 from http.client import responses
 from typing import Any, TypeVar
@@ -38,6 +38,8 @@ Value = TypeVar("Value")
 class Handler(RequestHandler):
     """Base of all handlers. It asks for no sign-in; `SignedIn` does."""
 
+    has_etag = False
+
     @property
     def services(self) -> Services:
         found: Services = self.application.settings["services"]
@@ -69,16 +71,29 @@ class Handler(RequestHandler):
 
     @classmethod
     @cache
-    def allowed(cls) -> list[str]:
-        """Returns the methods this path has."""
+    def described(cls) -> list[str]:
+        """Returns the methods that this path has of its own."""
         return [name.upper() for name in _METHODS if getattr(cls, name) is not getattr(RequestHandler, name)]
+
+    @classmethod
+    @cache
+    def allowed(cls) -> list[str]:
+        """Returns the methods that this path answers: HEAD wherever there is GET."""
+        return [*(["HEAD"] if "GET" in cls.described() else []), *cls.described()]
+
+    def head(self, *parts: str) -> Awaitable[None] | None:
+        """Answers as GET does; Tornado leaves the body out."""
+        return self.get(*parts)
 
     def decode_argument(self, value: bytes, name: str | None = None) -> str:
         # Bad UTF-8 is not found or not valid, like any other unknown text; never an error of its own.
         return value.decode("utf-8", "replace")
 
-    def compute_etag(self) -> None:
-        return None
+    def compute_etag(self) -> str | None:
+        """Returns a tag for answers that are asked for again and again; a weak one, as it is that of the gzip, too."""
+        if not self.has_etag:
+            return None
+        return f'W/"{hashlib.sha256(b"".join(self._write_buffer)).hexdigest()[:32]}"'
 
     def answer(self, value: Any, status: int = 200) -> None:
         """Sends `value` as JSON."""

@@ -29,6 +29,8 @@ class AutolistTaskHandler(TaskHandler):
 class AutolistTasksHandler(AutolistTaskHandler):
     """GET and POST /api/autolist"""
 
+    has_etag = True
+
     async def get(self) -> None:
         self.answer(await autolist_tasks_as_json(self.services, tasks.of_user(self.user.id, LISTING)))
 

@@ -43,13 +43,13 @@ class Operation:
     id: str
     tag: str
     summary: str
+    text: str
     success: Mapping[int, AnswerBody]
     errors: Mapping[int, str] = field(default_factory=dict)
     body: type[BaseModel] | None = None
     query: tuple[Parameter, ...] = ()
     is_open: bool = False
     may_sign_in: bool = False
-    text: str = ""
 
 
 NOT_YOURS = "There is no such task, or it is somebody else's."

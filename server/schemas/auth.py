@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
 from pydantic import Field, PlainValidator
 
@@ -69,7 +68,7 @@ class ProfileBody(Body):
 class Challenge(Answer):
     """A text to sign."""
 
-    challenge_id: UUID
+    challenge_id: Annotated[str, Field(description="Goes back with the signature, as it is.")]
     message: Annotated[str, Field(description="What the wallet signs, to the letter.")]
     expires_at: Seconds
 

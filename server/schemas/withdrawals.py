@@ -167,10 +167,25 @@ class MarketplaceWallet(Answer):
     balance_sats: Annotated[int, Field(ge=0)]
 
 
+class FundingRow(Answer):
+    """The place whose sats back the caller's bids at one marketplace."""
+
+    venue: str
+    from_: Annotated[
+        Literal["bidding", "payment"], Field(alias="from", description="What a withdrawal names to get the sats out.")
+    ]
+    address: Annotated[str | None, Field(description="Send sats here. Null while the marketplace does not tell it.")]
+    balance_sats: Annotated[int | None, Field(ge=0)]
+    backs: Annotated[str, Field(description="How these sats back bids.")]
+    way_out: Annotated[str, Field(description="How they come out again.")]
+
+
 class Wallet(Answer):
     """The caller's addresses here, the money behind their bids, and withdrawals on their way."""
 
-    payment: Annotated[str, Field(description="Bids are signed and funded here.")]
+    payment: Annotated[
+        str, Field(description="Bids are signed by this address's key. Which address backs them is told by `funding`.")
+    ]
     vault: Annotated[str, Field(description="Listings are signed here.")]
     ordinals_address: str
     bidding_wallet: MarketplaceWallet | None
@@ -209,5 +224,8 @@ class Wallet(Answer):
     ] = ""
     payment_sats: Annotated[
         int | None, Field(ge=0, description="Confirmed sats at the payment address; null when that cannot be read.")
+    ]
+    funding: Annotated[
+        list[FundingRow], Field(description="The address that backs bids, for each marketplace that takes any.")
     ]
     withdrawals: Annotated[list[Withdrawal], Field(description="The latest ten, newest first.")]
