@@ -28,7 +28,8 @@ pytestmark = pytest.mark.slow
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "going-live.md"
 PASSPHRASE = "a passphrase that nobody guesses"
 SLUG = "live-frogs"
-# Another marketplace than the one of the practice market: whoever knows that one's keys knows nothing of this one's.
+# Another marketplace than the one of the practice market: its keys are not those that the project knows, and its least
+# bid is the one that Satflow is said to have.
 VENUE = """
 import hashlib
 from embit.ec import PrivateKey
@@ -36,6 +37,8 @@ import simulator.bidding_wallets as wallets
 def key(payment, ordinals, *, spare=False):
     return PrivateKey(hashlib.sha256(f"another marketplace {spare} {payment} {ordinals}".encode()).digest())
 wallets.market_key = key
+import simulator.rules as rules
+rules.MIN_BID["ordinals"] = 1_000
 from cli.main import main
 main(["simulator"])
 """
@@ -108,6 +111,7 @@ def live() -> Iterator[Operator]:
         "BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY": "1000000",
         # Beyond the page: runes.
         "BIDKEEPER_UNISAT_URL": f"{origin}/unisat",
+        "BIDKEEPER_UNISAT_API_KEY_FILE": str(key),
         "BIDKEEPER_SATFLOW_RUNE_PRICE": "order",
         "BIDKEEPER_WHITELIST": "",
     }
@@ -131,6 +135,7 @@ def test_the_settings_of_the_page_are_all_it_takes(live: Operator) -> None:
     named = {command.split("=")[0].removeprefix("export ") for command in live.commands("Settings")}
     assert named == set(live.settings) - {
         "BIDKEEPER_UNISAT_URL",
+        "BIDKEEPER_UNISAT_API_KEY_FILE",
         "BIDKEEPER_SATFLOW_RUNE_PRICE",
         "BIDKEEPER_WHITELIST",
     }
@@ -196,7 +201,7 @@ def test_the_address_that_backs_bids_is_named_and_funded(live: Operator) -> None
     assert backing[1] not in (told["payment"], told["vault"])
     live.service.sim("PUT", f"/sim/coins/{backing[1]}", {"values": [200_000, 150_000]})
     live.service.sim("PUT", f"/sim/coins/{told['payment']}", {"values": [30_000]})
-    checklist = json.loads(live.does(f"{doctor} --only live --json"))
+    checklist = json.loads(live.does(f"{doctor.partition('#')[0]} --only live --json"))
     assert [check for check in checklist["checks"] if check["status"] != "ok"] == []
     assert any("350,000 sats" in check["text"] for check in checklist["checks"])
 
@@ -264,6 +269,6 @@ def test_the_sats_come_home(live: Operator) -> None:
     assert live.asks(quote)["destination"] == payment
     made = live.asks(withdraw)
     live.service.sim("POST", "/sim/confirm", {"txid": made["txid"]})
-    until(lambda: live.trader.ok("GET", "/api/wallet")["paymentSats"] == before + made["sentSats"], "the sats", 30)
+    until(lambda: live.trader.ok("GET", "/api/wallet")["paymentSats"] >= before + made["sentSats"], "the sats")
     assert made["sentSats"] > 340_000
     assert live.asks(home)["destination"] == live.trader.address
