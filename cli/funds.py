@@ -12,7 +12,7 @@ from wallet.protocol import UserKeys
 
 
 def fundings(settings: Settings) -> Iterator[Funding]:
-    """Yields how bids are funded at each venue of this installation that takes any."""
+    """Yields the funding of bids at each venue of this installation that takes bids."""
     for venue in settings.venues:
         if funding := funding_of(facts(venue, is_default=venue == settings.market).capabilities):
             yield funding

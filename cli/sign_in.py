@@ -12,7 +12,7 @@ from core.errors import BidkeeperError
 from core.settings import Settings
 from wallet.address import AddressError, sign_in_address
 
-# How the wallets are asked for a BIP-322 signature; several give another kind unless they are told.
+# The way to a BIP-322 signature in each wallet; several give another kind unless told otherwise.
 WALLETS = """Sign this text with BIP-322 in your wallet:
   UniSat, OKX   signMessage(text, "bip322-simple")        Leather   request("signMessage", {message, paymentType})
   Xverse        request("signMessage", {address, message, protocol: "BIP322"})

@@ -1,4 +1,4 @@
-"""`bidkeeper wallet ADDRESS`: which address of a user is for what, what lies there, and how it comes out again."""
+"""`bidkeeper wallet ADDRESS`: a user's addresses, each with its purpose, its sats and their way out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which address backs bids at a venue, and how the sats sent there come back out."""
+"""The address that backs bids at a venue, and the way out for the sats sent there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS: dict[Place, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Funding:
-    """The place whose sats back bids at `venue`, how they do, and how they come out again."""
+    """The place whose sats back bids at `venue`; `backs` and `way_out` are words for its user."""
 
     venue: str
     place: Place

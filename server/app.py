@@ -50,7 +50,7 @@ _KEPT_BYTES = 16 << 20
 
 
 class Gzip(GZipContentEncoding):
-    """Packs texts of a kilobyte and more for who takes gzip: quickly, for one thread does it all."""
+    """Packs texts of a kilobyte and more for clients that take gzip: quickly, since one thread does it all."""
 
     GZIP_LEVEL = 1
 

@@ -130,7 +130,7 @@ def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> Chal
 
 
 def hint_of(signature: str) -> str | None:
-    """Returns what to do about a proof of the older kind, which many wallets make unless told otherwise, else None."""
+    """Returns advice for a proof of the older kind, which many wallets make unless told otherwise, else None."""
     try:
         raw = base64.b64decode(signature, validate=True)
     except ValueError:

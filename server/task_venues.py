@@ -68,7 +68,7 @@ def not_signed_bids(venue: str) -> list[str]:
 
 
 def not_signed_listings(venue: str) -> list[str]:
-    """Returns why the signer does not sign listings there: they would move the item before its sale."""
+    """Returns why the signer does not sign listings there: they move the item before its sale."""
     can = _capabilities(venue)
     if can is None or not can.lists_in_escrow:
         return []

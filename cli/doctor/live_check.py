@@ -21,7 +21,7 @@ _PAGE = "docs/going-live.md"
 
 
 def examine(settings: Settings) -> Iterator[Check]:
-    """Yields a line for each step; what is right for practice only is a fault here."""
+    """Yields a line for each step; a setting that is right for practice only is a fault here."""
     if settings.market == PLAY_MARKET:
         yield fail("live market", "this is the practice market", "a data directory of its own, and BIDKEEPER_MARKET")
         return
@@ -42,7 +42,7 @@ def _name(settings: Settings) -> Iterator[Check]:
 
 
 def _bounds(settings: Settings) -> Iterator[Check]:
-    """Ceilings of the signer that hold whatever tasks, the database or a marketplace say."""
+    """Yields the signer's own ceilings: they hold whatever tasks, the database or a marketplace say."""
     if settings.max_exposure_sats:
         text = f"all open bids together are at most {settings.max_exposure_sats:,} sats"
         yield ok("live bids", text)
@@ -88,7 +88,7 @@ def _keys(settings: Settings) -> Iterator[Check]:
 
 
 def _people(settings: Settings) -> Iterator[Check]:
-    """Yields who may sign in and, for each user who has, the funds behind their bids."""
+    """Yields the addresses that may sign in and, for each user who did, the funds behind their bids."""
     with base.reading(settings.database_url):
         listed = {str(row.address) for row in Whitelist.select()} | settings.whitelist | settings.admins
         users = [(str(user.address), str(user.ordinals_address)) for user in User.select().order_by(User.id)]

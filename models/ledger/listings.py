@@ -64,8 +64,8 @@ class NewListing:
 def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
     """Writes the listing down, on disk when this returns; `replacing`, which is live, ends in the same commit.
 
-    Raises NotAllowedToList, OpenElsewhere, or IllegalMove when the task's open listing is not `replacing`; then nothing
-    was written.
+    Raises NotAllowedToList, OpenElsewhere, or IllegalListingMove when the task's open listing is not `replacing`; then
+    nothing was written.
     """
     if replacing is not None and replacing.state != LIVE:
         raise IllegalListingMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
@@ -89,7 +89,7 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
 def adopt(new: NewListing, now_ms: int) -> Listing:
     """Writes down, as live from now on, a listing at the venue that no open row explains.
 
-    Raises OpenElsewhere, or IllegalMove when the task has an open listing; then nothing was written.
+    Raises OpenElsewhere, or IllegalListingMove when the task has an open listing; then nothing was written.
     """
     return _taken_up(new, {"state": LIVE, "signed_ms": now_ms, "listed_ms": now_ms}, now_ms)
 
@@ -128,8 +128,8 @@ def move(
     """Moves the listing from its believed state to `state`, on disk when this returns.
 
     `reason` (one of CLOSE_REASONS) goes with `closed`, `proceeds_sats` with `sold`. The times when it first was (or may
-    have been) signed, and first was live, are kept; its misses start anew unless it is closed. Raises IllegalMove; then
-    nothing was written. `listing` is brought up to date.
+    have been) signed, and first was live, are kept; its misses start anew unless it is closed. Raises
+    IllegalListingMove; then nothing was written. `listing` is brought up to date.
     """
     with transaction(durable=True):
         _move(listing, state, now_ms, reason, venue_id, proceeds_sats)
@@ -139,7 +139,7 @@ def give_up(listing: Listing, reason: str, now_ms: int) -> None:
     """Closes a listing that the venue never took (`refused`, `lost`), on disk when this returns.
 
     The listing that it was to replace is open again in the same commit, as live and as old as it was: no listing that
-    may be at the venue is ever without an open row. Raises IllegalMove; then nothing was written.
+    may be at the venue is ever without an open row. Raises IllegalListingMove; then nothing was written.
     """
     with transaction(durable=True):
         _move(listing, CLOSED, now_ms, reason, None, None)

@@ -173,8 +173,8 @@ def task_exposure(task_id: int, *, dry_run: bool = False) -> int:
 def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, venue_id: str | None = None) -> None:
     """Moves the order from its believed state to `state`, on disk when this returns.
 
-    `reason` (one of CLOSE_REASONS) goes with `closed`, `venue_id` with `live`. Raises IllegalMove; then nothing was
-    written. `order` is brought up to date.
+    `reason` (one of CLOSE_REASONS) goes with `closed`, `venue_id` with `live`. Raises IllegalOrderMove; then nothing
+    was written. `order` is brought up to date.
     """
     _move(order, state, now_ms, reason, venue_id, None)
 
@@ -183,7 +183,7 @@ def fill(order: Order, now_ms: int, sale_id: str) -> bool:
     """Closes the order as filled by this sale, on disk when this returns.
 
     Returns False, with nothing written, when the sale belongs to another order already. Among orders of dry runs a sale
-    is taken once for each task, since they compete with nobody. Raises IllegalMove.
+    is taken once for each task, since they compete with nobody. Raises IllegalOrderMove.
     """
     try:
         _move(order, CLOSED, now_ms, FILLED, None, sale_id)

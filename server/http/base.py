@@ -90,7 +90,7 @@ class Handler(RequestHandler):
         return value.decode("utf-8", "replace")
 
     def compute_etag(self) -> str | None:
-        """Returns a tag for answers that are asked for again and again; a weak one, as it is that of the gzip, too."""
+        """Returns a tag for answers that are polled; a weak one, since the packed answer has the same."""
         if not self.has_etag:
             return None
         return f'W/"{hashlib.sha256(b"".join(self._write_buffer)).hexdigest()[:32]}"'

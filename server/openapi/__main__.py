@@ -1,4 +1,4 @@
-"""`python -m server.openapi`: the description as it is answered, for other programs to look at."""
+"""`python -m server.openapi`: prints the description that the server answers, for other programs to check."""
 
 from __future__ import annotations
 

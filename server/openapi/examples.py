@@ -1,4 +1,4 @@
-"""An example of every answer, made from its schema, with values that a reader recognises where a name calls for one."""
+"""An example of every answer, made from its schema, with recognisable values for known field names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VAULT = "bc1pr5tl40fulfznkxw64j577qfx2927zlrydv2e9qwdzffgd3pnadcsk3hs39"
 _TXID = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799"
 _ORDER = "65f0c0ffee65f0c0ffee65f0"
 
-# By the field's name, or by "Schema.field" where another schema means something else by it.
+# By the field's name, or by "Schema.field" where one schema means something else by the name.
 _VALUES: dict[str, Any] = {
     "action": "placed 1, kept 4, cancelled 0",
     "address": _PAYMENT,
@@ -159,7 +159,7 @@ def of_error(status: int) -> dict[str, Any]:
 
 
 def of_answer(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
-    """Returns an example of a value of `schema`, which may refer to `schemas`; what may be missing is missing."""
+    """Returns an example of a value of `schema`, which may refer to `schemas`; optional fields are left out."""
     return _value(schema, schemas, "", "")
 
 
@@ -187,6 +187,6 @@ def _value(schema: Mapping[str, Any], schemas: Mapping[str, Any], owner: str, fi
 
 def _object(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str) -> dict[str, Any]:
     properties = schema["properties"]
-    if name in _NEW:  # a config has what a new task has that names none of it
+    if name in _NEW:  # an example config has a new task's defaults
         properties = properties | schemas[_NEW[name]]["properties"]
     return {field: _value(properties[field], schemas, name, field) for field in schema.get("required", ())}

@@ -82,7 +82,7 @@ class Choosing:
         return Chosen(tuple(coins), tuple(left_out))
 
     async def coin(self, outpoint: str, inscription_id: str) -> Coin:
-        """Returns the coin of an inscription. Raises Refused when it is not alone there, or that is not known."""
+        """Returns the coin of an inscription. Raises PolicyRefused when it is not alone there, or that is not known."""
         judged = await self._look_at(outpoint, (inscription_id,))
         if isinstance(judged, str):
             raise PolicyRefused("inputs-cardinal", judged)

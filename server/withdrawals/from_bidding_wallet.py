@@ -19,7 +19,7 @@ async def plan_from_bidding(
 ) -> WithdrawalPlan:
     """Plans the withdrawal in `body` from the bidding wallet to the user's `payment` address, whose key is `pubkey`.
 
-    Raises CannotWithdraw, WrongWish or VenueError.
+    Raises CannotWithdraw, InvalidWithdrawal or VenueError.
     """
     venue, receive = _venue(services.settings), user.ordinals_address
     try:

@@ -25,7 +25,7 @@ Enough = Callable[[Sequence[Coin]], bool]
 
 
 class WithdrawalPlanner:
-    """Plans one withdrawal of `user`. Raises CannotWithdraw, WrongWish, VenueError or SignerError."""
+    """Plans one withdrawal of `user`. Raises CannotWithdraw, InvalidWithdrawal, VenueError or SignerError."""
 
     def __init__(self, services: Services, user: User, body: WithdrawalBody) -> None:
         self._services = services

@@ -1,4 +1,4 @@
-"""One cycle of a bidding task: settle, look, decide, carry out. State that outlives a cycle is in `Lasting`."""
+"""One cycle of a bidding task: settle, look, decide, carry out. State that outlives a cycle is in `BidderState`."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ class Handle(Protocol):
         """Returns the end of the process: its exit code, or the number of the signal that killed it, below 0.
 
         None means that it runs (stopped by SIGSTOP counts as running), or, for moments only, that it has ended in a way
-        not known yet; ask again then. `exits.UNKNOWN` means that it has ended in an unknown way. An answer that cannot
-        be found out is an error, never "not running". The first status stays the answer for ever.
+        not known yet; ask again then. `exits.EXIT_UNKNOWN` means that it has ended in an unknown way. An answer that
+        cannot be found out is an error, never "not running". The first status stays the answer for ever.
         """
 
     def signal(self, number: signal.Signals) -> None:
