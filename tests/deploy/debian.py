@@ -1,4 +1,4 @@
-"""A fresh Debian in a directory, for what is tried on a whole system."""
+"""A fresh Debian in a directory, for tests of a whole system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PACKAGES = (
 
 
 def debian(directory: Path) -> Path:
-    """Its root, in `directory`; BIDKEEPER_TEST_DEBIAN names one that is there to be copied. Takes minutes without."""
+    """Makes a Debian in `directory`; copies the one that BIDKEEPER_TEST_DEBIAN names, since a new one takes minutes."""
     root = directory / "root"
     if ready := os.environ.get("BIDKEEPER_TEST_DEBIAN"):
         subprocess.run(["cp", "-a", ready, str(root)], check=True)

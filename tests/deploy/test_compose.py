@@ -39,7 +39,7 @@ def test_it_knows_only_settings_that_there_are() -> None:
 
 
 def test_its_settings_are_those_of_the_service() -> None:
-    """Except where things are, and who may ask whom: in the container all programs are one user."""
+    """The exceptions are paths and the users allowed to ask: in the container all programs are one user."""
     service = variables((DEPLOY / "environment").read_text())
     apart = {name for name in service if name.endswith(("_DIR", "_CLIENTS"))}
     apart |= {"BIDKEEPER_WITH_SIMULATOR", "BIDKEEPER_SERVER_PROCESSES", "BIDKEEPER_CONFIG"}
@@ -117,7 +117,7 @@ class Containers:
         }
 
     def _over(self) -> str:
-        """Ports of this test, no more files than a tester may have, and images that are made here."""
+        """Writes an override: this test's ports, the open files that a tester may have, and the images made here."""
         limits = {"memlock": 65536, "nofile": 16384, "nproc": 4096}
         check = {"disable": True}
         services = {
@@ -139,7 +139,7 @@ class Containers:
         return self.run("podman-compose", "-f", "compose.yaml", "-f", str(self.directory / "over.yaml"), *words)
 
     def build(self, root: Path) -> None:
-        """The image as the Dockerfile says, on `root` instead of a base from the internet; and nginx beside it."""
+        """Builds the image by the Dockerfile, on `root` instead of a base from the internet, and nginx beside it."""
         with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as tar:
             self.run("podman", "import", "-", BASE, stdin=tar.stdout)
         assert tar.returncode == 0
@@ -163,7 +163,7 @@ class Containers:
         self.run(*build, "-f", str(file), "-t", "localhost/bidkeeper-test-nginx", str(self.directory))
 
     def get(self, path: str) -> tuple[int, dict[str, str]]:
-        """Status and headers of an answer of nginx behind TLS; 0 while nobody answers."""
+        """Returns status and headers of nginx's answer over TLS; status 0 while nothing answers."""
         context = ssl.create_default_context(cafile=str(self.place / "tls" / "fullchain.pem"))
         context.check_hostname = False
         try:

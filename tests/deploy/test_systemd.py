@@ -32,7 +32,7 @@ pytestmark = pytest.mark.faults
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The drill's lines, by name, with what the machine wrote beside them under `log`."""
+    """The drill's lines, by name; `log` is the rest that the machine wrote."""
     for tool, package in (("systemd-nspawn", "systemd-container"), ("debootstrap", "debootstrap")):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed (Debian: apt-get install {package})")
@@ -57,7 +57,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 
 def checkout_into(place: Path) -> None:
-    """Copies the files of this checkout that git knows."""
+    """Copies the files of this checkout that git tracks."""
     place.mkdir()
     files = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, check=True, capture_output=True).stdout
     subprocess.run(["cp", "--parents", "-t", place, "--", *files.decode().split("\0")[:-1]], cwd=CHECKOUT, check=True)

@@ -54,7 +54,7 @@ class Operator:
     known: dict[str, str] = field(default_factory=dict)
 
     def commands(self, heading: str) -> list[str]:
-        """The commands of a section of the page, in order, as they stand there."""
+        """Returns the commands of a section of the page, in order, as they stand there."""
         section = re.search(rf"^## \d\. {heading}$(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S)
         assert section, heading
         blocks = re.findall(r"^```sh$(.*?)^```$", section[1], re.M | re.S)
@@ -79,7 +79,7 @@ class Operator:
         return done.stdout
 
     def asks(self, command: str) -> Any:
-        """A call of the API; the page's variables H and U are ours."""
+        """Calls the API; the page's variables H and U are ours."""
         return json.loads(self.does(command) or "null")
 
 

@@ -1,4 +1,4 @@
-"""Several venues behind one gateway: who is meant, what each can do, and that none stands in another's way."""
+"""Several venues behind one gateway: a call reaches the named one, each has its own abilities, none delays another."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Api:
         return Answer(response.code, response.headers, value, text)
 
     async def raw(self, path: str, headers: dict[str, str]) -> HTTPResponse:
-        """The answer to a GET as it comes, packed or not."""
+        """Returns the answer to a GET as it comes, packed or not."""
         request = HTTPRequest(self.base_url + path, headers=headers, decompress_response=False, request_timeout=30)
         return await self._client.fetch(request, raise_error=False)
 

@@ -1,4 +1,4 @@
-"""HEAD, tags of what was answered before, and gzip: what programs that speak HTTP take for granted."""
+"""HEAD, tags of earlier answers, and gzip: as programs that speak HTTP expect them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TAGGED = ["/docs", "/api/openapi.json", "/api/tasks", "/api/autolist"]
 
 
 def shown(answer: Answer) -> dict[str, str]:
-    """The headers that say what is answered."""
+    """Returns the headers that describe the body."""
     return {name: answer.headers[name] for name in answer.headers if name not in ("Date", "Server")}
 
 

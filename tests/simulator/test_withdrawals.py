@@ -48,7 +48,7 @@ def sign(psbt: str, trader: Trader = ANN) -> str:
 
 
 def leaf_signature(read: PSBT, at: int, trader: Trader) -> tuple[bytes, bytes]:
-    """The hash of the leaf of input `at`, and the signature for it, with DEFAULT."""
+    """Returns the hash of the leaf of input `at`, and the signature for it with DEFAULT."""
     (code,) = [value[:-1] for value in read.inputs[at].taproot_scripts.values()]
     spent = [each.witness_utxo for each in read.inputs]
     digest = read.tx.sighash_taproot(

@@ -130,7 +130,7 @@ def test_one_broken_rule_is_named_once(config: BidConfig, field: str) -> None:
     assert set(named) - {field} <= PARTNERS.get(field, set())
 
 
-# What else may rightly be broken by a value that breaks a field's own rule.
+# The other rules that a value may break beside the field's own.
 PARTNERS = {"bid_fixed_high": {"bid_fixed_low"}, "type": {"slug"}}
 
 

@@ -99,7 +99,7 @@ class Desk(Bench):
 
 
 class RealDesk(Desk):
-    """With the same keys, as real ones."""
+    """A desk with the same keys, declared real ones."""
 
     terms = replace(LIST_GRANT, venue="satflow")
 
@@ -108,5 +108,5 @@ class RealDesk(Desk):
 
 
 def desk(directory: Path, ceilings: Ceilings | None = None) -> AbstractContextManager[Desk]:
-    """Opens one that signs secure forms, too, unless `ceilings` say otherwise."""
+    """Opens a desk that signs secure forms, too, unless `ceilings` say otherwise."""
     return Desk.opened(directory, ceilings or Ceilings(secure_listings=SECURE_AT_PLAY))

@@ -65,7 +65,7 @@ PAYOUT_ADDRESS = str(script.Script(PAYOUT_SCRIPT).address())
 
 @dataclass(frozen=True)
 class Shape:
-    """What an honest listing of a form looks like: `others` are the outputs beside the payout, which is at `index`."""
+    """An honest listing of one form: `others` are the outputs beside the payout, which is at `index`."""
 
     sighash: int
     payout: int

@@ -74,7 +74,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Harmless:
-    """Why nothing is lost by signing it, and where that is so."""
+    """The reason that signing it loses nothing, and the forms and keys where that is so."""
 
     why: str
     forms: Sequence[Form]
@@ -747,7 +747,7 @@ attack(
 attack("a derivation of no key on the output", "psbt-strict", out_field(b"\x02", b"\0" * 4))
 attack("an oversized tree length", "psbt-strict", out_field(b"\x06", b"\x00\xc0" + size(2**32)))
 
-# --- what only counts once no form is asked for ---
+# --- faults that a form would have ruled out ---
 attack("the payout at another input's index", "outputs-known", lambda case: case.draft.pays.reverse(), forms=("OKX",))
 attack(
     "our input moved to where somebody else is paid",
@@ -861,6 +861,6 @@ HARMLESS: dict[str, Harmless] = {
 
 
 def is_harmless(name: str, case: Case) -> bool:
-    """Whether what the attack of this name makes of an honest listing is signed."""
+    """Tells whether the listing that this attack makes of an honest one is signed, since it does no harm."""
     found = HARMLESS.get(name)
     return found is not None and case.form in found.forms and case.kind in found.kinds

@@ -191,7 +191,7 @@ def _about_intent(case: Case) -> list[str]:
 
 
 def _about_transaction(case: Case, asked: Parsed) -> tuple[int, list[str]]:
-    """Which input is ours, and what is wrong with what has to be paid for it, or with when it can be."""
+    """Returns the index of our input, and the faults in its payment or in its time."""
     assert case.facts
     tx, wrong = asked.tx, []
     if tx["version"] not in (1, 2, 3) or tx["locktime"] > min(case.facts.tip_height or 0, 499_999_999):

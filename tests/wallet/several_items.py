@@ -38,7 +38,7 @@ class Item:
         return ListingIntent(self.inscription_id, self.outpoint, price, 1, PAYOUT_ADDRESS)
 
     def draft(self, sighash: int, pays: list[Pay], *, at: int = 0, version: int = 2) -> Draft:
-        """With this item's input at index `at` and strangers' before it."""
+        """Makes a draft with this item's input at index `at`, and strangers' before it."""
         spends = [Spend(bytes([0x90 + n]) * 32, n) for n in range(at)]
         fields = [(b"\x01", output(POSTAGE, VAULT_SCRIPT)), (b"\x03", struct.pack("<I", sighash))]
         spends.append(Spend(self.outpoint.txid, self.outpoint.vout, fields=fields))

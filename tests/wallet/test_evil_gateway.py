@@ -1,5 +1,7 @@
-"""A gateway that lies about everything it hands to honest workers, ten thousand times: challenges that are bids or
-sign-ins, poisoned drafts, and prices out of thin air. `EVIL_REQUESTS` and `EVIL_SEED` as for the venue.
+"""A gateway that lies in all that it hands to honest workers, ten thousand times.
+
+Challenges that are bids or sign-ins, poisoned drafts, and prices out of thin air. `EVIL_REQUESTS` and `EVIL_SEED` as
+for the venue.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def sent(case: Case) -> Case:
 
 
 def by_name() -> list[tuple[str, Case]]:
-    """Returns every harmful attack that a venue can send: on our kind of key, and not on what it never sees."""
+    """Returns every harmful attack that a venue can send: on our kind of key, and in no field that it never sees."""
     found = []
     for attack in ATTACKS:
         for case in attack.cases():

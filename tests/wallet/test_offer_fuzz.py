@@ -110,9 +110,7 @@ def faults(offer: Offer, raw: bytes, answer: bytes) -> list[str]:
 
 
 def _about_signatures(asked, given, values: list[int]) -> list[str]:  # type: ignore[no-untyped-def]
-    """Finds faults of the signatures: each input needs one, ALL and ours, over all inputs and outputs, and nothing
-    else.
-    """
+    """Finds faults of the signatures: each input needs just one, ALL and ours, over all inputs and outputs."""
     tx, wrong = asked.tx, []
     outputs = sha(sha(b"".join(txout(*out) for out in tx["outs"])))
     prevouts = sha(sha(b"".join(prevout for prevout, _, _ in tx["ins"])))

@@ -1,6 +1,6 @@
 """No payment satisfies the signatures of two listings: by pairs, through the whole signer.
 
-That two signatures over the same outputs are both valid, and that two plain ones are not, a consensus engine says.
+A consensus engine confirms that two signatures over the same outputs are both valid, and two plain ones are not.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIRST, SECOND, THIRD = Item(1), Item(2), Item(3)
 
 
 class Desk:
-    """A signer on its own files, which is told `facts` of whatever it asks about."""
+    """A signer on its own files, which gets `facts` of all outputs that it asks about."""
 
     def __init__(self, ledger: Ledger, audit: AuditLog) -> None:
         self.ledger = ledger
@@ -113,7 +113,7 @@ def test_a_former_price_counts_as_long_as_the_output_is_there(desk: Desk) -> Non
 
 
 def test_another_users_listing_pays_another_user(desk: Desk) -> None:
-    """The script is another one: a payment of theirs satisfies nobody else."""
+    """The script is another one, so a payment to them satisfies only their own signatures."""
     store = desk.ledger.payouts
     payout = TxOutput(PRICE, PAYOUT_SCRIPT)
     store.put("ab" * 32 + ":0", payout, SECURE_LISTING)
@@ -178,7 +178,7 @@ def engine() -> Any:
 
 
 def bought_together(engine: Any, *answers: tuple[Item, str], pays: list[TxOutput]) -> list[bool]:
-    """Which of the signatures a consensus engine takes in one transaction that spends all the items in this order."""
+    """Asks a consensus engine about each signature in one transaction that spends all the items in this order."""
     signatures = [dict(parse(base64.b64decode(psbt)).maps[1])[b"\x13"] for _, psbt in answers]
     inputs = tuple(TxInput(item.outpoint, b"", 0xFFFFFFFD) for item, _ in answers)
     raw = with_witnesses(Transaction(2, inputs, tuple(pays), 0), [[signature] for signature in signatures])
@@ -187,7 +187,7 @@ def bought_together(engine: Any, *answers: tuple[Item, str], pays: list[TxOutput
 
 
 def test_what_an_engine_says_of_the_pairs(engine: Any, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Why the rule is there, and why it is there for no more than it says."""
+    """Shows the need for the rule, and for no more of it."""
     pays = [TxOutput(PRICE, PAYOUT_SCRIPT)]
     plain = [(item, desk.list(item)["psbt"]) for item in (FIRST, SECOND)]
     assert bought_together(engine, *plain, pays=pays) == [True, False]

@@ -1,7 +1,7 @@
 """Ten thousand random sets of two to six listings: no transaction spends more of our items than it pays for.
 
-Somebody who has every signature that was made looks for transactions that hold several of them. Which of ours are valid
-in one is judged by the digests that they are over, and for every fifth set by a consensus engine as well.
+An attacker with every signature made looks for transactions that hold several of them. The digests show which of them
+are valid in one, and for every fifth set a consensus engine does as well.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Outputs = tuple[tuple[int, bytes], ...]
 
 @dataclass(frozen=True)
 class Signed:
-    """A signature that got out: what it asks for, what it is over and the index at which it was made."""
+    """A signature that got out: its price, the fields that it covers, and its message."""
 
     item: Item
     price: int
@@ -57,7 +57,7 @@ class Signed:
 
 
 def listing(rng: random.Random, item: Item, price: int) -> tuple[Draft, int]:
-    """A draft as a venue may send it, on a grid so narrow that payouts meet."""
+    """Makes a draft as a venue may send it, on a grid so narrow that payouts meet."""
     sighash, at = rng.choice((LISTING, SECURE_LISTING)), rng.choice((0, 0, 1, 2))
     others = [Pay(rng.choice((546, *PRICES)), rng.choice((STRANGER_SCRIPT,) * 5 + (PAYOUT_SCRIPT,))) for _ in range(at)]
     pays = [*others, Pay(price + rng.choice((0, 0, 0, 1_000)), PAYOUT_SCRIPT)]
@@ -69,7 +69,7 @@ def listing(rng: random.Random, item: Item, price: int) -> tuple[Draft, int]:
 
 
 def signed_set(rng: random.Random, judge: Callable[..., None], tags: Counter[str]) -> list[Signed]:
-    """What is signed of two to six items, some of them listed twice."""
+    """Returns the signatures that are made of two to six items, some of them listed twice."""
     database = sqlite3.connect(":memory:")
     database.executescript(SCHEMA)
     store, found = PayoutStore(database), []
@@ -104,7 +104,7 @@ def signed_set(rng: random.Random, judge: Callable[..., None], tags: Counter[str
 
 
 def attempt(rng: random.Random, signed: list[Signed], base: Signed, outputs: Outputs) -> list[Signed | None]:
-    """Who stands at which input of a transaction with these outputs: as many of ours as may be valid there."""
+    """Places as many of our signatures as may be valid at the inputs of a transaction with these outputs."""
     slots: list[Signed | None] = [None] * len(outputs)
     chosen = {base.item: base}
     for each in rng.sample(signed, len(signed)):
@@ -134,7 +134,7 @@ def transaction_of(base: Signed, slots: list[Signed | None], outputs: Outputs) -
 
 
 def valid(slots: list[Signed | None], draft: Draft) -> list[Signed]:
-    """Those whose digest here is the one that they are over."""
+    """Returns the signatures whose digest in this draft is the signed one."""
     tx = parse_transaction(draft.unsigned())
     return [
         each
@@ -151,7 +151,7 @@ def overspends(signed: list[Signed], outputs: Outputs) -> bool:
 
 
 def attack(rng: random.Random, signed: list[Signed]) -> tuple[bool, list[Signed | None], Draft] | None:
-    """The transaction that holds most of ours, and whether any was found that pays for fewer than it spends."""
+    """Returns the worst transaction found: does it pay for fewer items than it spends, its inputs, its draft."""
     best: tuple[int, bool, list[Signed | None], Draft] | None = None
     for base in signed:
         more = (base.pair, rng.choice(signed).pair)
@@ -167,7 +167,7 @@ def attack(rng: random.Random, signed: list[Signed]) -> tuple[bool, list[Signed 
 
 
 def agrees(engine: Any, slots: list[Signed | None], draft: Draft) -> None:
-    """A consensus engine takes those of ours that the digests say it takes, and no other."""
+    """Asserts that a consensus engine takes exactly the signatures that the digests call valid."""
     stacks = [[] if each is None else [each.signature] for each in slots]
     raw = with_witnesses(decode_unsigned(draft.unsigned()), stacks)
     spent: list[TxOutput | None] = [TxOutput(*OWN)] * len(slots)

@@ -206,7 +206,7 @@ def test_other_words_for_the_same_take_it_back(taker: Desk, at: int, became: byt
 
 
 def changed(at: int, became: bytes) -> str:
-    """With another byte in the unsigned transaction."""
+    """Returns it with another byte in the unsigned transaction."""
     bare = BACK.transaction.serialize()
     other = bytearray(bare)
     other[at : at + 1 or None] = became

@@ -194,7 +194,7 @@ def test_what_is_more_than_postage_has_to_come_back(form: Form) -> None:
 
 @pytest.mark.parametrize("form", ["listing", "paired at 2", "OKX"])
 def test_inputs_and_outputs_that_are_not_covered_may_be_any(form: Form) -> None:
-    """As a buyer's own transaction has them, which nobody asks us about."""
+    """They are the buyer's own, and we are not asked about them."""
     case = honest("p2tr", form)
     case.draft.spends.append(Spend(b"\x33" * 32, 7, sequence=0))
     case.draft.spends.append(Spend(b"\x33" * 32, 7, sequence=9))

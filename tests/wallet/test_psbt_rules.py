@@ -1,5 +1,5 @@
-"""Fields one by one, where no published vector and no named attack looks: each rule takes what is at its limit and
-refuses what is one past it."""
+"""Fields one by one that no published vector or named attack touches: each rule takes its limit, and nothing past it.
+"""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _leaves(tree: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("sighash", [0x00, 0x01])
 def test_a_leafs_digest_is_embits_where_embit_is_right(sighash: int) -> None:
-    """Of a transaction with two inputs and two outputs, at each of them. btclib's engine judges whole withdrawals."""
+    """At each input of a transaction with two inputs and two outputs. btclib's engine judges whole withdrawals."""
     unsigned = bytes.fromhex(
         "02000000" + "02" + "11" * 32 + "00000000" + "00" + "fdffffff" + "22" * 32 + "05000000" + "00" + "feffffff"
         "02" + "e803000000000000" + "01" + "51" + "d007000000000000" + "02" + "5152" + "40e20100"

@@ -138,7 +138,7 @@ def test_a_fee_comes_off_where_the_operator_says_so(real_desk: Desk, venue: str)
 
 @pytest.mark.parametrize("venue", REAL)
 def test_secure_forms_are_left_out_until_the_operator_wants_them(real_desk: Desk, venue: str) -> None:
-    """Also such as nobody would sign: they are not looked at."""
+    """Also unacceptable ones: they are not looked at."""
     secret = real_desk.grant(token=6, venue=venue)
     answer = real_desk.sign(listing(), secret, token=6)
     assert len(answer["secure"]) == (venue == "ordinalswallet")

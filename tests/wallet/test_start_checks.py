@@ -159,7 +159,7 @@ def test_listings_are_compared_too(signed: Bench) -> None:
 
 
 def test_listings_that_cover_all_outputs_are_never_forgotten(signed: Bench) -> None:
-    """Whoever has forgotten their payouts would sign the same payout for another item."""
+    """A signer that forgot their payouts would sign the same payout for another item."""
     lost = {"operation": "list", "drafts_sha256": "d" * 64, "is_secure": True}
     for number in range(4):
         signed.audit.append(START_MS, lost | {"intent": f"{number:064x}"})

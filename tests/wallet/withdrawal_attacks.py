@@ -62,7 +62,7 @@ def attack(name: str, tag: str, change: Callable[[Case], object]) -> None:
 
 
 def harmless(name: str, change: Callable[[Case], object]) -> None:
-    """What decides nothing about where the sats go, and so is signed."""
+    """Notes a change that decides nothing about where the sats go, and so is signed."""
 
     def make() -> Case:
         case = honest()
