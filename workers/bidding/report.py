@@ -118,6 +118,8 @@ def _action(outcome: BiddingOutcome) -> str:
     text = summary(placed, kept, cancelled, skipped, left_alone(outcome.done.last.plan))
     if marks := [str(mark) for mark in TOLD_MARKS if mark in outcome.done.last.plan.marks]:
         text += f"; {', '.join(marks)}"
+    if Reason.INSUFFICIENT_BALANCE in skipped and (address := outcome.decision.seen.funded_at):
+        text += f"; these bids are backed by {address}"
     if outcome.filled:
         text = f"filled {len(outcome.filled)}, {text}"
     if outcome.assignment.config.dry_run:
