@@ -1,5 +1,4 @@
-"""Fields one by one that no published vector or named attack touches: each rule takes its limit, and nothing past it.
-"""
+"""Fields one by one that no published vector or named attack touches: a rule takes its limit and nothing past it."""
 
 from __future__ import annotations
 
