@@ -14,7 +14,7 @@ BUILDS = "setuptools"  # builds embit, which has no wheels, and Bidkeeper itself
 
 
 def runtime_names(setup: str) -> set[str]:
-    """The names in `install_requires` of a setup.py."""
+    """Returns the names in `install_requires` of a setup.py."""
     for node in ast.walk(ast.parse(setup)):
         if isinstance(node, ast.keyword) and node.arg == "install_requires":
             return {re.split(r"[^\w.-]", text)[0].lower() for text in ast.literal_eval(node.value)}
@@ -22,7 +22,7 @@ def runtime_names(setup: str) -> set[str]:
 
 
 def subset(lock: str, names: set[str]) -> str:
-    """The blocks of `names` and of all that they need, by the lock's own remarks on who needs what."""
+    """Returns the blocks of `names` and of their dependencies, by the lock's own remarks."""
     blocks = {match[1].lower(): match[0] for match in re.finditer(r"^([\w.-]+)==.*\n(?:[ ].*\n?)*", lock, re.M)}
     if missing := names - blocks.keys():
         raise ValueError(f"the lock lacks {', '.join(sorted(missing))}")

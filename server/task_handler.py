@@ -1,4 +1,4 @@
-"""The common part of operations on one task of either kind: the row says what is wanted, the manager makes it so."""
+"""The common part of operations on one task of either kind: the row has the wish, the manager fulfils it."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _forgotten(audit_log: Path, held: dict[str, State]) -> tuple[ControlState, .
 
 
 def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> bool:
-    """Tells whether the ledger lacks the log's end, none of which counts any more."""
+    """Tells whether the ledger lacks the log's end, and its entries count no more. Raises KeystoreError if they do."""
     awaited = {table: cursor.fetchone() for table, cursor in rows.items()}
     lost, most_lost, until_ms, at_the_end = 0, 0, 0, 0
     with audit_log.open("rb") as lines:

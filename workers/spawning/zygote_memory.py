@@ -64,7 +64,7 @@ def _free_blocks() -> dict[int, int]:
 
 
 class _HeapFacts(ctypes.Structure):
-    """The result of mallinfo2(3): ten numbers, the last of which counts the free bytes at the heap's end (keepcost)."""
+    """The result of mallinfo2(3): ten numbers, the last (keepcost) for the free bytes at the heap's end."""
 
     _fields_ = tuple((name, ctypes.c_size_t) for name in (*"abcdefghi", "at_end"))
 
