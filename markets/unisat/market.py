@@ -1,6 +1,6 @@
 """UniSat's collection market (open API v3), and the practice market that speaks its dialect.
 
-Its "bids" are purchases of listings at once: there are no standing bids. The rune book is in `unisat.py`.
+Its "bids" are purchases of listings at once: there are no standing bids. The rune book is in `adapter.py`.
 """
 
 from __future__ import annotations
