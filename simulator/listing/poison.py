@@ -15,8 +15,8 @@ from simulator.listing.listings import AskTerms
 from simulator.listing.psbt import Draft
 
 # The draft's fault: the payout goes to a stranger; it is a sat below the price; the input is another output of the
-# seller's; a stranger's input is added; NONE instead of SINGLE or ALL is asked for; a stranger is paid besides; a second
-# output of the seller's is to be signed away. The stranger's input and payment cost the seller nothing.
+# seller's; a stranger's input is added; NONE instead of SINGLE or ALL is asked for; a stranger is paid besides; a
+# second output of the seller's is to be signed away. The stranger's input and payment cost the seller nothing.
 Poison = Literal[
     "wrong_payout", "low_payout", "other_outpoint", "extra_input", "sighash_none", "extra_output", "two_inputs"
 ]
