@@ -48,7 +48,7 @@ Facts = Mapping[Outpoint, OutpointFacts]
 def check_offer(
     raw: bytes, intent: OfferIntent, facts: Facts, template: OfferTemplate | None, owner: Owner
 ) -> ApprovedOffer:
-    """Approves the funding PSBT `raw`, or raises Refused; the tag is of the first rule that it breaks.
+    """Approves the funding PSBT `raw`, or raises PolicyRefused; the tag is of the first rule that it breaks.
 
     `facts` describe the coins that it may spend; `owner` holds them with a P2WPKH key.
     """
