@@ -29,7 +29,7 @@ REFUSED = {
     "low_payout": ("(payout)",) * 2,
     "other_outpoint": ("(inputs-reserved)",) * 2,
     "sighash_none": ("(sighash-allowed)",) * 2,
-    "two_inputs": ("(inputs-reserved)", "another input signed"),
+    "two_inputs": ("(inputs-reserved)", "more inputs signed"),
 }
 FIXED = {"priceMode": "fixed", "priceSats": 123_456}
 
