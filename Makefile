@@ -39,10 +39,12 @@ soak: setup
 soak-month: setup
 	$(BIN)/python -m tests.endurance.month $(ARGS)
 
-# The signer's PSBT checks and its three attackers, each of a million and 50,000 tries; half an hour.
+# The signer's PSBT checks and its three attackers, each of a million and 50,000 tries, and 10,000 sets of listings; half
+# an hour.
 fuzz: setup
-	PSBT_MUTANTS=1000000 EVIL_REQUESTS=50000 $(BIN)/python -m pytest -s -n auto tests/wallet/test_psbt_fuzz.py \
-		tests/wallet/test_evil_worker.py tests/wallet/test_evil_gateway.py tests/wallet/test_evil_venue.py
+	PSBT_MUTANTS=1000000 EVIL_REQUESTS=50000 PAYOUT_SETS=10000 $(BIN)/python -m pytest -s -n auto \
+		tests/wallet/test_psbt_fuzz.py tests/wallet/test_payout_sets.py tests/wallet/test_evil_worker.py \
+		tests/wallet/test_evil_gateway.py tests/wallet/test_evil_venue.py
 
 # The slips in wallet/ that the tests would not notice; ARGS="--most 40 policy" for fewer. An hour without.
 mutants: setup

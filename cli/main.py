@@ -26,6 +26,7 @@ VERBS = {
     "plan": ("cli.plan", "who has which plan until when"),
     "sign-in": ("cli.sign_in", "a session for an address whose wallet signs elsewhere"),
     "wallet": ("cli.wallet", "which address of a user is for what, and what lies there"),
+    "judge": ("cli.judge", "what the signer finds in a listing that a marketplace drafts, without signing it"),
     "replay": ("cli.replay.replay", "try a config on a task's recorded cycles, or on recorded order books"),
     "keys": ("cli.keys", "keys for real money: make, import, list, back up, unlock"),
     "audit": ("cli.audit", "check the signer's audit log"),

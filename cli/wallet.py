@@ -18,7 +18,7 @@ from wallet.address import AddressError, sign_in_address
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient
 
-_PATIENCE_S = 15.0
+PATIENCE_S = 15.0
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -35,20 +35,25 @@ def _address(text: str) -> str:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Prints the addresses. Raises BidkeeperError when the user is not known, or the service does not run."""
-    migrate(settings)
-    base.connect(settings.database_url)
-    try:
-        user = User.get_or_none(User.address == options.address)
-        if user is None:
-            raise BidkeeperError(f"{options.address} has never signed in here: bidkeeper sign-in {options.address}")
-        receive = user.ordinals_address
-    finally:
-        base.close()
-    keys = SignerClient(settings.signer_socket, _PATIENCE_S).addresses(options.address)
-    with MarketClient(settings.gateway_socket, _PATIENCE_S) as market:
+    receive = receive_of(settings, options.address)
+    keys = SignerClient(settings.signer_socket, PATIENCE_S).addresses(options.address)
+    with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
         for line in _lines(settings, market, keys, receive):
             print(line)
     return 0
+
+
+def receive_of(settings: Settings, address: str) -> str:
+    """Returns where a user's bids deliver to. Raises BidkeeperError for an address that has never signed in."""
+    migrate(settings)
+    base.connect(settings.database_url)
+    try:
+        user = User.get_or_none(User.address == address)
+        if user is None:
+            raise BidkeeperError(f"{address} has never signed in here: bidkeeper sign-in {address}")
+        return str(user.ordinals_address)
+    finally:
+        base.close()
 
 
 def _lines(settings: Settings, market: MarketClient, keys: UserKeys, receive: str) -> Iterator[str]:

@@ -58,7 +58,7 @@ class SecureDraft:
 
 @dataclass(frozen=True, slots=True)
 class ListingDraft:
-    """The PSBTs that the venue wants signed: `psbt` at its input 0 with SINGLE|ANYONECANPAY, and each of `secure`.
+    """The PSBTs that the venue wants signed: `psbt` at the item's input with SINGLE|ANYONECANPAY, and each of `secure`.
 
     The venue wrote it: nothing in it is true until it was checked against the intent.
     """

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 
 from core.errors import BidkeeperError
-from wallet.protocol import MAX_SIGN_IN, BidMessage, UserKeys
+from wallet.protocol import MAX_VENUE_TEXT, BidMessage, UserKeys
 
 SIGN_IN_PHRASE = "Sign in to Bidkeeper"
-MAX_CHALLENGE = 200
 MAX_SLUG = 200
 # The first words of the venues' sign-in texts. The rest differs, and is not always documented in full.
 _ORDNET, _ORDINALSWALLET = "Sign in to ord.net", "Sign in to Ordinals Wallet"
@@ -36,6 +35,9 @@ _SLUG = re.compile(r"[A-Za-z0-9_.\u2022-]+")
 _QUANTITY = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?")
 _NONCE = re.compile(r"[0-9a-f]{32}")
 _ADDRESS = re.compile(r"bc1[0-9a-z]{8,}")
+# A number in any spelling that some program takes for one: 5, +5.0, 1e3, 0x5, 5_000.
+_NUMBER = re.compile(r"\s*[+\-.]?[0-9][0-9A-Fa-fXx_.,+\-]*\s*", re.ASCII)
+_NUMBERS_OF_A_BID = 3  # price, quantity and expiry stand side by side
 _OUR_NAME = SIGN_IN_PHRASE.split()[-1].lower()
 
 
@@ -74,15 +76,30 @@ def compose_bid(bid: BidMessage, keys: UserKeys, receive: str) -> str:
 
 
 def check_challenge(challenge: str) -> None:
-    """Raises MessageError unless a venue's challenge is a harmless line: no bid, and no mention of us."""
-    if not 0 < len(challenge) <= MAX_CHALLENGE:
-        raise MessageError(f"a challenge must have 1 to {MAX_CHALLENGE} characters")
-    if not challenge.isascii() or not challenge.isprintable():
-        raise MessageError("a challenge must be one line of printable ASCII")
-    if challenge.count(":") > 1:
-        raise MessageError("a challenge must have at most one colon, else it could be a bid")
+    """Raises MessageError unless a venue's challenge is harmless: no bid, no sign-in anywhere, and no mention of us.
+
+    Its own form is not documented, so what is dangerous is refused and all else taken.
+    """
+    if not 0 < len(challenge) <= MAX_VENUE_TEXT:
+        raise MessageError(f"a challenge must have 1 to {MAX_VENUE_TEXT} characters")
+    if not challenge.isascii() or not challenge.replace("\r\n", "").replace("\n", "").isprintable():
+        raise MessageError("a challenge must be lines of printable ASCII")
+    if _has_numbers_of_a_bid(challenge):
+        raise MessageError("a challenge must not have three numbers in a row between colons: it could be a bid")
+    squeezed = _squeezed(challenge)
+    if any(_squeezed(beginning) in squeezed for beginning in SIGN_IN_BEGINNINGS.values()):
+        raise MessageError("a challenge must not be a sign-in at a marketplace")
     if _names_us(challenge):
         raise MessageError("a challenge must not name this service: it could be its sign-in text")
+
+
+def _has_numbers_of_a_bid(text: str) -> bool:
+    in_a_row = 0
+    for field in text.split(":"):
+        in_a_row = in_a_row + 1 if _NUMBER.fullmatch(field) else 0
+        if in_a_row == _NUMBERS_OF_A_BID:
+            return True
+    return False
 
 
 def check_sign_in(text: str, venue: str, address: str) -> None:
@@ -95,8 +112,8 @@ def check_sign_in(text: str, venue: str, address: str) -> None:
     beginning = SIGN_IN_BEGINNINGS.get(venue)
     if beginning is None:
         raise MessageError("it is not known what this venue's sign-in looks like")
-    if len(text) > MAX_SIGN_IN or not text.isascii() or not text.replace("\n", "").isprintable():
-        raise MessageError(f"a sign-in must be lines of printable ASCII, {MAX_SIGN_IN} characters at most")
+    if len(text) > MAX_VENUE_TEXT or not text.isascii() or not text.replace("\n", "").isprintable():
+        raise MessageError(f"a sign-in must be lines of printable ASCII, {MAX_VENUE_TEXT} characters at most")
     rest = text.removeprefix(beginning)
     if rest == text or rest[:1] not in (" ", "\n"):
         raise MessageError(f"a sign-in at {venue} must begin with {beginning!r}")
@@ -110,8 +127,12 @@ def check_sign_in(text: str, venue: str, address: str) -> None:
 
 
 def _names_us(text: str) -> bool:
-    """Tells whether the text names us, however our name is spaced, dashed or written in capitals."""
-    return _OUR_NAME in "".join(letter for letter in text.lower() if letter.isalnum())
+    return _OUR_NAME in _squeezed(text)
+
+
+def _squeezed(text: str) -> str:
+    """Returns letters and digits alone, so that blanks or dashes inside a name hide it from no reader."""
+    return "".join(letter for letter in text.lower() if letter.isalnum())
 
 
 def compose_sign_in(name: str, address: str, expires_at_iso: str, nonce_hex: str) -> str:

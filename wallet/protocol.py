@@ -28,7 +28,7 @@ LISTING_INTENT_DIGITS = 64
 # PSBTs that pay for one offer, and coins that may be spent for it: each is looked up before it is signed.
 MAX_OFFER_PSBTS = 4
 MAX_COINS = 20
-MAX_SIGN_IN = 512
+MAX_VENUE_TEXT = 512
 
 _INSCRIPTION = re.compile(r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})")
 _OUTPOINT = re.compile(r"[0-9a-f]{64}:(?:0|[1-9][0-9]{0,9})")
@@ -197,10 +197,10 @@ def text(name: str, value: Any) -> str:
     return value
 
 
-def sign_in_text(value: Any) -> str:
-    """Returns `value` if it is text short enough for a venue's sign-in. Raises RequestError."""
-    if type(value) is not str or not 0 < len(value) <= MAX_SIGN_IN:
-        raise RequestError(f"text must be text of 1 to {MAX_SIGN_IN} characters")
+def venue_text(name: str, value: Any) -> str:
+    """Returns `value` if it is text of a length that a venue's challenge or sign-in may have. Raises RequestError."""
+    if type(value) is not str or not 0 < len(value) <= MAX_VENUE_TEXT:
+        raise RequestError(f"{name} must be text of 1 to {MAX_VENUE_TEXT} characters")
     return value
 
 

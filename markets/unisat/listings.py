@@ -69,14 +69,16 @@ def put_off_draft(answer: Any) -> ListingDraft:
     found = table(content(answer), "draft")
     if found.get("btcSignIndexes"):
         raise Unreadable("taking it back wants coins signed: it is a transaction, not a signature")
+    if found.get("nftSignIndexes") not in (None, [0]):
+        raise Unreadable("taking it back wants another input signed than its only one")
     return _draft(found, "nftSignIndexes")
 
 
 def _draft(found: Any, indices: str) -> ListingDraft:
     told = found.get(indices)
-    signed = [0] if told is None else [whole(each, indices) for each in rows(told, indices, most=_MOST_INPUTS)]
-    if signed != [0]:
-        raise Unreadable("the draft wants another input signed than its first")
+    # At which place the item stands the signer finds out. Signing more than the item is no listing.
+    if told is not None and len([whole(each, indices) for each in rows(told, indices, most=_MOST_INPUTS)]) != 1:
+        raise Unreadable("the draft wants more inputs signed than one, or none")
     return ListingDraft(in_base64(found.get("psbt")), ())
 
 

@@ -14,9 +14,9 @@ from simulator.engine import Engine
 from simulator.listing.listings import AskTerms
 from simulator.listing.psbt import Draft
 
-# The draft's fault: the payout goes to a stranger; it is a sat short; the input is another output of the seller's; a
-# stranger's input is added; NONE instead of SINGLE or ALL is asked for; a stranger is paid besides; a second output of
-# the seller's is to be signed away.
+# The draft's fault: the payout goes to a stranger; it is a sat below the price; the input is another output of the
+# seller's; a stranger's input is added; NONE instead of SINGLE or ALL is asked for; a stranger is paid besides; a
+# second output of the seller's is to be signed away. The stranger's input and payment cost the seller nothing.
 Poison = Literal[
     "wrong_payout", "low_payout", "other_outpoint", "extra_input", "sighash_none", "extra_output", "two_inputs"
 ]
@@ -35,7 +35,8 @@ def poisoned(draft: Draft, poison: Poison | None, engine: Engine, terms: AskTerm
         case "wrong_payout":
             return replace(draft, outputs=(TransactionOutput(payout.value, THIEF),))
         case "low_payout":
-            return replace(draft, outputs=(TransactionOutput(payout.value - 1, payout.script_pubkey),))
+            short = min(payout.value, terms.price) - 1
+            return replace(draft, outputs=(TransactionOutput(short, payout.script_pubkey),))
         case "other_outpoint":
             return replace(draft, coins=(_other(draft.coins[0], engine, terms),))
         case "extra_input":

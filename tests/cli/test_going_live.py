@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -119,6 +120,36 @@ def test_an_operator_signs_in_without_a_front_end_and_sees_where_money_goes(runn
     assert lines[0].split()[:2] == ["payment", told["payment"]]
     assert f"simulator-ordnet: fund {told['payment']}  {told['paymentSats']:,} sats" in lines
     assert any(line.startswith("simulator: fund ") for line in lines)
+
+
+@pytest.mark.slow
+def test_a_listing_is_judged_before_any_task_is_there(running: Installation) -> None:
+    trader = Trader(running).sign_in()
+    wallet = trader.ok("GET", "/api/wallet")
+    inscription = f"{secrets.token_hex(32)}i0"
+    running.put_collection("judged", [100_000])
+    item = {"id": inscription, "collection": "judged", "name": "one"}
+    running.sim("PUT", f"/sim/wallets/{wallet['vault']}", {"inscriptions": [item]})
+
+    def judged(*more: str) -> tuple[int, str]:
+        answer = bidkeeper(running, "judge", trader.address, inscription, "150000", *more)
+        return answer.returncode, answer.stdout + answer.stderr
+
+    code, told = judged()
+    assert code == 0, told
+    plain, _, secure = told.partition("\nsecure listing (")
+    assert f"YOURS      {wallet['payment']}" in plain and "every rule holds: it would be signed" in plain
+    assert "op-allowed: NO: secure listings are not signed at simulator" in secure
+    assert judged("--venue", "simulator-unisat")[0] == 0
+    running.sim("PUT", "/sim/poison", {"mode": "low_payout"})
+    code, told = judged()
+    running.sim("PUT", "/sim/poison", {"mode": None})
+    assert code == 1 and "payout: NO: the seller is paid 149999 sats instead of at least 150000" in told
+    code, told = judged("--venue", "satflow")
+    assert code == 1 and "there is no venue 'satflow' here" in told
+    running.sim("POST", "/sim/move", {"inscriptionId": inscription, "address": trader.address})
+    code, told = judged()
+    assert code == 1 and f"the inscription is at {trader.address}: send it to the vault" in told
 
 
 @pytest.mark.slow

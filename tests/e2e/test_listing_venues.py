@@ -28,10 +28,8 @@ REFUSED = {
     "wrong_payout": ("(outputs-known)",) * 2,
     "low_payout": ("(payout)",) * 2,
     "other_outpoint": ("(inputs-reserved)",) * 2,
-    "extra_input": ("(inputs-reserved)",) * 2,
     "sighash_none": ("(sighash-allowed)",) * 2,
-    "extra_output": ("(outputs-known)",) * 2,
-    "two_inputs": ("(inputs-reserved)", "another input signed"),
+    "two_inputs": ("(inputs-reserved)", "more inputs signed"),
 }
 FIXED = {"priceMode": "fixed", "priceSats": 123_456}
 

@@ -69,7 +69,7 @@ def _has_listed(venue: UnisatMarket) -> None:
 
 @responses.activate
 @pytest.mark.parametrize("psbt", [HEX, PSBT])
-@pytest.mark.parametrize("more", [{"signIndexes": [0]}, {}])
+@pytest.mark.parametrize("more", [{"signIndexes": [0]}, {"signIndexes": [1]}, {}])
 def test_an_inscription_is_put_on(venue: UnisatMarket, psbt: str, more: Any) -> None:
     _answers("create_put_on", {"auctionId": "a1", "psbt": psbt, **more})
     draft = venue.draft_listing(ASK)
@@ -126,7 +126,7 @@ def test_an_order_that_is_gone_is_put_on_anew_the_next_time(venue: UnisatMarket)
 @pytest.mark.parametrize(
     "data",
     [
-        {"auctionId": "a1", "psbt": HEX, "signIndexes": [1]},
+        {"auctionId": "a1", "psbt": HEX, "signIndexes": [-1]},
         {"auctionId": "a1", "psbt": HEX, "signIndexes": [0, 1]},
         {"auctionId": "a1", "psbt": HEX, "signIndexes": []},
         {"auctionId": "a1", "psbt": HEX, "signIndexes": "0"},

@@ -14,7 +14,7 @@ from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import Case, honest
 from tests.wallet.psbt_oracle import faults
 from wallet.ceilings import Ceilings
-from wallet.protocol import Grant
+from wallet.protocol import MAX_SATS, Grant
 
 HOUR_MS = 3_600_000
 _QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -80,11 +80,14 @@ class Judge:
         assert len(late) <= most.host.an_hour
 
     def challenge(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
-        """Checks a challenge: a line that no reader could take for a bid or for our sign-in text."""
+        """Checks a challenge: lines that no reader could take for a bid or for a sign-in text."""
         text, grant = request["challenge"], self.grants[request["task"], request["token"]]
-        assert 0 < len(text) <= 200 and all(32 <= ord(letter) < 127 for letter in text)
-        assert text.count(":") <= 1
-        assert "bidkeeper" not in re.sub(r"[^a-z0-9]", "", text.lower())
+        one_line = text.replace("\r\n", "").replace("\n", "")
+        assert 0 < len(text) <= 512 and all(32 <= ord(letter) < 127 for letter in one_line)
+        fields = [is_number(field) for field in text.split(":")]
+        assert (True, True, True) not in zip(fields, fields[1:], fields[2:], strict=False), "price, quantity, expiry"
+        squeezed = re.sub(r"[^a-z0-9]", "", text.lower())
+        assert not {name for name in ("bidkeeper", "signintoordnet", "signintoordinalswallet") if name in squeezed}
         assert "cancel" in grant.operations
         keys = fixed_keys(USER).secrets_of(grant.user).public
         if request.get("key", "payment") == "vault":
@@ -114,6 +117,15 @@ class Judge:
         self.listings += 1
 
 
+def is_number(text: str) -> bool:
+    """As a lenient reader would have it."""
+    try:
+        float(text)
+    except ValueError:
+        return bool(re.fullmatch(r"\s*0x[0-9a-fA-F]+\s*", text))
+    return True
+
+
 def is_signed_by(address: str, message: str, signature: str) -> bool:
     try:
         bip322.verify_simple_encoded(address, message, signature)
@@ -135,6 +147,9 @@ def consensus_agrees(case: Case, draft: bytes, signed: bytes) -> bool:
 
     asked = decode(draft)
     index = [item.outpoint for item in asked.transaction.inputs].index(case.intent.outpoint)
+    # What somebody else is paid is theirs; with more than there is of it no transaction is valid, and nothing is lost.
+    if sum(output.value for output in asked.transaction.outputs) > MAX_SATS:
+        return True
     fields = dict(parse(signed).maps[1 + index])
     own = TxOutput(10_000, asked.inputs[index][b"\x01"][9:])
     raw = network(asked.transaction, index, "p2tr", fields[b"\x13"])

@@ -45,8 +45,12 @@ def hostile_text(rng: random.Random) -> str:
     text = rng.choice(
         [
             "satflow challenge 5f2e",
-            "x" * 200,
-            "x" * 201,
+            "x" * 512,
+            "x" * 513,
+            "Sign in to ord.net at noon",
+            BID_TEXT.replace(":", "\n:"),
+            BID_TEXT.partition(":")[2],
+            BID_TEXT.replace("49999", "4.9e4"),
             "",
             BID_TEXT,
             BID_TEXT.replace(":", ""),
@@ -166,7 +170,7 @@ def test_the_judge_is_not_blind(tmp_path: Path) -> None:
                 Judge(CEILINGS, judge.grants).bid(request, answer | wrong, opened.now_ms)
         with pytest.raises(AssertionError):
             judge.bid(request, answer | {"signature": ""}, opened.now_ms)
-        for text in (BID_TEXT, "Sign in to B-i-d-keeper", "a\nb", "é", "x" * 201, "a:b:c"):
+        for text in (BID_TEXT, "Sign in to B-i-d-keeper", "a\tb", "é", "x" * 513, "a:1:2:3:c", "sign in to ORD.NET"):
             with pytest.raises(AssertionError):
                 judge.challenge({"task": 17, "token": 5, "challenge": text}, {"signature": ""})
         small = Judge(replace(CEILINGS, outstanding_host=39_999), judge.grants)

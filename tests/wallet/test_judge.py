@@ -118,6 +118,7 @@ def test_a_draft_of_another_output_still_shows_its_sides(opened: Desk) -> None:
     assert wrong(plain)["inputs-reserved"] is False
     assert (len(plain.inputs), len(plain.outputs)) == (1, 1)
     assert not any(side.is_covered for side in (*plain.inputs, *plain.outputs))
+    assert not any("would cover" in line for line in in_words(plain))
 
 
 def test_too_large_a_draft(opened: Desk) -> None:
@@ -169,6 +170,10 @@ def test_it_looks_up_the_output_and_those_with_the_same_payout(opened: Desk) -> 
     assert opened.signer.outpoints_to_look_up(request) == (OUTPOINT,)
     opened.ledger.payouts.put("ab" * 32 + ":0", AT_400K, 0x81)
     request["listing"] = listing(1, 400_000)
+    assert opened.signer.outpoints_to_look_up(request) == (OUTPOINT, "ab" * 32 + ":0")
+    paid_else = honest("p2tr", "OKX")
+    paid_else.payout.value = AT_400K.value
+    request["listing"] = listing(1, 400_000, psbt=text(paid_else.draft.encode()), secure=[])
     assert opened.signer.outpoints_to_look_up(request) == (OUTPOINT, "ab" * 32 + ":0")
     request["listing"] = listing(psbt="AAAA")
     assert opened.signer.outpoints_to_look_up(request) == (OUTPOINT,)

@@ -106,7 +106,22 @@ def test_a_receiving_address_that_would_shift_the_fields_is_refused(receive: str
         compose_bid(BID, KEYS, receive)
 
 
-@pytest.mark.parametrize("challenge", ["x", "satflow login 66f0a1", "Challenge: 0a1b2c", "a" * 200])
+@pytest.mark.parametrize(
+    "challenge",
+    [
+        "x",
+        "satflow login 66f0a1",
+        "Challenge: 0a1b2c",
+        "a" * 512,
+        "two\nlines",
+        "two\r\nlines\n",
+        "a:b:c:d:e:f:g:h",
+        "Sign in to Satflow\n\nNonce: 0a1b2c\nIssued At: 2026-11-22T18:00:00Z\nExpires: 2026-11-22T19:00:00Z",
+        "satflow.com wants you to sign in\nURI: https://satflow.com:443\nVersion: 1\nChain: 0\nNonce: 17",
+        f"{GRANT.user}:1766430000000:cancel",
+        "at 18:00:00, of 12:30",
+    ],
+)
 def test_a_harmless_challenge_is_taken(challenge: str) -> None:
     check_challenge(challenge)
 
@@ -115,13 +130,20 @@ def test_a_harmless_challenge_is_taken(challenge: str) -> None:
     "challenge",
     [
         "",
-        "a" * 201,
-        "two\nlines",
+        "a" * 513,
         "tab\there",
         "carriage\rreturn",
         "nul\x00",
         "é",
-        "a:b:c",
+        "a:b:c:49999:1:1900000000000:frogs:1",
+        "a:b:c:49999:1:1900000000000",
+        "49999:1:1900000000000:frogs",
+        "a:b:c: 49999 : 1.5 :\n1900000000000 :frogs:1",
+        "a:b:c:4.9e4:+1:0x1ba:frogs:1",
+        "a:b:c:.5:-1:5_000:frogs",
+        "Sign in to ord.net at noon",
+        "x\nSIGN-IN TO ORD NET",
+        "Sign in to Ordinals Wallet",
         SIGN_IN_PHRASE,
         "please SIGN IN TO BIDKEEPER now",
         "bidkeeper",

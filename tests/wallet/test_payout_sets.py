@@ -1,4 +1,6 @@
-"""Ten thousand random sets of two to six listings: no transaction spends more of our items than it pays for.
+"""Random sets of two to six listings: no transaction spends more of our items than it pays for.
+
+`PAYOUT_SETS` in the environment asks for more than 2,000 of them, `PSBT_SEED` for others.
 
 An attacker with every signature made looks for transactions that hold several of them. The digests show which of them
 are valid in one, and for every fifth set a consensus engine does as well.
@@ -32,7 +34,7 @@ from wallet.withdrawal.sign import with_witnesses
 
 pytestmark = pytest.mark.slow
 
-SETS = part_of(int(os.environ.get("PAYOUT_SETS", "10000")))
+SETS = part_of(int(os.environ.get("PAYOUT_SETS", "2000")))
 SEED = int(os.environ.get("PSBT_SEED", "1"))
 SHARDS = 4
 ENGINE_EACH = 5  # it is a hundred times as slow as a digest

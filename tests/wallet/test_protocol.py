@@ -133,10 +133,10 @@ def test_keys_that_sign_are_two() -> None:
 
 def test_a_sign_ins_text_has_512_characters_at_most() -> None:
     for right in ("x", "x" * 512):
-        assert protocol.sign_in_text(right) == right
+        assert protocol.venue_text("text", right) == right
     for wrong in ("", "x" * 513, None, 7, b"x"):
         with pytest.raises(RequestError):
-            protocol.sign_in_text(wrong)
+            protocol.venue_text("text", wrong)
 
 
 @pytest.mark.parametrize(

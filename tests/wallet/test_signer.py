@@ -260,7 +260,7 @@ def test_was_signed_says_yes_after_a_restart(bench: Bench) -> None:
     assert bench.ask("was_signed", intent=intent(2)) == {"signed": False}
 
 
-@pytest.mark.parametrize("challenge", ["a\nb", "a:b:c", "Sign in to Bidkeeper at x", "é"])
+@pytest.mark.parametrize("challenge", ["a\tb", "a:b:c:1:2:3", "Sign in to Bidkeeper at x", "Sign in to ord.net", "é"])
 def test_a_challenge_that_could_be_more_is_refused(challenge: str, bench: Bench) -> None:
     assert tag_of(bench.sign_challenge, bench.grant(), challenge) == "msg-template"
     assert verify_chain(bench.audit_path) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 from embit.ec import PublicKey
@@ -12,6 +13,7 @@ from wallet.hash160 import hash160
 OwnKind = Literal["p2wpkh", "p2sh-p2wpkh", "p2tr"]
 
 
+@functools.lru_cache(maxsize=1024)  # several rules ask for the same one, and a taproot tweak takes time
 def own_script(kind: OwnKind, public_key: bytes) -> bytes:
     """Returns the script that pays `public_key` (33 bytes; for P2TR the untweaked internal key)."""
     if kind == "p2wpkh":

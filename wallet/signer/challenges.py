@@ -22,7 +22,7 @@ class ChallengeSigner:
         """Signs a challenge. Without `key` the payment key signs."""
         named = {"key": "payment", **request}
         task, token, secret, challenge, key = protocol.take(named, "task", "token", "secret", "challenge", "key")
-        challenge, key = protocol.text("challenge", challenge), protocol.read_signing_key(key)
+        challenge, key = protocol.venue_text("challenge", challenge), protocol.read_signing_key(key)
         with self._authority.ledger.transaction():
             grant = self._authority.live(task, token, secret, "cancel").grant
             policy.key_allowed(grant, key)
@@ -32,7 +32,7 @@ class ChallengeSigner:
     def sign_sign_in(self, request: Answer) -> Answer:
         """Signs a sign-in with the payment or the vault key: a venue's session belongs to both addresses."""
         task, token, secret, text, key = protocol.take(request, "task", "token", "secret", "text", "key")
-        text, key = protocol.sign_in_text(text), protocol.read_signing_key(key)
+        text, key = protocol.venue_text("text", text), protocol.read_signing_key(key)
         authority = self._authority
         with authority.ledger.transaction():
             grant = authority.live(task, token, secret, "cancel").grant

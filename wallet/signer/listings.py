@@ -17,7 +17,7 @@ from wallet.psbt.listing import ApprovedListing, OutpointFacts
 from wallet.psbt.sign import sign_listing
 from wallet.signer.authority import Answer, Authority
 from wallet.signer.listing_terms import drafts_to_sign, intent_of, owner_of, raw_psbt, rivals_of
-from wallet.signer.payouts import outputs_unique
+from wallet.signer.payouts import is_gone, outputs_unique
 from wallet.signer.signed import ListingSignature
 
 # So many outputs are looked up beside the listed one; those found spent are forgotten, and the next try asks about
@@ -48,8 +48,10 @@ class ListingSigner:
 
     def sign_listing(self, request: Answer, facts: Mapping[str, OutpointFacts]) -> Answer:
         ledger = self._authority.ledger
-        with ledger.transaction():  # of its own: a refusal leaves it done, and the next try asks about others
-            ledger.payouts.forget_spent(facts.values())
+        if gone := [outpoint for outpoint, each in facts.items() if is_gone(each)]:
+            with ledger.transaction():  # of its own: a refusal leaves it done, and the next try asks about others
+                for outpoint in gone:
+                    ledger.payouts.forget(outpoint)
         with ledger.transaction():
             held, listing = self._asked(request)
             signed = self._known(held, listing) or self._signed(held, listing, facts)

@@ -49,11 +49,9 @@ class PayoutStore:
         row = (payout.script.hex(), payout.value, outpoint, sighash)
         self._database.execute("INSERT OR IGNORE INTO payouts VALUES (?, ?, ?, ?)", row)
 
-    def forget_spent(self, facts: Iterable[OutpointFacts]) -> None:
-        """Forgets the payouts of outputs that are spent in a block: their signatures are worthless."""
-        for each in facts:
-            if is_gone(each):
-                self._database.execute("DELETE FROM payouts WHERE outpoint = ?", (str(each.outpoint),))
+    def forget(self, outpoint: str) -> None:
+        """Forgets the payouts of an output that is gone: its signatures are worthless."""
+        self._database.execute("DELETE FROM payouts WHERE outpoint = ?", (outpoint,))
 
 
 def is_gone(facts: OutpointFacts | None) -> bool:

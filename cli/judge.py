@@ -1,0 +1,65 @@
+"""`bidkeeper judge ADDRESS INSCRIPTION PRICE`: the signer's judgement of a listing that a venue drafts, unsigned."""
+
+from __future__ import annotations
+
+import argparse
+
+from cli.wallet import PATIENCE_S, receive_of
+from cli.wallet import add_arguments as add_address
+from core.errors import BidkeeperError
+from core.settings import VENUES, Settings
+from markets.listings import ListingAsk, ListingDraft
+from markets.market_client import MarketClient
+from wallet.judgement import in_words
+from wallet.protocol import LISTING_INTENT_DIGITS, MAX_SATS, ListingToSign, UserKeys
+from wallet.signer_client import SignerClient
+
+_NO_INTENT = "0" * LISTING_INTENT_DIGITS  # nothing is signed, so none is used up
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """Adds ADDRESS INSCRIPTION PRICE [--venue NAME]."""
+    add_address(verb, parser)
+    parser.add_argument("inscription", help="the id of an inscription in that user's vault")
+    parser.add_argument("price", type=_price, help="sats")
+    parser.add_argument("--venue", choices=VENUES, metavar="NAME", help="where to list it, if not at the default venue")
+
+
+def _price(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= MAX_SATS:
+        raise argparse.ArgumentTypeError("a price is a whole number of sats above 0")
+    return int(text)
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Returns 0 when the plain form would be signed, else 1; raises BidkeeperError when there is nothing to judge."""
+    venue = options.venue or settings.market
+    if problem := settings.why_no_venue(venue):
+        raise BidkeeperError(problem)
+    receive_of(settings, options.address)
+    signer = SignerClient(settings.signer_socket, PATIENCE_S)
+    keys = signer.addresses(options.address)
+    with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
+        outpoint = _outpoint(market, options.inscription, keys)
+        ask = ListingAsk(options.price, options.inscription, keys.vault, keys.payment, keys.vault_pubkey, None)
+        draft = market.at(venue).draft_listing(ask)
+    judgements = signer.judge(options.address, venue, _to_judge(ask, outpoint, draft))
+    for judgement in judgements:
+        for line in in_words(judgement):
+            print(line)
+    return 0 if judgements[0].is_signed else 1
+
+
+def _outpoint(market: MarketClient, inscription: str, keys: UserKeys) -> str:
+    """Returns the output that holds it. Raises BidkeeperError unless that is in the vault."""
+    found = market.whereabouts(inscription, 0.0)
+    if found.outpoint is None or found.address != keys.vault:
+        raise BidkeeperError(
+            f"the inscription is at {found.address or 'no address'}: send it to the vault, {keys.vault}"
+        )
+    return found.outpoint
+
+
+def _to_judge(ask: ListingAsk, outpoint: str, draft: ListingDraft) -> ListingToSign:
+    secure = tuple(each.psbt for each in draft.secure)
+    return ListingToSign(_NO_INTENT, ask.inscription_id, outpoint, ask.price, draft.psbt, secure)
