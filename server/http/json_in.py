@@ -1,7 +1,7 @@
 """Request bodies: bytes to a JSON object, strictly. Python's own reader takes NaN, duplicate keys and rounds numbers.
 
-Whole numbers come out as int, others as Decimal; a number too large for either is Decimal("Infinity"), which no
-field takes, so that it is reported with the field's name.
+Whole numbers come out as int, others as Decimal; a number too large for either is Decimal("Infinity"), which no field
+takes, so it is reported with the field's name.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _SHOWN = 60
 
 
 class BadBody(ValueError):
-    """The body is no JSON object we take; the message says why, ready to be a detail."""
+    """A body that is no JSON object we take; the message is ready to be a detail."""
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in `body`. Raises BadBody."""
+    """Reads the JSON object in `body`. Raises BadBody."""
     reader = _Reader()
     try:
         value = json.loads(
@@ -42,7 +42,7 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def shown(key: str) -> str:
-    """A caller's own key, fit to be repeated in a detail."""
+    """Makes a caller's own key fit to be repeated in a detail."""
     return "".join(letter if letter.isprintable() else "?" for letter in key[:_SHOWN])
 
 
@@ -108,7 +108,7 @@ class _Checker(_Counter):
 
 
 def _check_text(text: str) -> None:
-    """Refuses text that is no Unicode (a lone surrogate), which nothing behind us can store or send."""
+    """Refuses text that is no Unicode (a lone surrogate), which no part behind us can store or send."""
     try:
         text.encode()
     except UnicodeEncodeError:
