@@ -8,6 +8,8 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from urllib.parse import urlsplit
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
 
 def text(value: str) -> str:
     return value
@@ -75,6 +77,20 @@ def users(value: str) -> frozenset[int]:
         except KeyError:
             raise ValueError(f"names the user {part!r}, who is not on this machine") from None
     return frozenset(found)
+
+
+def networks(value: str) -> tuple[Network, ...]:
+    """Reads IP addresses and networks (172.17.0.0/16), comma-separated."""
+    found = []
+    for part in filter(None, map(str.strip, value.split(","))):
+        try:
+            network = ipaddress.ip_network(part)
+        except ValueError as error:
+            raise ValueError(f"must be IP addresses and networks: {error}") from None
+        if network.prefixlen == 0:
+            raise ValueError(f"must not be every address ({part})")
+        found.append(network)
+    return tuple(found)
 
 
 def database(value: str) -> str:

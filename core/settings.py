@@ -53,6 +53,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8888
     server_processes: int = 1
+    trusted_proxies: tuple[read.Network, ...] = ()
     public_name: str = ""
     database_url: str = ""
     whitelist: frozenset[str] = frozenset()
@@ -189,6 +190,7 @@ OPTIONS = (
     Option("host", read.text, "address the HTTP server listens on"),
     Option("port", read.whole(1, 65535), "port of the (first) HTTP server"),
     Option("server_processes", read.whole(1, 16), "number of HTTP server processes, on consecutive ports"),
+    Option("trusted_proxies", read.networks, "addresses of proxies, beside loopback, that may name their clients"),
     Option("public_name", read.text, "name of this service in the sign-in text; host:port when unset"),
     Option("database_url", read.database, "sqlite:///FILE; bidkeeper.db in the data directory when unset"),
     Option("whitelist", read.addresses, "addresses that may sign in, comma-separated; * = everybody"),

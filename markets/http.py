@@ -6,12 +6,14 @@ was sent" (Unavailable) and "sent, and then silence" (Unknown) are facts and not
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http.client import HTTPResponse
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -41,6 +43,7 @@ class _Exchange:
         self.permit = permit
         self.connecting = False
         self.written = False
+        self.ends_at = 0.0  # by time.monotonic(); nothing is read from then on
 
 
 _thread = threading.local()
@@ -56,9 +59,42 @@ def hearing(heard: Callable[[Mapping[str, str]], None]) -> Iterator[None]:
         _thread.heard = None
 
 
+class _InTime(io.RawIOBase):
+    """A socket's bytes until the exchange ends: one that drips must not hold its thread for ever."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, ends_at: float) -> None:
+        self._raw = raw
+        self._sock = sock
+        self._longest_wait_s = sock.gettimeout() or 0.0
+        self._ends_at = ends_at
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left_s = self._ends_at - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("too slow")
+        self._sock.settimeout(min(self._longest_wait_s, left_s))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Response(HTTPResponse):
+    """An answer that is read in time from its first byte on: what comes before its body counts, too."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp = io.BufferedReader(_InTime(self.fp.detach(), sock, _thread.exchange.ends_at))
+
+
 class _Watched:
     """A mixin for urllib3's connections: asks for the permit once connected, right before the first byte."""
 
+    response_class: Any = _Response
     sock: Any
     host: str
     connect: Callable[[], None]
@@ -193,14 +229,14 @@ class Http:
     def _exchange(self, exchange: _Exchange, method: str, path: str, **request: Any) -> Reply:
         _thread.exchange = exchange
         # Bounds an answer that drips; the read time-out bounds a single wait for bytes.
-        deadline = time.monotonic() + 2 * self._timeout[1]
+        exchange.ends_at = time.monotonic() + 2 * self._timeout[1]
         try:
             with self._session.request(
                 method, self._base + path, timeout=self._timeout, allow_redirects=False, stream=True, **request
             ) as response:
                 if (heard := getattr(_thread, "heard", None)) is not None:
                     heard(response.headers)
-                return Reply(response.status_code, response.headers, _body(response, deadline))
+                return Reply(response.status_code, response.headers, _body(response))
         finally:
             _thread.exchange = None
 
@@ -229,7 +265,7 @@ def segment(value: str) -> str:
 _FAULTS = (requests.RequestException, HTTPError, OSError, Unreadable)
 
 
-def _body(response: requests.Response, deadline: float) -> bytes:
+def _body(response: requests.Response) -> bytes:
     chunks: list[bytes] = []
     size = 0
     while chunk := response.raw.read1(65536, decode_content=True):
@@ -237,8 +273,6 @@ def _body(response: requests.Response, deadline: float) -> bytes:
         size += len(chunk)
         if size > MAX_ANSWER:
             raise Unreadable(f"more than {MAX_ANSWER} bytes")
-        if time.monotonic() > deadline:
-            raise Unreadable("too slow")
     return b"".join(chunks)
 
 

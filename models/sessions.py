@@ -11,7 +11,9 @@ from models.prepared import Prepared, given, instance
 from models.users import User
 
 MAX_TRIES = 5
-MAX_OPEN_CHALLENGES = 5  # per address and client IP together, so that a stranger cannot lock the owner out
+# Per address and client IP together, so that a stranger cannot lock the owner out. One at the owner's own IP must open
+# so many while the owner signs.
+MAX_OPEN_CHALLENGES = 50
 MAX_SESSIONS = 10
 IDLE_MS = 24 * 3_600_000
 ABSOLUTE_MS = 7 * 24 * 3_600_000
@@ -46,24 +48,16 @@ class Session(Row):
         table_name = "sessions"
 
 
-class TooManyChallenges(Exception):
-    """A refusal: MAX_OPEN_CHALLENGES are open; `retry_after_ms` until the oldest of them ends."""
-
-    def __init__(self, retry_after_ms: int) -> None:
-        super().__init__(f"too many open challenges; retry in {retry_after_ms} ms")
-        self.retry_after_ms = retry_after_ms
-
-
 def open_challenge(
     challenge_id: str, address: str, message: str, client_ip: str, *, now_ms: int, expires_ms: int, user_id: int | None
 ) -> None:
-    """Stores a challenge and deletes those that ended. Raises TooManyChallenges."""
+    """Stores a challenge and deletes those that ended. Beyond MAX_OPEN_CHALLENGES the oldest make room."""
     with transaction():
         Challenge.delete().where(Challenge.expires_ms <= now_ms).execute()
         is_open = (Challenge.address == address, Challenge.client_ip == client_ip, Challenge.used_ms.is_null())
-        ends = [row.expires_ms for row in Challenge.select(Challenge.expires_ms).where(*is_open)]
-        if len(ends) >= MAX_OPEN_CHALLENGES:
-            raise TooManyChallenges(min(ends) - now_ms)
+        newest = Challenge.select(Challenge.id).where(*is_open).order_by(Challenge.expires_ms.desc())
+        kept = [row.id for row in newest.limit(MAX_OPEN_CHALLENGES - 1)]
+        Challenge.delete().where(*is_open, Challenge.id.not_in(kept)).execute()
         Challenge.create(
             id=challenge_id, address=address, message=message, client_ip=client_ip, expires_ms=expires_ms, user=user_id
         )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import base64
-import math
 import secrets
 import uuid
 
 from models import sessions, users
-from models.sessions import Challenge, TooManyChallenges
+from models.sessions import Challenge
 from server.http import json_out
 from server.http.api_errors import ApiError, invalid, too_many
 from server.http.base import Handler, SignedIn, bearer, hash_of
@@ -55,19 +54,15 @@ class ChallengeHandler(SignInCall):
         expires_ms = self.now_ms + 1000 * self.services.settings.challenge_seconds
         challenge_id = str(uuid.uuid4())
         message = compose_sign_in(name, address, json_out.iso(expires_ms), secrets.token_hex(16))
-        try:
-            sessions.open_challenge(
-                challenge_id,
-                address,
-                message,
-                self.client_ip,
-                now_ms=self.now_ms,
-                expires_ms=expires_ms,
-                user_id=user_id,
-            )
-        except TooManyChallenges as error:
-            wait_s = math.ceil(error.retry_after_ms / 1000)
-            raise too_many("Too many open challenges", wait_s, "Sign one of them, or wait until one ends.") from None
+        sessions.open_challenge(
+            challenge_id,
+            address,
+            message,
+            self.client_ip,
+            now_ms=self.now_ms,
+            expires_ms=expires_ms,
+            user_id=user_id,
+        )
         expires_at = json_out.seconds(expires_ms)
         self.answer({"challengeId": challenge_id, "message": message, "expiresAt": expires_at})
 

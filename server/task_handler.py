@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from core import task_files
 from core.errors import PeerError
 from models.ledger import still_open
 from models.tasks import tasks
@@ -93,6 +94,7 @@ class TaskHandler(SignedIn):
             await self.before_hiding(task)
             if not still_open.count_open(task.id):
                 tasks.mark_deleted(task, self.now_ms)
+                task_files.remove(self.services.settings.data_dir, task.id)
                 tasks.remove_tombstone(task.id)
                 return 0
         await self.services.manager.ready()

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic.alias_generators import to_camel
 
 from core.logs import mask
+from core.task_files import log_path
 from models.tasks.cycles import KEPT, Cycle, cycles_of
 from models.tasks.table import BIDDING
 from server.http import json_out
@@ -38,7 +39,7 @@ class TaskLogHandler(TaskHandler):
         """Answers the end of the task's log. Raises ApiError: 404, 400, or 503 when it cannot be read."""
         task = self.task(task_id)
         most = count_in(self, "lines", DEFAULT_LINES, MOST_LINES)
-        path = self.services.settings.log_dir / f"task-{task.id}.log"
+        path = log_path(self.services.settings.data_dir, task.id)
         try:
             lines = end_of(path, most)
         except OSError as error:

@@ -15,9 +15,9 @@ from cli.replay.run import simulate
 from cli.replay.text import lines
 from cli.replay.verify import verify
 from core.settings import Settings
+from core.task_files import journal_path, older
 from server.http.json_out import dumps
 from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
-from workers.bidding.journal import journal_path, older
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:

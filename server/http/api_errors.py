@@ -7,9 +7,14 @@ from typing import Any
 
 from tornado.web import HTTPError
 
+MOST_DETAILS = 50
+
 
 class ApiError(HTTPError):
-    """An answer other than success; its handler stops here. `details` read `field: what is wrong`."""
+    """An answer other than success; its handler stops here.
+
+    `details` read `field: what is wrong`; the first MOST_DETAILS of them are told.
+    """
 
     def __init__(
         self,
@@ -23,7 +28,7 @@ class ApiError(HTTPError):
         super().__init__(status)
         self.error = error
         self.message = message
-        self.details = list(details)
+        self.details = list(details)[:MOST_DETAILS]
         self.headers = dict(headers or {})
 
     def body(self) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Handler(RequestHandler):
 
     @property
     def client_ip(self) -> str:
-        return client_ip(str(self.request.remote_ip), self.request.headers)
+        return client_ip(str(self.request.remote_ip), self.request.headers, self.services.settings.trusted_proxies)
 
     def initialize(self) -> None:
         self.services.in_flight.add(self)

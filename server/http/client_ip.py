@@ -1,26 +1,35 @@
-"""The client of a request, for rate limits: the peer's address, or the one given by a proxy on this machine."""
+"""The client of a request, for rate limits: the peer's address, or the one given by a proxy of ours."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from core.setting_values import is_loopback
+from core.setting_values import Network
 
 
-def client_ip(peer: str, headers: Mapping[str, str]) -> str:
+def client_ip(peer: str, headers: Mapping[str, str], proxies: Sequence[Network] = ()) -> str:
     """Returns the client's IP address in its normal form.
 
-    A proxy's headers count only when the peer is this machine: any other client could write anything there. Of
-    `X-Forwarded-For` the last address that is not our own proxy's is taken; all before it are hearsay.
+    A proxy's headers count only when the peer is this machine or one of `proxies`: any other client could write
+    anything there. Of `X-Forwarded-For` the last address that is not our own proxy's is taken; all before it are
+    hearsay.
     """
-    if is_loopback(peer):
+    own = _normal(peer)
+    if own is None:
+        return peer
+    if _is_proxy(own, proxies):
         given = [headers.get("X-Real-Ip", ""), *reversed(headers.get("X-Forwarded-For", "").split(","))]
         for text in given:
             address = _normal(text.strip())
-            if address is not None and not is_loopback(address):
+            if address is not None and not _is_proxy(address, proxies):
                 return address
-    return _normal(peer) or peer
+    return own
+
+
+def _is_proxy(text: str, proxies: Sequence[Network]) -> bool:
+    address = ipaddress.ip_address(text)
+    return address.is_loopback or any(address in network for network in proxies)
 
 
 def budget_key(ip: str) -> str:

@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 MAX_DEPTH = 10
+MOST_KEYS, MOST_VALUES = 100, 2000  # of one object; of the whole body, at any depth
 _MAX_DIGITS = 60
 _SHOWN = 60
 
@@ -21,13 +22,14 @@ class BadBody(ValueError):
 
 def read_object(body: bytes) -> dict[str, Any]:
     """Reads the JSON object in `body`. Raises BadBody."""
+    reader = _Reader()
     try:
         value = json.loads(
             body.decode(),
-            parse_int=_whole,
-            parse_float=_decimal,
+            parse_int=reader.whole,
+            parse_float=reader.decimal,
             parse_constant=_constant,
-            object_pairs_hook=_object,
+            object_pairs_hook=reader.object,
         )
     except BadBody:
         raise
@@ -35,7 +37,7 @@ def read_object(body: bytes) -> dict[str, Any]:
         raise BadBody("body: is not valid JSON") from None
     if not isinstance(value, dict):
         raise BadBody("body: must be a JSON object")
-    _check(value, MAX_DEPTH)
+    _Checker().check(value, MAX_DEPTH)
     return value
 
 
@@ -44,42 +46,70 @@ def shown(key: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in key[:_SHOWN])
 
 
-def _whole(text: str) -> int | Decimal:
-    return int(text) if len(text) <= _MAX_DIGITS else Decimal("Infinity")
-
-
-def _decimal(text: str) -> Decimal:
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        return Decimal("Infinity")
-
-
 def _constant(text: str) -> Any:
     raise BadBody(f"body: {text} is not a JSON number")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise BadBody(f"{shown(key)}: is given more than once")
-        found[key] = value
-    return found
+class _Counter:
+    """A count of a body's values, which ends the reading of too many: everybody else waits for it meanwhile."""
+
+    def __init__(self) -> None:
+        self._left = MOST_VALUES
+
+    def count(self) -> None:
+        """Counts one value. Raises BadBody."""
+        self._left -= 1
+        if self._left < 0:
+            raise BadBody(f"body: has more than {MOST_VALUES} values")
 
 
-def _check(value: Any, depth: int) -> None:
-    """Refuses texts that are no Unicode (a lone surrogate), which no part behind us can store or send."""
-    if isinstance(value, str):
+class _Reader(_Counter):
+    """Numbers and objects as they are read; other values cost nothing before they are checked."""
+
+    def whole(self, text: str) -> int | Decimal:
+        self.count()
+        return int(text) if len(text) <= _MAX_DIGITS else Decimal("Infinity")
+
+    def decimal(self, text: str) -> Decimal:
+        self.count()
         try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise BadBody("body: has text that is not valid Unicode") from None
-    elif isinstance(value, dict | list):
-        if depth == 0:
-            raise BadBody("body: is nested too deeply")
-        for item in value:
-            _check(item, depth - 1)
-        if isinstance(value, dict):
-            for item in value.values():
-                _check(item, depth - 1)
+            return Decimal(text)
+        except InvalidOperation:
+            return Decimal("Infinity")
+
+    def object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        self.count()
+        if len(pairs) > MOST_KEYS:
+            raise BadBody(f"body: has an object with more than {MOST_KEYS} fields")
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise BadBody(f"{shown(key)}: is given more than once")
+            found[key] = value
+        return found
+
+
+class _Checker(_Counter):
+    """Every value of a body that has been read."""
+
+    def check(self, value: Any, depth: int) -> None:
+        self.count()
+        if isinstance(value, str):
+            _check_text(value)
+        elif isinstance(value, dict | list):
+            if depth == 0:
+                raise BadBody("body: is nested too deeply")
+            if isinstance(value, dict):
+                for key in value:
+                    _check_text(key)
+                value = value.values()
+            for item in value:
+                self.check(item, depth - 1)
+
+
+def _check_text(text: str) -> None:
+    """Refuses text that is no Unicode (a lone surrogate), which no part behind us can store or send."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadBody("body: has text that is not valid Unicode") from None

@@ -7,7 +7,7 @@ from server.schemas.answers import Success
 from server.schemas.auth import Challenge, ChallengeBody, Profile, ProfileBody, Session, VerifyBody
 
 _TAG = "sign-in"
-_TOO_OFTEN = "Too many sign-in calls, or open challenges; `Retry-After` says when to come back."
+_TOO_OFTEN = "Too many sign-in calls; `Retry-After` says when to come back."
 _NOT_LISTED = "The address is not whitelisted."
 
 OPERATIONS = {

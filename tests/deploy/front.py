@@ -101,11 +101,11 @@ class Front:
 
 
 @contextlib.contextmanager
-def front(servers: tuple[int, int]) -> Iterator[Front]:
+def front(servers: tuple[int, int], change: Callable[[str], str] = str) -> Iterator[Front]:
     program = nginx()
     directory = Path(tempfile.mkdtemp(prefix="bk-nginx-"))
     directory.chmod(0o755)
-    file, port = configure(directory, servers)
+    file, port = configure(directory, servers, change)
     process = subprocess.Popen([program, "-c", file, "-p", directory, "-g", "daemon off;"], stderr=subprocess.PIPE)
     try:
         until(lambda: process.poll() is not None or _listens(port), "nginx listens")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -98,6 +101,77 @@ def test_a_chunked_body_arrives_with_one_length(nginx_and_servers: tuple[Front, 
     (request,) = [request for server in servers for request in server.seen]
     assert request.body == b'{"a": 1}'
     assert "Transfer-Encoding" not in request.headers
+
+
+def behind_a_proxy(text: str) -> str:
+    """The configuration with a proxy on this machine that names each request's client in X-Client."""
+    return put(text, **{"http {": "http {\nset_real_ip_from 127.0.0.1;\nreal_ip_header X-Client;\n"})
+
+
+def let_in(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
+@pytest.fixture(scope="module")
+def counting() -> Iterator[Front]:
+    """A front whose clients may have any address, and say so in X-Client."""
+    with stand_in() as first, stand_in() as second, front((first.port, second.port), behind_a_proxy) as made:
+        first.behave = second.behave = let_in
+        yield made
+
+
+def passed(made: Front, calls: Iterable[tuple[str, str]]) -> tuple[int, int]:
+    """How many of the calls, each (client, Authorization), were let through, and the seconds that they took."""
+    count, began = 0, time.monotonic()
+    with contextlib.closing(made.connection()) as connection:
+        for client, authorization in calls:
+            connection.request("GET", "/api/tasks", headers={"X-Client": client, "Authorization": authorization})
+            answer = connection.getresponse()
+            answer.read()
+            count += answer.status == 200
+    return count, math.ceil(time.monotonic() - began)
+
+
+def test_a_token_is_the_same_however_it_is_spelled_and_wherever_it_comes_from(counting: Front) -> None:
+    token = "A" * 42 + "-"
+    words = ("bearer", "Bearer", "BEARER", "bEaReR", "beareR")
+    spelled = [f"{words[number % 5]}{' ' * (1 + number // 5)}{token}" for number in range(600)]
+    count, seconds = passed(counting, [(f"198.51.100.{at % 10}", text) for at, text in enumerate(spelled)])
+    assert 101 <= count <= 101 + 50 * seconds
+    assert passed(counting, [("198.51.100.1", f"Bearer {token.lower()}")])[0] == 1
+
+
+def test_an_address_with_a_fresh_token_in_each_call_has_a_limit(counting: Front) -> None:
+    count, seconds = passed(counting, [("198.51.100.40", f"Bearer {number:043}") for number in range(1200)])
+    assert 201 <= count <= 201 + 100 * seconds
+    assert passed(counting, [("198.51.100.41", f"Bearer {'b' * 43}")])[0] == 1
+
+
+NO_TOKENS = ("", "Bearer", "Basic {:043}", "Bearer\t{:043}", "Bearer {:0150}", "Bearer {:043}.")
+
+
+@pytest.mark.parametrize("place", range(len(NO_TOKENS)))
+def test_no_token_counts_for_its_address(counting: Front, place: int) -> None:
+    calls = [(f"198.51.100.{60 + place}", NO_TOKENS[place].format(number)) for number in range(400)]
+    count, seconds = passed(counting, calls)
+    assert 101 <= count <= 101 + 50 * seconds
+
+
+def test_an_ipv6_client_has_one_budget_for_its_network(counting: Front) -> None:
+    """Two networks; their bytes of 10 are line ends to a pattern."""
+    count, seconds = passed(counting, [(f"2001:db8:a0a:a0{at % 2}:{at:x}::a0a", "") for at in range(600)])
+    assert 2 * 101 <= count <= 2 * (101 + 50 * seconds)
+
+
+def test_ipv4_clients_at_an_ipv6_socket_are_told_apart(counting: Front) -> None:
+    assert passed(counting, [(f"::ffff:198.51.101.{at}", "") for at in range(250)])[0] == 250
+
+
+def test_sign_in_has_one_budget_for_an_ipv6_network(counting: Front) -> None:
+    calls = [
+        counting.call("POST", "/api/auth/verify", b"{}", X_Client=f"2001:db8:b:c::{at:x}").status for at in range(60)
+    ]
+    assert 429 in calls
 
 
 def drop(handler: BaseHTTPRequestHandler) -> None:

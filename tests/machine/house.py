@@ -26,6 +26,7 @@ import wallet.signer_client
 from core.errors import PeerRefused, PeerUnavailable
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
+from core.task_files import journal_path
 from core.unix_http import NoAnswer, NotSent
 from gateway.app import Gateway
 from gateway.verbs import WRITES
@@ -47,7 +48,7 @@ from wallet.signer.signer import Signer
 from wallet.signer_client import SignerClient
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
-from workers.bidding.journal import Journal, journal_path
+from workers.bidding.journal import Journal
 from workers.context import Context, Job, Kind
 from workers.pace import until_cycle
 

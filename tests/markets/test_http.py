@@ -79,6 +79,49 @@ def test_after_the_first_byte_a_lost_answer_is_unknown_to_a_write_only(serve: Se
         http.read("/x")
 
 
+ENDLESS = {
+    "a head": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
+    "a line of a head": (b"HTTP/1.1 200 OK\r\nX-A: ", b"b"),
+    "answers that go on": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "a body": (b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n", b" "),
+    "a chunk's head": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"a"),
+    "trailers": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X-A: b\r\n"),
+}
+
+
+@contextlib.contextmanager
+def dripping(first: bytes, piece: bytes) -> Iterator[Http]:
+    """A venue that answers `first`, and then `piece` again and again, for much longer than we wait."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        is_over = threading.Event()
+
+        def drip() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(65536)
+                connection.sendall(first)
+                for _ in range(300):
+                    connection.sendall(piece)
+                    if is_over.wait(0.02):
+                        break
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        try:
+            yield Http(f"http://127.0.0.1:{listener.getsockname()[1]}", {}, connect_s=1, read_s=0.3)
+        finally:
+            is_over.set()
+            thread.join(5)
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_answer_that_drips_ends_whichever_part_of_it_does(name: str) -> None:
+    with dripping(*ENDLESS[name]) as http, pytest.raises(Unavailable, match="Timeout"):
+        http.read("/x")
+    with dripping(*ENDLESS[name]) as http, pytest.raises(Unknown, match="Timeout"):
+        http.write("/x", b"{}", None)
+
+
 def test_what_never_connects_was_never_sent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

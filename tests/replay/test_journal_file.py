@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from cli.replay.recording import read_journal
+from core.task_files import journal_path, older
 from strategy.entry import Entry
 from tests.replay.recorded import entry
 from workers.bidding import journal
-from workers.bidding.journal import Journal, journal_path, older
+from workers.bidding.journal import Journal
 
 
 def wandering(cycles: int, first: int = 0) -> list[Entry]:

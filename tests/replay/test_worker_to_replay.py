@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from cli.replay.recording import read_journal
+from core.task_files import journal_path
 from tests.replay.recorded import replay
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
-from workers.bidding.journal import Journal, journal_path
+from workers.bidding.journal import Journal
 
 
 @pytest.fixture

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
 from models.tasks.table import Task
+from server.http.json_in import BadBody, read_object
 from tests.server.conftest import Service
 
 # JSON texts, since Python's own writer could not say some of them.
@@ -191,6 +193,46 @@ async def test_bodies_that_are_no_object_of_ours_are_400_everywhere(service: Ser
             assert answer.status == 400, (method, path, raw[:60], answer.text)
             assert answer.details, (method, path, raw[:60])
             assert len(answer.text) < 1000
+
+
+MANY = {
+    "fields": {f"f{number}": 1 for number in range(7_500)},
+    "fields within": {"slug": {f"f{number}": 1 for number in range(7_000)}},
+    "numbers": {"slug": [1] * 30_000},
+    "texts": {"slug": ["a"] * 15_000},
+    "objects": {"slug": [{}] * 20_000},
+    "small objects": {"slug": [{str(number): 1 for number in range(99)}] * 90},
+}
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("name", MANY)
+async def test_a_body_of_too_many_values_is_one_fault_and_quickly_said(service: Service, name: str) -> None:
+    raw = json.dumps(MANY[name], separators=(",", ":")).encode()[: 64 * 1024]
+
+    def refusal_s() -> float:
+        began = time.perf_counter()
+        with pytest.raises(BadBody, match="more than"):
+            read_object(raw)
+        return time.perf_counter() - began
+
+    # About 1 ms; to read and judge them all takes fifteen to eighty times as long, and everybody waits for it.
+    assert min(refusal_s() for _ in range(20)) < 0.008
+    answer = await service.ask("POST", "/api/tasks", raw)
+    assert (answer.status, len(answer.details)) == (400, 1)
+    assert answer.details[0].startswith("body: ")
+
+
+@pytest.mark.gen_test
+async def test_most_fields_that_are_read_and_most_faults_that_are_told(service: Service) -> None:
+    fields = {f"f{number}": 1 for number in range(99)}
+
+    answer = await service.ask("POST", "/api/tasks", fields | {"slug": "goosinals"})
+    more = await service.ask("POST", "/api/tasks", fields | {"slug": "goosinals", "hardcapSats": 1})
+
+    assert answer.status == more.status == 400
+    assert (len(answer.details), answer.details[0]) == (50, "hardcapSats: is required in percent mode")
+    assert more.details == ["body: has an object with more than 100 fields"]
 
 
 @pytest.mark.gen_test

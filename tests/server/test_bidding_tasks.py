@@ -7,6 +7,7 @@ import json
 import pytest
 
 from core.subscription_plans import SubscriptionPlan
+from core.task_files import journal_path, log_path, older
 from models.tasks.table import Task
 from tests.server.conftest import Service, with_settings
 
@@ -243,3 +244,20 @@ async def test_deleting_a_stopped_task_needs_no_manager(service: Service) -> Non
     assert (answer.status, answer.json) == (200, {"success": True, "openBids": 0})
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).status == 404
     assert Task.select().count() == 0
+
+
+@pytest.mark.gen_test
+async def test_log_and_journal_go_with_the_task_and_no_others(service: Service) -> None:
+    task_id = await service.new_task()
+    data_dir = service.settings.data_dir
+    newest = [log_path(data_dir, task_id), journal_path(data_dir, task_id)]
+    of_another = log_path(data_dir, 10 * task_id)
+    files = [*newest, *(older(path) for path in newest), older(newest[0], 2)]
+    for path in [*files, of_another]:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("told nobody")
+
+    assert (await service.ask("DELETE", f"/api/tasks/{task_id}")).status == 200
+
+    assert [path for path in files if path.exists()] == []
+    assert of_another.exists()

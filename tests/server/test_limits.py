@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from core.setting_values import networks
 from models.tasks.table import Task
 from server.http.client_ip import budget_key, client_ip
 from server.http.sign_in_limit import SignInLimit
@@ -71,6 +72,24 @@ def test_a_flood_of_addresses_does_not_fill_the_memory() -> None:
 )
 def test_only_a_proxy_on_this_machine_names_the_client(peer: str, headers: dict[str, str], expected: str) -> None:
     assert client_ip(peer, headers) == expected
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "expected"),
+    [
+        ("172.17.0.1", {"X-Real-Ip": "8.8.8.8"}, "8.8.8.8"),
+        ("::ffff:172.17.0.1", {"X-Real-Ip": "8.8.8.8"}, "8.8.8.8"),
+        ("fd00::17", {"X-Forwarded-For": "6.6.6.6, 8.8.8.8, 172.17.0.1"}, "8.8.8.8"),
+        ("127.0.0.1", {"X-Forwarded-For": "8.8.8.8, 172.17.0.1"}, "8.8.8.8"),
+        ("172.17.0.1", {"X-Real-Ip": "nonsense"}, "172.17.0.1"),
+        ("172.17.0.2", {"X-Real-Ip": "8.8.8.8"}, "172.17.0.2"),
+        ("203.0.113.5", {"X-Real-Ip": "8.8.8.8"}, "203.0.113.5"),
+    ],
+)
+def test_a_trusted_proxy_names_the_client_and_its_neighbour_does_not(
+    peer: str, headers: dict[str, str], expected: str
+) -> None:
+    assert client_ip(peer, headers, networks("172.17.0.1, fd00::/64")) == expected
 
 
 def test_one_ipv6_network_has_one_budget() -> None:

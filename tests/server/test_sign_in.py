@@ -8,10 +8,11 @@ import hashlib
 import re
 import sqlite3
 import time
+from ipaddress import ip_network
 
 import pytest
 
-from models.sessions import Challenge, Session
+from models.sessions import MAX_OPEN_CHALLENGES, Challenge, Session
 from models.users import Whitelist
 from tests.server.api import START_MS, Answer, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
@@ -270,24 +271,48 @@ async def test_a_panic_of_the_library_is_a_401_within_a_second(
 
 
 @pytest.mark.gen_test
-async def test_the_sixth_open_challenge_of_an_address_and_client_waits(service: Service) -> None:
-    for _ in range(5):
-        challenge = await challenge_for(service)
-    service.clock.now_ms += 60_500
-
-    sixth = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
-    other_address = await service.api("POST", "/api/auth/challenge", {"address": OTHER})
-    other_client = await service.api(
+async def test_a_stranger_at_the_same_client_address_keeps_nobody_from_signing_in(service: Service) -> None:
+    """Neither by opening challenges nor by wearing them out."""
+    elsewhere = await service.api(
         "POST", "/api/auth/challenge", {"address": OWNER}, headers={"X-Forwarded-For": "203.0.113.9"}
     )
-    signed = await service.api("POST", "/api/auth/verify", proof_of(challenge))
-    after_use = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
-    service.clock.now_ms += 240_000
-    later = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
+    strangers = [await challenge_for(service) for _ in range(MAX_OPEN_CHALLENGES)]
+    for challenge in strangers[-5:]:
+        bad = proof_of(challenge) | {"signature": "AA=="}
+        assert (await service.api("POST", "/api/auth/verify", bad)).status == 401
 
-    assert (sixth.status, sixth.headers["Retry-After"]) == (429, "240")
-    assert (other_address.status, other_client.status, signed.status) == (200, 200, 200)
-    assert (after_use.status, later.status) == (200, 200)
+    service.clock.now_ms += 1
+    mine = await challenge_for(service)
+    service.clock.now_ms += 1
+    for _ in range(MAX_OPEN_CHALLENGES - 1):
+        await challenge_for(service)
+    signed = await service.api("POST", "/api/auth/verify", proof_of(mine))
+
+    assert signed.status == 200
+    # What made room is over, and no client takes that of another.
+    assert (await service.api("POST", "/api/auth/verify", proof_of(strangers[0]))).status == 401
+    assert (await service.api("POST", "/api/auth/verify", proof_of(elsewhere))).status == 200
+
+
+@pytest.mark.gen_test
+async def test_open_challenges_of_an_address_and_client_are_bounded(service: Service) -> None:
+    for _ in range(MAX_OPEN_CHALLENGES + 10):
+        service.clock.now_ms += 1
+        challenge = await challenge_for(service)
+
+    assert Challenge.select().count() == MAX_OPEN_CHALLENGES
+    assert (await service.api("POST", "/api/auth/verify", proof_of(challenge))).status == 200
+
+
+@pytest.mark.gen_test
+@with_settings(trusted_proxies=(ip_network("127.0.0.0/8"), ip_network("172.17.0.1")), sign_in_per_minute=2)
+async def test_a_proxy_that_is_not_on_this_machine_names_its_clients(service: Service) -> None:
+    statuses = [
+        (await service.api("POST", "/api/auth/verify", {}, headers={"X-Forwarded-For": f"{client}, 172.17.0.1"})).status
+        for client in ("203.0.113.1", "203.0.113.1", "203.0.113.1", "203.0.113.2")
+    ]
+
+    assert statuses == [400, 400, 429, 400]
 
 
 @pytest.mark.gen_test

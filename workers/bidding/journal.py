@@ -6,22 +6,13 @@ import logging
 import os
 from pathlib import Path
 
+from core.task_files import older
 from strategy.entry import Entry
 from strategy.journal_format import Encoder
 
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 5_000_000  # for each of two files: the newer one and the older one
-
-
-def journal_path(data_dir: Path, task_id: int) -> Path:
-    """Returns the newer file of a task's journal; the older one has `.1` behind its name."""
-    return data_dir / "journal" / f"task-{task_id}.jsonl"
-
-
-def older(path: Path) -> Path:
-    """Returns the file before this one."""
-    return path.with_name(f"{path.name}.1")
 
 
 class Journal:

@@ -16,6 +16,7 @@ from typing import Any
 
 from peewee import OperationalError
 
+from core import task_files
 from core.errors import PeerRefused
 from models.ledger import still_open
 from models.tasks import tasks
@@ -193,6 +194,8 @@ class Keeper:
             tasks.observe(row.id, STOPPED, pid=None)
         elif step is Step.REMOVE:
             await self._withdraw()
+            # Before the row: whoever dies in between comes by here again.
+            task_files.remove(self._surroundings.settings.data_dir, row.id)
             tasks.remove_tombstone(row.id)
             # No worker is started for a row that is gone, so no process can be about to lock this file.
             self._lock_path.unlink(missing_ok=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from core.task_files import journal_path
 from models.tasks import tasks
 from models.tasks.table import LISTING
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
-from workers.bidding.journal import Journal, journal_path
+from workers.bidding.journal import Journal
 from workers.context import Context, Job
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister

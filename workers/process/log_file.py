@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from core.task_files import KEPT, older
+
 MAX_BYTES = 1 << 20
-KEPT = 3  # files: the newest and two older ones
 _STDERR = 2
 
 
@@ -26,13 +27,10 @@ class OwnLog:
         if os.fstat(_STDERR).st_size < MAX_BYTES:
             return
         for number in range(KEPT - 1, 0, -1):
-            older = self._numbered(number - 1)
-            if older.exists():
-                older.replace(self._numbered(number))
+            newer = older(self._path, number - 1)
+            if newer.exists():
+                newer.replace(older(self._path, number))
         self._redirect()
-
-    def _numbered(self, number: int) -> Path:
-        return self._path.with_name(f"{self._path.name}.{number}") if number else self._path
 
     def _redirect(self) -> None:
         fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

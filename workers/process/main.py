@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.task_files import log_path
 from workers import exits
 from workers.process.log_file import OwnLog
 
@@ -30,7 +31,7 @@ def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings
     `settings` are those of the process that it was forked from; without them it reads its own.
     """
     kind, task_id, token, parent, status_fd = argv[0], *map(int, argv[1:])
-    own_log = OwnLog(Path(os.environ["BIDKEEPER_DATA_DIR"]) / "logs" / f"task-{task_id}.log")
+    own_log = OwnLog(log_path(Path(os.environ["BIDKEEPER_DATA_DIR"]), task_id))
 
     # Only now: a failed import then appears in the task's log. A signal before this ends the process by itself.
     from workers.process.life_line import LifeLine, StopAsked

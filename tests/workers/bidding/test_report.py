@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from core.task_files import journal_path
 from markets.base import Unavailable
 from markets.look import fee_reserve
 from models.tasks import tasks
@@ -19,7 +20,7 @@ from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
-from workers.bidding.journal import Journal, journal_path
+from workers.bidding.journal import Journal
 from workers.bidding.signing import canonical
 from workers.faults import Faults
 from workers.listing.drain import ListingDrain

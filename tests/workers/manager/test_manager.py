@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import PeerRefused
+from core.task_files import log_path
 from models import base
 from models.ledger import orders
 from models.tasks import tasks
@@ -94,11 +95,13 @@ async def test_a_deleted_task_goes_when_its_orders_are_closed(installation: Inst
     async with installation.running():
         task = await installation.started()
         installation.open_order(task)
+        assert log_path(installation.settings.data_dir, task).exists()
         tasks.mark_deleted(installation.row(task), 5)
         answer = await installation.settle(task)
         assert answer == {"observed": "stopped", "open_orders": 0}
         await eventually(lambda: tasks.with_owner(task) is None)
-        assert not (installation.settings.run_dir / f"task-{task}.lock").exists()
+        left = {path.name for path in installation.settings.data_dir.rglob("task-*")}
+        assert not any(name.startswith(f"task-{task}.") for name in left), left
         with pytest.raises(PeerRefused) as refused:
             await installation.settle(task)
         assert refused.value.code == "unknown_task"
