@@ -16,7 +16,7 @@ class Described(Handler):
         """The description of the application's own route table."""
         shared = self.application.settings
         if "document" not in shared:
-            shared["document"] = document(shared["routes"])
+            shared["document"] = document(shared["routes"], shared["scopes"])
         made: Document = shared["document"]
         return made
 

@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
-from server.openapi import bidding, control, listing, service, sign_in
+from server.openapi import bidding, control, listing, service, sessions, sign_in
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
 from server.schemas.listing_config import INSCRIPTION
@@ -21,6 +21,7 @@ Document = dict[str, Any]
 
 OPERATIONS: dict[str, Operation] = {
     **sign_in.OPERATIONS,
+    **sessions.OPERATIONS,
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
     **control.OPERATIONS,
@@ -30,7 +31,8 @@ OPERATIONS: dict[str, Operation] = {
 _TEXT = """\
 Bidkeeper keeps bids and listings alive on marketplaces of Bitcoin Ordinals and Runes.
 
-Every call but those to sign in needs `Authorization: Bearer TOKEN`. Checks come in the order 401, 404, 400, 409, 403. \
+Every call but those to sign in needs `Authorization: Bearer TOKEN`, a session's or an API token's. Checks come in the \
+order 401, 404, 400, 409, 403; only what an API token may not do at all is 403 before all else. \
 Every answer but success is an `Error`. Any path answers 404 when it is nothing, 405 with `Allow` to another method, \
 and 400, 413 or 415 to a body that is badly framed, too large or multipart, also where none is wanted. Sats are whole \
 numbers; a price per token is a decimal number with all its digits, so read it as one if money depends on it."""
@@ -48,18 +50,24 @@ _HEADERS = {
 _OF_ERRORS = {429: ("Retry-After",)}
 _COMMON = {
     401: ("Unauthorized", "The bearer token is missing, malformed, unknown or over.", ("WWW-Authenticate",)),
+    403: ("NotForThisToken", "An API token came that may not do this.", ()),
     413: ("TooLarge", f"The body has more than {MAX_BODY} bytes.", ()),
     415: ("Multipart", "The body is multipart.", ()),
 }
 
 
-def document(routes: Iterable[tuple[str, type[Handler]]]) -> Document:
-    """The description of `routes`. Raises KeyError for an operation of which nothing is said."""
+def document(routes: Iterable[tuple[str, type[Handler]]], scopes: Mapping[str, Iterable[str]]) -> Document:
+    """The description of `routes`, with the `scopes` of API tokens by operation.
+
+    Raises KeyError for an operation of which nothing is said.
+    """
     paths: dict[str, dict[str, Any]] = {}
     for pattern, handler in routes:
         path, parameters = _path(pattern)
         paths[path] = {
-            method.lower(): _operation(OPERATIONS[f"{method} {path}"], method, parameters)
+            method.lower(): _operation(
+                OPERATIONS[f"{method} {path}"], method, parameters, scopes.get(f"{method} {pattern}", ())
+            )
             for method in handler.allowed()
         }
     return {
@@ -76,7 +84,9 @@ def document(routes: Iterable[tuple[str, type[Handler]]]) -> Document:
         "components": {
             "schemas": _schemas(),
             "responses": {name: _error(text, headers) for name, text, headers in _COMMON.values()},
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "From `signIn`."}},
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer", "description": "From `signIn` or `createApiToken`."}
+            },
         },
     }
 
@@ -90,14 +100,16 @@ def _path(pattern: str) -> tuple[str, list[dict[str, Any]]]:
     return pattern, parameters
 
 
-def _operation(operation: Operation, method: str, parameters: list[dict[str, Any]]) -> dict[str, Any]:
+def _operation(
+    operation: Operation, method: str, parameters: list[dict[str, Any]], scopes: Iterable[str]
+) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
     }
-    if operation.text:
-        described["description"] = operation.text
+    if told := [*filter(None, [operation.text]), *_scopes(operation, scopes)]:
+        described["description"] = " ".join(told)
     described["security"] = _security(operation)
     if parameters or operation.query:
         described["parameters"] = [*parameters, *map(_parameter, operation.query)]
@@ -105,6 +117,12 @@ def _operation(operation: Operation, method: str, parameters: list[dict[str, Any
         described["requestBody"] = {"required": True, "content": {JSON: {"schema": _reference(operation.body)}}}
     described["responses"] = dict(sorted(_responses(operation, method)))
     return described
+
+
+def _scopes(operation: Operation, scopes: Iterable[str]) -> Iterator[str]:
+    if not operation.is_open:
+        named = " or ".join(f"`{scope}`" for scope in scopes)
+        yield f"API tokens need the scope {named}." if named else "Not for API tokens."
 
 
 def _security(operation: Operation) -> list[dict[str, list[str]]]:
@@ -129,7 +147,7 @@ def _responses(operation: Operation, method: str) -> Iterator[tuple[str, dict[st
         yield str(status), _answer(answer)
     for status, text in operation.errors.items():
         yield str(status), _error(text, _OF_ERRORS.get(status, ()))
-    common = [401] if not operation.is_open else []
+    common = [status for status in (401, 403) if not operation.is_open and status not in operation.errors]
     if method != "GET":
         common += [413, 415]
     for status in common:
