@@ -42,7 +42,7 @@ class ApiToken(Row):
 
 
 class TooManyApiTokens(Exception):
-    """The user has MAX_API_TOKENS already."""
+    """A refusal: the user has MAX_API_TOKENS already."""
 
 
 def add(token_hash: str, user_id: int, **values: Any) -> ApiToken:
@@ -55,7 +55,7 @@ def add(token_hash: str, user_id: int, **values: Any) -> ApiToken:
 
 
 def of_user(user_id: int, now_ms: int) -> list[ApiToken]:
-    """Those that are not over, oldest first."""
+    """Returns those that are not over, oldest first."""
     return list(ApiToken.select().where(ApiToken.user == user_id, ApiToken.expires_ms > now_ms).order_by(ApiToken.id))
 
 
@@ -74,7 +74,7 @@ _FOUND = Prepared(
 
 
 def with_owner(token_hash: str, now_ms: int) -> tuple[ApiToken, User] | None:
-    """The token and whose it is, unless it is over. Notes that it was used."""
+    """Returns the token and its owner, unless it is over, and notes that it was used."""
     found = _FOUND.row(token_hash=token_hash, now_ms=now_ms)
     if found is None:
         return None

@@ -21,17 +21,17 @@ class OwnCeilings:
     max_hardcap: int | None = None
 
     def allows_more_than(self, former: OwnCeilings) -> bool:
-        """Whether something is allowed that `former` did not allow."""
+        """Tells whether something is allowed that `former` did not allow."""
         return _is_above(self.max_exposure, former.max_exposure) or _is_above(self.max_hardcap, former.max_hardcap)
 
     def plan(self, plan: SubscriptionPlan) -> SubscriptionPlan:
-        """The plan with no more exposure than this."""
+        """Returns the plan with no more exposure than this."""
         if self.max_exposure is None:
             return plan
         return replace(plan, max_exposure=min(plan.max_exposure, self.max_exposure))
 
     def config(self, config: BidConfig) -> BidConfig:
-        """The config with no bid above this. Its own hard cap may be 0, which is none."""
+        """Returns the config with no bid above this. Its own hard cap may be 0, which is none."""
         if self.max_hardcap is None:
             return config
         return replace(config, hardcap_sats=min(config.hardcap_sats or self.max_hardcap, self.max_hardcap))
@@ -42,5 +42,5 @@ def _is_above(sats: int | None, former: int | None) -> bool:
 
 
 def own_ceilings(user: User) -> OwnCeilings:
-    """The ceilings in the user's row."""
+    """Returns the ceilings in the user's row."""
     return OwnCeilings(user.max_exposure, user.max_hardcap)

@@ -33,7 +33,7 @@ class ApprovalHandler(SignedIn, SignInCall):
 
 
 def ordinals_address(text: str) -> str:
-    """The address as it is stored. Raises ApiError (400)."""
+    """Reads an address into its stored form. Raises ApiError (400)."""
     try:
         return sign_in_address(text)
     except AddressError as error:
@@ -41,19 +41,19 @@ def ordinals_address(text: str) -> str:
 
 
 def words_of_move(address: str) -> str:
-    """The change of where bought items go."""
+    """Says that bought items go to `address`."""
     return f"bought items go to {address}"
 
 
 def words_of_ceilings(wanted: OwnCeilings) -> str:
-    """The ceilings as they are to be, both of them."""
+    """Says both ceilings as they are to be."""
     total = "what the plan allows" if wanted.max_exposure is None else f"{wanted.max_exposure} sats"
     each = "any sum" if wanted.max_hardcap is None else f"{wanted.max_hardcap} sats"
     return f"bids may be up to {total} in all and {each} each"
 
 
 def consent_to(handler: SignedIn, words: str, given: Consent) -> str:
-    """The id of the unused approval of the caller's sign-in address to `words`. Raises ApiError (400)."""
+    """Returns the id of the approval in which the sign-in address agrees to `words`. Raises ApiError (400)."""
     proof = {"approvalId": given.approval_id, "approvalSignature": given.approval_signature}
     if missing := [f"{name}: is required for this change" for name, value in proof.items() if value is None]:
         raise invalid(missing)

@@ -1,4 +1,4 @@
-"""The route table: what this service answers to, and what of it API tokens may ask for."""
+"""The route table of this service, and what of it API tokens may ask for."""
 
 from __future__ import annotations
 
@@ -107,11 +107,11 @@ SCOPES: dict[str, tuple[str, ...]] = {
 
 
 def routes_with_openings() -> list[tuple[str, type[Handler], dict[str, Any]]]:
-    """The route table as the application takes it: each handler is told what API tokens may do there."""
+    """Returns the route table for the application: each handler is told what API tokens may do there."""
     return [(path, handler, {"openings": _openings(path, handler)}) for path, handler in ROUTES]
 
 
 def _openings(path: str, handler: type[Handler]) -> Openings:
-    scopes = {method: SCOPES[f"{method} {path}"] for method in handler.allowed() if f"{method} {path}" in SCOPES}
+    scopes = {method: SCOPES[f"{method} {path}"] for method in handler.described() if f"{method} {path}" in SCOPES}
     # A change of control names its task in the body, where the handler looks for it.
     return Openings(scopes, names_task=_ID in path or handler is control.ControlHandler)

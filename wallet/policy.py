@@ -1,7 +1,7 @@
 """The signer's rules, one small function each, named by its tag. Only what passes every rule is signed.
 
-Each raises Refused with its tag; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key. The
-rules about listing PSBTs are in `wallet/psbt`, the ceilings in `wallet/ceilings.py`.
+Each raises PolicyRefused with its tag; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key.
+The rules about listing PSBTs are in `wallet/psbt`, the ceilings in `wallet/ceilings.py`.
 """
 
 from __future__ import annotations
@@ -111,10 +111,10 @@ def control_state(states: Iterable[tuple[Scope, State]] | None) -> None:
             )
 
 
-def market(grant: Grant, *, play: bool) -> None:
+def market(venue: str, *, play: bool) -> None:
     """Refuses to mix play and real money: play keys sign for the practice market only, and no other keys sign there."""
-    if play != (grant.venue in PLAY_VENUES):
-        raise PolicyRefused("market", f"{'play' if play else 'real'} keys do not sign for {grant.venue}")
+    if play != (venue in PLAY_VENUES):
+        raise PolicyRefused("market", f"{'play' if play else 'real'} keys do not sign for {venue}")
 
 
 def max_bid(grant: Grant, price: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Whose bearer token came with a request, and what an API token may be used for."""
+"""The caller behind a request's bearer token, and the bounds of an API token."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Openings:
-    """What a path is open to of API tokens: by method the scopes of which one is needed. Nothing else.
+    """The methods of a path that API tokens may use, each with the scopes of which one is needed; no others.
 
     `names_task`: each request names one task, so a token for one task may come.
     """
@@ -39,8 +39,8 @@ class Openings:
     names_task: bool = False
 
     def refusal(self, method: str, token: ApiToken) -> str | None:
-        """Why the token may not be used for `method` here, or None."""
-        wanted = self.scopes.get(method, ())
+        """Says why the token may not be used for `method` here, or None."""
+        wanted = self.scopes.get("GET" if method == "HEAD" else method, ())
         if not wanted:
             return "API tokens may not do this: sign in."
         if not token.may.intersection(wanted):
@@ -51,7 +51,7 @@ class Openings:
 
 
 def caller(authorization: str, now_ms: int) -> Caller | None:
-    """Whose token this Authorization header carries, if it is good."""
+    """Finds the caller by an Authorization header; None without a good token."""
     given = _BEARER.fullmatch(authorization)
     if given is None:
         return None
@@ -64,12 +64,12 @@ def caller(authorization: str, now_ms: int) -> Caller | None:
 
 
 def hash_of(token: str) -> str:
-    """What is stored of a token."""
+    """Returns the stored hash of a token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def client_of(user_agent: str) -> str:
-    """A client in a word or two, by which its owner knows it again: browser and system, or a program's first word."""
+    """Describes a client in a word or two for its owner: browser and system, or a program's first word."""
     browser = next((name for mark, name in _BROWSERS.items() if f"{mark}/" in user_agent), None)
     system = next((name for mark, name in _SYSTEMS.items() if mark in user_agent), None)
     if browser is None or system is None:

@@ -26,6 +26,7 @@ OPERATIONS = {
         id="listSessions",
         tag=_TAG,
         summary="Where I am signed in",
+        text="`client` and `usedAt` tell a session that is not yours; of the token only a hash is stored.",
         success=many(SessionShown, "The sessions, the one used last first."),
     ),
     "DELETE /api/sessions": Operation(
@@ -39,6 +40,7 @@ OPERATIONS = {
         id="endSession",
         tag=_TAG,
         summary="End one session",
+        text="Also one's own, as signOut does.",
         success=one(Success, "Its token is void."),
         errors={404: "There is no such session, or it is somebody else's."},
     ),
@@ -46,6 +48,7 @@ OPERATIONS = {
         id="listApiTokens",
         tag=_TAG,
         summary="My API tokens",
+        text="With their scopes, task, end and last use.",
         success=many(ApiTokenShown, "Those that are not over, oldest first, without the tokens themselves."),
     ),
     "POST /api/tokens": Operation(
@@ -66,6 +69,7 @@ OPERATIONS = {
         id="endApiToken",
         tag=_TAG,
         summary="End an API token",
+        text="It holds for its next request already.",
         success=one(Success, "It is void."),
         errors={404: "There is no such token, or it is somebody else's."},
     ),
@@ -73,6 +77,7 @@ OPERATIONS = {
         id="getCeilings",
         tag=_TAG,
         summary="My own ceilings",
+        text="Null where none is set: then the plan alone holds.",
         success=one(Ceilings, "The ceilings."),
     ),
     "PUT /api/ceilings": Operation(

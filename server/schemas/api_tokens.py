@@ -1,4 +1,4 @@
-"""Sessions and API tokens: what a caller sends and is answered."""
+"""Sessions and API tokens: requests and answers."""
 
 from __future__ import annotations
 

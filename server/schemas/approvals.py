@@ -1,4 +1,4 @@
-"""What needs the sign-in address's signature each time: what a caller sends and is answered."""
+"""Own ceilings, and approvals by the sign-in address: requests and answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CeilingsFields(Body):
     ] = None
 
     def changed(self, former: OwnCeilings) -> OwnCeilings | None:
-        """The ceilings after this change of `former`; None when none is given."""
+        """Returns the ceilings after this change of `former`; None when none is given."""
         given = self.model_fields_set & {"max_exposure", "max_hardcap"}
         if not given:
             return None

@@ -174,7 +174,7 @@ async def test_no_token_proves_an_address_for_its_owner(service: Service) -> Non
 
 
 def test_every_scope_is_of_an_operation_and_a_path_without_one_is_closed() -> None:
-    there = {f"{method} {path}" for path, handler in ROUTES for method in handler.allowed()}
+    there = {f"{method} {path}" for path, handler in ROUTES for method in handler.described()}
     assert set(SCOPES) <= there
     opened = {
         f"{method} {path}": scopes
