@@ -167,6 +167,15 @@ async def test_a_token_of_one_task_controls_and_sees_that_one_only(service: Serv
 
 
 @pytest.mark.gen_test
+async def test_head_needs_the_scope_of_get(service: Service) -> None:
+    statuses = []
+    for scope in ("read", "trade"):
+        token = (await made(service, scopes=[scope]))["token"]
+        statuses += [(await service.api(method, "/api/tasks", token=token)).status for method in ("GET", "HEAD")]
+    assert statuses == [200, 200, 403, 403]
+
+
+@pytest.mark.gen_test
 async def test_no_token_proves_an_address_for_its_owner(service: Service) -> None:
     token = (await made(service, scopes=["read", "trade", "control"]))["token"]
     answer = await service.api("POST", "/api/auth/challenge", {"address": ADMIN}, token=token)
