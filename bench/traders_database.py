@@ -11,7 +11,7 @@ from pathlib import Path
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, schema, sessions, users
 from models.tasks.table import BIDDING, Task
-from server.http.base import hash_of
+from server.http.callers import hash_of
 from server.schemas.bid_config import rendered
 from strategy.bid_config import BidConfig, dump_bid_config
 

@@ -8,6 +8,7 @@ from peewee import SQL
 
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
+from models.own_ceilings import own_ceilings
 from models.prepared import Prepared, given
 from models.users import User, Whitelist, subscription_of
 
@@ -32,10 +33,11 @@ class Entitlements:
             return True
         return _WHITELISTED.row(address=address) is not None
 
-    def plan(self, user_id: int) -> SubscriptionPlan | None:
-        """Returns the user's plan, ended or not; None without an offered one."""
-        subscription = subscription_of(user_id)
-        return self.settings.plans.get(subscription.plan) if subscription else None
+    def plan(self, user: User) -> SubscriptionPlan | None:
+        """Returns the user's plan within their own ceilings, ended or not; None without an offered one."""
+        subscription = subscription_of(user.id)
+        plan = self.settings.plans.get(subscription.plan) if subscription else None
+        return plan and own_ceilings(user).plan(plan)
 
     def refusal(self, user: User, now_ms: int) -> str | None:
         """Says why the user's tasks must not run now (plan over or unknown, no longer whitelisted), or None."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from models.base import transaction
 from models.ledger.orders import has_open_orders
-from models.sessions import Challenge
+from models.own_ceilings import OwnCeilings, own_ceilings
+from models.sessions import use_challenge
 from models.tasks.table import BIDDING, RUNNING, Task
 from models.users import User
 
@@ -15,6 +18,10 @@ class StillTrading(Exception):
 
 class ProofUsed(Exception):
     """A refusal: the challenge was used by another request in the meantime."""
+
+
+class ConsentMissing(Exception):
+    """A refusal: the change allows more than before, and the sign-in address has not signed for it."""
 
 
 def check_not_trading(user_id: int) -> None:
@@ -31,15 +38,38 @@ def set_display_name(user_id: int, name: str | None) -> None:
     User.update(display_name=name).where(User.id == user_id).execute()
 
 
-def set_ordinals_address(user_id: int, address: str, challenge_id: str | None, now_ms: int) -> None:
-    """Sets the address for bought items, and uses up the challenge that proved it, if it needed one.
+def set_ordinals_address(user_id: int, address: str, challenge_ids: Iterable[str], now_ms: int) -> None:
+    """Sets the address for bought items, and uses up the challenges that proved it and the user's consent.
 
     Raises StillTrading or ProofUsed; then nothing was written.
     """
     with transaction():
         check_not_trading(user_id)
-        if challenge_id is not None:
-            used = Challenge.update(used_ms=now_ms).where(Challenge.id == challenge_id, Challenge.used_ms.is_null())
-            if used.execute() != 1:
-                raise ProofUsed(challenge_id)
+        _use(challenge_ids, now_ms)
         User.update(ordinals_address=address).where(User.id == user_id).execute()
+
+
+def set_own_ceilings(user_id: int, wanted: OwnCeilings, challenge_ids: Collection[str], now_ms: int) -> None:
+    """Sets both, and has the user's bidders started anew, whose grants are of the former ones.
+
+    What allows more needs the consent that `challenge_ids` are of, and uses it up. Raises ConsentMissing or ProofUsed;
+    then nothing was written.
+    """
+    with transaction():
+        former = own_ceilings(User.get_by_id(user_id))
+        if wanted.allows_more_than(former):
+            if not challenge_ids:
+                raise ConsentMissing
+            _use(challenge_ids, now_ms)
+        if wanted != former:
+            User.update(max_exposure=wanted.max_exposure, max_hardcap=wanted.max_hardcap).where(
+                User.id == user_id
+            ).execute()
+            running = Task.user == user_id, Task.kind == BIDDING, Task.desired == RUNNING
+            Task.update(revision=Task.revision + 1).where(*running).execute()
+
+
+def _use(challenge_ids: Iterable[str], now_ms: int) -> None:
+    for challenge_id in challenge_ids:
+        if not use_challenge(challenge_id, now_ms):
+            raise ProofUsed(challenge_id)

@@ -6,7 +6,8 @@ from typing import Any
 
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField
 
-from models.base import Row, transaction
+from models.api_tokens import ApiToken
+from models.base import Row, primary_key, transaction
 from models.prepared import Prepared, given, instance
 from models.users import User
 
@@ -21,12 +22,18 @@ _TOUCH_MS = 60_000
 
 
 class Challenge(Row):
-    """A text to sign. With `user` set it proves an ordinals address of that user and is no sign-in."""
+    """A text to sign. With `user` set it proves an ordinals address of that user and is no sign-in.
+
+    With `approves` set, too, it is that user's consent to what these words say, and nothing else.
+    """
+
+    user_id: int | None
 
     id = CharField(max_length=36, primary_key=True)
     address = CharField(max_length=90, index=True)
     message = TextField()
     user = ForeignKeyField(User, null=True, on_delete="CASCADE")
+    approves = TextField(null=True)
     client_ip = CharField(max_length=45)
     tries = IntegerField(default=0)
     expires_ms = BigIntegerField(index=True)
@@ -37,10 +44,12 @@ class Challenge(Row):
 
 
 class Session(Row):
-    """A signed-in client; `token_hash` is the SHA-256 (hex) of its bearer token."""
+    """A signed-in client, by the SHA-256 (hex) of its bearer token; `client` is a word or two for its owner."""
 
-    token_hash = CharField(max_length=64, primary_key=True)
+    id = primary_key()
+    token_hash = CharField(max_length=64, unique=True)
     user = ForeignKeyField(User, on_delete="CASCADE")
+    client = CharField(max_length=60)
     created_ms = BigIntegerField()
     used_ms = BigIntegerField()
 
@@ -49,7 +58,15 @@ class Session(Row):
 
 
 def open_challenge(
-    challenge_id: str, address: str, message: str, client_ip: str, *, now_ms: int, expires_ms: int, user_id: int | None
+    challenge_id: str,
+    address: str,
+    message: str,
+    client_ip: str,
+    *,
+    now_ms: int,
+    expires_ms: int,
+    user_id: int | None,
+    approves: str | None = None,
 ) -> None:
     """Stores a challenge and deletes those that ended. Beyond MAX_OPEN_CHALLENGES the oldest make room."""
     with transaction():
@@ -59,7 +76,13 @@ def open_challenge(
         kept = [row.id for row in newest.limit(MAX_OPEN_CHALLENGES - 1)]
         Challenge.delete().where(*is_open, Challenge.id.not_in(kept)).execute()
         Challenge.create(
-            id=challenge_id, address=address, message=message, client_ip=client_ip, expires_ms=expires_ms, user=user_id
+            id=challenge_id,
+            address=address,
+            message=message,
+            client_ip=client_ip,
+            expires_ms=expires_ms,
+            user=user_id,
+            approves=approves,
         )
 
 
@@ -83,18 +106,25 @@ def use_challenge(challenge_id: str, now_ms: int) -> bool:
     return bool(Challenge.update(used_ms=now_ms).where(_is_usable(challenge_id, now_ms)).execute() == 1)
 
 
-def open_session(token_hash: str, user_id: int, now_ms: int) -> None:
+def open_session(token_hash: str, user_id: int, now_ms: int, client: str = "") -> None:
     """Stores a session and ends the user's oldest ones beyond MAX_SESSIONS."""
     with transaction():
-        Session.create(token_hash=token_hash, user=user_id, created_ms=now_ms, used_ms=now_ms)
+        Session.create(token_hash=token_hash, user=user_id, client=client, created_ms=now_ms, used_ms=now_ms)
         newest = (
-            Session.select(Session.token_hash)
+            Session.select(Session.id)
             .where(Session.user == user_id)
-            .order_by(Session.created_ms.desc(), Session.token_hash)
+            .order_by(Session.created_ms.desc(), Session.id.desc())
             .limit(MAX_SESSIONS)
         )
-        kept = [row.token_hash for row in newest]
-        Session.delete().where(Session.user == user_id, Session.token_hash.not_in(kept)).execute()
+        kept = [row.id for row in newest]
+        Session.delete().where(Session.user == user_id, Session.id.not_in(kept)).execute()
+
+
+def sessions_of(user_id: int, now_ms: int) -> list[Session]:
+    """Returns the user's sessions that are not over, the one used last first."""
+    is_alive = (Session.used_ms > now_ms - IDLE_MS) & (Session.created_ms > now_ms - ABSOLUTE_MS)
+    mine = Session.select().where(Session.user == user_id, is_alive)
+    return list(mine.order_by(Session.used_ms.desc(), Session.id.desc()))
 
 
 _SESSION = Prepared(
@@ -126,19 +156,28 @@ def end_session(token_hash: str) -> None:
     Session.delete().where(Session.token_hash == token_hash).execute()
 
 
+def end_session_of(user_id: int, session_id: int) -> bool:
+    """Logs the user's session with this id out; False when there is none."""
+    return bool(Session.delete().where(Session.user == user_id, Session.id == session_id).execute())
+
+
 def end_sessions(user_id: int) -> None:
-    """Ends all of the user's sessions, and withdraws the challenges for new ones."""
+    """Ends all of the user's sessions and API tokens, and withdraws the challenges for new ones."""
     addresses = User.select(User.address).where(User.id == user_id)
-    Challenge.delete().where(Challenge.address.in_(addresses)).execute()
-    Session.delete().where(Session.user == user_id).execute()
+    with transaction():
+        Challenge.delete().where(Challenge.address.in_(addresses) | (Challenge.user == user_id)).execute()
+        Session.delete().where(Session.user == user_id).execute()
+        ApiToken.delete().where(ApiToken.user == user_id).execute()
 
 
 def purge_sessions(now_ms: int) -> None:
-    """Deletes sessions that no token can use any more."""
+    """Deletes sessions and API tokens that nobody can use any more."""
     over = (Session.used_ms <= now_ms - IDLE_MS) | (Session.created_ms <= now_ms - ABSOLUTE_MS)
     Session.delete().where(over).execute()
+    ApiToken.delete().where(ApiToken.expires_ms <= now_ms).execute()
 
 
 def users_with_sessions() -> list[User]:
-    """Returns all users with a session."""
-    return list(User.select().where(User.id.in_(Session.select(Session.user))))
+    """Returns all users with a session or an API token."""
+    signed_in = User.id.in_(Session.select(Session.user)) | User.id.in_(ApiToken.select(ApiToken.user))
+    return list(User.select().where(signed_in))

@@ -14,12 +14,17 @@ DAY_MS = 86_400_000
 
 
 class User(Row):
-    """A trader, known by the address that signs in; bought inscriptions and runes go to `ordinals_address`."""
+    """A trader, known by the address that signs in; bought inscriptions and runes go to `ordinals_address`.
+
+    `max_exposure` and `max_hardcap` (sats) are the user's own ceilings, see models/own_ceilings.py; null: none.
+    """
 
     id = primary_key()
     address = CharField(max_length=90, unique=True)
     ordinals_address = CharField(max_length=90)
     display_name = CharField(max_length=100, null=True)
+    max_exposure = BigIntegerField(null=True)
+    max_hardcap = BigIntegerField(null=True)
     created_ms = BigIntegerField()
 
     class Meta:

@@ -22,7 +22,7 @@ class Described(Handler):
         """Describes the application's own route table."""
         shared = self.application.settings
         if "document" not in shared:
-            shared["document"] = document(shared["routes"])
+            shared["document"] = document(shared["routes"], shared["scopes"])
         made: Document = shared["document"]
         return made
 

@@ -30,7 +30,7 @@ from server.http.manager_client import WAIT_S, ManagerClient
 from server.http.services import InFlight, Services, TaskLocks
 from server.http.sign_in_limit import SignInLimit
 from server.metrics import start_times
-from server.urls import ROUTES
+from server.urls import ROUTES, SCOPES, routes_with_openings
 from server.withdrawals.steps import RESUME_S, look_after_all
 from wallet import bip322
 from wallet.signer.allowed import with_normal_addresses
@@ -82,12 +82,13 @@ def make_app(
         starts=start_times(),
     )
     return Application(
-        [*ROUTES],
+        routes_with_openings(),
         transforms=[Gzip],
         default_handler_class=UnknownRoute,
         log_function=log_request,
         services=services,
         routes=ROUTES,
+        scopes=SCOPES,
     )
 
 

@@ -10,7 +10,8 @@ from models import sessions, users
 from models.sessions import Challenge
 from server.http import json_out
 from server.http.api_errors import ApiError, invalid, too_many
-from server.http.base import Handler, SignedIn, bearer, hash_of
+from server.http.base import Handler, SignedIn
+from server.http.callers import client_of, hash_of
 from server.http.client_ip import budget_key
 from server.schemas.auth import ChallengeBody, VerifyBody
 from wallet.address import AddressError, sign_in_address
@@ -40,17 +41,8 @@ class SignInCall(Handler):
                 message="This address is not approved for the beta. Please contact the admin to get access.",
             )
 
-
-class ChallengeHandler(SignInCall):
-    """POST /api/auth/challenge"""
-
-    def post(self) -> None:
-        text = self.body(ChallengeBody, _BAD_ADDRESS).address
-        try:
-            address = sign_in_address(text)
-        except AddressError as error:
-            raise invalid([f"address: {error}"], _BAD_ADDRESS) from None
-        user_id, name = self._purpose(address)
+    def offer(self, address: str, user_id: int | None, name: str, approves: str | None = None) -> None:
+        """Answers a new challenge for `address`, whose text names the service by `name`. Raises ApiError (429)."""
         expires_ms = self.now_ms + 1000 * self.services.settings.challenge_seconds
         challenge_id = str(uuid.uuid4())
         message = compose_sign_in(name, address, json_out.iso(expires_ms), secrets.token_hex(16))
@@ -62,9 +54,22 @@ class ChallengeHandler(SignInCall):
             now_ms=self.now_ms,
             expires_ms=expires_ms,
             user_id=user_id,
+            approves=approves,
         )
         expires_at = json_out.seconds(expires_ms)
         self.answer({"challengeId": challenge_id, "message": message, "expiresAt": expires_at})
+
+
+class ChallengeHandler(SignInCall):
+    """POST /api/auth/challenge"""
+
+    def post(self) -> None:
+        text = self.body(ChallengeBody, _BAD_ADDRESS).address
+        try:
+            address = sign_in_address(text)
+        except AddressError as error:
+            raise invalid([f"address: {error}"], _BAD_ADDRESS) from None
+        self.offer(address, *self._purpose(address))
 
     def _purpose(self, address: str) -> tuple[int | None, str]:
         """Returns the user that the challenge is bound to, and the service's name in its text. Raises ApiError (403).
@@ -72,9 +77,9 @@ class ChallengeHandler(SignInCall):
         When a signed-in user asks for another address, it proves an ordinals address and is no sign-in.
         """
         name = self.services.settings.sign_in_name
-        found = bearer(self)
-        if found is not None and found[1].address != address:
-            return found[1].id, f"{name} (only to prove that this is an ordinals address of {found[1].address})"
+        found = self.whoever_calls()
+        if found is not None and found.api_token is None and found.user.address != address:
+            return found.user.id, f"{name} (only to prove that this is an ordinals address of {found.user.address})"
         self.require_whitelisted(address)
         return None, name
 
@@ -92,7 +97,8 @@ class VerifyHandler(SignInCall):
             raise ApiError(401, _BAD_PROOF)
         user = users.find_or_create(challenge.address, self.services.settings.plans, self.now_ms)
         token = secrets.token_urlsafe(32)
-        sessions.open_session(hash_of(token), user.id, self.now_ms)
+        client = client_of(self.request.headers.get("User-Agent", ""))
+        sessions.open_session(hash_of(token), user.id, self.now_ms, client)
         subscription = users.subscription_of(user.id)
         self.answer(
             {
@@ -145,5 +151,5 @@ class LogoutHandler(SignedIn):
     """POST /api/auth/logout"""
 
     def post(self) -> None:
-        sessions.end_session(self.token_hash)
+        sessions.end_session(self.caller.token_hash)
         self.answer({"success": True})

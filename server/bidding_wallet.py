@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 
 from markets.base import NotFound, VenueError
-from models import users
 from models.ledger import orders, withdrawals
 from server.bidding.signed_rooms import user_room
 from server.funding import funding
@@ -38,10 +37,7 @@ class WalletHandler(SignedIn):
         except VenueError as error:
             trouble = error.message
         exposure = orders.exposure(self.user.id)
-        subscription = users.subscription_of(self.user.id)
-        room = await user_room(
-            self.services, self.user, self.services.plan(subscription.plan) if subscription else None
-        )
+        room = await user_room(self.services, self.user, self.services.entitlements.plan(self.user))
         payment_sats = await self._confirmed_sats(keys.payment)
         answer = {
             "payment": keys.payment,

@@ -59,8 +59,11 @@ class ControlHandler(SignedIn):
             self._refuse_foreign(change.scope, change.task_id)
         if details:
             raise invalid(details)
-        if change.scope == GLOBAL and not self.services.entitlements.is_admin(self.user.address):
+        if change.scope == GLOBAL and not self.is_admin:
             raise ApiError(403, "Only admins may set the global state")
+        token = self.caller.api_token
+        if change.scope == USER and token is not None and token.task_id is not None:
+            raise ApiError(403, "Not allowed to this token", message="It is for one task only.")
         subject = self._subject(change.scope, change.task_id)
         state = cast(State, change.state)
         former = state_of(subject)
@@ -72,7 +75,7 @@ class ControlHandler(SignedIn):
 
     def _refuse_foreign(self, scope: str, task_id: int) -> None:
         kind = BIDDING if scope == TASK else LISTING
-        if not 0 < task_id <= MAX_ID or tasks.own(self.user.id, kind, task_id) is None:
+        if not 0 < task_id <= MAX_ID or not self.may_name(task_id) or tasks.own(self.user.id, kind, task_id) is None:
             raise not_found()
 
     def _subject(self, scope: str, task_id: int | None) -> Subject:
@@ -118,8 +121,8 @@ class ControlHandler(SignedIn):
         return {
             "global": _entry(_ALL, rows, said),
             "user": _entry(me, rows, said),
-            "tasks": [shown(task) for task in tasks.of_user(self.user.id, BIDDING)],
-            "autolist": [shown(task) for task in tasks.of_user(self.user.id, LISTING)],
+            "tasks": [shown(task) for task in tasks.of_user(self.user.id, BIDDING) if self.may_name(task.id)],
+            "autolist": [shown(task) for task in tasks.of_user(self.user.id, LISTING) if self.may_name(task.id)],
             "effective": _strictest(general),
             "haltFile": None if said is None else said.has_halt_file,
         }

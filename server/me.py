@@ -5,16 +5,17 @@ from __future__ import annotations
 from markets.base import NotFound, VenueError
 from models import profile, users
 from models.ledger import orders
+from models.own_ceilings import own_ceilings
 from models.tasks import tasks
 from models.tasks.table import BIDDING
 from models.users import User
+from server.approvals import consent_to, ordinals_address, words_of_move
 from server.auth import hint_of, proven
 from server.http import blocking, json_out
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
 from server.schemas.auth import ProfileBody
 from server.task_venues import with_bidding_wallets
-from wallet.address import AddressError, sign_in_address
 from wallet.protocol import UserKeys
 
 
@@ -27,27 +28,24 @@ class MeHandler(SignedIn):
     async def patch(self) -> None:
         body = self.body(ProfileBody)
         if body.ordinals_address is not None:
-            await self._move_to(body.ordinals_address, body.challenge_id, body.signature)
-        elif body.challenge_id is not None or body.signature is not None:
+            await self._move_to(ordinals_address(body.ordinals_address), body)
+        elif {body.challenge_id, body.signature, body.approval_id, body.approval_signature} != {None}:
             raise invalid(["ordinalsAddress: is required with a proof"])
         if "display_name" in body.model_fields_set:
             profile.set_display_name(self.user.id, body.display_name)
         self.answer(self._profile(User.get_by_id(self.user.id)))
 
-    async def _move_to(self, text: str, challenge_id: str | None, signature: str | None) -> None:
+    async def _move_to(self, address: str, body: ProfileBody) -> None:
         """Changes the ordinals address. Raises ApiError: 400, 409, or 502 when the balance cannot be read."""
-        try:
-            address = sign_in_address(text)
-        except AddressError as error:
-            raise invalid([f"ordinalsAddress: {error}"]) from None
-        # The signing address itself was proved by signing in.
-        proof = None if address == self.user.address else self._proof(address, challenge_id, signature)
         if address == self.user.ordinals_address:
             return
+        # The sign-in address agrees to every change, and another one proves itself.
+        proofs = [] if address == self.user.address else [self._proof(address, body.challenge_id, body.signature)]
+        proofs.append(consent_to(self, words_of_move(address), body))
         try:
             profile.check_not_trading(self.user.id)
             await self._check_no_balance()
-            profile.set_ordinals_address(self.user.id, address, proof, self.now_ms)
+            profile.set_ordinals_address(self.user.id, address, proofs, self.now_ms)
         except profile.StillTrading as error:
             raise ApiError(409, "The ordinals address is in use", message=f"{error}; stop first") from None
         except profile.ProofUsed:
@@ -58,7 +56,7 @@ class MeHandler(SignedIn):
         if missing := [f"{name}: is required to prove the address" for name, value in given.items() if value is None]:
             raise invalid(missing)
         challenge = proven(challenge_id or "", address, signature or "", self.now_ms)
-        if challenge is None or challenge.user is None or challenge.user.id != self.user.id:
+        if challenge is None or challenge.user_id != self.user.id:
             hint = hint_of(signature or "")
             raise invalid([f"{_UNPROVEN}: {hint}" if hint else _UNPROVEN])
         return str(challenge.id)
@@ -114,7 +112,7 @@ class MeHandler(SignedIn):
                 "taskCount": tasks.count(user.id, BIDDING),
                 "maxTasks": plan.max_tasks,
                 "exposure": orders.exposure(user.id),
-                "maxExposure": plan.max_exposure,
+                "maxExposure": own_ceilings(user).plan(plan).max_exposure,
             },
             "createdAt": json_out.iso(user.created_ms),
         }

@@ -1,11 +1,29 @@
-"""The route table of this service."""
+"""The route table of this service, and what of it API tokens may ask for."""
 
 from __future__ import annotations
 
-from server import api_docs, auth, bidding_wallet, control, health, me, metrics, task_log, venues
+from typing import Any
+
+from models.api_tokens import CONTROL, READ, TRADE
+from server import (
+    api_docs,
+    api_tokens,
+    approvals,
+    auth,
+    bidding_wallet,
+    control,
+    health,
+    me,
+    metrics,
+    own_ceilings,
+    sessions,
+    task_log,
+    venues,
+)
 from server.bidding import bids, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.http.base import Handler
+from server.http.callers import Openings
 from server.listing import inscriptions
 from server.listing import running as autolist_running
 from server.listing import tasks as autolist_tasks
@@ -23,6 +41,12 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/auth/verify", auth.VerifyHandler),
     (r"/api/auth/logout", auth.LogoutHandler),
     (r"/api/auth/me", me.MeHandler),
+    (r"/api/auth/approval", approvals.ApprovalHandler),
+    (r"/api/sessions", sessions.SessionsHandler),
+    (rf"/api/sessions/{_ID}", sessions.OneSessionHandler),
+    (r"/api/tokens", api_tokens.ApiTokensHandler),
+    (rf"/api/tokens/{_ID}", api_tokens.OneApiTokenHandler),
+    (r"/api/ceilings", own_ceilings.OwnCeilingsHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/floor", lookups.FloorHandler),
@@ -46,3 +70,48 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
     (r"/api/control", control.ControlHandler),
 ]
+
+# What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
+# withdrawals, changes of the profile, tokens and sessions, the user's own ceilings.
+SCOPES: dict[str, tuple[str, ...]] = {
+    "GET /api/auth/me": (READ,),
+    "GET /api/tasks": (READ,),
+    "POST /api/tasks": (TRADE,),
+    "POST /api/tasks/preview": (READ,),
+    "GET /api/tasks/floor": (READ,),
+    "GET /api/tasks/rune-market": (READ,),
+    f"GET /api/tasks/{_ID}": (READ,),
+    f"PUT /api/tasks/{_ID}": (TRADE,),
+    f"DELETE /api/tasks/{_ID}": (TRADE,),
+    f"POST /api/tasks/{_ID}/start": (TRADE,),
+    f"POST /api/tasks/{_ID}/stop": (TRADE, CONTROL),
+    f"GET /api/tasks/{_ID}/bids": (READ,),
+    f"GET /api/tasks/{_ID}/cycles": (READ,),
+    f"GET /api/tasks/{_ID}/log": (READ,),
+    "GET /api/autolist": (READ,),
+    "POST /api/autolist": (TRADE,),
+    "GET /api/autolist/wallet/ordinals": (READ,),
+    "GET /api/autolist/item/([^/]+)": (READ,),
+    f"GET /api/autolist/{_ID}": (READ,),
+    f"PUT /api/autolist/{_ID}": (TRADE,),
+    f"DELETE /api/autolist/{_ID}": (TRADE,),
+    f"POST /api/autolist/{_ID}/start": (TRADE,),
+    f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
+    f"GET /api/autolist/{_ID}/cycles": (READ,),
+    f"GET /api/autolist/{_ID}/log": (READ,),
+    "GET /api/venues": (READ,),
+    "GET /api/wallet": (READ,),
+    "GET /api/control": (READ, CONTROL),
+    "PUT /api/control": (CONTROL,),
+}
+
+
+def routes_with_openings() -> list[tuple[str, type[Handler], dict[str, Any]]]:
+    """Returns the route table for the application: each handler is told what API tokens may do there."""
+    return [(path, handler, {"openings": _openings(path, handler)}) for path, handler in ROUTES]
+
+
+def _openings(path: str, handler: type[Handler]) -> Openings:
+    scopes = {method: SCOPES[f"{method} {path}"] for method in handler.described() if f"{method} {path}" in SCOPES}
+    # A change of control names its task in the body, where the handler looks for it.
+    return Openings(scopes, names_task=_ID in path or handler is control.ControlHandler)

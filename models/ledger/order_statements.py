@@ -8,6 +8,7 @@ from peewee import SQL, fn
 
 from models.ledger.order_table import IS_FILLED, IS_OPEN, IS_REAL, Order
 from models.prepared import Prepared, given, given_each
+from models.users import User
 
 NEWEST = 10  # fills whose times are returned
 
@@ -21,6 +22,7 @@ _IS_KIND = Order.dry_run == given("dry_run")
 _TOTALS = fn.COALESCE(fn.SUM(Order.price_sats), SQL("0")), fn.COUNT(SQL("1"))
 OPEN_OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(_OF_TASK, _IS_KIND, IS_OPEN))
 OPEN_OF_USER = Prepared(lambda: Order.select(*_TOTALS).where(Order.user_id == given("user_id"), _IS_KIND, IS_OPEN))
+OWN_CEILINGS = Prepared(lambda: User.select(User.max_exposure, User.max_hardcap).where(User.id == given("user_id")))
 OPEN_OF_ALL = Prepared(lambda: Order.select(*_TOTALS).where(_IS_KIND, IS_OPEN))
 TAKEN = Prepared(lambda: Order.select(Order.id).where(_OF_WALLET, Order.expires_ms == given("expires_ms")))
 LAST_OF_RUN = Prepared(

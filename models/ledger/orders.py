@@ -36,7 +36,8 @@ FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 
 
 class LimitReached(Exception):
-    """The order does not fit; `limit` is task_total, exposure_limit, installation_limit, bid_count or max_fills.
+    """The order does not fit; `limit` is task_total, exposure_limit, installation_limit, bid_count, max_fills, or
+    hardcap for the largest that the user allows.
 
     `room` would still fit: sats, for bid_count and max_fills a number of orders.
     """
@@ -129,7 +130,12 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
         [(task_sats, task_count)] = statements.OPEN_OF_TASK.rows(task_id=new.task_id, dry_run=new.dry_run)
         [(user_sats, _)] = statements.OPEN_OF_USER.rows(user_id=new.user_id, dry_run=new.dry_run)
         _check("task_total", exposure_limits.task, task_sats, new.price_sats)
-        _check("exposure_limit", exposure_limits.user, user_sats, new.price_sats, unlimited=None)
+        # Read here, since they may have fallen since the decision; they are the last word against a stolen token.
+        [(own_exposure, own_hardcap)] = statements.OWN_CEILINGS.rows(user_id=new.user_id) or [(None, None)]
+        user_ceiling = exposure_limits.user if own_exposure is None else min(exposure_limits.user, own_exposure)
+        _check("exposure_limit", user_ceiling, user_sats, new.price_sats, unlimited=None)
+        if own_hardcap is not None:
+            _check("hardcap", own_hardcap, 0, new.price_sats)
         if exposure_limits.installation:
             [(all_sats, _)] = statements.OPEN_OF_ALL.rows(dry_run=new.dry_run)
             _check("installation_limit", exposure_limits.installation, all_sats, new.price_sats)

@@ -5,7 +5,8 @@ from typing import Any
 _TABLES = """
 CREATE TABLE users (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, address VARCHAR(90) NOT NULL,
-    ordinals_address VARCHAR(90) NOT NULL, display_name VARCHAR(100), created_ms INTEGER NOT NULL
+    ordinals_address VARCHAR(90) NOT NULL, display_name VARCHAR(100), max_exposure INTEGER, max_hardcap INTEGER,
+    created_ms INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX users_address ON users (address);
 
@@ -21,7 +22,7 @@ CREATE TABLE subscriptions (
 
 CREATE TABLE challenges (
     id VARCHAR(36) NOT NULL PRIMARY KEY, address VARCHAR(90) NOT NULL, message TEXT NOT NULL, user_id INTEGER,
-    client_ip VARCHAR(45) NOT NULL, tries INTEGER NOT NULL, expires_ms INTEGER NOT NULL, used_ms INTEGER,
+    approves TEXT, client_ip VARCHAR(45) NOT NULL, tries INTEGER NOT NULL, expires_ms INTEGER NOT NULL, used_ms INTEGER,
     FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
 );
 CREATE INDEX challenges_address ON challenges (address);
@@ -29,10 +30,11 @@ CREATE INDEX challenges_user_id ON challenges (user_id);
 CREATE INDEX challenges_expires_ms ON challenges (expires_ms);
 
 CREATE TABLE sessions (
-    token_hash VARCHAR(64) NOT NULL PRIMARY KEY, user_id INTEGER NOT NULL, created_ms INTEGER NOT NULL,
-    used_ms INTEGER NOT NULL,
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, token_hash VARCHAR(64) NOT NULL, user_id INTEGER NOT NULL,
+    client VARCHAR(60) NOT NULL, created_ms INTEGER NOT NULL, used_ms INTEGER NOT NULL,
     FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
 );
+CREATE UNIQUE INDEX sessions_token_hash ON sessions (token_hash);
 CREATE INDEX sessions_user_id ON sessions (user_id);
 
 CREATE TABLE tasks (
@@ -49,6 +51,17 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_user_id_kind ON tasks (user_id, kind);
 CREATE UNIQUE INDEX tasks_user_slug ON tasks (user_id, slug_key) WHERE (deleted_ms IS NULL);
 CREATE UNIQUE INDEX tasks_user_inscription ON tasks (user_id, inscription_id) WHERE (deleted_ms IS NULL);
+
+CREATE TABLE api_tokens (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, token_hash VARCHAR(64) NOT NULL, user_id INTEGER NOT NULL,
+    name VARCHAR(100) NOT NULL, scopes VARCHAR(30) NOT NULL, task_id INTEGER, created_ms INTEGER NOT NULL,
+    used_ms INTEGER, expires_ms INTEGER NOT NULL,
+    FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
+    FOREIGN KEY (task_id) REFERENCES tasks (id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX api_tokens_token_hash ON api_tokens (token_hash);
+CREATE INDEX api_tokens_user_id ON api_tokens (user_id);
+CREATE INDEX api_tokens_task_id ON api_tokens (task_id);
 
 CREATE TABLE cycles (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, task_id INTEGER NOT NULL, time_ms INTEGER NOT NULL,

@@ -17,6 +17,7 @@ from models.ledger import orders
 from models.ledger.limits import Holder, Readings, limits_of, own_orders
 from models.ledger.order_table import Order
 from models.ledger.shown_bids import match
+from models.own_ceilings import own_ceilings
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, Task
@@ -70,6 +71,7 @@ class PreviewHandler(BiddingTaskHandler):
 
     async def post(self) -> None:
         task, config, venue = self._meant()
+        config = own_ceilings(self.user).config(config)
         self.refuse_unsupported(config)
         await refuse_unknown_trait(self, config, venue)
         market = await self._read(config, venue)
@@ -87,7 +89,7 @@ class PreviewHandler(BiddingTaskHandler):
 
     async def _signing(self, task: Task | None, entry: Entry) -> tuple[Entry, list[str]]:
         """Returns the cycle with the signer's ceilings, or without them and why."""
-        plan = self.services.entitlements.plan(self.user.id)
+        plan = self.services.entitlements.plan(self.user)
         try:
             signed = await task_rooms(self.services, self.user, task.id if task else None, entry.config, plan)
         except SignerError as error:
@@ -150,7 +152,7 @@ class PreviewHandler(BiddingTaskHandler):
     def _entry(self, task: Task | None, config: BidConfig, venue: str, market: _PreviewReads) -> Entry:
         """Makes a cycle of the task, or the first one of a task that is yet to be created."""
         now_ms, settings, task_id = self.now_ms, self.services.settings, task.id if task else None
-        plan, bids = self.services.entitlements.plan(self.user.id), market.own_bids
+        plan, bids = self.services.entitlements.plan(self.user), market.own_bids
         shown = match(task_id, capabilities(venue), market.payment, bids.bids, bids.taken_ms)
         read = Readings(
             balance_sats=market.seen.balance_sats,

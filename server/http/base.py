@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from functools import cache
 from http.client import responses
@@ -15,11 +14,11 @@ from tornado.web import HTTPError, RequestHandler
 
 from markets.base import VenueError
 from markets.market_client import MarketClient
-from models import sessions
 from models.users import User
-from server.http import blocking, json_out
+from server.http import blocking, callers, json_out
 from server.http.api_errors import ApiError, invalid, not_found, unauthorized
 from server.http.bodies import Body, details_of
+from server.http.callers import Caller, Openings
 from server.http.client_ip import client_ip
 from server.http.json_in import BadBody, read_object
 from server.http.services import Services
@@ -27,9 +26,10 @@ from wallet.signer_client import SignerClient, SignerError
 
 log = logging.getLogger("server.access")
 
-_BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9_-]{43})")
 _METHODS = ("get", "post", "put", "patch", "delete")
 MAX_ID = 2**63 - 1
+
+_CLOSED = Openings()
 
 Shape = TypeVar("Shape", bound=Body)
 Value = TypeVar("Value")
@@ -53,7 +53,8 @@ class Handler(RequestHandler):
     def client_ip(self) -> str:
         return client_ip(str(self.request.remote_ip), self.request.headers, self.services.settings.trusted_proxies)
 
-    def initialize(self) -> None:
+    def initialize(self, openings: Openings = _CLOSED) -> None:
+        self.openings = openings
         self.services.in_flight.add(self)
 
     def on_finish(self) -> None:
@@ -126,6 +127,10 @@ class Handler(RequestHandler):
             raise invalid(twice)
         return {name: values[0] for name, values in given.items() if values}
 
+    def whoever_calls(self) -> Caller | None:
+        """Finds the caller by the request's bearer token; None without a good one."""
+        return callers.caller(self.request.headers.get("Authorization", ""), self.now_ms)
+
     async def ask_market(self, question: Callable[[MarketClient], Value]) -> Value:
         """Asks the gateway in a thread. Raises ApiError: 404, or 502 when the venue cannot be read."""
         try:
@@ -160,36 +165,39 @@ class Handler(RequestHandler):
 class SignedIn(Handler):
     """A handler for the owner of a bearer token."""
 
-    user: User
-    token_hash: str
+    caller: Caller
 
     def prepare(self) -> None:
         super().prepare()
-        found = bearer(self)
+        found = self.whoever_calls()
         if found is None:
             raise unauthorized()
-        self.token_hash, self.user = found
+        self.caller = found
+        if found.api_token is not None:
+            refusal = self.openings.refusal(str(self.request.method), found.api_token)
+            if refusal:
+                raise ApiError(403, "Not allowed to this token", message=refusal)
+
+    @property
+    def user(self) -> User:
+        """The user who calls, or whose program does."""
+        return self.caller.user
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether an administrator calls. No program of theirs is one."""
+        return self.caller.api_token is None and self.services.entitlements.is_admin(self.user.address)
+
+    def may_name(self, task_id: int) -> bool:
+        """Tells whether the caller's token is good for this task, be it theirs or not."""
+        token = self.caller.api_token
+        return token is None or token.task_id in (None, task_id)
 
     def path_id(self, text: str) -> int:
         """Reads an id in a path. Raises ApiError (404) for one that no row can have."""
-        if len(text) > 19 or int(text) > MAX_ID:
+        if len(text) > 19 or int(text) > MAX_ID or not self.may_name(int(text)):
             raise not_found()
         return int(text)
-
-
-def bearer(handler: Handler) -> tuple[str, User] | None:
-    """Returns the hash of the request's token and its user, or None."""
-    given = _BEARER.fullmatch(handler.request.headers.get("Authorization", ""))
-    if given is None:
-        return None
-    token_hash = hash_of(given[1])
-    user = sessions.user_of_session(token_hash, handler.now_ms)
-    return None if user is None else (token_hash, user)
-
-
-def hash_of(token: str) -> str:
-    """Returns the stored hash of a token."""
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 class UnknownRoute(Handler):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
-from server.openapi import bidding, control, examples, listing, service, sign_in
+from server.openapi import bidding, control, examples, listing, service, sessions, sign_in
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
 from server.schemas.listing_config import INSCRIPTION
@@ -21,6 +21,7 @@ Document = dict[str, Any]
 
 OPERATIONS: dict[str, Operation] = {
     **sign_in.OPERATIONS,
+    **sessions.OPERATIONS,
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
     **control.OPERATIONS,
@@ -28,6 +29,7 @@ OPERATIONS: dict[str, Operation] = {
 }
 TAGS = {
     "sign-in": "A challenge, its signature for a token, and the profile behind it.",
+    "sessions": "Clients that are signed in, API tokens, and the ceilings that bound both.",
     "bidding tasks": "Ladders of bids on one collection or rune each: kept, watched, started and stopped.",
     "market": "Floors, prices and marketplaces, before a task is made.",
     "auto-list tasks": "Listings of single inscriptions, kept at their price.",
@@ -39,7 +41,8 @@ TAGS = {
 _TEXT = """\
 Bidkeeper keeps bids and listings alive on marketplaces of Bitcoin Ordinals and Runes.
 
-Every call but those to sign in needs `Authorization: Bearer TOKEN`. Checks come in the order 401, 404, 400, 409, 403. \
+Every call but those to sign in needs `Authorization: Bearer TOKEN`, a session's or an API token's. Checks come in the \
+order 401, 404, 400, 409, 403; only what an API token may not do at all is 403 before all else. \
 Every answer but success is an `Error`. Any path answers 404 when it is nothing, 405 with `Allow` to another method, \
 and 400, 413 or 415 to a body that is badly framed, too large or multipart, also where none is wanted. Sats are whole \
 numbers; a price per token is a decimal number with all its digits, so read it as one if money depends on it."""
@@ -58,19 +61,25 @@ _OF_ERRORS = {429: ("Retry-After",)}
 _COMMON = {
     400: ("BadRequest", "The request is badly framed.", ()),
     401: ("Unauthorized", "The bearer token is missing, malformed, unknown or over.", ("WWW-Authenticate",)),
+    403: ("NotForThisToken", "An API token came that may not do this.", ()),
     413: ("TooLarge", f"The body has more than {MAX_BODY} bytes.", ()),
     415: ("Multipart", "The body is multipart.", ()),
 }
 
 
-def document(routes: Iterable[tuple[str, type[Handler]]]) -> Document:
-    """Describes `routes`. Raises KeyError for an operation without a description."""
+def document(routes: Iterable[tuple[str, type[Handler]]], scopes: Mapping[str, Iterable[str]]) -> Document:
+    """Describes `routes`, with the `scopes` of API tokens by operation.
+
+    Raises KeyError for an operation without a description.
+    """
     schemas = _schemas()
     paths: dict[str, dict[str, Any]] = {}
     for pattern, handler in routes:
         path, parameters = _path(pattern)
         paths[path] = {
-            method.lower(): _operation(OPERATIONS[f"{method} {path}"], method, parameters, schemas)
+            method.lower(): _operation(
+                OPERATIONS[f"{method} {path}"], method, parameters, schemas, scopes.get(f"{method} {pattern}", ())
+            )
             for method in handler.described()
         }
     return {
@@ -87,7 +96,9 @@ def document(routes: Iterable[tuple[str, type[Handler]]]) -> Document:
         "components": {
             "schemas": schemas,
             "responses": {name: _error(status, text, headers) for status, (name, text, headers) in _COMMON.items()},
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "From `signIn`."}},
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer", "description": "From `signIn` or `createApiToken`."}
+            },
         },
     }
 
@@ -101,12 +112,14 @@ def _path(pattern: str) -> tuple[str, list[dict[str, Any]]]:
     return pattern, parameters
 
 
-def _operation(operation: Operation, method: str, parameters: list[dict[str, Any]], schemas: Document) -> Document:
+def _operation(
+    operation: Operation, method: str, parameters: list[dict[str, Any]], schemas: Document, scopes: Iterable[str]
+) -> Document:
     described: Document = {
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
-        "description": operation.text,
+        "description": " ".join([operation.text, *_scopes(operation, scopes)]),
     }
     described["security"] = _security(operation)
     if parameters or operation.query:
@@ -115,6 +128,12 @@ def _operation(operation: Operation, method: str, parameters: list[dict[str, Any
         described["requestBody"] = {"required": True, "content": {JSON: {"schema": _reference(operation.body)}}}
     described["responses"] = dict(sorted(_responses(operation, method, schemas)))
     return described
+
+
+def _scopes(operation: Operation, scopes: Iterable[str]) -> Iterator[str]:
+    if not operation.is_open:
+        named = " or ".join(f"`{scope}`" for scope in scopes)
+        yield f"API tokens need the scope {named}." if named else "Not for API tokens."
 
 
 def _security(operation: Operation) -> list[dict[str, list[str]]]:
@@ -139,7 +158,7 @@ def _responses(operation: Operation, method: str, schemas: Document) -> Iterator
         yield str(status), _answer(answer, schemas)
     for status, text in operation.errors.items():
         yield str(status), _error(status, text, _OF_ERRORS.get(status, ()))
-    common = [401] if not operation.is_open else []
+    common = [status for status in (401, 403) if not operation.is_open and status not in operation.errors]
     if not (common or operation.errors):
         common = [400]
     if method != "GET":

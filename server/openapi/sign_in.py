@@ -55,7 +55,8 @@ OPERATIONS = {
         id="changeProfile",
         tag=_TAG,
         summary="Change the name or the ordinals address",
-        text="Another `ordinalsAddress` comes with `challengeId` and `signature` of a challenge for that address.",
+        text="Another `ordinalsAddress` comes with `approvalId` and `approvalSignature` of an approval (openApproval), "
+        "and with `challengeId` and `signature` of a challenge for that address unless it is the sign-in address.",
         body=ProfileBody,
         success=one(Profile, "The profile as it is now."),
         errors={

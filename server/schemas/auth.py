@@ -18,7 +18,8 @@ _SOME_TEXT = Annotated[str, Field(min_length=1)]
 _MAX_NAME = 100
 
 
-def _any_text(value: Any) -> str:
+def any_text(value: Any) -> str:
+    """Any text at all. Raises PydanticCustomError."""
     if not isinstance(value, str):
         raise wrong("must be text")
     return value
@@ -38,7 +39,7 @@ def _display_name(value: Any) -> str:
     return found
 
 
-AnyText = Annotated[str, PlainValidator(_any_text, json_schema_input_type=str)]
+AnyText = Annotated[str, PlainValidator(any_text, json_schema_input_type=str)]
 
 
 class ChallengeBody(Body):
@@ -56,13 +57,20 @@ class VerifyBody(Body):
     public_key: Annotated[str | None, or_null(_public_key, _KEY_TEXT)] = None
 
 
-class ProfileBody(Body):
+class Consent(Body):
+    """The approval of the change in the same body: its challenge's id, and the sign-in address's signature."""
+
+    approval_id: Annotated[str | None, or_null(any_text, str)] = None
+    approval_signature: Annotated[str | None, or_null(any_text, str)] = None
+
+
+class ProfileBody(Consent):
     """PATCH /api/auth/me"""
 
     display_name: Annotated[str | None, or_null(_display_name, _SOME_TEXT)] = None
-    ordinals_address: Annotated[str | None, or_null(_any_text, str)] = None
-    challenge_id: Annotated[str | None, or_null(_any_text, str)] = None
-    signature: Annotated[str | None, or_null(_any_text, str)] = None
+    ordinals_address: Annotated[str | None, or_null(any_text, str)] = None
+    challenge_id: Annotated[str | None, or_null(any_text, str)] = None
+    signature: Annotated[str | None, or_null(any_text, str)] = None
 
 
 class Challenge(Answer):

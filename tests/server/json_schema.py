@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 Schema = Mapping[str, Any]
 # Every keyword that is understood here; a test holds the document against it.
 KEYWORDS = {
-    *("$ref", "type", "anyOf", "enum", "const", "properties", "required", "additionalProperties", "items"),
+    *("$ref", "type", "anyOf", "enum", "const", "properties", "required", "additionalProperties", "items", "minItems"),
     *("minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "format"),
     *("title", "description", "default"),
 }
@@ -62,6 +62,8 @@ class Shapes:
         elif _TYPES["number"](value):
             yield from _of_number(value, schema, at)
         elif isinstance(value, list) and "items" in schema:
+            if len(value) < schema.get("minItems", 0):
+                yield f"{at}: has too few items"
             for place, item in enumerate(value):
                 yield from self.faults(item, schema["items"], f"{at}[{place}]")
         elif isinstance(value, dict):
@@ -91,6 +93,8 @@ class Shapes:
                 {name: each for name, each in of.items() if name in required},
                 optional={name: each for name, each in of.items() if name not in required},
             )
+        if schema["type"] == "array":
+            return st.lists(self.values(schema["items"]), min_size=schema.get("minItems", 0), max_size=3)
         return _scalars(schema)
 
 

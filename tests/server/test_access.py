@@ -8,57 +8,70 @@ from typing import Any
 import pytest
 
 from markets.base import Item
-from models.sessions import IDLE_MS
+from models.api_tokens import SCOPES
+from models.sessions import IDLE_MS, Session
 from models.tasks.table import Task
 from server.urls import ROUTES
-from tests.server.api import START_MS, new_user, token_of
+from tests.server.api import START_MS, Answer, new_user, token_of
 from tests.server.conftest import ADMIN, OWNER, Service, with_settings
 
 CALLERS = ("anonymous", "owner", "other", "expired", "admin")
 INSCRIPTION = "5" * 64 + "i0"
 NOBODYS = {"address": OWNER, "challengeId": "no such", "signature": "AA=="}
 
-# (method, path) → body (or query), then the status for each of CALLERS.
-MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...]]] = {
-    ("GET", "/healthz"): (None, (200, 200, 200, 200, 200)),
-    ("GET", "/readyz"): (None, (503, 503, 503, 503, 503)),  # no simulator runs here
-    ("GET", "/metrics"): (None, (200, 200, 200, 200, 200)),  # all of them come from this machine
-    ("GET", "/docs"): (None, (200, 200, 200, 200, 200)),
-    ("GET", "/api/openapi.json"): (None, (200, 200, 200, 200, 200)),
-    ("POST", "/api/auth/challenge"): ({"address": OWNER}, (200, 200, 200, 200, 200)),
-    ("POST", "/api/auth/verify"): (NOBODYS, (401, 401, 401, 401, 401)),
-    ("POST", "/api/auth/logout"): (None, (401, 200, 200, 401, 200)),
-    ("GET", "/api/auth/me"): (None, (401, 200, 200, 401, 200)),
-    ("PATCH", "/api/auth/me"): ({"displayName": "x"}, (401, 200, 200, 401, 200)),
-    ("GET", "/api/tasks"): (None, (401, 200, 200, 401, 200)),
-    ("POST", "/api/tasks"): ({"slug": "new", "hardcapSats": 1}, (401, 201, 201, 401, 201)),
-    ("POST", "/api/tasks/preview"): ({"slug": "goosinals", "hardcapSats": 1}, (401, 200, 200, 401, 200)),
-    ("GET", "/api/tasks/floor"): ("?slug=goosinals", (401, 200, 200, 401, 200)),
-    ("GET", "/api/tasks/rune-market"): ("?ticker=DOG", (401, 200, 200, 401, 200)),
-    ("GET", "/api/tasks/([0-9]+)"): (None, (401, 200, 404, 401, 404)),
-    ("PUT", "/api/tasks/([0-9]+)"): ({"bidCount": 2}, (401, 200, 404, 401, 404)),
-    ("DELETE", "/api/tasks/([0-9]+)"): (None, (401, 200, 404, 401, 404)),
-    ("POST", "/api/tasks/([0-9]+)/start"): (None, (401, 200, 404, 401, 404)),
-    ("POST", "/api/tasks/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404)),
-    ("GET", "/api/tasks/([0-9]+)/bids"): (None, (401, 200, 404, 401, 404)),
-    ("GET", "/api/tasks/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404)),
-    ("GET", "/api/tasks/([0-9]+)/log"): (None, (401, 200, 404, 401, 404)),
-    ("GET", "/api/autolist"): (None, (401, 200, 200, 401, 200)),
-    ("POST", "/api/autolist"): ({"inscriptionId": INSCRIPTION}, (401, 201, 201, 401, 201)),
-    ("GET", "/api/autolist/wallet/ordinals"): (None, (401, 200, 200, 401, 200)),
-    ("GET", "/api/autolist/item/([^/]+)"): (None, (401, 200, 200, 401, 200)),
-    ("GET", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404)),
-    ("PUT", "/api/autolist/([0-9]+)"): ({"priceSats": 5}, (401, 200, 404, 401, 404)),
-    ("DELETE", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404)),
-    ("POST", "/api/autolist/([0-9]+)/start"): (None, (401, 200, 404, 401, 404)),
-    ("POST", "/api/autolist/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404)),
-    ("GET", "/api/autolist/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404)),
-    ("GET", "/api/autolist/([0-9]+)/log"): (None, (401, 200, 404, 401, 404)),
-    ("GET", "/api/venues"): (None, (401, 200, 200, 401, 200)),
-    ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200)),
-    ("POST", "/api/wallet/withdraw"): (None, (401, 400, 400, 401, 400)),
-    ("GET", "/api/control"): (None, (401, 200, 200, 401, 200)),
-    ("PUT", "/api/control"): ({"scope": "global", "state": "run"}, (401, 403, 403, 401, 200)),
+# The scopes with which an API token may ask: one of these letters; OPEN: no token is looked at.
+R, T, C, NOTHING, OPEN = "r", "t", "c", "", "open"
+
+# (method, path) → body (or query), then the status for each of CALLERS, then what API tokens may ask for it.
+MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
+    ("GET", "/healthz"): (None, (200, 200, 200, 200, 200), OPEN),
+    ("GET", "/readyz"): (None, (503, 503, 503, 503, 503), OPEN),  # no simulator runs here
+    ("GET", "/metrics"): (None, (200, 200, 200, 200, 200), OPEN),  # all of them come from this machine
+    ("GET", "/docs"): (None, (200, 200, 200, 200, 200), OPEN),
+    ("GET", "/api/openapi.json"): (None, (200, 200, 200, 200, 200), OPEN),
+    ("POST", "/api/auth/challenge"): ({"address": OWNER}, (200, 200, 200, 200, 200), OPEN),
+    ("POST", "/api/auth/verify"): (NOBODYS, (401, 401, 401, 401, 401), OPEN),
+    ("POST", "/api/auth/logout"): (None, (401, 200, 200, 401, 200), NOTHING),
+    ("GET", "/api/auth/me"): (None, (401, 200, 200, 401, 200), R),
+    ("PATCH", "/api/auth/me"): ({"displayName": "x"}, (401, 200, 200, 401, 200), NOTHING),
+    ("POST", "/api/auth/approval"): ({"maxExposure": 5}, (401, 200, 200, 401, 200), NOTHING),
+    ("GET", "/api/sessions"): (None, (401, 200, 200, 401, 200), NOTHING),
+    ("DELETE", "/api/sessions"): (None, (401, 200, 200, 401, 200), NOTHING),
+    ("DELETE", "/api/sessions/([0-9]+)"): (None, (401, 200, 404, 401, 404), NOTHING),
+    ("GET", "/api/tokens"): (None, (401, 200, 200, 401, 200), NOTHING),
+    ("POST", "/api/tokens"): ({"name": "bot", "scopes": ["read"]}, (401, 201, 201, 401, 201), NOTHING),
+    ("DELETE", "/api/tokens/([0-9]+)"): (None, (401, 200, 404, 401, 404), NOTHING),
+    ("GET", "/api/ceilings"): (None, (401, 200, 200, 401, 200), NOTHING),
+    ("PUT", "/api/ceilings"): ({"maxExposure": 5}, (401, 200, 200, 401, 200), NOTHING),
+    ("GET", "/api/tasks"): (None, (401, 200, 200, 401, 200), R),
+    ("POST", "/api/tasks"): ({"slug": "new", "hardcapSats": 1}, (401, 201, 201, 401, 201), T),
+    ("POST", "/api/tasks/preview"): ({"slug": "goosinals", "hardcapSats": 1}, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/tasks/floor"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),
+    ("GET", "/api/tasks/rune-market"): ("?ticker=DOG", (401, 200, 200, 401, 200), R),
+    ("GET", "/api/tasks/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
+    ("PUT", "/api/tasks/([0-9]+)"): ({"bidCount": 2}, (401, 200, 404, 401, 404), T),
+    ("DELETE", "/api/tasks/([0-9]+)"): (None, (401, 200, 404, 401, 404), T),
+    ("POST", "/api/tasks/([0-9]+)/start"): (None, (401, 200, 404, 401, 404), T),
+    ("POST", "/api/tasks/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404), T + C),
+    ("GET", "/api/tasks/([0-9]+)/bids"): (None, (401, 200, 404, 401, 404), R),
+    ("GET", "/api/tasks/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404), R),
+    ("GET", "/api/tasks/([0-9]+)/log"): (None, (401, 200, 404, 401, 404), R),
+    ("GET", "/api/autolist"): (None, (401, 200, 200, 401, 200), R),
+    ("POST", "/api/autolist"): ({"inscriptionId": INSCRIPTION}, (401, 201, 201, 401, 201), T),
+    ("GET", "/api/autolist/wallet/ordinals"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/autolist/item/([^/]+)"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
+    ("PUT", "/api/autolist/([0-9]+)"): ({"priceSats": 5}, (401, 200, 404, 401, 404), T),
+    ("DELETE", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404), T),
+    ("POST", "/api/autolist/([0-9]+)/start"): (None, (401, 200, 404, 401, 404), T),
+    ("POST", "/api/autolist/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404), T + C),
+    ("GET", "/api/autolist/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404), R),
+    ("GET", "/api/autolist/([0-9]+)/log"): (None, (401, 200, 404, 401, 404), R),
+    ("GET", "/api/venues"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200), R),
+    ("POST", "/api/wallet/withdraw"): (None, (401, 400, 400, 401, 400), NOTHING),
+    ("GET", "/api/control"): (None, (401, 200, 200, 401, 200), R + C),
+    ("PUT", "/api/control"): ({"scope": "global", "state": "run"}, (401, 403, 403, 401, 200), C),
 }
 
 
@@ -75,15 +88,45 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 15
+    assert len(MATRIX) == 24 + 24
+
+
+async def row_of(service: Service, path: str) -> int:
+    """Returns the id of something new of the owner's that there is under `path`."""
+    if "sessions" in path:
+        token_of(new_user(OWNER), START_MS - 1)
+        return int(Session.get(Session.created_ms == START_MS - 1).id)
+    if "tokens" in path:
+        made = await service.ask("POST", "/api/tokens", {"name": "bot", "scopes": ["read"]})
+        return int(made.json["id"])
+    if "autolist" in path:
+        body = {"inscriptionId": "6" * 64 + "i0", "collectionId": "dogs"}
+        return int((await service.ask("POST", "/api/autolist", body)).json["id"])
+    return await service.new_task(slug="matrix")
+
+
+async def api_token(service: Service, letters: str, task_id: int | None) -> str:
+    """Returns a token of the owner's with the scopes that begin with these letters."""
+    body = {"name": "bot", "scopes": [scope for scope in SCOPES if scope[0] in letters], "taskId": task_id}
+    made = await service.ask("POST", "/api/tokens", body)
+    assert made.status == 201, made.text
+    return str(made.json["token"])
+
+
+async def call(service: Service, operation: tuple[str, str], row_id: int, token: str) -> Answer:
+    """Asks for the operation as the matrix says."""
+    method, path = operation
+    body = MATRIX[operation][0]
+    query = body if isinstance(body, str) else ""
+    url = path.replace("([0-9]+)", str(row_id)).replace("([^/]+)", INSCRIPTION) + query
+    return await service.api(method, url, None if query else body, token=token)
 
 
 @pytest.mark.gen_test(timeout=20)
 @with_settings(admins=frozenset({ADMIN}))
 @pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
 async def test_each_caller_gets_the_status_of_the_matrix(service: Service, operation: tuple[str, str]) -> None:
-    method, path = operation
-    body, statuses = MATRIX[operation]
+    path, statuses = operation[1], MATRIX[operation][1]
     service.gateway.answers["item"] = Item(INSCRIPTION, listed=False)
     tokens = {
         "anonymous": "",
@@ -92,15 +135,11 @@ async def test_each_caller_gets_the_status_of_the_matrix(service: Service, opera
         "expired": token_of(new_user(OWNER), START_MS - IDLE_MS),
         "admin": token_of(new_user(ADMIN)),
     }
-    task_id = await service.new_task(slug="matrix")
-    listing = await service.ask("POST", "/api/autolist", {"inscriptionId": "6" * 64 + "i0", "collectionId": "dogs"})
-    row_id = listing.json["id"] if "autolist" in path else task_id
+    row_id = await row_of(service, path)
 
     # The owner goes last: its call may delete the row that the others must not even see.
     for caller, status in sorted(zip(CALLERS, statuses, strict=True), key=lambda pair: pair[0] == "owner"):
-        query = body if isinstance(body, str) else ""
-        url = path.replace("([0-9]+)", str(row_id)).replace("([^/]+)", INSCRIPTION) + query
-        answer = await service.api(method, url, None if query else body, token=tokens[caller])
+        answer = await call(service, operation, row_id, tokens[caller])
         assert answer.status == status, f"{caller}: {answer.text}"
         if status == 401 and path != "/api/auth/verify":
             assert answer.json == {"error": "Unauthorized"}
@@ -109,9 +148,42 @@ async def test_each_caller_gets_the_status_of_the_matrix(service: Service, opera
             assert answer.json == {"error": "Not found"}
 
 
+@pytest.mark.gen_test(timeout=20)
+@pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
+async def test_an_api_token_may_do_what_its_scopes_say_to_its_own_task(
+    service: Service, operation: tuple[str, str]
+) -> None:
+    path, (_, statuses, scopes) = operation[1], MATRIX[operation]
+    service.gateway.answers["item"] = Item(INSCRIPTION, listed=False)
+    elsewhere = await service.new_task(slug="elsewhere")
+    names_task = path == "/api/control" or "/([0-9]+)" in path
+
+    for limit, letters in ((None, R), (None, T), (None, C), ("own", R + T + C), ("other", R + T + C)):
+        row_id = await row_of(service, path)
+        task_id = {"own": row_id, "other": elsewhere}.get(limit or "")
+        token = await api_token(service, letters, task_id if names_task and scopes else limit and elsewhere)
+        answer = await call(service, operation, row_id, token)
+
+        if scopes == OPEN:
+            expected = statuses[CALLERS.index("anonymous")]
+        elif not set(scopes) & set(letters) or (limit and not names_task):
+            expected = 403
+        elif limit == "other" and path != "/api/control":
+            expected = 404
+        else:
+            expected = statuses[CALLERS.index("owner")]
+        assert answer.status == expected, f"{letters} {limit}: {answer.text}"
+        if expected == 403 and path != "/api/control":
+            assert answer.json["error"] == "Not allowed to this token"
+        # What this one made or ended is not to be in the next one's way.
+        Task.delete().where(Task.id != elsewhere).execute()
+
+
 @pytest.mark.gen_test
 @pytest.mark.parametrize(
-    "operation", [each for each in MATRIX if "[0-9]" in each[1]], ids=lambda operation: " ".join(operation)
+    "operation",
+    [each for each in MATRIX if "tasks/([0-9]" in each[1] or "autolist/([0-9]" in each[1]],
+    ids=lambda operation: " ".join(operation),
 )
 async def test_a_task_of_the_other_kind_is_not_found(service: Service, operation: tuple[str, str]) -> None:
     method, path = operation

@@ -13,13 +13,13 @@ import pytest
 
 from server.openapi.document import OPERATIONS, document
 from server.openapi.page import render
-from server.urls import ROUTES
+from server.urls import ROUTES, SCOPES
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, problems
 from tests.server.conftest import Service
 from tests.server.json_schema import KEYWORDS, Shapes
 from tests.server.test_access import operations
 
-DOCUMENT = document(ROUTES)
+DOCUMENT = document(ROUTES, SCOPES)
 COMPONENTS = DOCUMENT["components"]
 NAMES = {"([0-9]+)": "{id}", "([^/]+)": "{inscriptionId}"}
 
@@ -243,7 +243,7 @@ def test_the_page_has_no_scripts_and_nothing_from_elsewhere() -> None:
 
 
 def test_the_page_escapes_what_it_shows() -> None:
-    evil = document(ROUTES)
+    evil = document(ROUTES, SCOPES)
     evil["info"]["title"] = evil["info"]["description"] = '<script>"&'
     evil["paths"]["/healthz"]["get"]["summary"] = "<b onclick='x'>"
 

@@ -24,6 +24,7 @@ from tests.server.peers import keys_of
 from tests.server.test_autolist_running import listed
 from tests.server.test_health import PORT, facts, simulator  # noqa: F401
 from tests.server.test_lookups import INSCRIPTION, item
+from tests.server.test_profile import approval
 from tests.server.test_running import open_order
 from tests.server.test_withdrawals import Chain, coin
 from tests.wallet import proofs
@@ -35,11 +36,16 @@ BIG, MULTIPART = b" " * 70_000, {"Content-Type": "multipart/form-data; boundary=
 
 async def refused_of_anybody(drive: Driver) -> None:
     """Checks the refusals that every operation has."""
+    bot = {"name": "bot", "scopes": ["read"]}
+    reader = (await drive("createApiToken", bot)).json["token"]
+    stopper = (await drive("createApiToken", bot | {"scopes": ["trade"]})).json["token"]
     for name, (method, path, operation) in OPERATIONS.items():
         given = {key: value for key, value in ABSENT.items() if f"{{{key}}}" in path}
         if operation["security"] == [{"bearer": []}]:
             await drive(name, path=given, token="")
             await drive(name, path=given, token="x" * 43)
+            for weak in (reader, stopper):
+                await drive(name, path=given, token=weak)
         if given:
             await drive(name, {}, path=given)
         if "400" in operation["responses"] and method == "GET" and not operation["security"]:
@@ -74,8 +80,26 @@ async def signing_in(service: Service, drive: Driver) -> None:
     await drive("signIn", proof, token="")
     service.app.settings["services"] = dataclasses.replace(services, budget=Spent())
     await drive("signIn", proof)
+    await drive("openApproval", {"maxExposure": 5})
     service.app.settings["services"] = services
+    await drive("openApproval", {"maxExposure": 5})
     await drive("signOut", token=tokens[0])
+
+
+async def sessions_and_tokens(service: Service, drive: Driver) -> None:
+    await drive("openApproval", {})
+    await drive("getCeilings")
+    await drive("setCeilings", {"maxExposure": 40_000_000})
+    await drive("setCeilings", {"maxExposure": 50_000_000})
+    await drive("createApiToken", {"name": ""})
+    await drive("createApiToken", {"name": "bot", "scopes": ["read"], "taskId": 999})
+    made = (await drive("createApiToken", {"name": "bot", "scopes": ["control"]})).json
+    await drive("listApiTokens")
+    await drive("endApiToken", path={"id": made["id"]})
+    token_of(new_user(OWNER))
+    listed = (await drive("listSessions")).json
+    await drive("endSession", path={"id": next(row["id"] for row in listed if not row["isCurrent"])})
+    await drive("signOutEverywhere", token=token_of(new_user(OTHER)))
 
 
 class Spent:
@@ -95,7 +119,7 @@ async def the_profile(service: Service, drive: Driver) -> None:
         "ordinalsAddress": address,
         "challengeId": opened["challengeId"],
         "signature": sign_message(proofs.OWNER, "p2tr", opened["message"]),
-    }
+    } | await approval(service, {"ordinalsAddress": address})
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 1, 1)
     await drive("changeProfile", move)
     service.gateway.down = True
@@ -342,6 +366,7 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
 
     await refused_of_anybody(drive)
     await signing_in(service, drive)
+    await sessions_and_tokens(service, drive)
     await the_profile(service, drive)
     await bidding(service, drive)
     await the_market(service, drive)

@@ -22,7 +22,16 @@ async def proof(service: Service, address: str = NEW, token: str = "") -> dict[s
     """Proves with the owner's key, by a challenge asked for with `token` (default the owner's)."""
     challenge = await service.api("POST", "/api/auth/challenge", {"address": address}, token=token or service.token)
     signature = sign_message(proofs.OWNER, "p2tr", challenge.json["message"])
-    return {"ordinalsAddress": address, "challengeId": challenge.json["challengeId"], "signature": signature}
+    proved = {"ordinalsAddress": address, "challengeId": challenge.json["challengeId"], "signature": signature}
+    return proved | await approval(service, {"ordinalsAddress": address})
+
+
+async def approval(service: Service, change: dict[str, Any]) -> dict[str, Any]:
+    """The owner's consent to `change`."""
+    opened = await service.ask("POST", "/api/auth/approval", change)
+    assert opened.status == 200, opened.text
+    signature = sign_message(proofs.OWNER, "p2wpkh", opened.json["message"])
+    return {"approvalId": opened.json["challengeId"], "approvalSignature": signature}
 
 
 @pytest.mark.gen_test
@@ -74,6 +83,7 @@ async def test_a_display_name_is_set_and_taken_away(service: Service) -> None:
         ({"ordinalsAddress": NEW, "challengeId": "x"}, "signature"),
         ({"ordinalsAddress": NEW, "challengeId": "x", "signature": "AA=="}, "signature"),
         ({"challengeId": "x", "signature": "AA=="}, "ordinalsAddress"),
+        ({"approvalId": "x", "approvalSignature": "AA=="}, "ordinalsAddress"),
     ],
 )
 async def test_patch_refuses_what_it_does_not_take(service: Service, body: dict[str, Any], field: str) -> None:
@@ -87,16 +97,82 @@ async def test_patch_refuses_what_it_does_not_take(service: Service, body: dict[
 @pytest.mark.gen_test
 async def test_a_proved_address_becomes_the_ordinals_address(service: Service) -> None:
     moved = await service.ask("PATCH", "/api/auth/me", await proof(service))
-    back = await service.ask("PATCH", "/api/auth/me", {"ordinalsAddress": OWNER})
+    same = await service.ask("PATCH", "/api/auth/me", {"ordinalsAddress": NEW})
+    bare = await service.ask("PATCH", "/api/auth/me", {"ordinalsAddress": OWNER})
+    change = {"ordinalsAddress": OWNER}
+    back = await service.ask("PATCH", "/api/auth/me", change | await approval(service, change))
 
     assert (moved.status, moved.json["ordinalsAddress"]) == (200, NEW)
+    assert (same.status, same.json["ordinalsAddress"]) == (200, NEW)
+    assert (bare.status, bare.names()) == (400, {"approvalId", "approvalSignature"})
     assert (back.status, back.json["ordinalsAddress"]) == (200, OWNER)
+
+
+@pytest.mark.gen_test
+async def test_a_stolen_token_moves_no_ordinals_address(service: Service) -> None:
+    """The thief has the owner's token, and an address of their own that they can prove."""
+    thiefs = proofs.p2tr_address(proofs.STRANGER)
+    challenge = await service.ask("POST", "/api/auth/challenge", {"address": thiefs})
+    signature = sign_message(proofs.STRANGER, "p2tr", challenge.json["message"])
+    move = {"ordinalsAddress": thiefs, "challengeId": challenge.json["challengeId"], "signature": signature}
+    opened = await service.ask("POST", "/api/auth/approval", {"ordinalsAddress": thiefs})
+    forged = {
+        "approvalId": opened.json["challengeId"],
+        "approvalSignature": sign_message(proofs.STRANGER, "p2wpkh", opened.json["message"]),
+    }
+    of_another_change = await approval(service, {"ordinalsAddress": NEW})
+    of_ceilings = await approval(service, {"maxExposure": 5})
+    sign_in = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
+    signed_in = {
+        "approvalId": sign_in.json["challengeId"],
+        "approvalSignature": sign_message(proofs.OWNER, "p2wpkh", sign_in.json["message"]),
+    }
+
+    tried = ({}, forged, of_another_change, of_ceilings, signed_in)
+    refused = [await service.ask("PATCH", "/api/auth/me", move | consent) for consent in tried]
+
+    assert [answer.status for answer in refused] == [400] * 5
+    assert all("approvalSignature" in answer.names() for answer in refused)
+    assert User.get_by_id(service.user_id).ordinals_address == OWNER
+    assert f"bought items go to {thiefs}" in opened.json["message"]
+
+
+@pytest.mark.gen_test
+async def test_an_approval_signs_nobody_in_and_is_for_its_user_once(service: Service) -> None:
+    change = {"ordinalsAddress": NEW}
+    body = await proof(service)
+    signed_in = await service.api(
+        "POST",
+        "/api/auth/verify",
+        {"challengeId": body["approvalId"], "address": OWNER, "signature": body["approvalSignature"]},
+    )
+    strangers = await service.api("POST", "/api/auth/approval", change, token=service.other_token)
+    signature = sign_message(proofs.OWNER, "p2wpkh", strangers.json["message"])
+    others = {"approvalId": strangers.json["challengeId"], "approvalSignature": signature}
+    of_other = await service.ask("PATCH", "/api/auth/me", body | others)
+    first = await service.ask("PATCH", "/api/auth/me", body)
+    User.update(ordinals_address=OWNER).where(User.id == service.user_id).execute()
+    newly_proved = await proof(service)
+    consent = {name: body[name] for name in ("approvalId", "approvalSignature")}
+    again = await service.ask("PATCH", "/api/auth/me", newly_proved | consent)
+
+    assert signed_in.status == 401
+    assert (of_other.status, first.status, again.status) == (400, 200, 400)
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "body", [{}, {"ordinalsAddress": NEW, "maxHardcap": 5}, {"ordinalsAddress": "x"}, {"maxExposure": 0}, {"x": 1}]
+)
+async def test_an_approval_is_of_one_change(service: Service, body: dict[str, Any]) -> None:
+    assert (await service.ask("POST", "/api/auth/approval", body)).status == 400
 
 
 @pytest.mark.gen_test
 async def test_a_proof_works_once_for_its_user_and_its_address(service: Service) -> None:
     mine = await proof(service)
     others = await proof(service, token=service.other_token)
+    consent = await approval(service, {"ordinalsAddress": OWNER})
     sign_in = await service.api("POST", "/api/auth/challenge", {"address": NEW})
     signature = sign_message(proofs.OWNER, "p2tr", sign_in.json["message"])
     for_sign_in = {"ordinalsAddress": NEW, "challengeId": sign_in.json["challengeId"], "signature": signature}
@@ -108,7 +184,7 @@ async def test_a_proof_works_once_for_its_user_and_its_address(service: Service)
     both = await asyncio.gather(
         service.ask("PATCH", "/api/auth/me", mine), service.ask("PATCH", "/api/auth/me", {"displayName": "x"})
     )
-    await service.ask("PATCH", "/api/auth/me", {"ordinalsAddress": OWNER})
+    await service.ask("PATCH", "/api/auth/me", {"ordinalsAddress": OWNER} | consent)
     again = await service.ask("PATCH", "/api/auth/me", mine)
 
     assert [(answer.status, answer.names()) for answer in refused] == [(400, {"signature"})] * 3

@@ -8,6 +8,7 @@ from core.subscription_plans import SubscriptionPlan
 from models import controls
 from models.controls import Effective
 from models.entitlements import Entitlements
+from models.own_ceilings import own_ceilings
 from models.tasks.table import Task
 from models.users import User
 from strategy.bid_config import BidConfig, load_bid_config, problems, unsupported
@@ -18,7 +19,10 @@ from workers.wanted import config_of, wanted_task
 
 @dataclass(frozen=True, slots=True)
 class BiddingAssignment:
-    """An assignment. `refusal` says why nothing may be placed at the moment; `plan` is None without an offered plan."""
+    """An assignment. `refusal` says why nothing may be placed at the moment; `plan` is None without an offered plan.
+
+    Config and plan are within the user's own ceilings.
+    """
 
     task: Task
     user: User
@@ -45,7 +49,6 @@ def read_bidding_assignment(context: Context) -> BiddingAssignment | None:
         return None
     config = config_of(task, load_bid_config, lambda config: problems(config) or unsupported(config))
     user, entitlements = task.user, Entitlements(context.settings)
+    config, plan = own_ceilings(user).config(config), entitlements.plan(user)
     refusal = entitlements.refusal(user, context.clock_ms())
-    return BiddingAssignment(
-        task, user, config, entitlements.plan(user.id), refusal, controls.effective(user.id, task.id)
-    )
+    return BiddingAssignment(task, user, config, plan, refusal, controls.effective(user.id, task.id))

@@ -131,7 +131,7 @@ class BiddingCycle:
         before, now = self._inputs.assignment, read_bidding_assignment(self._context)
         if now is None or now.restraint is not None:
             return None
-        if (now.task.revision, now.plan) != (before.task.revision, before.plan):
+        if (now.task.revision, now.plan, now.config) != (before.task.revision, before.plan, before.config):
             return None
         # A raise that the last decision has made counts. One that it had no time for is still the same.
         last = done.last.plan

@@ -21,6 +21,7 @@ from markets.market_client import MarketClient
 from markets.venues import capabilities, profile
 from models.entitlements import Entitlements
 from models.ledger.limits import fills_of, most_sats, most_signed_task, most_signed_user
+from models.own_ceilings import own_ceilings
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from models.users import DAY_MS, subscription_of
@@ -131,14 +132,14 @@ class Rights:
     def _grant(self, row: Task, kind: Kind, token: int, now_ms: int) -> Grant:
         if kind == "drain":
             return drain_grant(row, token, now_ms)
-        plan = self.entitlements.plan(row.user_id)
+        plan = self.entitlements.plan(row.user)
         if plan is None:
             raise PeerRefused(ME, "not_entitled", "the task's owner has no plan")
         ends_ms = self.ends_ms(row, now_ms)
         try:
             if row.kind == LISTING:
                 return lister_grant(row, load_listing_config(row.config), token, ends_ms)
-            config = load_bid_config(row.config)
+            config = own_ceilings(row.user).config(load_bid_config(row.config))
             spent_sats = fills_of(row.id, config).sats
             return bidder_grant(row, config, plan, token, ends_ms, spent_sats=spent_sats)
         except ValueError as error:

@@ -10,12 +10,15 @@ import pytest
 
 from core.settings import load
 from core.subscription_plans import SubscriptionPlan
+from models.tasks import tasks
 from models.tasks.table import Task
 from models.users import User
 from strategy.bid_config import BidConfig
 from strategy.listing.listing_config import ListingConfig
+from tests.workers.installation import Installation
 from wallet.protocol import Grant, read_grant
-from workers.manager.rights import Right, bidder_grant, drain_grant, lister_grant
+from wallet.signer_client import SignerClient
+from workers.manager.rights import Right, Rights, bidder_grant, drain_grant, lister_grant
 from workers.spawning.popen import PopenSpawner
 
 PLAN = SubscriptionPlan("Beta", 20, 20, 50_000_000, 0, 365)
@@ -140,3 +143,26 @@ def test_a_bid_may_live_as_long_as_its_venue_has_it() -> None:
     grant = bidder_grant(row, config, PLAN, 9, ends_ms=5_000, spent_sats=0)
     assert grant.venue == "simulator-ordnet"
     assert grant.max_expiry_ms == 722 * 60_000
+
+
+async def test_the_signer_is_given_the_users_own_ceilings_where_they_are_lower(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installation = Installation(tmp_path)
+    task_id = installation.task(hardcap_sats=70_000, bid_count=5)
+    given: list[Grant] = []
+    rights = Rights(installation.settings, 1.0, 1.0)
+
+    def grant_asked(signer: SignerClient, grant: Grant) -> str:
+        given.append(grant)
+        return "secret"
+
+    monkeypatch.setattr(SignerClient, "grant", grant_asked)
+    for exposure, hardcap in ((None, None), (90_000, None), (None, 20_000)):
+        User.update(max_exposure=exposure, max_hardcap=hardcap).execute()
+        row = tasks.with_owner(task_id)
+        assert row is not None
+        await rights.give(row, "bidder", 9, 5_000)
+
+    figures = [(grant.hardcap_sats, grant.outstanding_sats, grant.outstanding_task_sats) for grant in given]
+    assert figures == [(50_000, 200_000_000, 1_000_000), (50_000, 360_000, 360_000), (20_000, 200_000_000, 400_000)]

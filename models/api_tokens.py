@@ -1,0 +1,85 @@
+"""API tokens: bearer tokens for programs, with less than their owner's rights. Only a hash of each is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import BigIntegerField, CharField, ForeignKeyField
+
+from models.base import Row, primary_key, transaction
+from models.prepared import Prepared, given, instance
+from models.tasks.table import Task
+from models.users import User
+
+READ, TRADE, CONTROL = SCOPES = ("read", "trade", "control")
+MAX_API_TOKENS = 20
+MAX_DAYS = 365
+_TOUCH_MS = 60_000
+
+
+class ApiToken(Row):
+    """A token by the SHA-256 (hex) of it. With `task` set it is good for that task alone."""
+
+    task_id: int | None
+
+    id = primary_key()
+    token_hash = CharField(max_length=64, unique=True)
+    user = ForeignKeyField(User, on_delete="CASCADE")
+    name = CharField(max_length=100)
+    scopes = CharField(max_length=30)  # with blanks between them
+    task = ForeignKeyField(Task, null=True, on_delete="CASCADE")
+    created_ms = BigIntegerField()
+    used_ms = BigIntegerField(null=True)
+    expires_ms = BigIntegerField()
+
+    class Meta:
+        table_name = "api_tokens"
+
+    @property
+    def may(self) -> frozenset[str]:
+        """The scopes."""
+        return frozenset(self.scopes.split())
+
+
+class TooManyApiTokens(Exception):
+    """A refusal: the user has MAX_API_TOKENS already."""
+
+
+def add(token_hash: str, user_id: int, **values: Any) -> ApiToken:
+    """Stores a token with the `values` of its other columns. Raises TooManyApiTokens."""
+    with transaction():
+        ApiToken.delete().where(ApiToken.user == user_id, ApiToken.expires_ms <= values["created_ms"]).execute()
+        if ApiToken.select().where(ApiToken.user == user_id).count() >= MAX_API_TOKENS:
+            raise TooManyApiTokens
+        return ApiToken.create(token_hash=token_hash, user=user_id, **values)
+
+
+def of_user(user_id: int, now_ms: int) -> list[ApiToken]:
+    """Returns those that are not over, oldest first."""
+    return list(ApiToken.select().where(ApiToken.user == user_id, ApiToken.expires_ms > now_ms).order_by(ApiToken.id))
+
+
+def remove(user_id: int, token_id: int) -> bool:
+    """Ends the user's token; False when there is none with this id."""
+    return bool(ApiToken.delete().where(ApiToken.user == user_id, ApiToken.id == token_id).execute())
+
+
+_FOUND = Prepared(
+    lambda: (
+        ApiToken.select(*ApiToken._meta.sorted_fields, *User._meta.sorted_fields)
+        .join(User)
+        .where(ApiToken.token_hash == given("token_hash"), ApiToken.expires_ms > given("now_ms"))
+    )
+)
+
+
+def with_owner(token_hash: str, now_ms: int) -> tuple[ApiToken, User] | None:
+    """Returns the token and its owner, unless it is over, and notes that it was used."""
+    found = _FOUND.row(token_hash=token_hash, now_ms=now_ms)
+    if found is None:
+        return None
+    columns = len(ApiToken._meta.sorted_fields)
+    token, user = instance(ApiToken, found[:columns]), instance(User, found[columns:])
+    if now_ms - (token.used_ms or 0) > _TOUCH_MS:
+        ApiToken.update(used_ms=now_ms).where(ApiToken.id == token.id).execute()
+    return token, user

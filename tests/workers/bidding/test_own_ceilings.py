@@ -1,0 +1,79 @@
+"""A user's own ceilings where limits hold: in a worker's decisions and in the ledger's reservations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from models.ledger import orders
+from models.users import User
+from tests.workers.bidding.fakes import ask
+from tests.workers.bidding.world import CATS, World
+
+LADDER = replace(CATS, bid_mode="fixed", bid_count=3, bid_fixed_low=45_000, bid_fixed_high=75_000)
+
+
+@pytest.fixture
+def world(database: str) -> World:
+    world = World()
+    world.market.asks_ = [ask(1_000_000)]
+    return world
+
+
+def lower(world: World, **ceilings: int | None) -> None:
+    User.update(**ceilings).where(User.id == world.user.id).execute()
+
+
+@pytest.mark.parametrize("hardcap_sats", [0, 50_000, 100_000])
+def test_no_bid_is_above_the_users_largest_hard_cap(world: World, hardcap_sats: int) -> None:
+    lower(world, max_hardcap=60_000)
+    task, _ = world.begun(replace(LADDER, hardcap_sats=hardcap_sats))
+
+    assert max(world.market.prices) == min(60_000, hardcap_sats or 60_000)
+    assert world.row(task).last_error is None
+
+
+def test_all_tasks_together_stay_within_the_users_own_exposure(world: World) -> None:
+    lower(world, max_exposure=150_000)
+    for slug in ("cats", "dogs", "owls"):
+        world.begun(replace(LADDER, slug=slug))
+
+    assert 0 < orders.exposure(world.user.id) <= 150_000
+
+
+def test_what_was_lowered_holds_from_the_next_cycle_on(world: World) -> None:
+    task, bidder = world.begun(LADDER)
+    assert world.open(task) == dict.fromkeys((75_000, 60_000, 45_000), "live")
+
+    lower(world, max_hardcap=50_000)
+    world.later(30, bidder, times=3)
+    assert max(world.open(task)) <= 50_000
+
+    lower(world, max_hardcap=None, max_exposure=1)
+    world.later(30, bidder, times=3)
+    assert world.open(task) == {}
+
+
+@pytest.mark.parametrize(
+    ("ceilings", "placed", "reason"),
+    [
+        ({"max_hardcap": 50_000}, [75_000, 45_000], "hardcap"),
+        ({"max_exposure": 120_000}, [75_000, 45_000], "exposure_limit"),
+        ({"max_exposure": 80_000}, [75_000], "exposure_limit"),
+    ],
+)
+def test_a_ceiling_that_falls_between_decision_and_reservation_is_the_ledgers(
+    world: World, ceilings: dict[str, int], placed: list[int], reason: str
+) -> None:
+    """The ladder is decided already; its reservations read the ceilings of that moment."""
+    task = world.task(LADDER)
+
+    def fall(point: str) -> None:
+        if point == "after_reserve":
+            lower(world, **ceilings)
+
+    world.bidder(task, crash=fall).cycle()
+
+    assert world.market.prices == placed
+    assert reason in world.action(task)
