@@ -14,7 +14,7 @@ from markets.capabilities import Capabilities
 from markets.look import kind_of
 from strategy.bid_config import BidConfig
 from strategy.listing.listing_config import ListingConfig
-from wallet.psbt.offer_template import OFFER_TEMPLATES
+from wallet.co_signers import SETTING, co_signers_of
 
 
 def named(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]:
@@ -59,16 +59,17 @@ def unfit_for_listing(venue: str, config: ListingConfig) -> list[str]:
     return []
 
 
-def not_signed_bids(venue: str) -> list[str]:
-    """What keeps the signer from signing bids there: it signs no venue's PSBT without a template of it."""
+def not_signed_bids(venue: str, settings: Settings) -> list[str]:
+    """What keeps the signer from signing bids there: it pays into no escrow of keys that the operator did not name."""
     can = _capabilities(venue)
-    if can is None or not can.bids_are_psbt or venue in OFFER_TEMPLATES:
+    if can is None or not can.bids_are_psbt or venue in co_signers_of(settings):
         return []
-    return [f"venue: bids at {can.title} are not signed yet, since none of its PSBTs was captured"]
+    unset = f"until {SETTING} names the keys that can together take a bid's price"
+    return [f"venue: bids at {can.title} are not signed {unset} (docs/custody.md)"]
 
 
 def not_signed_listings(venue: str) -> list[str]:
-    """As `not_signed_bids`, of listings: what moves the item before it is sold is not signed."""
+    """What keeps the signer from signing listings there: what moves the item before it is sold is not signed."""
     can = _capabilities(venue)
     if can is None or not can.lists_in_escrow:
         return []
