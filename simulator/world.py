@@ -9,15 +9,15 @@ from typing import Any
 
 from simulator.calls.counts import Counts
 from simulator.calls.limits import Limits
-from simulator.challenges import Challenges
 from simulator.crowd.traders import Traders
 from simulator.engine import Engine
 from simulator.faults import Faults
 from simulator.listing.auctions import Auctions
 from simulator.listing.poison import Poison
 from simulator.ordnet.desk import Desk
+from simulator.sessions.challenges import Challenges
+from simulator.sessions.wallet_sessions import WalletSessions
 from simulator.shapes import Shape, shape_of
-from simulator.wallet_sessions import WalletSessions
 
 VERSION = 1
 

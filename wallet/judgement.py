@@ -1,6 +1,6 @@
 """Judgements of drafts that are not signed: each rule's finding, and the cover of the signature that would be made.
 
-Standard library only: whoever asks the signer imports it.
+Standard library only, since all clients of the signer import it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Judgement:
 
 
 def read_judgement(answer: Mapping[str, Any]) -> Judgement:
-    """Reads what the signer sent. Raises KeyError or TypeError when it is no judgement."""
+    """Reads the signer's answer. Raises KeyError or TypeError when it is no judgement."""
     return Judgement(
         answer["form"],
         answer["is_signed"],
@@ -72,7 +72,7 @@ def read_judgement(answer: Mapping[str, Any]) -> Judgement:
 
 
 def in_words(judgement: Judgement) -> list[str]:
-    """Returns lines for a human: what goes in, what comes out, what a signature would promise, and each rule."""
+    """Returns lines for a human: inputs, outputs, the promise that a signature would be, and each rule."""
     lines = [f"{judgement.form} listing ({_NAMES[judgement.form]})"]
     ours = None
     for at, side in enumerate(judgement.inputs):

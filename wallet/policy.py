@@ -1,7 +1,7 @@
 """The signer's rules, one small function each, named by its tag. Only what passes every rule is signed.
 
-Each raises Refused with its tag; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key. The
-rules about listing PSBTs are in `wallet/psbt`, the ceilings in `wallet/ceilings.py`.
+Each raises PolicyRefused with its tag; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key.
+The rules about listing PSBTs are in `wallet/psbt`, the ceilings in `wallet/ceilings.py`.
 """
 
 from __future__ import annotations

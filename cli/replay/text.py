@@ -10,7 +10,7 @@ from server.http.json_out import plain
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
-    """Yields the lines of the values that `replay_report.values` returned."""
+    """Yields the lines of the values that `report.values` returned."""
     yield f"{found['recording']}: {found['slug']} ({found['type']}), {found['cycles']} cycles"
     yield f"from {found['from']} to {found['to']}"
     yield from (f"note: {note}" for note in found["notes"])

@@ -1,4 +1,4 @@
-"""Ordinals Wallet's wallets and single inscriptions into our types. Prices as in `ordinalswallet_wire.py`."""
+"""Ordinals Wallet's wallets and single inscriptions into our types. Prices as in `wire.py`."""
 
 from __future__ import annotations
 

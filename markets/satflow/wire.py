@@ -1,7 +1,7 @@
 """Satflow's JSON to and from our types (API 1.1.4, docs.satflow.com/reference), with shapes seen beside the docs.
 
 Every function raises Unreadable for anything it does not understand: an entry is never dropped because it is strange,
-only because it is something else. The books of asks and bids are in `satflow_books.py`.
+only because it is something else. The books of asks and bids are in `books.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """UniSat's collection market to and from our types (open API v3, `unisat-wallet/unisat-dev-docs`).
 
 Prices are sats: the documentation does not say so, but all of its clients read them so. Every function raises
-Unreadable for anything it does not understand, and the leaves of `unisat_wire.content`.
+Unreadable for anything it does not understand, and the leaves of `wire.content`.
 """
 
 from __future__ import annotations

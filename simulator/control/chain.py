@@ -32,7 +32,7 @@ class PutCoins(JsonHandler):
 
 
 class PutBiddingWallets(JsonHandler):
-    """`PUT /sim/bidding-wallets {kind}`: which script the bidding wallets have that are asked for from now on.
+    """`PUT /sim/bidding-wallets {kind}`: sets the script of bidding wallets that are asked for from now on.
 
     `2of2` (the default) and `2of3` are P2WSH, `leaf` is a taproot output with a leaf of two of two.
     """

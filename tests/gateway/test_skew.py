@@ -21,7 +21,7 @@ EPOCH_S = 1_800_000_000
 
 @dataclass
 class Clocks:
-    """Ours: `wall_s` may be set, `monotonic` cannot. The venue's goes with the monotonic one."""
+    """Ours: `off_s` may be set, `monotonic` cannot. The venue's goes with the monotonic one."""
 
     monotonic_s: float = 1_000.0
     off_s: float = 0.0

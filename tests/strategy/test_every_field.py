@@ -59,7 +59,7 @@ FLIPS: dict[str, tuple[BidConfig, Any, Snapshot, Any]] = {
     "keep_within_gap": (ladder_config(), Decimal("0.1"), MARKET, OFF_TARGET),
     "min_age_seconds": (ladder_config(), 601, MARKET, OFF_TARGET),
 }
-# What whoever gathers, carries out or counts makes use of; `max_fills` and the like come as Limits.
+# Fields that others use: the readers, the placing and the limits; `max_fills` and the like come as Limits.
 ELSEWHERE = {
     "slug", "max_bid_total", "fee_rate", "cancel_on_stop", "max_fills", "spend_cap_sats", "dry_run",
 }  # fmt: skip

@@ -55,7 +55,7 @@ class Draft:
 def check_listing(
     raw: bytes, intent: ListingIntent, facts: OutpointFacts | None, sighash: int, owner: Owner
 ) -> ApprovedListing:
-    """Approves the listing PSBT `raw` for a signature with `sighash` (LISTING or SECURE_LISTING), or raises Refused.
+    """Approves the listing PSBT `raw` for a signature with LISTING or SECURE_LISTING, or raises PolicyRefused.
 
     The tag is of the first rule that it breaks.
     """
@@ -84,7 +84,7 @@ def inputs_reserved(psbt: Psbt, intent: ListingIntent, owner: Owner) -> int:
 
 
 def _is_ours(item: Map, outpoint: Outpoint, owner: Owner) -> bool:
-    """Returns whether another input is marked as ours. Refuses one whose marks contradict its outpoint."""
+    """Tells whether another input is marked as ours. Refuses one whose marks contradict its outpoint."""
     try:
         return any(output.script in owner.scripts for output in claimed(item, outpoint))
     except PolicyRefused as refused:

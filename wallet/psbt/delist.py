@@ -17,7 +17,7 @@ from wallet.psbt.transaction import Outpoint
 
 
 def check_delist(raw: bytes, outpoint: Outpoint, owner: Owner) -> ApprovedListing:
-    """Approves the PSBT `raw` that takes back the listing of `outpoint`, or raises Refused.
+    """Approves the PSBT `raw` that takes back the listing of `outpoint`, or raises PolicyRefused.
 
     `owner` is a taproot key. The tag is of the first rule that it breaks.
     """

@@ -1,4 +1,4 @@
-"""The rules of `check_listing` one by one, for whoever wants to know all that they find, and no signature."""
+"""The rules of `check_listing` one by one, for a report of all that they find and no signature."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.transaction import TxOutput
 
 SIGHASHES: dict[Form, int] = {"plain": LISTING, "secure": SECURE_LISTING}
-# Rules of which the first that does not hold leaves nothing for the others to look at.
+# The first of these that does not hold ends the judgement: without it there is nothing for the others to check.
 _READING = ("psbt-size", "psbt-strict", "inputs-reserved")
 _WITNESS_VERSIONS = {0x00: 0, 0x51: 1}
 
@@ -43,7 +43,7 @@ def judge_listing(
 
 
 def _read_until(refused: PolicyRefused) -> list[Finding]:
-    """Returns the findings of the rules of reading, of which one did not hold."""
+    """Returns the findings of the reading rules: one did not hold, those after it wait for it."""
     findings, tag = [], refused.tag if refused.tag in _READING else _READING[-1]
     for name in _READING:
         if name == tag:
@@ -68,7 +68,7 @@ def _waiting(name: str, refused: PolicyRefused) -> Finding:
 
 
 def _sides(psbt: Psbt, index: int | None, form: Form, owner: Owner) -> tuple[tuple[Side, ...], tuple[Side, ...]]:
-    """Returns inputs and outputs. With an `index` it is told which of them a signature would cover."""
+    """Returns inputs and outputs. With an `index` those that a signature would cover are marked."""
     transaction = psbt.transaction
     inputs = []
     for at, source in enumerate(transaction.inputs):
@@ -81,7 +81,7 @@ def _sides(psbt: Psbt, index: int | None, form: Form, owner: Owner) -> tuple[tup
 
 
 def _told(psbt: Psbt, at: int) -> TxOutput | None:
-    """Returns what the draft says that input `at` spends; None when it says nothing, or lies."""
+    """Returns the output that input `at` spends by the draft's word; None when it names none, or lies."""
     try:
         said = claimed(psbt.inputs[at], psbt.transaction.inputs[at].outpoint)
     except PolicyRefused:

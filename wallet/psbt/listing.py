@@ -9,7 +9,7 @@ from wallet.psbt.script import OwnKind
 from wallet.psbt.transaction import Outpoint, TxOutput
 
 PPM = 1_000_000
-# Sats that an output may hold whose holder does not get them back from a sale: what `ord` takes for postage at most.
+# Postage up to this many sats may go to the buyer with the item: the most that `ord` itself puts on an output.
 MOST_POSTAGE = 20_000
 
 

@@ -88,7 +88,7 @@ def taproot_digest(
         message += _once(_sequences(transaction))
     if outputs == ALL:
         message += _once(_all_outputs(transaction))
-    # Without an annex: the key path, or a tapscript, of which no OP_CODESEPARATOR was run.
+    # No annex; by key path, or by a tapscript that ran no OP_CODESEPARATOR.
     message += b"\x02" if leaf else b"\x00"
     if only_ours:
         message += encode_outpoint(own.outpoint) + owned.encode() + _four(own.sequence)
@@ -102,7 +102,7 @@ def taproot_digest(
 
 
 def _reading(transaction: Transaction, index: int, sighash: int) -> tuple[bool, int]:
-    """Returns whether our input alone is covered, and which outputs are: ALL, NONE or SINGLE."""
+    """Tells whether our input alone is covered, and which outputs are: ALL, NONE or SINGLE."""
     if sighash not in _KNOWN:
         raise ValueError(f"sighash {sighash:#x} has no meaning")
     outputs = sighash & 3 or ALL

@@ -55,7 +55,7 @@ class Authority:
         return self.keystore
 
     def secrets_of(self, user: str) -> UserSecrets:
-        """Returns the keys of a user (normalised sign-in address), made if there are none. Raises Refused or
+        """Returns the keys of a user (normalised sign-in address), made if there are none. Raises PolicyRefused or
         PeerRefused.
         """
         keystore = self.unlocked()
@@ -63,8 +63,8 @@ class Authority:
         return keystore.secrets_of(user)
 
     def live(self, task: Any, token: Any, secret: Any, operation: Operation) -> HeldGrant:
-        """Returns the grant that allows `operation`. Raises RequestError, Refused, or PeerRefused when there are no
-        keys.
+        """Returns the grant that allows `operation`. Raises RequestError, PolicyRefused, or PeerRefused when there are
+        no keys.
         """
         task, token = protocol.task_and_token(task, token)
         secret = protocol.text("secret", secret)

@@ -97,7 +97,7 @@ def _form_allowed(form: Form, venue: str, ceilings: Ceilings) -> None:
 
 
 def _bytes(psbt: str) -> bytes:
-    """Returns the PSBT's bytes, or bytes that are none, which the rules then say."""
+    """Returns the PSBT's bytes; none for an unreadable one, and then a rule says so."""
     try:
         return raw_psbt(psbt)
     except PolicyRefused:

@@ -45,7 +45,7 @@ def drafts_to_sign(listing: ListingToSign, venue: str, ceilings: Ceilings) -> li
 
 
 def rivals_of(drafts: list[tuple[str, int]], outpoint: str, secrets: UserSecrets, payouts: PayoutStore) -> list[str]:
-    """Returns the other outputs that were listed for a payout that one of the drafts has, too. Raises Refused."""
+    """Returns the other outputs that were listed for the payout of one of these drafts. Raises PolicyRefused."""
     script = own_script("p2wpkh", secrets.payment.get_public_key().sec())
     found = set()
     for psbt, sighash in drafts:
@@ -56,7 +56,7 @@ def rivals_of(drafts: list[tuple[str, int]], outpoint: str, secrets: UserSecrets
 
 
 def raw_psbt(psbt: str) -> bytes:
-    """Returns the bytes of a PSBT in base64. Raises Refused."""
+    """Returns the bytes of a PSBT in base64. Raises PolicyRefused."""
     try:
         return from_base64(psbt)
     except WireError as error:

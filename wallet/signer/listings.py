@@ -20,7 +20,8 @@ from wallet.signer.listing_terms import drafts_to_sign, intent_of, owner_of, raw
 from wallet.signer.payouts import outputs_unique
 from wallet.signer.signed import ListingSignature
 
-# So many are looked up beside the listed output. That many spent ones are forgotten with each try.
+# So many outputs are looked up beside the listed one; those found spent are forgotten, and the next try asks about
+# others.
 MOST_RIVALS = 3
 
 
@@ -33,7 +34,7 @@ class ListingSigner:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
-        """Returns the outputs that `sign_listing` needs facts of, none when the listing was signed before.
+        """Returns the outputs that `sign_listing` needs facts of; none when the listing was signed before.
 
         Raises as `sign_listing` does: nothing is looked up without the right to list.
         """

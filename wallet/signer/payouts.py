@@ -57,7 +57,7 @@ class PayoutStore:
 
 
 def is_gone(facts: OutpointFacts | None) -> bool:
-    """Returns whether the output is spent for good. A spend that is in no block yet may be replaced by another."""
+    """Tells whether the output is spent for good. A spend that is in no block yet may be replaced by another."""
     return facts is not None and facts.is_unspent is False and facts.is_spent_in_block
 
 

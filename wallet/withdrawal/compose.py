@@ -60,7 +60,7 @@ def send_sats(coins: Sequence[Coin], amount_sats: int | None, destination: bytes
     The change goes back to the coins' script.
 
     Two coins of 60,000, 50,000 sent at 10 sat/vB: 70,000 come back, less the fee. Change that the network would not
-    carry goes to the fee. Raises Refused.
+    carry goes to the fee. Raises PolicyRefused.
     """
     whole = sum(coin.spent.value for coin in coins)
     kinds, back = [coin.kind for coin in coins], coins[0].spent.script
@@ -77,7 +77,7 @@ def send_sats(coins: Sequence[Coin], amount_sats: int | None, destination: bytes
 def send_inscription(item: Coin, fee_coins: Sequence[Coin], destination: bytes, fee_per_kvb: int) -> Composed:
     """Composes a transaction that sends an inscription's coin to `destination`; `fee_coins` pay the fee.
 
-    Raises Refused.
+    Raises PolicyRefused.
     """
     coins = [item, *fee_coins]
     moved = TxOutput(max(item.spent.value, dust_limit(destination)), destination)

@@ -43,7 +43,7 @@ def check_withdrawal(
     public_key: bytes,
     payment_script: bytes,
 ) -> ApprovedWithdrawal:
-    """Approves the PSBT `raw`, or raises Refused; the tag is of the first rule that it breaks.
+    """Approves the PSBT `raw`, or raises PolicyRefused; the tag is of the first rule that it breaks.
 
     `coins` are its inputs as named in the request. `public_key` (33 bytes) is the payment address's.
     """

@@ -1,6 +1,6 @@
 """The rules of a withdrawal: one small function each, named by its tag.
 
-Each raises Refused; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key.
+Each raises PolicyRefused; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key.
 """
 
 from __future__ import annotations

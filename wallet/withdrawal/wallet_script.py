@@ -1,6 +1,6 @@
-"""The script of a bidding wallet, whatever it is: our key must be part of it, and a coin's output must commit to it.
+"""The script of a bidding wallet, of any kind: our key must be part of it, and a coin's output must commit to it.
 
-Who else must sign, and how many, is no question of safety: a signature covers all outputs, and these are ours.
+The other signers do not matter for safety: a signature covers all outputs, and these are ours.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OF_LEAF = frozenset({*_OF_ALL, fields.IN_TAP_LEAF_SCRIPT, fields.IN_TAP_INTERNA
 
 @dataclass(frozen=True, slots=True)
 class WalletScript:
-    """A script that `paid_to` commits to, as P2WSH or as a leaf of P2TR; of P2WSH `control_block` is empty."""
+    """A script, and the output script `paid_to` that commits to it; `control_block` is a P2TR leaf's, else empty."""
 
     script: bytes
     paid_to: bytes
@@ -51,7 +51,7 @@ class WalletScript:
 
 
 def wallet_script(item: Map, public_key: bytes) -> WalletScript:
-    """Returns the script that an input is to be spent by, with our key (33 bytes) in it. Raises Refused."""
+    """Returns the script that an input is to be spent by, with our key (33 bytes) in it. Raises PolicyRefused."""
     leaves = [(key, value) for key, value in item.items() if key_type(key) == fields.IN_TAP_LEAF_SCRIPT]
     script = item.get(compact(fields.IN_WITNESS_SCRIPT))
     if len(leaves) + (script is not None) != 1:
@@ -69,7 +69,7 @@ def wallet_script(item: Map, public_key: bytes) -> WalletScript:
 
 
 def has_key(wallet: WalletScript, public_key: bytes) -> bool:
-    """Returns whether the script pushes our key (33 bytes; in a leaf its last 32). Raises WireError as `_pushes`."""
+    """Tells whether the script pushes our key (33 bytes; in a leaf its last 32). Raises WireError as `_pushes`."""
     return (public_key[1:] if wallet.is_leaf else public_key) in _pushes(wallet.script)
 
 

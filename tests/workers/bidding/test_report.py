@@ -47,6 +47,14 @@ def test_the_detail_says_what_was_seen_and_why(world: World) -> None:
     assert detail["errors"] == []
 
 
+def test_too_small_a_balance_is_told_with_the_address_to_fund(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.market.balance_sats = 50_500
+    with caplog.at_level(logging.INFO):
+        world.begun()
+    address = world.market.balance(KEYS.payment, "", "", 0).address
+    assert f"skipped 2 insufficient_balance; these bids are backed by {address}" in caplog.text
+
+
 def test_one_line_a_cycle_and_one_a_bid_without_signatures(world: World, caplog: pytest.LogCaptureFixture) -> None:
     task = world.task(ONE)
     bidder = world.bidder(task)
