@@ -61,6 +61,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "psbt.check_listing": (*_PSBT, "practice_venues"),
     "psbt.delist": ("practice_venues",),
     "psbt.check_offer": ("offer_attacks", "offer_check"),
+    "co_signers": ("sign_offers", "ceilings"),
     "psbt.offer_leaf": ("offer_check", "offer_attacks"),
     "psbt.fields": ("psbt", "psbt_vectors", *_PSBT),
     "psbt.rules": ("psbt_rules", "psbt_attacks", "psbt_vectors", *_PSBT),

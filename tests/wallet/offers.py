@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import pytest
 from embit.ec import PrivateKey, PublicKey
 from embit.hashes import tagged_hash
 
@@ -38,6 +39,7 @@ from wallet.psbt.transaction import Outpoint
 
 Form = Literal["by the vault", "by the payment key"]  # whose key may take the escrow back
 FORMS: tuple[Form, ...] = ("by the vault", "by the payment key")
+every_form = pytest.mark.parametrize("form", FORMS)
 
 VENUE = "simulator-ordnet"
 PRICE = 250_000

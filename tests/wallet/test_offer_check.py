@@ -14,13 +14,13 @@ from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offers import (
     COINS,
     EXPIRES_S,
-    FORMS,
     PAYMENT_SCRIPT,
     PRICE,
     Form,
     Leaf,
     Offer,
     coin,
+    every_form,
     honest,
     known,
     network,
@@ -32,8 +32,6 @@ from wallet.psbt.decode import decode
 from wallet.psbt.offer_leaf import read_leaf
 from wallet.psbt.sign import SigningError, sign_offer
 from wallet.psbt.transaction import TxOutput, WireError
-
-every_form = pytest.mark.parametrize("form", FORMS)
 
 
 def judged(signed: bytes, values: tuple[int, ...]) -> bool:
