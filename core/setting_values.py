@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import pwd
+import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from urllib.parse import urlsplit
@@ -91,6 +92,14 @@ def networks(value: str) -> tuple[Network, ...]:
             raise ValueError(f"must not be every address ({part})")
         found.append(network)
     return tuple(found)
+
+
+def co_signers(value: str) -> tuple[str, ...]:
+    """Reads three x-only public keys: a market's, its gate's, its enclave's."""
+    keys = tuple(part.strip() for part in value.split(","))
+    if len(set(keys)) != 3 or len(keys) != 3 or not all(re.fullmatch(r"[0-9a-f]{64}", key) for key in keys):
+        raise ValueError("must be three different keys of 64 lower-case hex digits, comma-separated")
+    return keys
 
 
 def database(value: str) -> str:

@@ -74,6 +74,7 @@ class Settings:
     unisat_monthly_calls: int | None = None
     unisat_seller_fee_ppm: int = 0
     ordnet_url: str | None = None
+    ordnet_co_signers: tuple[str, ...] | None = None
     ordinalswallet_url: str | None = None
     ordinalswallet_seller_fee_ppm: int = 0
     mempool_url: str | None = None
@@ -215,6 +216,7 @@ OPTIONS = (
     ),
     _seller_fee("unisat", "UniSat"),
     Option("ordnet_url", read.url, "ord.net API, with /api/v1; needed when it is the market"),
+    Option("ordnet_co_signers", read.co_signers, "keys that may spend a bid's escrow at ord.net; bids there need them"),
     Option("ordinalswallet_url", read.url, "Ordinals Wallet API"),
     _seller_fee("ordinalswallet", "Ordinals Wallet"),
     Option("mempool_url", read.url, "mempool server without /api; fee rates, balances and listings need it"),

@@ -192,12 +192,12 @@ def bid_ask(row: Any) -> BidAsk:
 
 
 def bid_draft(packed: Any) -> BidDraft:
-    reference, psbts = packed
+    reference, psbts, leaf = packed
     drafted = (
         DraftPsbt(str(role), str(psbt), tuple(map(int, indices)), None if sighash is None else int(sighash))
         for role, psbt, indices, sighash in psbts
     )
-    return BidDraft(str(reference), tuple(drafted))
+    return BidDraft(str(reference), tuple(drafted), str(leaf))
 
 
 def pair(row: Any) -> Pair:

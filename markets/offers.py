@@ -75,10 +75,14 @@ class DraftPsbt:
 
 @dataclass(frozen=True, slots=True)
 class BidDraft:
-    """The PSBTs that the venue wants signed for a bid. `reference` goes back unchanged with the signed ones."""
+    """The PSBTs that the venue wants signed for a bid. `reference` goes back unchanged with the signed ones.
+
+    `leaf` is the script, in hex, by which the venue may spend the escrow that they pay to; empty where it tells none.
+    """
 
     reference: str
     psbts: tuple[DraftPsbt, ...]
+    leaf: str = ""
 
 
 @dataclass(frozen=True, slots=True)

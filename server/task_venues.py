@@ -14,7 +14,7 @@ from markets.capabilities import Capabilities
 from markets.look import kind_of
 from strategy.bid_config import BidConfig
 from strategy.listing.listing_config import ListingConfig
-from wallet.psbt.offer_template import OFFER_TEMPLATES
+from wallet.co_signers import SETTING, co_signers_of
 
 
 def named(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]:
@@ -59,12 +59,13 @@ def unfit_for_listing(venue: str, config: ListingConfig) -> list[str]:
     return []
 
 
-def not_signed_bids(venue: str) -> list[str]:
-    """Returns why the signer does not sign bids there: it signs no venue's PSBT without a template of it."""
+def not_signed_bids(venue: str, settings: Settings) -> list[str]:
+    """Returns why the signer does not sign bids there: it pays into no escrow of keys that nobody has named."""
     can = _capabilities(venue)
-    if can is None or not can.bids_are_psbt or venue in OFFER_TEMPLATES:
+    if can is None or not can.bids_are_psbt or venue in co_signers_of(settings):
         return []
-    return [f"venue: bids at {can.title} are not signed yet, since none of its PSBTs was captured"]
+    unset = f"until {SETTING} names the keys that can together take a bid's price"
+    return [f"venue: bids at {can.title} are not signed {unset} (docs/custody.md)"]
 
 
 def not_signed_listings(venue: str) -> list[str]:

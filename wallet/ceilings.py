@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.settings import PLAY_MARKET, Settings
+from wallet.co_signers import PRACTICE_CO_SIGNERS, CoSigners, co_signers_of
 
 DAY_MS = 24 * 3_600_000
 # Every signature counts until its signed expiry, also of bids that were cancelled or replaced since.
@@ -36,7 +37,8 @@ class Ceilings:
     `users` is how many may have keys: each new user's addresses are a write to the signer's disk.
 
     `seller_fee_ppm` is the part of a listing's price that a venue may keep, in millionths; `secure_listings` are the
-    venues whose secure forms of listings are signed beside the plain ones.
+    venues whose secure forms of listings are signed beside the plain ones. `co_signers` are the keys that may spend the
+    escrow of a bid at a venue; at others no such bid is signed.
 
     The rates lie well above a venue's own limit (5 requests a second). Challenges have one of their own, for each task:
     cancelling must not wait for others' work.
@@ -55,6 +57,7 @@ class Ceilings:
     users: int = 10_000
     seller_fee_ppm: Mapping[str, int] = field(default_factory=dict)
     secure_listings: frozenset[str] = frozenset()
+    co_signers: Mapping[str, CoSigners] = field(default_factory=lambda: PRACTICE_CO_SIGNERS)
 
 
 def ceilings_of(settings: Settings) -> Ceilings:
@@ -73,4 +76,5 @@ def ceilings_of(settings: Settings) -> Ceilings:
             "ordinalswallet": settings.ordinalswallet_seller_fee_ppm,
         },
         secure_listings=frozenset({"satflow", PLAY_MARKET} if settings.satflow_secure_listings else ()),
+        co_signers=co_signers_of(settings),
     )

@@ -31,6 +31,7 @@ MAX_COINS = 20
 MAX_VENUE_TEXT = 512
 
 _INSCRIPTION = re.compile(r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})")
+_LEAF = re.compile(r"([0-9a-f]{2}){1,1000}")
 _OUTPOINT = re.compile(r"[0-9a-f]{64}:(?:0|[1-9][0-9]{0,9})")
 
 
@@ -93,7 +94,8 @@ class OfferToSign:
     """One bid to be signed that PSBTs pay for. `intent` is 32 hex digits and names the order for ever.
 
     `price` is the whole order's sats and `quantity` as in a bid's message. `psbts` are the venue's drafts in base64,
-    `coins` (`txid:vout`) all that they may spend. `trait` is (type, value) for a bid on a trait.
+    `coins` (`txid:vout`) all that they may spend. `leaf` is the script, in hex, by which the venue may spend the escrow
+    that they pay to. `trait` is (type, value) for a bid on a trait.
     """
 
     intent: str
@@ -102,6 +104,7 @@ class OfferToSign:
     expires_ms: int
     slug: str
     psbts: tuple[str, ...]
+    leaf: str
     coins: tuple[str, ...]
     trait: tuple[str, str] | None = None
 
@@ -283,6 +286,7 @@ def read_offer(value: Any) -> OfferToSign:
         expires_ms=whole("expires_ms", fresh["expires_ms"], 0, MAX_MS),
         slug=text("slug", fresh["slug"]),
         psbts=tuple(psbt_text("psbts", psbt) for psbt in psbts),
+        leaf=_shaped("leaf", fresh["leaf"], _LEAF),
         coins=outpoints,
         trait=_trait_or_nothing(fresh["trait"]),
     )

@@ -13,6 +13,7 @@ from markets.funding import Funding
 from markets.market_client import MarketClient
 from models import base
 from models.users import User, Whitelist
+from wallet.co_signers import SETTING
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient
 
@@ -28,6 +29,8 @@ def examine(settings: Settings) -> Iterator[Check]:
     yield ok("live market", f"{settings.market}; tasks can name {', '.join(settings.venues)}")
     yield from _name(settings)
     yield from _bounds(settings)
+    if settings.ordnet_url:
+        yield _co_signers(settings)
     yield from _sources(settings)
     yield from _keys(settings)
     yield from _people(settings)
@@ -59,6 +62,15 @@ def _bounds(settings: Settings) -> Iterator[Check]:
     else:
         text = "no daily bound; they go to the sign-in address only"
         yield warn("live withdrawals", text, "set BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY")
+
+
+def _co_signers(settings: Settings) -> Check:
+    if settings.ordnet_co_signers is None:
+        text = "no bid there is signed: nobody has named the keys that can together take a bid's price"
+        return warn("live ord.net", text, f"set {SETTING} (docs/custody.md), if bids are to be placed there")
+    return ok(
+        "live ord.net", "bids are signed for the three keys that were named; together they can take a bid's price"
+    )
 
 
 def _sources(settings: Settings) -> Iterator[Check]:

@@ -17,7 +17,7 @@ from markets.base import BidOrder, NotSupported, OwnBid, Refused
 from markets.offers import BidAsk, BidDraft, Coin, DraftPsbt
 from markets.ordnet.sessions import Binding
 from markets.ordnet.wire import SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
-from markets.wire import Page, Unreadable, address, flag, moment, rows, sats, table, text, txid, whole
+from markets.wire import Page, Unreadable, address, flag, moment, rows, sats, script, table, text, txid, whole
 from strategy.book import Bid
 
 FUNDING = "funding"  # the role of the one PSBT of an offer
@@ -25,6 +25,7 @@ _CLOSED = frozenset({"accepted", "rejected", "cancelled", "expired", "invalidate
 _MOST_ROWS = 5000
 _MOST_COINS = 50  # for one offer
 _LONGEST_TOKEN = 20_000
+_LONGEST_LEAF = 2_000  # hex digits
 _MOST_DRAFTS = 500
 
 
@@ -38,6 +39,7 @@ class Draft:
     vout: int
     token: str
     step: SigningStep
+    leaf: str
 
 
 class Drafts:
@@ -55,7 +57,7 @@ class Drafts:
             while len(self._kept) > _MOST_DRAFTS:
                 del self._kept[next(iter(self._kept))]
         found = draft.step
-        return BidDraft(draft.parent, (DraftPsbt(FUNDING, found.psbt, found.indices, found.sighash),))
+        return BidDraft(draft.parent, (DraftPsbt(FUNDING, found.psbt, found.indices, found.sighash),), draft.leaf)
 
     def of(self, order: BidOrder) -> Draft:
         """Returns the draft that `order` is the signed form of. Raises Refused without one, or for another bid."""
@@ -183,6 +185,7 @@ def draft(answer: Any, ask: BidAsk) -> Draft:
         vout=vout(entry.get("fundingParentVout"), "funding of a draft"),
         token=text(entry.get("preflightToken"), "token of a draft", longest=_LONGEST_TOKEN),
         step=step(entry.get("fundingParentStep"), ask.payment, "funding of a draft"),
+        leaf=script(text(entry.get("offerScriptHex"), "script of a draft", longest=_LONGEST_LEAF), "script of a draft"),
     )
 
 

@@ -33,8 +33,9 @@ class StartBiddingTaskHandler(BiddingTaskHandler):
             if wrong := bid_config.details_of(problems(config)):
                 raise invalid(wrong)
             self.refuse_unsupported(config)
-            cannot = task_venues.not_there(venue, self.services.settings)
-            if cannot := cannot or task_venues.unfit_for_bids(venue, config) or task_venues.not_signed_bids(venue):
+            settings = self.services.settings
+            cannot = task_venues.not_there(venue, settings) or task_venues.unfit_for_bids(venue, config)
+            if cannot := cannot or task_venues.not_signed_bids(venue, settings):
                 raise invalid(cannot, "This cannot be started yet")
             await refuse_unknown_trait(self, config, venue)
         except ApiError as error:

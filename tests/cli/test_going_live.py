@@ -75,6 +75,16 @@ def test_what_is_set_is_told(examine: Examine, real: dict[str, str]) -> None:
     assert found["live bids"].text == "all open bids together are at most 200,000 sats"
 
 
+def test_bids_at_ord_net_wait_for_the_keys_that_the_operator_names(examine: Examine, real: dict[str, str]) -> None:
+    real["BIDKEEPER_ORDNET_URL"] = "https://ordnet.example/api/v1"
+    unset = examine("live")["live ord.net"]
+    real["BIDKEEPER_ORDNET_CO_SIGNERS"] = ", ".join(("11" * 32, "12" * 32, "13" * 32))
+    named = examine("live")["live ord.net"]
+
+    assert (unset.status, "BIDKEEPER_ORDNET_CO_SIGNERS" in unset.remedy) == ("warn", True)
+    assert (named.status, "can take a bid's price" in named.text) == ("ok", True)
+
+
 @pytest.fixture(scope="module")
 def running() -> Iterator[Installation]:
     with installation() as made:

@@ -51,6 +51,14 @@ def test_clients_are_users_by_name_or_number() -> None:
     assert settings.facts_clients == frozenset({61102})
 
 
+def test_co_signers_are_three_keys(tmp_path: Path) -> None:
+    keys = ("11" * 32, "ab" * 32, "13" * 32)
+    assert load({"BIDKEEPER_ORDNET_CO_SIGNERS": " , ".join(keys)}).ordnet_co_signers == keys
+    file = tmp_path / "bidkeeper.toml"
+    file.write_text(f"ordnet_co_signers = {list(keys)}\n")
+    assert load({"BIDKEEPER_CONFIG": str(file)}).ordnet_co_signers == keys
+
+
 def test_signer_and_gateway_may_live_elsewhere(tmp_path: Path) -> None:
     settings = load(
         {
@@ -83,6 +91,10 @@ def test_every_fault_is_told_at_once() -> None:
         ("SATFLOW_BID_CHALLENGE", "uuid", "must be one of timestamp"),
         ("SATFLOW_RUNE_PRICE", "lot", "must be one of order, token"),
         ("UNISAT_URL", "https://open-api.unisat.io", "on this machine"),
+        ("ORDNET_CO_SIGNERS", ",".join(["11" * 32, "12" * 32]), "three different keys"),
+        ("ORDNET_CO_SIGNERS", ",".join(["11" * 32, "12" * 32, "11" * 32]), "three different keys"),
+        ("ORDNET_CO_SIGNERS", ",".join(["11" * 32, "12" * 32, "02" + "13" * 32]), "three different keys"),
+        ("ORDNET_CO_SIGNERS", ",".join(["11" * 32, "12" * 32, "AB" * 32]), "three different keys"),
         ("DATABASE_URL", "postgresql://x/y", "not supported yet"),
         ("DATABASE_URL", "mysql://x", "sqlite:///"),
         ("TRUSTED_PROXIES", "nginx", "IP addresses and networks"),

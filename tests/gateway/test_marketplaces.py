@@ -49,7 +49,9 @@ ASK = BidAsk(
     valid_hours=1,
     coins=(Coin("ab" * 32 + ":1", 600_000),),
 )
-DRAFT = BidDraft("ref-1", (DraftPsbt("funding", "cHNidP8=", (0, 2), 0x81), DraftPsbt("other", "cHNidP8=", (), None)))
+DRAFT = BidDraft(
+    "ref-1", (DraftPsbt("funding", "cHNidP8=", (0, 2), 0x81), DraftPsbt("other", "cHNidP8=", (), None)), "51"
+)
 TEXTS = SignInTexts("auth-1", (SignInText("1", "sign\nme", PAIR.ordinals), SignInText("2", "and me", PAIR.payment)))
 SIGNED = replace(ORDER, signature="", signed_psbts=("cHNidP8=", "cHNidP8="), reference="ref-1")
 

@@ -265,6 +265,7 @@ def test_a_draft_as_documented() -> None:
             {"txid": "ff" * 32, "vout": 0, "valueSats": 90_000},
         ],
     }
+    assert draft.leaf == DRAFTED["offerScriptHex"]
     (psbt,) = draft.psbts
     assert (draft.reference, psbt.role, psbt.psbt, psbt.indices, psbt.sighash) == (PARENT, "funding", PSBT, (0,), None)
 
@@ -309,6 +310,11 @@ OTHERS_STEP = {**STEP, "inputsToSign": [{"address": "bc1qmallory", "signingIndex
         {"fundingParentVout": -1},
         {"preflightToken": ""},
         {"preflightToken": None},
+        {"offerScriptHex": None},
+        {"offerScriptHex": ""},
+        {"offerScriptHex": "2"},
+        {"offerScriptHex": "AB"},
+        {"offerScriptHex": "20" * 1_001},
         {"fundingParentStep": None},
         {"fundingParentStep": {**STEP, "psbtBase64": "not base64"}},
         {"fundingParentStep": {**STEP, "psbtBase64": "AAAA" * 20_000}},

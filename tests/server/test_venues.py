@@ -134,10 +134,21 @@ async def test_what_the_signer_does_not_sign_is_not_started(service: Service) ->
     starts = [f"/api/tasks/{bidding.json['id']}/start", f"/api/autolist/{listing.json['id']}/start"]
     told = [details(await service.ask("POST", path)) for path in starts]
     assert told == [
-        ["venue: bids at ord.net are not signed yet, since none of its PSBTs was captured"],
+        [
+            "venue: bids at ord.net are not signed until BIDKEEPER_ORDNET_CO_SIGNERS names the keys that can together "
+            "take a bid's price (docs/custody.md)"
+        ],
         ["venue: listings at ord.net are not signed yet, since they move the item into an escrow first"],
     ]
     assert service.manager.settled == []
+
+
+@pytest.mark.gen_test
+@with_settings(**REAL, ordnet_co_signers=("11" * 32, "12" * 32, "13" * 32))
+async def test_bids_at_ord_net_are_started_once_the_operator_named_the_co_signers(service: Service) -> None:
+    bidding = await service.ask("POST", "/api/tasks", BIDS | {"venue": "ordnet"})
+
+    assert (await service.ask("POST", f"/api/tasks/{bidding.json['id']}/start")).status == 200
 
 
 @pytest.mark.gen_test

@@ -33,6 +33,7 @@ def asked_by(offer: Offer, number: int = 1, **changes: Any) -> dict[str, Any]:
         "slug": GRANT.slug,
         "trait": None,
         "psbts": [text(offer.draft.encode())],
+        "leaf": offer.leaf.script().hex(),
         "coins": sorted(map(str, offer.intent.coins)),
     }
     return fields | changes
@@ -40,7 +41,7 @@ def asked_by(offer: Offer, number: int = 1, **changes: Any) -> dict[str, Any]:
 
 def offer(number: int = 1, price: int = PRICE, **changes: Any) -> dict[str, Any]:
     """Returns an honest offer to be signed, with these fields changed."""
-    return asked_by(honest("play", COINS, price), number, **changes)
+    return asked_by(honest(coins=COINS, price=price), number, **changes)
 
 
 @dataclass
@@ -65,4 +66,14 @@ class OfferDesk(Bench):
         return list(answer["psbts"])
 
 
-offer_desk = OfferDesk.opened
+@dataclass
+class RealOfferDesk(OfferDesk):
+    """A signer with real keys."""
+
+    terms = replace(OFFER_GRANT, venue="ordnet")
+
+    def keystore(self) -> Keystore:
+        return fixed_keys(USER, is_play=False)
+
+
+offer_desk, real_offer_desk = OfferDesk.opened, RealOfferDesk.opened

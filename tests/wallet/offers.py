@@ -8,6 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import pytest
+from embit.ec import PrivateKey, PublicKey
+from embit.hashes import tagged_hash
+
+from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET, xonly
 from tests.wallet.listings import (
     PAYMENT,
     STRANGER,
@@ -23,54 +28,71 @@ from tests.wallet.listings import (
     txid_of,
     with_size,
 )
+from wallet.co_signers import CoSigners
 from wallet.policy import PolicyRefused
 from wallet.psbt.check_offer import check_offer
 from wallet.psbt.decode import decode
 from wallet.psbt.listing import OutpointFacts, Owner
 from wallet.psbt.offer import ApprovedOffer, OfferIntent
-from wallet.psbt.offer_template import OFFER_TEMPLATES, OfferTemplate
 from wallet.psbt.sign import sign_offer
 from wallet.psbt.transaction import Outpoint
 
-Form = Literal["play", "with fees"]
-FORMS: tuple[Form, ...] = ("play", "with fees")
+Form = Literal["by the vault", "by the payment key"]  # whose key may take the escrow back
+FORMS: tuple[Form, ...] = ("by the vault", "by the payment key")
+every_form = pytest.mark.parametrize("form", FORMS)
 
 VENUE = "simulator-ordnet"
 PRICE = 250_000
 COINS = (200_000, 90_000)  # sats
-FEE = 1_250  # of the form with fees: a two hundredth of the price
+EXPIRES_S = 1_800_003_600
 PAYMENT_SCRIPT = script_by("p2wpkh", PAYMENT)
 VAULT_SCRIPT = script_by("p2tr", VAULT)
-MERKLE_ROOT = b"\x2d" * 32
-VAULT_X = VAULT.get_public_key().xonly()
-# By embit, as the venue makes it: the vault's key, tweaked by the venue's leaves.
-ESCROW_SCRIPT = b"\x51\x20" + VAULT.get_public_key().taproot_tweak(MERKLE_ROOT).xonly()
-ANNOUNCEMENT = b"\x6a\x40" + VAULT_X + MERKLE_ROOT
-WSH_ESCROW = b"\x00\x20" + b"\x3c" * 32
 STRANGER_PAYMENT = script_by("p2wpkh", STRANGER)
+OWNERS: dict[Form, PrivateKey] = {"by the vault": VAULT, "by the payment key": PAYMENT}
 
-# Nothing that is bounded is bounded twice at the same amount here: 10 sat/vB are 2,200 sats and 0.8 % are 2,000.
-WITH_FEES = OfferTemplate(
-    VENUE,
-    frozenset({"p2tr", "p2wsh"}),
-    max_inputs=3,
-    buyer_fee_ppm=20_000,
-    max_fee_rate=10,
-    max_fee_sats=2_100,
-    max_fee_ppm=8_000,
-)
-TEMPLATES: dict[Form, OfferTemplate] = {"play": OFFER_TEMPLATES[VENUE], "with fees": WITH_FEES}
+
+@dataclass
+class Leaf:
+    """The leaf that a venue would tell, written out without any check; `raw` stands for all of it."""
+
+    buyer: bytes
+    price: int = PRICE
+    expires_s: int = EXPIRES_S + 20
+    receive: bytes = VAULT_SCRIPT
+    eligible: bytes = b"\x2d" * 32
+    criteria: bytes = b"\x2e" * 32
+    secret: bytes = b"\x2f" * 32
+    market: bytes = xonly(MARKET)
+    gate: bytes = xonly(GATE)
+    enclave: bytes = xonly(ENCLAVE)
+    version: bytes = b"ordnet-offer/v2"
+    raw: bytes | None = None
+
+    def script(self) -> bytes:
+        if self.raw is not None:
+            return self.raw
+        numbers = struct.pack("<Q", self.price % 2**64), struct.pack("<Q", self.expires_s % 2**64)
+        data = (self.version, *numbers, self.receive, self.eligible, self.criteria)
+        return (
+            (b"\x00\x63" + b"".join(map(with_size, data)) + b"\x68")
+            + (b"\xa8" + with_size(self.secret) + b"\x88")
+            + (with_size(self.buyer) + b"\xac" + with_size(self.market) + b"\xba\x51\x9d")
+            + (with_size(self.gate) + b"\xad" + with_size(self.enclave) + b"\xac")
+        )
+
+    def root(self) -> bytes:
+        return bytes(tagged_hash("TapLeaf", b"\xc0" + with_size(self.script())))
 
 
 @dataclass
 class Offer:
-    """A funding PSBT with everything else that decides on it. The parts may be changed; `template` is the venue's."""
+    """A funding PSBT with everything else that decides on it. Parts may be changed; `fund` makes outputs fit."""
 
     form: Form
     draft: Draft
+    leaf: Leaf
     intent: OfferIntent
     facts: dict[Outpoint, OutpointFacts]
-    template: OfferTemplate | None
     owner: Owner
 
     @property
@@ -82,11 +104,21 @@ class Offer:
         return self.draft.pays[0]
 
     @property
+    def announcement(self) -> Pay:
+        return self.draft.pays[1]
+
+    @property
     def change(self) -> Pay:
         return self.draft.pays[-1]
 
+    def fund(self, internal: bytes | None = None) -> None:
+        """Pays to the escrow of the leaf, by embit; it is the buyer's, or `internal`'s (x-only)."""
+        key = self.leaf.buyer if internal is None else internal
+        self.escrow.script = b"\x51\x20" + PublicKey.from_xonly(key).taproot_tweak(self.leaf.root()).xonly()
+        self.announcement.script = b"\x6a\x40" + key + self.leaf.root()
+
     def check(self) -> ApprovedOffer:
-        return check_offer(self.draft.encode(), self.intent, self.facts, self.template, self.owner)
+        return check_offer(self.draft.encode(), self.leaf.script(), self.intent, self.facts, self.owner)
 
     def sign(self) -> bytes:
         return sign_offer(self.check(), PAYMENT)
@@ -124,25 +156,32 @@ def owner() -> Owner:
     return Owner("p2wpkh", public_key, frozenset({PAYMENT_SCRIPT, VAULT_SCRIPT}), frozenset({PAYMENT_SCRIPT}))
 
 
-def honest(form: Form = "play", coins: tuple[int, ...] = COINS, price: int = PRICE) -> Offer:
+def honest(form: Form = "by the vault", coins: tuple[int, ...] = COINS, price: int = PRICE) -> Offer:
     """Returns an offer that is right in every respect; the coins are told apart by their values."""
     spends = [coin(sats) for sats in coins]
-    fee = FEE if form == "with fees" else 0
-    pays = [Pay(price, ESCROW_SCRIPT), Pay(sum(coins) - price - fee, PAYMENT_SCRIPT)]
-    if form == "play":
-        pays.insert(1, Pay(0, ANNOUNCEMENT))
-    return Offer(
+    pays = [Pay(price, b""), Pay(0, b""), Pay(sum(coins) - price, PAYMENT_SCRIPT)]
+    leaf = Leaf(xonly(OWNERS[form]), price=price)
+    made = Offer(
         form,
-        Draft(spends, pays, version=3 if form == "play" else 2),
-        OfferIntent(VENUE, price, frozenset(map(outpoint_of, spends)), VAULT.get_public_key().sec()),
+        Draft(spends, pays, version=3),
+        leaf,
+        OfferIntent(
+            price,
+            EXPIRES_S * 1000,
+            frozenset(map(outpoint_of, spends)),
+            VAULT_SCRIPT,
+            frozenset(map(xonly, OWNERS.values())),
+            CoSigners(leaf.market, leaf.gate, leaf.enclave),
+        ),
         {outpoint_of(spend): known(spend, sats) for spend, sats in zip(spends, coins, strict=True)},
-        TEMPLATES[form],
         owner(),
     )
+    made.fund()
+    return made
 
 
 def copied(offer: Offer) -> Offer:
-    return replace(offer, draft=copy.deepcopy(offer.draft), facts=dict(offer.facts))
+    return replace(offer, draft=copy.deepcopy(offer.draft), leaf=replace(offer.leaf), facts=dict(offer.facts))
 
 
 def network(signed: bytes) -> bytes:

@@ -9,36 +9,29 @@ from typing import Any
 
 import pytest
 
-from tests.wallet.listings import PAYMENT, STRANGER, TIP, VAULT, Spend, script_by
+from tests.wallet.listings import PAYMENT, STRANGER, TIP, Spend, script_by
 from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offers import (
-    ANNOUNCEMENT,
     COINS,
-    ESCROW_SCRIPT,
-    FORMS,
+    EXPIRES_S,
     PAYMENT_SCRIPT,
     PRICE,
-    VENUE,
-    WITH_FEES,
-    WSH_ESCROW,
     Form,
+    Leaf,
     Offer,
     coin,
+    every_form,
     honest,
     known,
     network,
     outpoint_of,
 )
-from wallet.policy import PLAY_VENUES, PolicyRefused
-from wallet.protocol import MAX_COINS
+from wallet.policy import PolicyRefused
 from wallet.psbt import check_offer
 from wallet.psbt.decode import decode
-from wallet.psbt.offer_template import OFFER_TEMPLATES, OfferTemplate
+from wallet.psbt.offer_leaf import read_leaf
 from wallet.psbt.sign import SigningError, sign_offer
-from wallet.psbt.transaction import TxOutput
-from workers.bidding.coins import MOST_COINS
-
-every_form = pytest.mark.parametrize("form", FORMS)
+from wallet.psbt.transaction import TxOutput, WireError
 
 
 def judged(signed: bytes, values: tuple[int, ...]) -> bool:
@@ -57,7 +50,7 @@ def judged(signed: bytes, values: tuple[int, ...]) -> bool:
 
 @every_form
 def test_every_input_is_signed_and_consensus_takes_it(form: Form) -> None:
-    for coins in (COINS, (PRICE + 1_250,), (100_000, 90_000, 80_000)):
+    for coins in (COINS, (PRICE,), (100_000, 90_000, 80_000)):
         offer = honest(form, coins)
         signed = offer.sign()
         assert signed == offer.sign()
@@ -67,25 +60,20 @@ def test_every_input_is_signed_and_consensus_takes_it(form: Form) -> None:
 
 @every_form
 def test_a_signature_is_good_for_nothing_else(form: Form) -> None:
-    signed = honest(form).sign()
+    offer = honest(form)
+    signed = offer.sign()
     assert not judged(signed, (COINS[0] + 1, COINS[1]))
     assert not judged(signed, (COINS[0], COINS[1] - 1))
-    for script in (ESCROW_SCRIPT, PAYMENT_SCRIPT):
+    for script in (offer.escrow.script, PAYMENT_SCRIPT):
         at = signed.index(script)
         assert not judged(signed[:at] + bytes(len(script)) + signed[at + len(script) :], COINS)
 
 
 def test_what_was_approved_says_what_it_costs() -> None:
-    approved = honest("with fees").check()
-    assert (approved.escrow.value, approved.change_sats, approved.fee_sats) == (PRICE, 38_750, 1_250)
-    assert (approved.escrow.script, [spent.value for spent in approved.spent]) == (ESCROW_SCRIPT, list(COINS))
-
-
-def set_change(sats: int) -> Callable[[Offer], None]:
-    def change(offer: Offer) -> None:
-        offer.change.value = sats
-
-    return change
+    offer = honest()
+    approved = offer.check()
+    assert (approved.escrow.value, approved.change_sats) == (PRICE, 40_000)
+    assert (approved.escrow.script, [spent.value for spent in approved.spent]) == (offer.escrow.script, list(COINS))
 
 
 def exactly(offer: Offer) -> None:
@@ -95,24 +83,23 @@ def exactly(offer: Offer) -> None:
     offer.draft.pays.pop()
 
 
-def fee_in_escrow(offer: Offer) -> None:
-    offer.escrow.value += 5_000
-    offer.change.value -= 5_000
-
-
-def as_v1(offer: Offer) -> None:
-    offer.draft.version, offer.draft.locktime = 1, TIP
-
-
 def locked_to_the_tip(offer: Offer) -> None:
     offer.draft.locktime = TIP
 
 
-def other_leaves(offer: Offer) -> None:
-    """Each offer has leaves of its own."""
-    root = b"\x7e" * 32
-    offer.escrow.script = b"\x51\x20" + VAULT.get_public_key().taproot_tweak(root).xonly()
-    offer.draft.pays[1].script = ANNOUNCEMENT[:-32] + root
+def of_leaf(**values: Any) -> Callable[[Offer], None]:
+    def change(offer: Offer) -> None:
+        offer.leaf = replace(offer.leaf, **values)
+        offer.fund()
+
+    return change
+
+
+def in_order(*places: int) -> Callable[[Offer], None]:
+    def change(offer: Offer) -> None:
+        offer.draft.pays = [offer.draft.pays[at] for at in places]
+
+    return change
 
 
 def named_all(offer: Offer) -> None:
@@ -143,90 +130,83 @@ def unknown_fields(offer: Offer) -> None:
     offer.draft.fields.append((b"\xf1", b"x"))
 
 
-AT_THE_LIMIT: dict[str, tuple[Form, Callable[[Offer], None]]] = {
-    "the fee at its rate": (
-        "with fees",
-        lambda offer: set_change(40_000 - 2_000)(offer),
-    ),
-    "no change, exactly paid": ("play", exactly),
-    "all of the venue's fee": ("with fees", fee_in_escrow),
-    "an escrow to a script hash": ("with fees", lambda offer: setattr(offer.escrow, "script", WSH_ESCROW)),
-    "version 1, locked to the tip": ("with fees", as_v1),
-    "locked to the tip": ("play", locked_to_the_tip),
-    "an escrow of other leaves": ("play", other_leaves),
-    "ALL by its name": ("play", named_all),
-    "the former transactions as well": ("play", with_formers),
-    "the former transactions alone": ("play", formers_alone),
-    "a coin more was chosen": ("play", more_chosen),
-    "an index level with the chain": ("play", level_index),
-    "unknown fields": ("play", unknown_fields),
-    "final sequences": ("play", lambda offer: setattr(offer.first, "sequence", 0xFFFFFFFF)),
+AT_THE_LIMIT: dict[str, Callable[[Offer], None]] = {
+    "no change, exactly paid": exactly,
+    "locked to the tip": locked_to_the_tip,
+    "the change first": in_order(2, 0, 1),
+    "the escrow last": in_order(1, 2, 0),
+    "the announcement first": in_order(1, 0, 2),
+    "a leaf that is good for an hour longer": of_leaf(expires_s=EXPIRES_S + 3_600),
+    "a leaf that is over": of_leaf(expires_s=0),
+    "a leaf for other goods": of_leaf(eligible=b"\x00" * 32, criteria=b"\xff" * 32),
+    "a leaf of another secret": of_leaf(secret=b"\x01" * 32),
+    "ALL by its name": named_all,
+    "the former transactions as well": with_formers,
+    "the former transactions alone": formers_alone,
+    "a coin more was chosen": more_chosen,
+    "an index level with the chain": level_index,
+    "unknown fields": unknown_fields,
+    "final sequences": lambda offer: setattr(offer.first, "sequence", 0xFFFFFFFF),
 }
 
 
+@every_form
 @pytest.mark.parametrize("name", AT_THE_LIMIT)
-def test_at_the_limit(name: str) -> None:
-    form, change = AT_THE_LIMIT[name]
+def test_at_the_limit(name: str, form: Form) -> None:
     offer = honest(form)
-    change(offer)
+    AT_THE_LIMIT[name](offer)
     assert offer.tag() == "signed"
     assert b"whatever" not in offer.sign()
 
 
-def test_the_fees_own_limits_each() -> None:
-    """10 sat/vB of 220 virtual bytes, 2,100 sats, and 0.8 % of the price."""
-    for template, fee, tag in (
-        (replace(WITH_FEES, max_fee_sats=10_000, max_fee_ppm=50_000), 2_200, "fee-rate"),
-        (replace(WITH_FEES, max_fee_ppm=50_000), 2_100, "fee-abs"),
-        (WITH_FEES, 2_000, "fee-share"),
-    ):
-        offer = honest("with fees")
-        offer.template = template
-        offer.change.value = 40_000 - fee
-        assert offer.tag() == "signed"
-        offer.change.value -= 1
-        assert offer.tag() == tag
+@every_form
+def test_a_leaf_is_read_to_its_parts(form: Form) -> None:
+    leaf = honest(form).leaf
+    read = read_leaf(leaf.script())
+    assert (read.price_sats, read.expires_s, read.receive_script) == (leaf.price, leaf.expires_s, leaf.receive)
+    assert (read.eligible_root, read.criteria_hash, read.secret_hash) == (leaf.eligible, leaf.criteria, leaf.secret)
+    assert (read.buyer, read.co_signers) == (leaf.buyer, (leaf.market, leaf.gate, leaf.enclave))
 
 
-def test_the_most_inputs() -> None:
-    assert honest("with fees", (100_000, 90_000, 80_000)).tag() == "signed"
-    assert honest("with fees", (100_000, 90_000, 80_000, 10_000)).tag() == "inputs-reserved"
+def test_a_leaf_may_send_to_the_longest_script_that_is_pushed_in_one_byte() -> None:
+    leaf = replace(honest().leaf, receive=b"\x51" * 75)
+    assert read_leaf(leaf.script()).receive_script == leaf.receive
 
 
-def test_what_an_offer_commits_to_is_the_price_and_the_venues_most_fee() -> None:
-    assert [WITH_FEES.most_escrowed(price) for price in (50, 49, 250_000)] == [51, 49, 255_000]
-    assert OFFER_TEMPLATES[VENUE].most_escrowed(250_000) == 250_000
+@every_form
+def test_no_byte_of_a_leafs_operations_and_no_length_can_be_another(form: Form) -> None:
+    """What is changed are the data alone, whose terms are checked after that."""
+    leaf = honest(form).leaf
+    script = leaf.script()
+    free = {*range(2, len(script))} - {*_operations(leaf)}
+    for at in range(len(script)):
+        for flipped in range(1, 256):
+            changed = script[:at] + bytes([script[at] ^ flipped]) + script[at + 1 :]
+            try:
+                read = read_leaf(changed)
+            except WireError:
+                continue
+            assert at in free and read != read_leaf(script)
 
 
-def test_the_practice_markets_template_takes_no_fee_and_as_many_coins_as_are_looked_up() -> None:
-    template = OFFER_TEMPLATES[VENUE]
-    assert template.max_inputs == MAX_COINS == MOST_COINS
-    fees = template.buyer_fee_ppm, template.max_fee_rate, template.max_fee_sats, template.max_fee_ppm
-    assert fees == (0, 0, 0, 0)
-
-
-def test_only_the_practice_market_has_a_template() -> None:
-    assert {name: template.venue for name, template in OFFER_TEMPLATES.items()} == {VENUE: VENUE}
-    assert OFFER_TEMPLATES.keys() <= PLAY_VENUES
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"escrow_kinds": frozenset()},
-        {"max_inputs": 0},
-        {"is_announced": True, "escrow_kinds": frozenset({"p2tr", "p2wsh"})},
-        {"buyer_fee_ppm": -1},
-        {"buyer_fee_ppm": 10**6},
-        {"max_fee_ppm": -1},
-        {"max_fee_ppm": 10**6},
-    ],
-)
-def test_a_template_that_means_nothing_is_none(wrong: dict[str, Any]) -> None:
-    fields: dict[str, Any] = {"venue": VENUE, "escrow_kinds": frozenset({"p2tr"}), "max_inputs": 1}
-    OfferTemplate(**fields)
-    with pytest.raises(ValueError):
-        OfferTemplate(**fields | wrong)
+def _operations(leaf: Leaf) -> list[int]:
+    """Where the leaf has no data: its operations and the lengths of what it pushes."""
+    data = [leaf.version, bytes(8), bytes(8), leaf.receive, leaf.eligible, leaf.criteria]
+    at, found = 2, [0, 1]
+    for pushed, then in [
+        *((each, 0) for each in data[:-1]),
+        (data[-1], 2),  # ENDIF SHA256
+        (leaf.secret, 1),
+        (leaf.buyer, 1),
+        (leaf.market, 3),
+        (leaf.gate, 1),
+        (leaf.enclave, 1),
+    ]:
+        found.append(at)
+        at += 1 + len(pushed)
+        found += range(at, at + then)
+        at += then
+    return found
 
 
 def test_another_key_signs_nothing() -> None:
@@ -249,7 +229,7 @@ def test_a_coin_at_our_nested_address_is_not_paid_with() -> None:
     assert offer.tag() == "amount-proof"
 
 
-def _loose_inputs(psbt: Any, intent: Any, template: Any) -> list[Any]:
+def _loose_inputs(psbt: Any, intent: Any) -> list[Any]:
     return [item.outpoint for item in psbt.transaction.inputs]
 
 
@@ -257,13 +237,15 @@ def _facts_alone(item: Any, facts: Any, owner: Any) -> Any:
     return TxOutput(facts.value_sats or 0, facts.script or PAYMENT_SCRIPT)
 
 
-def _first_two(outputs: Any, template: Any, owner: Any, price: int) -> Any:
-    return outputs[0], sum(each.value for each in outputs[1:])
+def _any_leaf(script: bytes) -> Any:
+    """A leaf whose terms are ours, whatever the script does."""
+    return read_leaf(honest().leaf.script())
 
 
 # A rule that does nothing, as a slip in the code would have it, and what it must let through then.
 PLANTED: dict[str, tuple[str, Callable[..., Any], set[str]]] = {
-    "op-allowed": ("op_allowed", lambda template, venue: template or OFFER_TEMPLATES[VENUE], {"op-allowed"}),
+    "leaf": ("_leaf", _any_leaf, {"leaf"}),
+    "leaf's terms": ("_leaf_terms", lambda leaf, intent, price: None, {"leaf-terms", "leaf-keys"}),
     "inputs-reserved": ("_inputs_reserved", _loose_inputs, {"inputs-reserved"}),
     "inputs-confirmed": (
         "_inputs_confirmed",
@@ -272,10 +254,9 @@ PLANTED: dict[str, tuple[str, Callable[..., Any], set[str]]] = {
     ),
     "amount-proof": ("_amount_proof", _facts_alone, {"amount-proof"}),
     "inputs-cardinal": ("_inputs_cardinal", lambda known: TIP, {"inputs-cardinal"}),
-    "outputs": ("_outputs", _first_two, {"outputs-known", "outputs-order", "escrow"}),
-    "announcement": ("_announced", lambda outputs, vault_key: None, {"escrow"}),
+    "outputs": ("_outputs", lambda *given: 0, {"outputs-known", "escrow"}),
     "sighash-allowed": ("_sighash_allowed", lambda item: None, {"sighash-allowed"}),
-    "fee": ("_fee", lambda *arguments: 0, {"fee-rate", "fee-abs", "fee-share"}),
+    "fee": ("_no_fee", lambda *given: None, {"fee-abs"}),
     "tx-form": ("tx_form", lambda *given, **named: None, {"tx-form"}),
     "input-signed": ("input_unsigned", lambda item: None, {"input-signed"}),
     "key-path": ("key_path", lambda item, owner: None, {"key-path"}),

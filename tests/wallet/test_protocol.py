@@ -17,7 +17,7 @@ INSCRIPTION = HEX * 4 + "i0"
 OUTPOINT = HEX * 4 + ":0"
 LONGEST_PSBT = "A" * 43_692  # 32 KiB in base64
 LISTING = ListingToSign(HEX * 4, INSCRIPTION, OUTPOINT, 1, "QQ==", ("Qg==",))
-OFFER = OfferToSign(HEX * 2, 1, "1", 0, "frogs", ("QQ==",), (OUTPOINT,))
+OFFER = OfferToSign(HEX * 2, 1, "1", 0, "frogs", ("QQ==",), "ab" * 1000, (OUTPOINT,))
 Read = Callable[[Any], object]
 
 
@@ -72,6 +72,7 @@ FIELDS: list[tuple[int, str, list[Any], list[Any]]] = [
         [[OUTPOINT], [f"{HEX * 4}:{at}" for at in range(20)]],
         [[], [f"{HEX * 4}:{at}" for at in range(21)], [OUTPOINT, OUTPOINT], ["x"], OUTPOINT, None],
     ),
+    (3, "leaf", ["51", "ab" * 1_000], ["", "5", "AB", "ab" * 1_001, "zz", 7, None]),
     (3, "trait", [None, ["Hat", "Red"]], [[], ["Hat"], ["Hat", "Red", "Blue"], ["", "Red"], ["Hat", None], "Hat"]),
 ]
 

@@ -5,24 +5,28 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.errors import PeerRefused
+from core.settings import Settings
 from tests.wallet.conftest import BID, HOUR_MS, OTHER_USER, START_MS, USER, intent, tag_of
 from tests.wallet.offer_attacks import ATTACKS
-from tests.wallet.offer_desk import OfferDesk, asked_by, facts_of, offer, offer_desk
-from tests.wallet.offers import COINS, ESCROW_SCRIPT, PRICE, honest
+from tests.wallet.offer_desk import OfferDesk, asked_by, facts_of, offer, offer_desk, real_offer_desk
+from tests.wallet.offers import COINS, PRICE, honest
 from wallet.ceilings import Ceilings, Rate
+from wallet.co_signers import PRACTICE_CO_SIGNERS, SETTING, co_signers_of
 from wallet.keystore.keystore_file import KeystoreError
 from wallet.psbt.decode import decode
 from wallet.signer.audit import verify_chain
 from wallet.signer.start_checks import require_agreement
 
+PRACTICE = tuple(key.hex() for key in PRACTICE_CO_SIGNERS["simulator-ordnet"])
 # Refusals of what is asked for before any PSBT is looked at; the signer never asks for an offer of another venue.
-_OF_THE_REQUEST = {"op-allowed", "max-bid"}
+_OF_THE_REQUEST = {"max-bid"}
 
 
 @pytest.fixture
@@ -48,9 +52,8 @@ def test_an_offer_is_signed_and_written_down(desk: OfferDesk) -> None:
         "quantity": "1",
         "expires_ms": START_MS + HOUR_MS,
         "escrow": PRICE,
-        "escrow_script": ESCROW_SCRIPT.hex(),
+        "escrow_script": honest().escrow.script.hex(),
         "change": sum(COINS) - PRICE,
-        "fee": 0,
         "unsigned_txid": decode(base64.b64decode(signed)).transaction.txid()[::-1].hex(),
     }
     assert {name: entry[name] for name in expected} == expected
@@ -75,6 +78,7 @@ def test_the_same_intent_gets_the_same_answer_without_facts_and_counts_once(desk
         {"expires_ms": START_MS + HOUR_MS - 1},
         {"trait": ["Hat", "Red"]},
         {"psbts": offer(price=PRICE - 5_000)["psbts"]},
+        {"leaf": offer(price=PRICE - 5_000)["leaf"]},
         {"coins": [*offer()["coins"], "ab" * 32 + ":0"]},
     ],
 )
@@ -111,12 +115,12 @@ def test_an_offer_may_be_on_a_trait(desk: OfferDesk) -> None:
 
 def test_a_poisoned_draft_leaves_no_trace(desk: OfferDesk) -> None:
     for attack in ATTACKS:
-        if attack.tag in _OF_THE_REQUEST or "play" not in attack.forms:
+        if attack.tag in _OF_THE_REQUEST or attack.name == "other keys were pinned":
             continue
         case = attack.cases()[0]
         desk.facts = facts_of(case)
         asked = asked_by(case)
-        if len(asked["psbts"][0]) > 43_692 or not asked["psbts"][0]:
+        if len(asked["psbts"][0]) > 43_692 or not asked["psbts"][0] or not asked["leaf"]:
             assert tag_of(desk.sign, asked) == "bad-request"
         else:
             assert (attack.name, tag_of(desk.sign, asked)) == (attack.name, attack.tag)
@@ -132,6 +136,26 @@ def test_every_venue_but_the_practice_markets_own_is_refused(desk: OfferDesk) ->
         request = {"op": "sign_offer", "task": 17, "token": token, "secret": secret, "offer": offer()}
         assert tag_of(desk.signer.outpoints_to_look_up, request) == "op-allowed", "nothing is looked up for it"
     assert tag_of(desk.grant, venue="ordnet", token=9) == "market"
+
+
+@pytest.mark.parametrize(
+    ("pinned", "outcome"),
+    [(None, "op-allowed"), (("11" * 32, "12" * 32, "13" * 32), "leaf-keys"), (PRACTICE, "signed")],
+)
+def test_ord_nets_own_offers_are_signed_for_the_pinned_co_signers_alone(
+    pinned: tuple[str, ...] | None, outcome: str, tmp_path: Path
+) -> None:
+    ceilings = replace(Ceilings(), co_signers=co_signers_of(Settings(ordnet_co_signers=pinned)))
+    with real_offer_desk(tmp_path, ceilings) as opened:
+        secret = opened.grant(venue="ordnet", token=6)
+        if outcome == "signed":
+            assert opened.sign(offer(), secret, token=6)
+            return
+        with pytest.raises(PeerRefused) as refused:
+            opened.sign(offer(), secret, token=6)
+        assert refused.value.code == outcome
+        told = SETTING if pinned is None else ",".join(PRACTICE)
+        assert told in str(refused.value), "the operator reads what to do"
 
 
 def test_two_psbts_would_pay_twice(desk: OfferDesk) -> None:
@@ -242,6 +266,11 @@ def test_what_is_looked_up_is_the_coins_and_only_for_whoever_may_bid(desk: Offer
         {"psbts": "cHNidP8="},
         {"psbts": ["cHNidP8="] * 5},
         {"psbts": [b"x".hex(), None]},
+        {"leaf": ""},
+        {"leaf": "0"},
+        {"leaf": "AB"},
+        {"leaf": None},
+        {"leaf": "00" * 1_001},
         {"coins": []},
         {"coins": ["ab" * 32 + ":0"] * 2},
         {"coins": ["ab" * 32 + ":01"]},

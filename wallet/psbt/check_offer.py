@@ -3,16 +3,14 @@
 The PSBT is only compared with the intent, with facts from sources independent of the venue, and with our own keys. A
 missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key.
 
-Every input is ours, and every signature covers all inputs and outputs: all sats but the escrow's come back or go to the
-network, and nobody can add to it, take from it or redirect it. The venue decides how the escrow may be spent: only a
-hash of its leaves is seen here, so the price bounds the loss through them.
+Every input is ours, and every signature covers all inputs and outputs: all sats but the escrow's come back, and nobody
+can add to it, take from it or redirect it. The escrow is rebuilt from our own key and the leaf by which the venue may
+spend it: our key can take it back alone, and of others only the pinned co-signers together, who get the price at most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-from embit.ec import PublicKey
 
 from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_SATS
@@ -26,57 +24,47 @@ from wallet.psbt.common import (
     tx_form,
 )
 from wallet.psbt.decode import Map, Psbt
-from wallet.psbt.listing import PPM, OutpointFacts, Owner
+from wallet.psbt.listing import OutpointFacts, Owner
 from wallet.psbt.offer import ApprovedOffer, OfferIntent
-from wallet.psbt.offer_template import EscrowKind, OfferTemplate
-from wallet.psbt.rules import x_only
+from wallet.psbt.offer_leaf import OfferLeaf, read_leaf
 from wallet.psbt.script import own_script
 from wallet.psbt.sighash import ALL
+from wallet.psbt.taproot import TAPSCRIPT, leaf_hash, output_script
 from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError
 
-_PROGRAMS: dict[bytes, EscrowKind] = {b"\x51\x20": "p2tr", b"\x00\x20": "p2wsh"}
-_PROGRAM_BYTES = 34
-# OP_RETURN and a push of 64 bytes: an x-only internal key and a merkle root.
-_ANNOUNCES = b"\x6a\x40"
-_ANNOUNCEMENT_BYTES = 66
-# The usual witness of a P2WPKH input: two lengths and a count, a signature of 71 bytes, a key of 33.
-_WITNESS_BYTES = 107
+# Nobody can pin such a transaction. It pays no fee: it is only broadcast together with one that pays for both.
+VERSIONS = frozenset({3})
+# A venue counts a bid's life in hours, from when it drafts it.
+EXPIRY_GRID_MS = 3_600_000
+_OP_RETURN = b"\x6a"
 
 Facts = Mapping[Outpoint, OutpointFacts]
 
 
-def check_offer(
-    raw: bytes, intent: OfferIntent, facts: Facts, template: OfferTemplate | None, owner: Owner
-) -> ApprovedOffer:
+def check_offer(raw: bytes, script: bytes, intent: OfferIntent, facts: Facts, owner: Owner) -> ApprovedOffer:
     """Approves the funding PSBT `raw`, or raises PolicyRefused; the tag is of the first rule that it breaks.
 
-    `facts` describe the coins that it may spend; `owner` holds them with a P2WPKH key.
+    `script` is the leaf of its escrow, `facts` describe the coins that it may spend; `owner` holds them with a P2WPKH
+    key.
     """
-    template = op_allowed(template, intent.venue)
     psbt = psbt_strict(raw)
     price = _price(intent)
-    outpoints = _inputs_reserved(psbt, intent, template)
+    leaf = _leaf(script)
+    _leaf_terms(leaf, intent, price)
+    outpoints = _inputs_reserved(psbt, intent)
     known = _inputs_confirmed(outpoints, facts)
     spent = tuple(_amount_proof(item, each, owner) for item, each in zip(psbt.inputs, known, strict=True))
     tip = _inputs_cardinal(known)
-    escrow, change = _outputs(psbt.transaction.outputs, template, owner, price)
-    if template.is_announced:
-        _announced(psbt.transaction.outputs, intent.vault_key)
+    escrow = TxOutput(price, _escrow_script(leaf.buyer, leaf_hash(script)))
+    change = _outputs(psbt.transaction.outputs, escrow, _announcement(leaf.buyer, leaf_hash(script)), owner)
     for item in psbt.inputs:
         _sighash_allowed(item)
-    fee = _fee(psbt.transaction, spent, template, price)
-    tx_form(psbt.transaction, tip, versions=template.versions, sequences=template.sequences)
+    _no_fee(psbt.transaction, spent)
+    tx_form(psbt.transaction, tip, versions=VERSIONS)
     for item in psbt.inputs:
         input_unsigned(item)
         key_path(item, owner)
-    return ApprovedOffer(psbt, spent, owner, escrow, change, fee)
-
-
-def op_allowed(template: OfferTemplate | None, venue: str) -> OfferTemplate:
-    """Returns the template, which must be this venue's."""
-    if template is None or template.venue != venue:
-        raise PolicyRefused("op-allowed", "no template captured: it is not known what this venue's offers look like")
-    return template
+    return ApprovedOffer(psbt, spent, owner, escrow, change)
 
 
 def _price(intent: OfferIntent) -> int:
@@ -85,11 +73,33 @@ def _price(intent: OfferIntent) -> int:
     return intent.price_sats
 
 
-def _inputs_reserved(psbt: Psbt, intent: OfferIntent, template: OfferTemplate) -> list[Outpoint]:
+def _leaf(script: bytes) -> OfferLeaf:
+    try:
+        return read_leaf(script)
+    except WireError as error:
+        raise PolicyRefused("leaf", str(error)) from None
+
+
+def _leaf_terms(leaf: OfferLeaf, intent: OfferIntent, price: int) -> None:
+    """Refuses a leaf of other terms than ours: what the co-signers are asked to pay for is written there alone."""
+    if leaf.price_sats != price:
+        raise PolicyRefused("leaf-terms", f"the leaf is for {leaf.price_sats} sats instead of {price}")
+    if leaf.receive_script != intent.receive_script:
+        raise PolicyRefused("leaf-terms", "the leaf sends the goods to somebody else")
+    if leaf.expires_s * 1000 > intent.expires_ms + EXPIRY_GRID_MS:
+        raise PolicyRefused("leaf-terms", f"the leaf is good until {leaf.expires_s}, longer than was asked for")
+    if leaf.buyer not in intent.internal_keys:
+        raise PolicyRefused("leaf-terms", "the leaf's buyer is not us")
+    if leaf.co_signers != intent.co_signers:
+        told = ",".join(key.hex() for key in leaf.co_signers)
+        raise PolicyRefused("leaf-keys", f"the leaf's co-signers are not the pinned ones, but {told}")
+
+
+def _inputs_reserved(psbt: Psbt, intent: OfferIntent) -> list[Outpoint]:
     """Returns the coins spent: some of those reserved for this offer, each once."""
     outpoints = [item.outpoint for item in psbt.transaction.inputs]
-    if not 0 < len(outpoints) <= template.max_inputs:
-        raise PolicyRefused("inputs-reserved", f"{len(outpoints)} inputs instead of 1 to {template.max_inputs}")
+    if not outpoints:
+        raise PolicyRefused("inputs-reserved", "nothing is spent")
     if len(set(outpoints)) != len(outpoints):
         raise PolicyRefused("inputs-reserved", "one output is spent twice")
     if not intent.coins.issuperset(outpoints):
@@ -142,48 +152,30 @@ def _inputs_cardinal(known: Sequence[OutpointFacts]) -> int:
     return min(tips)
 
 
-def _outputs(outputs: Sequence[TxOutput], template: OfferTemplate, owner: Owner, price: int) -> tuple[TxOutput, int]:
-    """Returns the escrow, and the change in sats; the outputs must be the template's, but change may be missing."""
-    if sum(output.value for output in outputs) > MAX_SATS:
-        raise PolicyRefused("outputs-known", "the outputs pay more than there are bitcoin")
-    known = ["escrow", *(["announcement"] if template.is_announced else []), "change"]
-    kinds = [_kind(output, template, owner) for output in outputs]
-    if kinds not in (known, known[:-1]):
-        if sorted(kinds) in (sorted(known), sorted(known[:-1])):
-            raise PolicyRefused("outputs-order", "the outputs are not in the template's order")
-        raise PolicyRefused("outputs-known", "an output is not the template's, or one is missing")
-    escrow = outputs[0]
-    if not price <= escrow.value <= template.most_escrowed(price):
-        raise PolicyRefused("escrow", f"the escrow gets {escrow.value} sats for a price of {price}")
-    return escrow, sum(output.value for output in outputs[1:])
+def _escrow_script(internal: bytes, leaf: bytes) -> bytes:
+    """Returns the script of the output whose key is ours, with this leaf alone beside it."""
+    return output_script(leaf, bytes([TAPSCRIPT]) + internal)
 
 
-def _kind(output: TxOutput, template: OfferTemplate, owner: Owner) -> str:
-    """Returns the output's kind: `change` pays the coins' own address, `escrow` a script of the venue's kind."""
-    if output.script in owner.destinations:
-        return "change"
-    if output.script[:2] == _ANNOUNCES and len(output.script) == _ANNOUNCEMENT_BYTES and output.value == 0:
-        return "announcement"
-    kind = _PROGRAMS.get(output.script[:2]) if len(output.script) == _PROGRAM_BYTES else None
-    if kind not in template.escrow_kinds or output.script in owner.scripts:
-        return "unknown"
-    if kind == "p2tr":
-        try:
-            x_only(output.script[2:])
-        except WireError:
-            raise PolicyRefused("escrow", "what is paid to the escrow could never be spent again") from None
-    return "escrow"
+def _announcement(internal: bytes, leaf: bytes) -> TxOutput:
+    """Returns the output that tells the internal key and the merkle root: with them our key finds the escrow again."""
+    return TxOutput(0, _OP_RETURN + bytes([len(internal + leaf)]) + internal + leaf)
 
 
-def _announced(outputs: Sequence[TxOutput], vault_key: bytes) -> None:
-    """Refuses an escrow that is not the announced one, or not the vault's to spend alone by key path (BIP-341)."""
-    told = outputs[1].script[2:]
-    internal, merkle_root = told[:32], told[32:]
-    if internal != vault_key[1:]:
-        raise PolicyRefused("escrow", "the escrow that is announced is not the vault's to take back")
-    output_key = PublicKey.from_xonly(internal).taproot_tweak(merkle_root).xonly()
-    if outputs[0].script[2:] != output_key:
-        raise PolicyRefused("escrow", "the escrow is another one than is announced")
+def _outputs(outputs: Sequence[TxOutput], escrow: TxOutput, announcement: TxOutput, owner: Owner) -> int:
+    """Returns the change in sats, which may be missing. In any order the outputs must be these and no others."""
+    escrowed = [output.value for output in outputs if output.script == escrow.script]
+    told = [output for output in outputs if output.script[:1] == _OP_RETURN]
+    change = [output.value for output in outputs if output.script in owner.destinations]
+    if len(escrowed) + len(told) + len(change) != len(outputs) or len(change) > 1:
+        raise PolicyRefused(
+            "outputs-known", "an output is neither the leaf's escrow, nor its announcement, nor our one change"
+        )
+    if escrowed != [escrow.value]:
+        raise PolicyRefused("escrow", f"the escrow gets {escrowed} sats for a price of {escrow.value}")
+    if told != [announcement]:
+        raise PolicyRefused("escrow", "it is not told, or told wrong, how our key takes the escrow back")
+    return sum(change)
 
 
 def _sighash_allowed(item: Map) -> None:
@@ -192,21 +184,8 @@ def _sighash_allowed(item: Map) -> None:
         raise PolicyRefused("sighash-allowed", "an input asks for another sighash than ALL")
 
 
-def _fee(transaction: Transaction, spent: Sequence[TxOutput], template: OfferTemplate, price: int) -> int:
-    """Returns the network's sats. What does not come back as change is among them, so change is never too little."""
+def _no_fee(transaction: Transaction, spent: Sequence[TxOutput]) -> None:
+    """Refuses a fee. What does not come back as change would be one, so change is never too little."""
     fee = sum(output.value for output in spent) - sum(output.value for output in transaction.outputs)
-    if fee < 0:
-        raise PolicyRefused("fee-abs", "the coins do not pay for the outputs")
-    if fee > template.max_fee_rate * _vsize(transaction):
-        raise PolicyRefused("fee-rate", f"{fee} sats are more than {template.max_fee_rate} sat/vB")
-    if fee > template.max_fee_sats:
-        raise PolicyRefused("fee-abs", f"{fee} sats for the network are more than {template.max_fee_sats}")
-    if fee > price * template.max_fee_ppm // PPM:
-        raise PolicyRefused("fee-share", f"{fee} sats for the network are too much for a price of {price}")
-    return fee
-
-
-def _vsize(transaction: Transaction) -> int:
-    """Returns the virtual bytes of the transaction once signed (BIP-141), rounded up."""
-    weight = 4 * len(transaction.encode()) + 2 + _WITNESS_BYTES * len(transaction.inputs)
-    return -(-weight // 4)
+    if fee:
+        raise PolicyRefused("fee-abs", f"{fee} sats for the network, where none are due")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wallet.co_signers import CoSigners
 from wallet.psbt.decode import Psbt
 from wallet.psbt.listing import Owner
 from wallet.psbt.transaction import Outpoint, TxOutput
@@ -13,20 +14,22 @@ from wallet.psbt.transaction import Outpoint, TxOutput
 class OfferIntent:
     """The decision to bid, written down before the venue was asked: the price in sats, the coins that may pay it.
 
-    `vault_key` (33 bytes) is the untweaked key of the user's vault.
+    The goods go to `receive_script`. `internal_keys` (x-only) are the user's, any of which may own the escrow.
     """
 
-    venue: str
     price_sats: int | None
+    expires_ms: int
     coins: frozenset[Outpoint]
-    vault_key: bytes
+    receive_script: bytes
+    internal_keys: frozenset[bytes]
+    co_signers: CoSigners
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovedOffer:
     """A PSBT that passed every check, with everything needed to sign it. Made by `check_offer` only.
 
-    `spent` are the outputs its inputs spend, all of them `owner`'s. Escrow, change and network fee are in sats.
+    `spent` are the outputs its inputs spend, all of them `owner`'s. Escrow and change are in sats.
     """
 
     psbt: Psbt
@@ -34,4 +37,3 @@ class ApprovedOffer:
     owner: Owner
     escrow: TxOutput
     change_sats: int
-    fee_sats: int

@@ -1,4 +1,4 @@
-"""Signatures on offers, bids that PSBTs pay for: the payment address signs if grant, facts and template agree.
+"""Signatures on offers, bids that PSBTs pay for: the payment address signs if grant, facts and the escrow's leaf agree.
 
 The facts of the coins are our own. Offers count like any other bid.
 """
@@ -11,14 +11,14 @@ import json
 from collections.abc import Mapping
 
 from wallet import policy, protocol
+from wallet.co_signers import SETTING, CoSigners
 from wallet.keystore.keys import UserSecrets
 from wallet.policy import HeldGrant, PolicyRefused
 from wallet.protocol import OfferToSign
-from wallet.psbt.check_offer import check_offer, op_allowed
+from wallet.psbt.check_offer import check_offer
 from wallet.psbt.decode import from_base64
 from wallet.psbt.listing import OutpointFacts, Owner
 from wallet.psbt.offer import ApprovedOffer, OfferIntent
-from wallet.psbt.offer_template import OFFER_TEMPLATES
 from wallet.psbt.script import own_script
 from wallet.psbt.sign import sign_offer
 from wallet.psbt.transaction import Outpoint, WireError
@@ -54,7 +54,7 @@ class OfferSigner:
         task, token, secret, given = protocol.take(request, "task", "token", "secret", "offer")
         offer = protocol.read_offer(given)
         held = self._authority.live(task, token, secret, "bid")
-        op_allowed(OFFER_TEMPLATES.get(held.grant.venue), held.grant.venue)
+        _co_signers(self._authority, held.grant.venue)
         policy.offer_terms(held.grant, offer)
         return held, offer
 
@@ -70,13 +70,12 @@ class OfferSigner:
     def _signed(self, held: HeldGrant, offer: OfferToSign, facts: Facts) -> BidSignature:
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
-        template = op_allowed(OFFER_TEMPLATES.get(grant.venue), grant.venue)
-        price, now = template.most_escrowed(offer.price), authority.clock()
+        price, now = offer.price, authority.clock()
         policy.max_bid(grant, price)
         policy.expiry_max(grant, authority.ceilings, offer.expires_ms, now)
         authority.within_ceilings(grant, price, now)
         authority.rates(grant, now, price)
-        approved = _approved(grant.venue, offer, facts, secrets)
+        approved = _approved(offer, _co_signers(authority, grant.venue), facts, secrets)
         message = _message(held, offer)
         signed = BidSignature(
             intent=offer.intent,
@@ -103,7 +102,14 @@ def _owner(secrets: UserSecrets) -> Owner:
     return Owner("p2wpkh", payment, frozenset({script, own_script("p2tr", vault)}), frozenset({script}))
 
 
-def _approved(venue: str, offer: OfferToSign, facts: Facts, secrets: UserSecrets) -> ApprovedOffer:
+def _co_signers(authority: Authority, venue: str) -> CoSigners:
+    found = authority.ceilings.co_signers.get(venue)
+    if found is None:
+        raise PolicyRefused("op-allowed", f"no co-signers of escrows at {venue} are known: {SETTING} sets ord.net's")
+    return found
+
+
+def _approved(offer: OfferToSign, co_signers: CoSigners, facts: Facts, secrets: UserSecrets) -> ApprovedOffer:
     """Approves the one PSBT that pays for an offer: a second would escrow the price twice."""
     if len(offer.psbts) != 1:
         raise PolicyRefused("op-allowed", f"{len(offer.psbts)} PSBTs to pay for one offer")
@@ -111,17 +117,24 @@ def _approved(venue: str, offer: OfferToSign, facts: Facts, secrets: UserSecrets
         raw = from_base64(offer.psbts[0])
     except WireError as error:
         raise PolicyRefused("psbt-strict", str(error)) from None
-    coins = frozenset(Outpoint.parse(coin) for coin in offer.coins)
-    intent = OfferIntent(venue, offer.price, coins, secrets.vault.get_public_key().sec())
+    payment, vault = (key.get_public_key().sec() for key in (secrets.payment, secrets.vault))
+    intent = OfferIntent(
+        price_sats=offer.price,
+        expires_ms=offer.expires_ms,
+        coins=frozenset(Outpoint.parse(coin) for coin in offer.coins),
+        receive_script=own_script("p2tr", vault),
+        internal_keys=frozenset({payment[1:], vault[1:]}),
+        co_signers=co_signers,
+    )
     known = {Outpoint.parse(coin): each for coin, each in facts.items()}
-    return check_offer(raw, intent, known, OFFER_TEMPLATES.get(venue), _owner(secrets))
+    return check_offer(raw, bytes.fromhex(offer.leaf), intent, known, _owner(secrets))
 
 
 def _message(held: HeldGrant, offer: OfferToSign) -> str:
     """Returns everything that an offer is signed with, as JSON, so that it can be no bid's text."""
     trait = list(offer.trait) if offer.trait else None
     drafts = hashlib.sha256("\n".join(offer.psbts).encode()).hexdigest()
-    fields = [held.grant.venue, offer.slug, trait, offer.price, offer.quantity, offer.expires_ms, drafts]
+    fields = [held.grant.venue, offer.slug, trait, offer.price, offer.quantity, offer.expires_ms, drafts, offer.leaf]
     return json.dumps(["offer", *fields, sorted(offer.coins)])
 
 
@@ -143,6 +156,5 @@ def _entry(signed: BidSignature, offer: OfferToSign, approved: ApprovedOffer) ->
         "escrow_script": approved.escrow.script.hex(),
         "escrow": approved.escrow.value,
         "change": approved.change_sats,
-        "fee": approved.fee_sats,
         "unsigned_txid": transaction.txid()[::-1].hex(),
     }

@@ -118,6 +118,7 @@ class DraftSigning:
             expires_ms=order.expires_ms,
             slug=order.slug,
             psbts=tuple(each.psbt for each in draft.psbts),
+            leaf=draft.leaf,
             coins=tuple(coin.outpoint for coin in coins),
             trait=order.trait,
         )

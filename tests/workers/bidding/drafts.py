@@ -19,6 +19,7 @@ from wallet.protocol import OfferToSign, SignedOffer
 VENUE = "simulator-ordnet"
 BIDS = VenueProfile(VENUE, 1000, 10_000, 21_600, equal_bids_allowed=True, balance_model="per_bid")
 HOUR_MS = 3_600_000
+LEAF = "51"
 
 
 def outpoint(number: int) -> str:
@@ -69,7 +70,7 @@ class DraftMarket(FakeMarket):
         self.drafted.append(ask)
         reference = f"draft-{len(self.drafted)}"
         self._drafts[reference] = ask
-        return BidDraft(reference, (DraftPsbt("funding", f"psbt of {reference}", (0,), None),))
+        return BidDraft(reference, (DraftPsbt("funding", f"psbt of {reference}", (0,), None),), LEAF)
 
     def place(self, order: BidOrder, *, task: int, token: int, deadline_ms: int, rung: int = 0) -> str:
         """`lost` accepts and loses the answer, `never` sends and loses all. As the venue does, a bid that stands on a
@@ -108,6 +109,7 @@ class DraftSigner(FakeSigner):
     offers: dict[str, OfferToSign] = field(default_factory=dict)
 
     def sign_offer(self, task: int, token: int, secret: str, offer: OfferToSign) -> SignedOffer:
+        assert offer.leaf == LEAF
         self._sign(self.script, self.offers, offer)
         return SignedOffer(tuple(f"signed {psbt}" for psbt in offer.psbts))
 
