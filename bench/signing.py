@@ -25,8 +25,8 @@ from wallet.protocol import BidMessage, Grant
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.decode import Psbt, encode
 from wallet.psbt.listing import ListingIntent, OutpointFacts, Owner
-from wallet.psbt.listing_template import TEMPLATES
 from wallet.psbt.script import OwnKind, own_script
+from wallet.psbt.sighash import LISTING
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput
 from wallet.signer.audit import AuditLog
@@ -88,8 +88,7 @@ def _listing(kind: OwnKind) -> Row:
     former = Transaction(2, (TxInput(Outpoint(b"\x01" * 32, 0), b"", 0),), (TxOutput(_POSTAGE, script),), 0)
     outpoint = Outpoint(former.txid(), 0)
     transaction = Transaction(2, (TxInput(outpoint, b"", 0xFFFFFFFD),), (TxOutput(_PRICE + _POSTAGE, payout),), 0)
-    template = TEMPLATES[PLAY_VENUE, "listing"]
-    asks = {b"\x01": former.outputs[0].encode(), b"\x03": struct.pack("<I", template.sighash)}
+    asks = {b"\x01": former.outputs[0].encode(), b"\x03": struct.pack("<I", LISTING)}
     if kind != "p2tr":
         asks[b"\x00"] = former.encode()
     if kind == "p2sh-p2wpkh":
@@ -97,15 +96,15 @@ def _listing(kind: OwnKind) -> Row:
     raw = encode(Psbt(0, transaction, {}, (asks,), ({},)))
     scripts = frozenset({script, payout})
     owner = Owner(kind, _PUBLIC, scripts, scripts)
-    intent = ListingIntent(PLAY_VENUE, _INSCRIPTION, outpoint, _PRICE, _PRICE, _ADDRESS)
+    intent = ListingIntent(_INSCRIPTION, outpoint, _PRICE, _PRICE, _ADDRESS)
     facts = OutpointFacts(outpoint, _POSTAGE, script, True, True, (_INSCRIPTION,), (), _TIP, _TIP)
 
     def ours() -> None:
-        sign_listing(check_listing(raw, intent, facts, template, owner), _KEY)
+        sign_listing(check_listing(raw, intent, facts, LISTING, owner), _KEY)
 
     def blind() -> None:
         psbt = PSBT.parse(raw)
-        assert psbt.sign_with(_KEY, sighash=template.sighash) == 1
+        assert psbt.sign_with(_KEY, sighash=LISTING) == 1
         psbt.serialize()
 
     return _row(f"listing PSBT checked and signed, {kind}, one core", ours, "embit, unchecked", blind)

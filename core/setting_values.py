@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import pwd
-import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from urllib.parse import urlsplit
@@ -96,13 +95,6 @@ def url(value: str) -> str:
     if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise ValueError("must be https (plain http is for this machine only)")
     return value.rstrip("/")
-
-
-def path(value: str) -> str:
-    """Reads a path below a venue's address."""
-    if not re.fullmatch(r"(/[A-Za-z0-9_-]{1,64}){1,6}", value, re.ASCII):
-        raise ValueError(f"must be a path such as /intent/withdraw/submit, not {value!r}")
-    return value
 
 
 def is_loopback(host: str) -> bool:

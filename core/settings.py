@@ -29,6 +29,7 @@ _PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect f
 VENUES = (*DIALECTS, *_PLAY_VENUES)  # every name of a venue, here or elsewhere
 _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan
 SPAWNERS = ("zygote", "popen")
+MOST_SELLER_FEE_PPM = 100_000  # a tenth of the price
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,17 @@ class Settings:
     satflow_url: str | None = None
     satflow_api_key: str | None = field(default=None, repr=False)
     satflow_monthly_calls: int | None = None
-    satflow_withdraw_path: str | None = None
     satflow_bid_challenge: str = "timestamp"
     satflow_rune_price: str | None = None
+    satflow_seller_fee_ppm: int = 0
+    satflow_secure_listings: bool = False
     unisat_url: str | None = None
     unisat_api_key: str | None = field(default=None, repr=False)
     unisat_monthly_calls: int | None = None
+    unisat_seller_fee_ppm: int = 0
     ordnet_url: str | None = None
     ordinalswallet_url: str | None = None
+    ordinalswallet_seller_fee_ppm: int = 0
     mempool_url: str | None = None
     ord_url: str | None = None
     keystore_passphrase_file: Path | None = None
@@ -172,6 +176,14 @@ def dialect_of(venue: str) -> str | None:
     return venue if venue in DIALECTS else _PLAY_VENUES.get(venue)
 
 
+def _seller_fee(dialect: str, title: str) -> Option:
+    return Option(
+        f"{dialect}_seller_fee_ppm",
+        read.whole(0, MOST_SELLER_FEE_PPM),
+        f"millionths of a listing's price that {title} may keep of it (docs/custody.md)",
+    )
+
+
 OPTIONS = (
     Option("data_dir", Path, "where everything is kept: database, keys, sockets, logs"),
     Option("host", read.text, "address the HTTP server listens on"),
@@ -190,20 +202,19 @@ OPTIONS = (
     Option(
         "satflow_monthly_calls", read.whole(0, 10**9), "calls a calendar month that the Satflow key has; 0 = no quota"
     ),
-    Option(
-        "satflow_withdraw_path",
-        read.path,
-        "where Satflow takes signed withdrawals, below its URL (docs/withdrawing.md)",
-    ),
     Option("satflow_bid_challenge", read.bid_challenge, "what makes a bid's text unique at Satflow: timestamp"),
     Option("satflow_rune_price", read.choice("order", "token"), "what the price of rune bids at Satflow is of"),
+    _seller_fee("satflow", "Satflow"),
+    Option("satflow_secure_listings", read.flag, "whether secure forms of listings are signed there (docs/custody.md)"),
     Option("unisat_url", read.url, "UniSat open API; runes need it"),
     Option("unisat_api_key", read.text, "UniSat API key (or name a file in BIDKEEPER_UNISAT_API_KEY_FILE)"),
     Option(
         "unisat_monthly_calls", read.whole(0, 10**9), "calls a calendar month that the UniSat key has; 0 = no quota"
     ),
+    _seller_fee("unisat", "UniSat"),
     Option("ordnet_url", read.url, "ord.net API, with /api/v1; needed when it is the market"),
     Option("ordinalswallet_url", read.url, "Ordinals Wallet API"),
+    _seller_fee("ordinalswallet", "Ordinals Wallet"),
     Option("mempool_url", read.url, "mempool server without /api; fee rates, balances and listings need it"),
     Option("ord_url", read.url, "ord server; listings need it, or UniSat as their index"),
     Option("keystore_passphrase_file", Path, "file (mode 0600) with the keystore's passphrase; not used by play keys"),

@@ -12,7 +12,6 @@ from markets.satflow.adapter import Satflow
 from markets.unisat.market import UnisatMarket
 
 PLAY_KEY = "simulator"
-PLAY_WITHDRAW_PATH = "/intent/withdraw/submit"
 
 
 def market_adapters(settings: Settings) -> dict[str, Adapter]:
@@ -34,14 +33,8 @@ def key_of(settings: Settings, dialect: str) -> str:
     return given or ""
 
 
-def _withdraw_path(settings: Settings) -> str | None:
-    return PLAY_WITHDRAW_PATH if settings.market == PLAY_MARKET else settings.satflow_withdraw_path
-
-
 _MAKERS: Mapping[str, Callable[[str, str, str, Settings], Adapter]] = {
-    "satflow": lambda base, key, name, settings: Satflow(
-        base, key, name, _withdraw_path(settings), settings.satflow_rune_price
-    ),
+    "satflow": lambda base, key, name, settings: Satflow(base, key, name, settings.satflow_rune_price),
     "ordnet": lambda base, key, name, settings: OrdNet(base, name),
     "unisat": lambda base, key, name, settings: UnisatMarket(base, key, name),
     "ordinalswallet": lambda base, key, name, settings: OrdinalsWallet(base, name),

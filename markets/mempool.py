@@ -119,7 +119,11 @@ class Mempool:
             is_spent, spender = flag(found.get("spent"), "spent"), found.get("txid")
             if not is_spent and spender is not None:
                 raise Unreadable("not spent, and a spending transaction is named")
-            return Spending(is_spent, txid(spender, "spending transaction") if is_spent else None)
+            if not is_spent:
+                return Spending(False, None)
+            status = found.get("status")
+            is_in_block = isinstance(status, dict) and status.get("confirmed") is True
+            return Spending(True, txid(spender, "spending transaction"), is_in_block)
         except Unreadable as error:
             raise Unavailable(f"failed to understand what spends an output: {error}") from error
 

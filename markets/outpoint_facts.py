@@ -26,10 +26,11 @@ class Whereabouts:
 
 
 class Spending(NamedTuple):
-    """The fate of an output: spent or not, in a block or the mempool, and by which transaction."""
+    """The fate of an output: spent or not, by which transaction, and whether that one is in a block."""
 
     is_spent: bool
     txid: str | None
+    is_in_block: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ class OutpointFacts:
     it.
 
     `inscriptions` are ids, `runes` spaced names, both complete. `tip_height` is the chain's, `index_height` the last
-    block that `inscriptions` and `runes` take into account; a spend is seen in the mempool already.
+    block that `inscriptions` and `runes` take into account; a spend is seen in the mempool already, where another may
+    replace it until it `is_spent_in_block`.
     """
 
     outpoint: str
@@ -64,3 +66,4 @@ class OutpointFacts:
     tip_height: int | None
     index_height: int | None
     spent_by: str | None
+    is_spent_in_block: bool = False

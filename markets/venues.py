@@ -45,6 +45,7 @@ _ORDNET = Capabilities(
     kinds=("ordinals",),
     bid_types=("collection", "trait"),
     listings=True,
+    lists_in_escrow=True,
     tells_traits=True,
     needs_sign_in=True,
     bids_are_psbt=True,

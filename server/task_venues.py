@@ -14,7 +14,6 @@ from markets.capabilities import Capabilities
 from markets.look import kind_of
 from strategy.bid_config import BidConfig
 from strategy.listing.listing_config import ListingConfig
-from wallet.psbt.listing_template import TEMPLATES
 from wallet.psbt.offer_template import OFFER_TEMPLATES
 
 
@@ -69,11 +68,11 @@ def not_signed_bids(venue: str) -> list[str]:
 
 
 def not_signed_listings(venue: str) -> list[str]:
-    """As `not_signed_bids`, of listings."""
+    """As `not_signed_bids`, of listings: what moves the item before it is sold is not signed."""
     can = _capabilities(venue)
-    if can is None or (venue, "listing") in TEMPLATES:
+    if can is None or not can.lists_in_escrow:
         return []
-    return [f"venue: listings at {can.title} are not signed yet, since none of its PSBTs was captured"]
+    return [f"venue: listings at {can.title} are not signed yet, since they move the item into an escrow first"]
 
 
 def not_there(venue: str, settings: Settings) -> list[str]:

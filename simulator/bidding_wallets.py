@@ -1,25 +1,77 @@
-"""The script of a bidding wallet: a withdrawal needs the signatures of user and market."""
+"""The scripts of bidding wallets: a withdrawal needs the signature of its user, and of the market."""
 
 from __future__ import annotations
 
 import hashlib
+from typing import Literal, NamedTuple
 
 from embit import script
 from embit.ec import PrivateKey, PublicKey
+from embit.hashes import tagged_hash
 from embit.script import Script
+from embit.util import secp256k1
+
+WalletKind = Literal["2of2", "2of3", "leaf"]
+KINDS: tuple[WalletKind, ...] = ("2of2", "2of3", "leaf")
+_LEAF_VERSION = 0xC0
 
 
-def market_key(payment: str, ordinals: str) -> PrivateKey:
-    """Derives the market's key, a different one for each pair of addresses."""
-    return PrivateKey(hashlib.sha256(f"practice bidding wallet {payment} {ordinals}".encode()).digest())
+class Pair(NamedTuple):
+    """The owner of a bidding wallet: two addresses, and the key (hex) of the payment address."""
+
+    payment: str
+    ordinals: str
+    public_key: str
 
 
-def witness_script(payment: str, ordinals: str, public_key: str) -> Script:
-    """Returns a script of two of two: the key (hex) of the payment address, and the market's."""
-    theirs = PublicKey.parse(bytes.fromhex(public_key))
-    return script.multisig(2, [theirs, market_key(payment, ordinals).get_public_key()])
+class Leaf(NamedTuple):
+    """The one leaf of a taproot wallet, whose internal key is the market's spare one."""
+
+    script: bytes
+    hash: bytes
+    control_block: bytes
+    output: bytes
 
 
-def address_of(payment: str, ordinals: str, public_key: str) -> str:
-    """Returns the P2WSH address, always the same one for a pair."""
-    return str(script.p2wsh(witness_script(payment, ordinals, public_key)).address())
+def market_key(payment: str, ordinals: str, *, spare: bool = False) -> PrivateKey:
+    """Derives the market's key, a different one for each pair of addresses; `spare` is its second one."""
+    name = "spare of practice bidding wallet" if spare else "practice bidding wallet"
+    return PrivateKey(hashlib.sha256(f"{name} {payment} {ordinals}".encode()).digest())
+
+
+def witness_script(pair: Pair, kind: WalletKind) -> Script:
+    """Returns the script of P2WSH: the user's key and the market's, and of three keys its spare one as well."""
+    keys = [PublicKey.parse(bytes.fromhex(pair.public_key)), market_key(*pair[:2]).get_public_key()]
+    if kind == "2of3":
+        keys.append(market_key(*pair[:2], spare=True).get_public_key())
+    return script.multisig(2, keys)
+
+
+def leaf(pair: Pair) -> Leaf:
+    """Returns the leaf that user and market must both sign for (BIP-342)."""
+    theirs, ours = bytes.fromhex(pair.public_key)[1:], market_key(*pair[:2]).get_public_key().xonly()
+    code = b"\x20" + theirs + b"\xac\x20" + ours + b"\xba\x52\x9c"  # CHECKSIG, CHECKSIGADD, 2 NUMEQUAL
+    hashed = bytes(tagged_hash("TapLeaf", bytes([_LEAF_VERSION, len(code)]) + code))
+    internal = market_key(*pair[:2], spare=True).get_public_key()
+    tweak = tagged_hash("TapTweak", internal.xonly() + hashed)
+    point = _tweaked(internal.xonly(), tweak)
+    control = bytes([_LEAF_VERSION | (point[0] & 1)]) + internal.xonly()
+    return Leaf(code, hashed, control, b"\x51\x20" + point[1:])
+
+
+def address_of(pair: Pair, kind: WalletKind) -> str:
+    """Returns the address, always the same one for a pair and a kind."""
+    if kind == "leaf":
+        return str(Script(leaf(pair).output).address())
+    return str(script.p2wsh(witness_script(pair, kind)).address())
+
+
+def kind_of(address: str, pair: Pair) -> WalletKind:
+    """Returns the kind of the pair's wallet at this address."""
+    return next(kind for kind in KINDS if address_of(pair, kind) == address)
+
+
+def _tweaked(internal: bytes, tweak: bytes) -> bytes:
+    """Returns the compressed output key, with its own parity: embit's `taproot_tweak` always gives the even one."""
+    point = secp256k1.ec_pubkey_parse(b"\x02" + internal)
+    return bytes(secp256k1.ec_pubkey_serialize(secp256k1.ec_pubkey_add(point, tweak)))

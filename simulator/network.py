@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embit.ec import ECError, PublicKey, SchnorrSig, Signature
-from embit.hashes import hash160
+from embit.hashes import hash160, tagged_hash
 from embit.script import Script, p2pkh_from_p2wpkh, p2wsh
 from embit.transaction import SIGHASH, Transaction, TransactionInput
 
@@ -17,6 +17,7 @@ LEAST_FEE_PER_KVB = 1_000
 _DUST = {"p2wpkh": 294, "p2tr": 330, "p2wsh": 330, "p2sh": 540, "p2pkh": 546}
 _KEY_PATH = {64: 0x00, 65: 0x01}  # DEFAULT is not written out, ALL is
 _OP_1 = 0x51
+_LEAF_VERSION = 0xC0
 
 
 class Rejected(Exception):
@@ -113,6 +114,8 @@ def _is_p2wpkh_signed(tx: Transaction, at: int, coins: list[Coin], witness: list
 
 
 def _is_p2tr_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
+    if len(witness) > 2:
+        return _is_leaf_signed(tx, at, coins, witness)
     if len(witness) != 1 or len(witness[0]) not in _KEY_PATH:
         return False
     sighash = _KEY_PATH[len(witness[0])]
@@ -122,6 +125,39 @@ def _is_p2tr_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[b
     digest = tx.sighash_taproot(at, scripts, values, sighash=sighash)
     key = PublicKey.from_xonly(coins[at].output.script_pubkey.data[2:])
     return bool(key.schnorr_verify(SchnorrSig(witness[0][:64]), digest))
+
+
+def _is_leaf_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
+    """Checks a leaf that all of its keys sign for: a signature for each key, the last key's first, with DEFAULT or ALL.
+
+    The leaf is alone in its tree.
+    """
+    *signatures, code, control = witness
+    hashed = tagged_hash("TapLeaf", bytes([_LEAF_VERSION, len(code)]) + code)
+    output = PublicKey.from_xonly(control[1:]).taproot_tweak(hashed).xonly()
+    if len(control) != 33 or b"\x51\x20" + output != coins[at].output.script_pubkey.data:
+        return False
+    keys = [code[1 + 34 * n : 33 + 34 * n] for n in range(len(code) // 34)]
+    checks = [b"\x20" + key + (b"\xba" if n else b"\xac") for n, key in enumerate(keys)]
+    if code != b"".join(checks) + bytes([_OP_1 - 1 + len(keys), 0x9C]) or len(signatures) != len(keys):
+        return False
+    for key, signature in zip(keys, reversed(signatures), strict=True):
+        if signature[64:] not in (b"", b"\x01"):
+            return False
+        digest = leaf_digest(tx, at, coins, code, int.from_bytes(signature[64:]))
+        if not PublicKey.from_xonly(key).schnorr_verify(SchnorrSig(signature[:64]), digest):
+            return False
+    return True
+
+
+def leaf_digest(tx: Transaction, at: int, coins: list[Coin], code: bytes, sighash: int = 0) -> bytes:
+    """Returns the 32 bytes that a signature for the leaf `code` is over, with DEFAULT or ALL (BIP-342)."""
+    scripts, values = [coin.output.script_pubkey for coin in coins], [coin.value for coin in coins]
+    return bytes(
+        tx.sighash_taproot(
+            at, scripts, values, sighash=sighash, ext_flag=1, script=Script(code), leaf_version=_LEAF_VERSION
+        )
+    )
 
 
 def _is_multisig_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
-from simulator.bidding_wallets import address_of
+from simulator.bidding_wallets import Pair, WalletKind, address_of
 from simulator.orders import Trait
 from simulator.wire import plain
 
@@ -34,19 +34,21 @@ class Wallets:
     def __init__(self) -> None:
         self._balances: dict[str, int] = {}
         self._payment_of: dict[str, str] = {}
-        self._pair_of: dict[str, tuple[str, str, str]] = {}
+        self._pair_of: dict[str, Pair] = {}
+        self.bidding_kind: WalletKind = "2of2"  # of the bidding wallets that are asked for from now on
         # Bidding wallets by payment address, once they no longer share its money, newest last.
         self._separate: dict[str, list[str]] = {}
         self.inscriptions: dict[str, dict[str, Item]] = {}
         self.runes: dict[str, dict[str, Decimal]] = {}
 
     def bidding_wallet(self, payment: str, ordinals: str, public_key: str) -> str:
-        """Returns the P2WSH address that collects the bids' money of this pair, always the same one.
+        """Returns the address that collects the bids' money of this pair, always the same one for a `bidding_kind`.
 
         `public_key` (hex) is the payment address's.
         """
-        address = address_of(payment, ordinals, public_key)
-        self._pair_of[address] = (payment, ordinals, public_key)
+        pair = Pair(payment, ordinals, public_key)
+        address = address_of(pair, self.bidding_kind)
+        self._pair_of[address] = pair
         if payment not in self._separate:
             self._payment_of[address] = payment
         elif address not in self._separate[payment]:
@@ -54,13 +56,13 @@ class Wallets:
             self._balances.setdefault(address, 0)
         return address
 
-    def pair_of(self, bidding_wallet: str) -> tuple[str, str, str]:
-        """Returns payment address, ordinals address and public key of a bidding wallet."""
+    def pair_of(self, bidding_wallet: str) -> Pair:
+        """Returns the owner of a bidding wallet."""
         return self._pair_of[bidding_wallet]
 
     def bidding_wallets(self, payment: str) -> list[str]:
         """Returns the bidding wallets of a payment address, oldest first."""
-        return [address for address, (owner, _, _) in self._pair_of.items() if owner == payment]
+        return [address for address, pair in self._pair_of.items() if pair.payment == payment]
 
     def separate(self, payment: str) -> None:
         """Gives the newest bidding wallet of `payment` the common balance as its own, and `payment` as well."""
@@ -126,6 +128,7 @@ class Wallets:
             "balances": self._balances,
             "payment_of": self._payment_of,
             "pair_of": self._pair_of,
+            "bidding_kind": self.bidding_kind,
             "separate": self._separate,
             "inscriptions": {
                 address: [asdict(item) for item in held.values()] for address, held in self.inscriptions.items()
@@ -141,7 +144,8 @@ class Wallets:
         self._payment_of = dict(row["payment_of"])
         # An older state file, without withdrawals, has neither.
         pairs = row.get("pair_of", {}).items()
-        self._pair_of = {address: (str(pair[0]), str(pair[1]), str(pair[2])) for address, pair in pairs}
+        self._pair_of = {address: Pair(*map(str, pair)) for address, pair in pairs}
+        self.bidding_kind = row.get("bidding_kind", "2of2")
         self._separate = {payment: list(mine) for payment, mine in row.get("separate", {}).items()}
         self.inscriptions = {
             address: {item["id"]: _item(item) for item in held} for address, held in row["inscriptions"].items()

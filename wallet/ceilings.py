@@ -6,9 +6,10 @@ grant. These hold all the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from core.settings import Settings
+from core.settings import PLAY_MARKET, Settings
 
 DAY_MS = 24 * 3_600_000
 # Every signature counts until its signed expiry, also of bids that were cancelled or replaced since.
@@ -34,6 +35,9 @@ class Ceilings:
 
     `users` is how many may have keys: each new user's addresses are a write to the signer's disk.
 
+    `seller_fee_ppm` is the part of a listing's price that a venue may keep, in millionths; `secure_listings` are the
+    venues whose secure forms of listings are signed beside the plain ones.
+
     The rates lie well above a venue's own limit (5 requests a second). Challenges have one of their own, for each task:
     cancelling must not wait for others' work.
     """
@@ -49,6 +53,8 @@ class Ceilings:
     host: Rate = Rate(3_000, 36_000)
     challenges_a_minute: int = 240
     users: int = 10_000
+    seller_fee_ppm: Mapping[str, int] = field(default_factory=dict)
+    secure_listings: frozenset[str] = frozenset()
 
 
 def ceilings_of(settings: Settings) -> Ceilings:
@@ -61,4 +67,10 @@ def ceilings_of(settings: Settings) -> Ceilings:
         sats_hour_host=settings.max_sats_per_hour or HOURLY_FACTOR * host,
         least_listing=settings.min_listing_sats,
         withdrawn_a_day=settings.max_withdrawal_sats_per_day,
+        seller_fee_ppm={
+            "satflow": settings.satflow_seller_fee_ppm,
+            "unisat": settings.unisat_seller_fee_ppm,
+            "ordinalswallet": settings.ordinalswallet_seller_fee_ppm,
+        },
+        secure_listings=frozenset({"satflow", PLAY_MARKET} if settings.satflow_secure_listings else ()),
     )

@@ -66,6 +66,7 @@ def read_facts(outpoint: str, found: dict[str, Any]) -> OutpointFacts:
         runes=_texts(found.get("runes")),
         tip_height=_whole(found.get("tip_height")),
         index_height=_whole(found.get("index_height")),
+        is_spent_in_block=found.get("is_spent_in_block") is True,
     )
 
 

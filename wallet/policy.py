@@ -111,10 +111,10 @@ def control_state(states: Iterable[tuple[Scope, State]] | None) -> None:
             )
 
 
-def market(grant: Grant, *, play: bool) -> None:
+def market(venue: str, *, play: bool) -> None:
     """Refuses to mix play and real money: play keys sign for the practice market only, and no other keys sign there."""
-    if play != (grant.venue in PLAY_VENUES):
-        raise PolicyRefused("market", f"{'play' if play else 'real'} keys do not sign for {grant.venue}")
+    if play != (venue in PLAY_VENUES):
+        raise PolicyRefused("market", f"{'play' if play else 'real'} keys do not sign for {venue}")
 
 
 def max_bid(grant: Grant, price: int | None) -> None:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from core.errors import BidkeeperError, PeerRefused, PeerUnavailable
 from core.local import ask
 from strategy.intents import SignedRoom
+from wallet.judgement import Judgement, read_judgement
 from wallet.protocol import (
     BidMessage,
     ControlState,
@@ -153,6 +154,23 @@ class SignerClient:
         """
         fields = _right(task, token, secret) | {"listing": asdict(listing)}
         return self._ask(_signed_listing, "sign_listing", self._timeout_s + FACTS_S, **fields)
+
+    def judge(
+        self, user_address: str, venue: str, listing: ListingToSign, min_price_sats: int = 0
+    ) -> tuple[Judgement, ...]:
+        """Judges a listing's PSBTs, the plain one first, as `sign_listing` would, and signs nothing. Needs no grant.
+
+        The listing's intent does not matter. `min_price_sats` is the task's. Takes as long as `sign_listing`.
+        """
+        return self._ask(
+            lambda answer: tuple(read_judgement(each) for each in answer["judgements"]),
+            "judge",
+            self._timeout_s + FACTS_S,
+            user=user_address,
+            venue=venue,
+            min_price_sats=min_price_sats,
+            listing=asdict(listing),
+        )
 
     def sign_withdrawal(self, withdrawal: WithdrawalToSign) -> SignedWithdrawal:
         """Signs a user's coins to the address that they sign in with; the same intent gets the same answer.

@@ -9,8 +9,7 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
-from cli.doctor import answer_check, floor_check, port_holders, settings_check, unit_check
-from cli.doctor import sales as venue_sales
+from cli.doctor import answer_check, floor_check, port_holders, sale_check, settings_check, unit_check
 from cli.doctor.check import Check, fail, ok, warn
 from cli.doctor.exchanges import Exchange, Listener, masked
 from cli.doctor.questions import VENUES, About, VenueAnswer, adapters_of, put, questions
@@ -59,7 +58,7 @@ class VenueExaminer:
                 yield from self._venue(venue)
         yield from unit_check.examine(self._answers)
         yield from floor_check.examine(self._answers, self._about.collection)
-        yield from venue_sales.examine(self._answers)
+        yield from sale_check.examine(self._answers)
         yield from self._indexes()
         spent = ", ".join(f"{count} of {venue}" for venue, count in self.calls.items()) or "none"
         yield ok("calls", f"the doctor asked {spent}; the gateway's count of the month has none of them")

@@ -31,15 +31,12 @@ class Satflow(Adapter):
         base: str,
         api_key: str,
         name: str,
-        withdraw_path: str | None = None,
         rune_price: str | None = None,
     ) -> None:
-        """Sets the venue up, with two settings that its documentation leaves open.
-
-        `withdraw_path` is the path for signed withdrawals, `rune_price` the unit that the price of a rune bid is for.
+        """Sets the venue up. `rune_price` is the unit that the price of a rune bid is for: its documentation leaves
+        that open.
         """
         self.name = name
-        self._withdraw_path = withdraw_path
         is_play = name == PLAY_MARKET
         self._units = PRACTICE if is_play else Units("item", rune_price or "order")
         self._rune_price = "order" if is_play else rune_price
@@ -174,22 +171,14 @@ class Satflow(Adapter):
         return of_write(lambda: wire.cancelled(answer, 1))
 
     def draft_withdrawal(self, payment: str, amount: int) -> str:
-        self._submit_path()  # a draft is useless if it cannot be handed in
         answer = self._http.read("/intent/withdraw", post={"userAddress": payment, "amount": amount})
         return of_read(lambda: withdrawals.draft(answer))
 
     def submit_withdrawal(self, payment: str, psbt: str, permit: Permit | None = None) -> str:
         body = withdrawals.signed_body(payment, psbt)
-        answer = self._http.write(self._submit_path(), body, permit)
+        answer = self._http.write("/withdraw", body, permit)
         _accepted(answer)
         return of_write(lambda: withdrawals.sent(answer))
-
-    def _submit_path(self) -> str:
-        if self._withdraw_path is None:
-            raise NotSupported(
-                "where Satflow takes a signed withdrawal is not documented: BIDKEEPER_SATFLOW_WITHDRAW_PATH is not set"
-            )
-        return self._withdraw_path
 
 
 def _book(slug: str, page: int, direction: str, by: str = "price") -> dict[str, str]:

@@ -1,7 +1,6 @@
-"""Satflow's JSON of withdrawals from a bidding wallet to and from our types (API 1.1.4: intent/withdraw).
+"""Satflow's JSON of withdrawals from a bidding wallet to and from our types (API 1.1.4: intent/withdraw, withdraw).
 
-The path for a signed one and its answer are not documented; both are the practice market's. Every function raises
-Unreadable for anything it does not understand.
+Every function raises Unreadable for anything it does not understand.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def draft(answer: Any) -> str:
 
 def signed_body(payment: str, psbt: str) -> bytes:
     """Makes the body that hands over a signed draft."""
-    return json.dumps({"userAddress": payment, "signedPSBT": psbt}).encode()
+    return json.dumps({"signedWithdrawPSBT": psbt, "bidderPaymentAddress": payment}).encode()
 
 
 def sent(answer: Any) -> str:

@@ -1,8 +1,9 @@
-"""The control routes for coins and blocks: money on outputs of its own, and confirmation of transactions."""
+"""The control routes for coins and blocks: money on outputs of its own, its scripts, and confirmations."""
 
 from __future__ import annotations
 
 from simulator import scripts
+from simulator.bidding_wallets import KINDS
 from simulator.handler import JsonHandler
 from simulator.money import set_coins
 from simulator.wire import bad, only, text, whole
@@ -28,6 +29,23 @@ class PutCoins(JsonHandler):
         set_coins(engine, owner, [whole(value, "values", 1) for value in values])
         coins = [coin for coin in engine.chain.unspent(owner) if not coin.inscriptions and not coin.runes]
         self.send([{"outpoint": coin.outpoint, "value": coin.value} for coin in coins])
+
+
+class PutBiddingWallets(JsonHandler):
+    """`PUT /sim/bidding-wallets {kind}`: which script the bidding wallets have that are asked for from now on.
+
+    `2of2` (the default) and `2of3` are P2WSH, `leaf` is a taproot output with a leaf of two of two.
+    """
+
+    def put(self) -> None:
+        body = self.body()
+        only(body, frozenset({"kind"}), "the body")
+        kinds = [kind for kind in KINDS if kind == body.get("kind")]
+        if not kinds:
+            raise bad(f"kind must be one of {', '.join(KINDS)}")
+        self.world.engine.wallets.bidding_kind = kinds[0]
+        self.world.engine.changes += 1
+        self.send({"kind": kinds[0]})
 
 
 class Confirm(JsonHandler):

@@ -46,7 +46,7 @@ class Unlistable(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """The signed PSBTs of a seller, in base64; `unsigned` may be empty."""
+    """The signed PSBTs of a seller, in base64; `unsigned` and `secure` may be empty."""
 
     plain: str
     unsigned: str
@@ -68,7 +68,7 @@ def list_signed(engine: Engine, terms: AskTerms, signed: Signed, visible_ms: int
         if signed.unsigned and read(signed.unsigned, "unsignedListingPSBT").tx.serialize() != sale.unsigned():
             raise Refusal("signedListingPSBT is not unsignedListingPSBT signed")
         if len(signed.secure) > 1:
-            raise Refusal("signedSecureListingPSBTs must have one PSBT")
+            raise Refusal("signedSecureListingPSBTs must have one PSBT at most")
         for secure in signed.secure:
             read_signed(secure, wanted.secure, "signedSecureListingPSBTs[0]")
     except Refusal as refusal:

@@ -134,11 +134,3 @@ def test_every_setting_is_documented() -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
     names = [option.variable for option in OPTIONS] + [f"BIDKEEPER_{name.upper()}_FILE" for name in SECRETS]
     assert [name for name in [*names, "BIDKEEPER_CONFIG"] if f"`{name}`" not in page] == []
-
-
-@pytest.mark.parametrize("path", ["withdraw", "/", "//x", "/a/../b", "/a?b=1", "https://x/y", "/" + "a" * 65])
-def test_a_withdraw_path_is_a_path_below_the_venue(path: str) -> None:
-    good = load({"BIDKEEPER_SATFLOW_WITHDRAW_PATH": "/intent/withdraw/submit"})
-    assert good.satflow_withdraw_path == "/intent/withdraw/submit"
-    with pytest.raises(SettingsError, match="BIDKEEPER_SATFLOW_WITHDRAW_PATH"):
-        load({"BIDKEEPER_SATFLOW_WITHDRAW_PATH": path})

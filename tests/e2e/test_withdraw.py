@@ -158,8 +158,13 @@ def test_what_is_listed_is_not_moved_under_its_task(owner: Owner) -> None:
     until(lambda: owner.service.history(**ended), "the end of the listing at the venue")
 
 
-def test_money_comes_out_of_the_bidding_wallet_and_then_home(owner: Owner) -> None:
+@pytest.mark.parametrize(("kind", "begin"), [("2of2", "bc1q"), ("2of3", "bc1q"), ("leaf", "bc1p")])
+def test_money_comes_out_of_the_bidding_wallet_and_then_home(service: Installation, kind: str, begin: str) -> None:
+    service.sim("PUT", "/sim/bidding-wallets", {"kind": kind})
+    owner = Owner(service)
+    service.sim("PUT", "/sim/bidding-wallets", {"kind": "2of2"})
     bidding = owner.wallet["biddingWallet"]["address"]
+    assert bidding.startswith(begin)
     owner.service.sim("PUT", f"/sim/wallets/{bidding}", {"balance": 0})
     assert owner.withdraw(from_="bidding").status_code == 409, "nothing is in it"
     owner.service.sim("PUT", f"/sim/wallets/{bidding}", {"balance": 90_000})

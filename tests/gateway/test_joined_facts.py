@@ -58,6 +58,8 @@ def test_the_only_index_against_the_chain_is_a_doubt(changed: dict[str, Any], ex
 def test_a_spend_in_the_mempool_is_one_before_an_index_sees_it() -> None:
     spent = replace(CHAIN, spending=Spending(True, "cd" * 32))
     assert joined(OUTPOINT, spent, [INDEX]) == replace(SURE, is_unspent=False, spent_by="cd" * 32)
+    gone = replace(CHAIN, spending=Spending(True, "cd" * 32, True))
+    assert joined(OUTPOINT, gone, [INDEX]).is_spent_in_block
 
 
 def test_an_unknown_output_is_not_unspent_but_may_be_spent() -> None:

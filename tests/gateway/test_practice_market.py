@@ -27,8 +27,8 @@ from wallet.facts_client import ask_facts
 from wallet.keystore.keys import UserSecrets, derive_user
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.listing import ListingIntent, Owner
-from wallet.psbt.listing_template import TEMPLATES, Form
 from wallet.psbt.script import own_script, script_of
+from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import Outpoint
 from wallet.signer.signing import sign_message
@@ -81,20 +81,20 @@ class Town:
         outpoint = self.market.whereabouts(INSCRIPTION, 0).outpoint
         assert outpoint is not None
         facts = ask_facts(self.settings.facts_socket, outpoint)
-        intent = ListingIntent("simulator", INSCRIPTION, Outpoint.parse(outpoint), ask.price, 1, ask.receive)
+        intent = ListingIntent(INSCRIPTION, Outpoint.parse(outpoint), ask.price, 1, ask.receive)
         key = self.user.vault.get_public_key().sec()
         paid = script_of(parse(ask.receive))
         assert paid is not None
         scripts = frozenset({own_script("p2tr", key), paid})
         owner = Owner("p2tr", key, scripts, scripts)
 
-        def sign(psbt: str, form: Form) -> str:
-            approved = check_listing(b64decode(psbt), intent, facts, TEMPLATES["simulator", form], owner)
+        def sign(psbt: str, sighash: int) -> str:
+            approved = check_listing(b64decode(psbt), intent, facts, sighash, owner)
             return b64encode(sign_listing(approved, self.user.vault)).decode()
 
-        secure = tuple(sign(each.psbt, "secure") for each in draft.secure)
+        secure = tuple(sign(each.psbt, SECURE_LISTING) for each in draft.secure)
         public = self.user.public
-        return ListingOrder(ask, sign(draft.psbt, "listing"), draft.psbt, secure, public.payment, public.payment_pubkey)
+        return ListingOrder(ask, sign(draft.psbt, LISTING), draft.psbt, secure, public.payment, public.payment_pubkey)
 
     def list_item(self, order: ListingOrder) -> None:
         self.market.list_item(order, task=1, token=1, deadline_ms=soon())

@@ -15,7 +15,7 @@ from tests.gateway.conftest import Bench, eventually, soon
 from tests.gateway.fake_venue import CUT
 
 RAW, TXID, PSBT = "02" * 100, "ab" * 32, "cHNidP8BAA=="
-TX, DRAFT, SUBMIT = "/api/tx", "/intent/withdraw", "/intent/withdraw/submit"
+TX, DRAFT, SUBMIT = "/api/tx", "/intent/withdraw", "/withdraw"
 FOUND = f"/api/tx/{TXID}"
 
 
@@ -40,7 +40,7 @@ def test_a_draft_and_a_submit_are_as_the_venue_wants_them(bench: Bench) -> None:
     assert bench.client().draft_withdrawal("bc1qpayment", 5_000) == PSBT
     assert submit(bench) == TXID
     assert bench.venue.of(DRAFT)[0].body == {"userAddress": "bc1qpayment", "amount": 5_000}
-    assert bench.venue.of(SUBMIT)[0].body == {"userAddress": "bc1qpayment", "signedPSBT": PSBT}
+    assert bench.venue.of(SUBMIT)[0].body == {"signedWithdrawPSBT": PSBT, "bidderPaymentAddress": "bc1qpayment"}
 
 
 @pytest.mark.parametrize("path", [TX, SUBMIT])
@@ -161,18 +161,9 @@ def test_the_nodes_verdicts(bench: Bench, code: int, wrapped: bool) -> None:
         broadcast(bench)
 
 
-def test_real_satflow_needs_the_path_that_nobody_has_documented(make_bench: Callable[..., Bench]) -> None:
+def test_real_satflow_takes_the_same(make_bench: Callable[..., Bench]) -> None:
     bench = make_bench(market="satflow", satflow_api_key="k")
-    with pytest.raises(NotSupported, match="BIDKEEPER_SATFLOW_WITHDRAW_PATH"):
-        bench.client().draft_withdrawal("bc1qpayment", 5_000)
-    with pytest.raises(NotSupported, match="BIDKEEPER_SATFLOW_WITHDRAW_PATH"):
-        submit(bench)
-    assert not bench.venue.calls
-
-
-def test_real_satflow_with_its_path(make_bench: Callable[..., Bench]) -> None:
-    bench = make_bench(market="satflow", satflow_api_key="k", satflow_withdraw_path="/withdraw/finish")
-    bench.venue.answers["/withdraw/finish"] = {"success": True, "data": {"txid": TXID}}
+    bench.venue.answers[SUBMIT] = {"success": True, "data": {"txid": TXID}}
     assert submit(bench) == TXID
 
 

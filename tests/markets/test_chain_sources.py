@@ -93,6 +93,8 @@ def test_whether_a_transaction_is_confirmed(answer: Any, confirmed: bool) -> Non
         ({"spent": False}, Spending(False, None)),
         ({"spent": False, "txid": None}, Spending(False, None)),
         ({"spent": True, "txid": SPENDER, "vin": 0, "status": {"confirmed": False}}, Spending(True, SPENDER)),
+        ({"spent": True, "txid": SPENDER, "vin": 0, "status": {"confirmed": True}}, Spending(True, SPENDER, True)),
+        ({"spent": True, "txid": SPENDER}, Spending(True, SPENDER)),
     ],
 )
 def test_what_spends_an_output(answer: Any, spending: Spending) -> None:

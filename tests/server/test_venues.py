@@ -127,17 +127,26 @@ async def test_real_venues_are_those_whose_address_is_set(service: Service) -> N
 
 @pytest.mark.gen_test
 @with_settings(**REAL)
-async def test_what_the_signer_has_no_template_of_is_not_started(service: Service) -> None:
+async def test_what_the_signer_does_not_sign_is_not_started(service: Service) -> None:
     bidding = await service.ask("POST", "/api/tasks", BIDS | {"venue": "ordnet"})
-    listing = await service.ask("POST", "/api/autolist", LISTING)
+    listing = await service.ask("POST", "/api/autolist", LISTING | {"venue": "ordnet"})
 
     starts = [f"/api/tasks/{bidding.json['id']}/start", f"/api/autolist/{listing.json['id']}/start"]
     told = [details(await service.ask("POST", path)) for path in starts]
     assert told == [
         ["venue: bids at ord.net are not signed yet, since none of its PSBTs was captured"],
-        ["venue: listings at Satflow are not signed yet, since none of its PSBTs was captured"],
+        ["venue: listings at ord.net are not signed yet, since they move the item into an escrow first"],
     ]
     assert service.manager.settled == []
+
+
+@pytest.mark.gen_test
+@with_settings(**REAL)
+@pytest.mark.parametrize("venue", ["satflow", "unisat"])
+async def test_a_plain_listing_is_started_at_a_real_venue(service: Service, venue: str) -> None:
+    listing = await service.ask("POST", "/api/autolist", LISTING | {"venue": venue})
+
+    assert (await service.ask("POST", f"/api/autolist/{listing.json['id']}/start")).status == 200
 
 
 @pytest.mark.gen_test

@@ -670,7 +670,7 @@ async def test_all_of_the_bidding_wallet_is_what_is_confirmed(service: Service, 
     [
         ("balance", NotFound(), 409, "no bidding wallet"),
         ("balance", Unavailable("away"), 502, "away"),
-        ("draft_withdrawal", NotSupported("BIDKEEPER_SATFLOW_WITHDRAW_PATH is not set"), 400, ""),
+        ("draft_withdrawal", NotSupported("it has no bidding wallet"), 400, ""),
         ("draft_withdrawal", Refused("refused", "no"), 409, "no"),
         ("draft_withdrawal", Unavailable("away"), 502, "away"),
         ("draft_withdrawal", "AAAA", 502, "no PSBT"),
@@ -684,7 +684,7 @@ async def test_a_bidding_wallet_that_cannot_be_emptied(
     answer = await withdraw(service, from_="bidding", amountSats=5_000)
     assert (answer.status, says in answer.json.get("message", "")) == (status, True)
     if status == 400:
-        assert answer.details == ["from: BIDKEEPER_SATFLOW_WITHDRAW_PATH is not set"]
+        assert answer.details == ["from: it has no bidding wallet"]
     assert Withdrawal.select().count() == 0
 
 

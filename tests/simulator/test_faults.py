@@ -225,7 +225,7 @@ def _requests(desk: Desk) -> dict[str, tuple[str, str, Any]]:
         "tx": (get, f"/mempool/api/tx/{'0' * 64}", None),
         "outspend": (get, f"/mempool/api/tx/{'0' * 64}/outspend/0", None),
         "tip": (get, "/mempool/api/blocks/tip/height", None),
-        "withdraw": (post, f"{SATFLOW}/intent/withdraw/submit", {}),
+        "withdraw": (post, f"{SATFLOW}/withdraw", {}),
         "broadcast": (post, "/mempool/api/tx", b"00"),
     }
 

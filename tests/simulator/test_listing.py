@@ -92,6 +92,14 @@ async def test_the_history_tells_who_signed_what(desk: Desk) -> None:
     assert (len(event["signature"]), event["signature"][-2:]) == (130, "83")
 
 
+async def test_the_secure_form_need_not_be_signed(desk: Desk) -> None:
+    await hold(desk)
+    plain = signed((await drafted(desk))["plain"])
+    body = {"listings": [ask()], "signedListingPSBT": plain, "signedSecureListingPSBTs": []}
+    assert (await desk.ask("POST", f"{SATFLOW}/list", body))[0] == 200
+    assert await own_listings(desk) == {PUPPET: 900_000}
+
+
 async def test_listing_again_replaces(desk: Desk) -> None:
     await hold(desk)
     first = await listed(desk)
@@ -127,8 +135,8 @@ async def _wrong(desk: Desk, what: str) -> tuple[int, Any]:
     match what:
         case "unsigned":
             return await submit(desk, plain, good_secure)
-        case "no secure one":
-            body = {"listings": [ask()], "signedListingPSBT": good, "signedSecureListingPSBTs": []}
+        case "two secure ones":
+            body = {"listings": [ask()], "signedListingPSBT": good, "signedSecureListingPSBTs": [good_secure] * 2}
             return await desk.ask("POST", f"{SATFLOW}/list", body)
         case "secure unsigned":
             return await submit(desk, good, secure)
@@ -164,7 +172,7 @@ async def _wrong(desk: Desk, what: str) -> tuple[int, Any]:
     ("what", "reason"),
     [
         ("unsigned", "not signed"),
-        ("no secure one", "must have one"),
+        ("two secure ones", "must have one PSBT at most"),
         ("secure unsigned", "not signed"),
         ("swapped", "sighash"),
         ("another price", "pays"),

@@ -6,7 +6,9 @@ from base64 import b64decode
 from typing import Any
 
 import pytest
+from embit.hashes import tagged_hash
 from embit.psbt import PSBT
+from embit.script import Script
 from embit.transaction import SIGHASH
 
 from tests.simulator.desk import ANN, BOB, SATFLOW, Desk, Trader
@@ -30,15 +32,35 @@ async def draft(desk: Desk, amount: Any = 50_000, user: str = ANN.payment) -> tu
 
 
 async def submit(desk: Desk, psbt: str, user: str = ANN.payment) -> tuple[int, Any]:
-    return await desk.ask("POST", f"{SATFLOW}/intent/withdraw/submit", {"userAddress": user, "signedPSBT": psbt})
+    return await desk.ask("POST", f"{SATFLOW}/withdraw", {"signedWithdrawPSBT": psbt, "bidderPaymentAddress": user})
 
 
 def sign(psbt: str, trader: Trader = ANN) -> str:
     read = PSBT.parse(b64decode(psbt))
     for at, each in enumerate(read.inputs):
+        if each.witness_script is None:
+            leaf, signature = leaf_signature(read, at, trader)
+            each.taproot_sigs[trader.key.get_public_key(), leaf] = signature
+            continue
         digest = read.tx.sighash_segwit(at, each.witness_script, each.witness_utxo.value, SIGHASH.ALL)
         each.partial_sigs[trader.key.get_public_key()] = trader.key.sign(digest).serialize() + b"\x01"
     return str(read.to_base64())
+
+
+def leaf_signature(read: PSBT, at: int, trader: Trader) -> tuple[bytes, bytes]:
+    """The hash of the leaf of input `at`, and the signature for it, with DEFAULT."""
+    (code,) = [value[:-1] for value in read.inputs[at].taproot_scripts.values()]
+    spent = [each.witness_utxo for each in read.inputs]
+    digest = read.tx.sighash_taproot(
+        at,
+        [output.script_pubkey for output in spent],
+        [output.value for output in spent],
+        ext_flag=1,
+        script=Script(code),
+        leaf_version=0xC0,
+    )
+    hashed = tagged_hash("TapLeaf", bytes([0xC0, len(code)]) + code)
+    return hashed, trader.key.schnorr_sign(digest).serialize()
 
 
 async def drafted(desk: Desk, amount: int = 50_000) -> str:
@@ -66,8 +88,11 @@ async def test_a_draft_is_a_psbt_of_the_bidding_wallet(desk: Desk) -> None:
     assert ANN.key.get_public_key().sec() in psbt.inputs[0].witness_script.data
 
 
-async def test_what_is_signed_is_completed_and_sent(desk: Desk) -> None:
+@pytest.mark.parametrize(("kind", "begin"), [("2of2", "bc1q"), ("2of3", "bc1q"), ("leaf", "bc1p")])
+async def test_what_is_signed_is_completed_and_sent(desk: Desk, kind: str, begin: str) -> None:
+    await desk.sim("PUT", "bidding-wallets", {"kind": kind})
     wallet = await wallet_of(desk)
+    assert wallet.startswith(begin)
     await desk.sim("PUT", f"wallets/{wallet}", {"balance": 80_000})
     psbt = await drafted(desk)
     before = await balance(desk, ANN.payment)

@@ -133,10 +133,9 @@ def consensus_agrees(case: Case, draft: bytes, signed: bytes) -> bool:
     from wallet.psbt.decode import decode
     from wallet.psbt.transaction import TxOutput
 
-    assert case.template is not None
-    index = case.template.index
-    fields = dict(parse(signed).maps[1 + index])
     asked = decode(draft)
+    index = [item.outpoint for item in asked.transaction.inputs].index(case.intent.outpoint)
+    fields = dict(parse(signed).maps[1 + index])
     own = TxOutput(10_000, asked.inputs[index][b"\x01"][9:])
     raw = network(asked.transaction, index, "p2tr", fields[b"\x13"])
     return is_valid(engine, raw, index, [own] * len(asked.transaction.inputs))

@@ -36,6 +36,7 @@ def wire(facts: OutpointFacts | None = None) -> dict[str, Any]:
         "tip_height": told.tip_height,
         "index_height": told.index_height,
         "spent_by": None,
+        "is_spent_in_block": told.is_spent_in_block,
     }
 
 

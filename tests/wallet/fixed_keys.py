@@ -12,11 +12,10 @@ from wallet.keystore.keys import Keystore, UserSecrets, user_secrets
 class FixedKeys:
     """USER's payment key and vault are those of `listings.py`; everybody else has keys of their own."""
 
-    is_play = True
-    users: tuple[str, ...] = ()
-
-    def __init__(self, user: str) -> None:
+    def __init__(self, user: str, is_play: bool) -> None:
         self._user = user
+        self.users: tuple[str, ...] = (user,)
+        self.is_play = is_play
 
     def secrets_of(self, user: str) -> UserSecrets:
         return _secrets(user, user == self._user)
@@ -29,5 +28,5 @@ def _secrets(user: str, is_known: bool) -> UserSecrets:
     return user_secrets(listings.key(f"payment of {user}"), listings.key(f"vault of {user}"))
 
 
-def fixed_keys(user: str) -> Keystore:
-    return cast(Keystore, FixedKeys(user))
+def fixed_keys(user: str, is_play: bool = True) -> Keystore:
+    return cast(Keystore, FixedKeys(user, is_play))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import base64
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, cast
 
 from tests.wallet.conftest import GRANT, START_MS, USER, Bench
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import INSCRIPTION, PRICE, Case, honest
+from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore
+from wallet.policy import PLAY_VENUE
 from wallet.psbt.listing import OutpointFacts
 
 TASK = 2**40 + 1
+SECURE_AT_PLAY = frozenset({PLAY_VENUE})
 LIST_GRANT = replace(
     GRANT,
     task=TASK,
@@ -93,4 +98,15 @@ class Desk(Bench):
         return self.ask("sign_listing", task=task, token=token, secret=secret or self.secret, listing=asked)
 
 
-desk = Desk.opened
+class RealDesk(Desk):
+    """With the same keys, as real ones."""
+
+    terms = replace(LIST_GRANT, venue="satflow")
+
+    def keystore(self) -> Keystore:
+        return fixed_keys(USER, is_play=False)
+
+
+def desk(directory: Path, ceilings: Ceilings | None = None) -> AbstractContextManager[Desk]:
+    """Opens one that signs secure forms, too, unless `ceilings` say otherwise."""
+    return Desk.opened(directory, ceilings or Ceilings(secure_listings=SECURE_AT_PLAY))

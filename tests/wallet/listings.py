@@ -15,20 +15,18 @@ from typing import Literal
 from embit import script
 from embit.ec import PrivateKey
 
-from wallet.policy import PLAY_VENUE
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
-from wallet.psbt.listing_template import TEMPLATES, ListingTemplate, Payout, VenueFee
 from wallet.psbt.script import OwnKind
 from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import Outpoint
 
-Form = Literal["listing", "secure", "paired at 2", "secure with fee"]
+Form = Literal["listing", "secure", "paired at 2", "secure with fee", "price alone", "fee deducted", "OKX"]
 Pairs = list[tuple[bytes, bytes]]
 
 KINDS: tuple[OwnKind, ...] = ("p2tr", "p2wpkh", "p2sh-p2wpkh")
-FORMS: tuple[Form, ...] = ("listing", "secure", "paired at 2", "secure with fee")
+FORMS: tuple[Form, ...] = ("listing", "secure", "paired at 2", "secure with fee", "price alone", "fee deducted", "OKX")
 
 PRICE = 250_000
 POSTAGE = 10_000
@@ -64,27 +62,40 @@ VENUE_SCRIPT = script_by("p2wpkh", VENUE)
 PLACEHOLDER_SCRIPT = script_by("p2tr", VENUE)
 PAYOUT_ADDRESS = str(script.Script(PAYOUT_SCRIPT).address())
 
-PAIRED = ListingTemplate(
-    PLAY_VENUE,
-    LISTING,
-    index=2,
-    other_inputs=2,
-    outputs=(VenueFee(PLACEHOLDER_SCRIPT, 10_000), VenueFee(PLACEHOLDER_SCRIPT, 10_000), Payout()),
-)
-WITH_FEE = ListingTemplate(
-    PLAY_VENUE,
-    SECURE_LISTING,
-    index=0,
-    other_inputs=1,
-    outputs=(Payout(), VenueFee(VENUE_SCRIPT, 20_000)),
-    seller_fee_ppm=20_000,
-    returns_postage=False,
-)
-_TEMPLATES: dict[Form, ListingTemplate] = {
-    "listing": TEMPLATES[PLAY_VENUE, "listing"],
-    "secure": TEMPLATES[PLAY_VENUE, "secure"],
-    "paired at 2": PAIRED,
-    "secure with fee": WITH_FEE,
+
+@dataclass(frozen=True)
+class Shape:
+    """What an honest listing of a form looks like: `others` are the outputs beside the payout, which is at `index`."""
+
+    sighash: int
+    payout: int
+    index: int = 0
+    others: tuple[tuple[int, bytes], ...] = ()
+    placeholders: tuple[tuple[bytes, int, int, bytes], ...] = ()  # txid, vout, value, script
+    fee_ppm: int = 0
+
+
+_OF_VENUE = tuple((bytes([0xA0 + n]) * 32, n, 600, PLACEHOLDER_SCRIPT) for n in range(2))
+# What is published of it: msigner's form returns the postage and may deduct a fee, OKX's has two inputs and outputs of
+# nothing before ours.
+SHAPES: dict[Form, Shape] = {
+    "listing": Shape(LISTING, PRICE + POSTAGE),
+    "secure": Shape(SECURE_LISTING, PRICE + POSTAGE),
+    "paired at 2": Shape(
+        LISTING, PRICE + POSTAGE, index=2, others=((2_500, PLACEHOLDER_SCRIPT),) * 2, placeholders=_OF_VENUE
+    ),
+    "secure with fee": Shape(
+        SECURE_LISTING, 245_000, others=((5_000, VENUE_SCRIPT),), placeholders=_OF_VENUE[:1], fee_ppm=20_000
+    ),
+    "price alone": Shape(LISTING, PRICE),
+    "fee deducted": Shape(LISTING, 245_000 + POSTAGE, fee_ppm=20_000),
+    "OKX": Shape(
+        LISTING,
+        PRICE,
+        index=2,
+        others=((0, PLACEHOLDER_SCRIPT),) * 2,
+        placeholders=((bytes(32), 0, 0, b""), (bytes(32), 1, 0, b"")),
+    ),
 }
 
 
@@ -183,77 +194,72 @@ class Draft:
 
 @dataclass
 class Case:
-    """A listing PSBT with everything else that decides on it. The parts may be changed; `template` is the venue's."""
+    """A listing PSBT with everything else that decides on it. The parts may be changed."""
 
     kind: OwnKind
     form: Form
     draft: Draft
     intent: ListingIntent
     facts: OutpointFacts | None
-    template: ListingTemplate | None
     owner: Owner
     key: PrivateKey = VAULT
 
     @property
     def own(self) -> Spend:
-        return self.draft.spends[_TEMPLATES[self.form].index]
+        return self.draft.spends[SHAPES[self.form].index]
 
     @property
     def payout(self) -> Pay:
-        return self.draft.pays[_TEMPLATES[self.form].outputs.index(Payout())]
+        return self.draft.pays[SHAPES[self.form].index]
+
+    @property
+    def sighash(self) -> int:
+        return SHAPES[self.form].sighash
 
     def check(self) -> ApprovedListing:
-        return check_listing(self.draft.encode(), self.intent, self.facts, self.template, self.owner)
+        return check_listing(self.draft.encode(), self.intent, self.facts, self.sighash, self.owner)
 
     def sign(self) -> bytes:
         return sign_listing(self.check(), self.key)
 
     def copy(self) -> Case:
         changeable = copy.deepcopy(self.draft)
-        return Case(self.kind, self.form, changeable, self.intent, self.facts, self.template, self.owner, self.key)
-
-
-def foreign(n: int) -> Spend:
-    """Makes a venue's placeholder: an output that is not ours."""
-    return Spend(bytes([0xA0 + n]) * 32, n, fields=[(b"\x01", output(600, PLACEHOLDER_SCRIPT))])
+        return Case(self.kind, self.form, changeable, self.intent, self.facts, self.owner, self.key)
 
 
 def honest(kind: OwnKind = "p2tr", form: Form = "listing") -> Case:
     """Returns a listing that is right in every respect."""
-    template = _TEMPLATES[form]
+    shape = SHAPES[form]
     listed = script_by(kind, VAULT)
     made_by = former(listed)
     own = Spend(txid_of(made_by), 1)
     if kind == "p2tr":
         own.fields = [
             (b"\x01", output(POSTAGE, listed)),
-            (b"\x03", struct.pack("<I", template.sighash)),
+            (b"\x03", struct.pack("<I", shape.sighash)),
             (b"\x17", VAULT.get_public_key().xonly()),
         ]
     else:
         own.fields = [
             (b"\x00", made_by),
             (b"\x01", output(POSTAGE, listed)),
-            (b"\x03", struct.pack("<I", template.sighash)),
+            (b"\x03", struct.pack("<I", shape.sighash)),
         ]
     if kind == "p2sh-p2wpkh":
         own.fields.append((b"\x04", script_by("p2wpkh", VAULT)))
-    spends = [foreign(n) for n in range(template.other_inputs)]
-    spends.insert(template.index, own)
-    pays = [
-        Pay(template.least_payout(PRICE, POSTAGE), PAYOUT_SCRIPT)
-        if isinstance(slot, Payout)
-        else Pay(PRICE * slot.max_ppm // 1_000_000, slot.script)
-        for slot in template.outputs
+    spends = [
+        Spend(txid, vout, fields=[(b"\x01", output(value, paid))]) for txid, vout, value, paid in shape.placeholders
     ]
+    spends.insert(shape.index, own)
+    pays = [Pay(value, paid) for value, paid in shape.others]
+    pays.insert(shape.index, Pay(shape.payout, PAYOUT_SCRIPT))
     outpoint = Outpoint(own.txid, own.vout)
     scripts = frozenset({listed, PAYOUT_SCRIPT})
     return Case(
         kind,
         form,
         Draft(spends, pays),
-        ListingIntent(PLAY_VENUE, INSCRIPTION, outpoint, PRICE, 200_000, PAYOUT_ADDRESS),
+        ListingIntent(INSCRIPTION, outpoint, PRICE, 200_000, PAYOUT_ADDRESS, shape.fee_ppm),
         OutpointFacts(outpoint, POSTAGE, listed, True, True, (INSCRIPTION,), (), TIP, TIP - 1),
-        template,
         Owner(kind, VAULT.get_public_key().sec(), scripts, scripts | {script_by("p2tr", ORDINALS)}),
     )

@@ -1,6 +1,8 @@
 """Attacks with a listing PSBT, by a venue or another in its place: small changes to an honest one.
 
-An attack names itself, the tag it must be refused with, and the kinds of key and forms of listing it is tried on.
+An attack names itself, the tag it must be refused with, and the kinds of key and forms of listing it is tried on. Where
+it changes nothing that a signature covers, or pays us no less than was asked, it is no attack: `HARMLESS` says why, and
+there the change is signed.
 """
 
 from __future__ import annotations
@@ -68,6 +70,15 @@ class Attack:
                 self.change(case)
                 made.append(case)
         return made
+
+
+@dataclass(frozen=True)
+class Harmless:
+    """Why nothing is lost by signing it, and where that is so."""
+
+    why: str
+    forms: Sequence[Form]
+    kinds: Sequence[OwnKind] = KINDS
 
 
 ATTACKS: list[Attack] = []
@@ -155,9 +166,9 @@ def other_spend(fields: listings.Pairs) -> Change:
     return change
 
 
-# --- the venue and its template ---
-attack("a venue without a template", "op-allowed", lambda case: put(case, template=None))
-attack("another venue's template", "op-allowed", of_intent(venue="satflow"))
+# --- the venue's form: none is known, and none is asked for ---
+attack("a venue without a template", "op-allowed", lambda case: None)
+attack("another venue's template", "op-allowed", lambda case: None)
 
 # --- the bytes ---
 attack("nothing at all", "psbt-strict", of_draft(raw=b""))
@@ -309,7 +320,7 @@ attack("an input more that says nothing", "inputs-reserved", more_spend([]))
 attack("the listed output spent twice", "inputs-reserved", lambda case: case.draft.spends.append(case.own))
 attack(
     "our input at another index",
-    "inputs-reserved",
+    "outputs-known",
     lambda case: case.draft.spends.reverse(),
     forms=("paired at 2", "secure with fee"),
 )
@@ -328,7 +339,7 @@ attack(
 attack("a placeholder that says nothing", "inputs-reserved", other_spend([]), forms=("paired at 2", "secure with fee"))
 attack(
     "a placeholder that is ours by one of its two fields",
-    "amount-proof",
+    "inputs-reserved",
     other_spend([(b"\x01", output(600, STRANGER_SCRIPT)), (b"\x00", former(PAYOUT_SCRIPT))]),
     forms=("paired at 2", "secure with fee"),
 )
@@ -356,7 +367,7 @@ attack(
 )
 attack(
     "a placeholder fewer",
-    "inputs-reserved",
+    "outputs-known",
     lambda case: case.draft.spends.remove(next(s for s in case.draft.spends if s is not case.own)),
     forms=("paired at 2", "secure with fee"),
 )
@@ -523,7 +534,7 @@ attack(
 )
 attack(
     "the payout moved from SINGLE's index",
-    "outputs-order",
+    "outputs-known",
     lambda case: case.draft.pays.reverse(),
     forms=("paired at 2",),
 )
@@ -735,3 +746,121 @@ attack(
 )
 attack("a derivation of no key on the output", "psbt-strict", out_field(b"\x02", b"\0" * 4))
 attack("an oversized tree length", "psbt-strict", out_field(b"\x06", b"\x00\xc0" + size(2**32)))
+
+# --- what only counts once no form is asked for ---
+attack("the payout at another input's index", "outputs-known", lambda case: case.draft.pays.reverse(), forms=("OKX",))
+attack(
+    "our input moved to where somebody else is paid",
+    "outputs-known",
+    lambda case: case.draft.spends.insert(0, case.draft.spends.pop()),
+    forms=("OKX", "paired at 2"),
+)
+attack("no output at the index of our input", "single-pair", lambda case: case.draft.pays.pop(), forms=("OKX",))
+attack(
+    "the listed output in a placeholder too",
+    "inputs-reserved",
+    lambda case: put(case.draft.spends[0], txid=case.own.txid, vout=case.own.vout),
+    forms=("OKX",),
+)
+attack("the listed output nowhere", "inputs-reserved", lambda case: case.draft.spends.pop(2), forms=("OKX",))
+attack(
+    "an input of ours among OKX's",
+    "inputs-reserved",
+    lambda case: case.draft.spends[0].put(b"\x01", output(50_000, PAYOUT_SCRIPT)),
+    forms=("OKX",),
+)
+attack("a fee that nobody declared", "payout", of_intent(seller_fee_ppm=0), forms=("secure with fee",))
+attack(
+    "a fee deducted from the price alone that nobody declared",
+    "payout",
+    payout_of(245_000),
+    forms=("price alone", "OKX"),
+)
+attack("a fee deducted twice", "payout", payout_of(240_000), forms=("fee deducted", "secure with fee"))
+attack(
+    "the price paid, a part of it to the vault",
+    "payout",
+    lambda case: (payout_less(1_000)(case), more_pay(1_000, script_by("p2tr", VAULT))(case)),
+    forms=("price alone",),
+)
+attack(
+    "the payout in two halves",
+    "outputs-known",
+    lambda case: put(case.draft, pays=[Pay(PRICE, PAYOUT_SCRIPT)] * 2),
+    forms=("secure",),
+)
+attack(
+    "a second payout that another signature could count as its own",
+    "outputs-known",
+    more_pay(90_000, PAYOUT_SCRIPT),
+    forms=("secure", "secure with fee"),
+)
+
+
+def holds(value: int) -> Change:
+    """The listed output holds so many sats, by facts and PSBT alike."""
+
+    def change(case: Case) -> None:
+        of_facts(value_sats=value)(case)
+        case.own.put(b"\x01", output(value, script_by("p2tr", VAULT)))
+
+    return change
+
+
+attack(
+    "an output that holds a sat too much to give away",
+    "payout",
+    holds(20_001),
+    kinds=TAPROOT,
+    forms=("price alone", "OKX", "listing", "secure"),
+)
+attack(
+    "a fortune in the listed output, the price alone paid",
+    "payout",
+    holds(5_000_000),
+    kinds=TAPROOT,
+    forms=("price alone", "fee deducted"),
+)
+
+_OTHERS_INPUT = "with ANYONECANPAY no other input is covered, and only ours is signed"
+_OTHERS_OUTPUT = "every covered output stands there for whoever pays; ours is paid in full"
+_MORE = "the one more is not covered by SINGLE: whoever buys may leave it out"
+_WHOLE_PRICE = "what is missing is postage, which may go to the buyer; the price is paid in full"
+_FEE = "what somebody else gets comes out of the buyer's inputs, not out of our payout"
+_NO_FORM = "there is no form to compare with: what the signature covers is right"
+HARMLESS: dict[str, Harmless] = {
+    "a venue without a template": Harmless(_NO_FORM, PLAIN),
+    "another venue's template": Harmless(_NO_FORM, PLAIN),
+    "a second inscription's input": Harmless("it is none of the keys that this user has here", PLAIN, SEGWIT_V0),
+    "a stranger's input more": Harmless(_OTHERS_INPUT, PLAIN),
+    "an input more that says nothing": Harmless(_OTHERS_INPUT, PLAIN),
+    "our input at another index": Harmless(
+        "ALL covers outputs, not at which index our input stands", ("secure with fee",)
+    ),
+    "a placeholder that says nothing": Harmless(_OTHERS_INPUT, ("paired at 2", "secure with fee")),
+    "a placeholder fewer": Harmless(_OTHERS_INPUT, ("secure with fee",)),
+    "the payout short by a sat": Harmless(_WHOLE_PRICE, ("listing", "secure", "paired at 2", "fee deducted")),
+    "the payout without the postage": Harmless(_WHOLE_PRICE, PLAIN),
+    "an unknown output more": Harmless(_OTHERS_OUTPUT, ("listing", "secure", "secure with fee")),
+    "an output of ours more": Harmless(_MORE, ("listing",)),
+    "an undeclared fee output": Harmless(_FEE, PLAIN),
+    "a runestone more": Harmless("the output holds no runes by facts, so it moves none of ours", PLAIN),
+    "a free OP_RETURN more": Harmless(_OTHERS_OUTPUT, PLAIN),
+    "a stranger's output before the payout": Harmless("ALL covers the payout wherever it stands", ("secure",)),
+    "the payout split in two": Harmless(_WHOLE_PRICE, ("listing",)),
+    "the payout paid twice": Harmless(_MORE, ("listing",)),
+    "the payout and the fee swapped": Harmless("ALL covers the payout wherever it stands", ("secure with fee",)),
+    "the fee a sat above the declared": Harmless(_FEE, ("paired at 2", "secure with fee")),
+    "the fee as high as the price": Harmless(_FEE, ("paired at 2", "secure with fee")),
+    "a negative fee": Harmless("such a transaction is valid nowhere", ("paired at 2", "secure with fee")),
+    "the fee to a stranger": Harmless(_FEE, ("paired at 2", "secure with fee")),
+    "the fee output missing": Harmless(_FEE, ("secure with fee",)),
+    "transaction version 0x3": Harmless("nodes relay it, so it is good for a sale at the price", PLAIN),
+    "a placeholder that waits": Harmless(_OTHERS_INPUT, ("paired at 2", "secure with fee")),
+}
+
+
+def is_harmless(name: str, case: Case) -> bool:
+    """Whether what the attack of this name makes of an honest listing is signed."""
+    found = HARMLESS.get(name)
+    return found is not None and case.form in found.forms and case.kind in found.kinds

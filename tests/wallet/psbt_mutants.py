@@ -243,7 +243,7 @@ def _facts(case: Case, rng: Rng) -> None:
 
 def _intent(case: Case, rng: Rng) -> None:
     options: list[tuple[str, tuple[Any, ...]]] = [
-        ("venue", ("satflow",)),
+        ("seller_fee_ppm", (0, 20_000)),
         ("inscription_id", ("other",)),
         ("outpoint", (Outpoint(bytes(32), 0), Outpoint(case.intent.outpoint.txid, 0))),
         ("price_sats", (None, 0, -1, PRICE)),

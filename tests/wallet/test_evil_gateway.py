@@ -19,7 +19,7 @@ from core.errors import PeerRefused
 from tests.wallet.conftest import BID, GRANT, USER, intent
 from tests.wallet.evil import SIGN_IN, Judge
 from tests.wallet.fixed_keys import fixed_keys
-from tests.wallet.listing_desk import LIST_GRANT, TASK, Desk, desk, draft_at, listing_of
+from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, TASK, Desk, desk, draft_at, listing_of
 from tests.wallet.listings import PRICE, honest
 from tests.wallet.psbt_mutants import mutant
 from tests.wallet.test_evil_venue import PLAIN, refusal
@@ -30,7 +30,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 
 REQUESTS = int(os.environ.get("EVIL_REQUESTS", "10000"))
 SEED = int(os.environ.get("EVIL_SEED", "1"))
-CEILINGS = Ceilings(outstanding_user=300_000, outstanding_host=300_000, sats_hour_host=900_000)
+CEILINGS = Ceilings(
+    outstanding_user=300_000, outstanding_host=300_000, sats_hour_host=900_000, secure_listings=SECURE_AT_PLAY
+)
 KEYS = fixed_keys(USER).secrets_of(USER).public
 BID_TEXT = ":".join([KEYS.payment, KEYS.payment_pubkey, GRANT.receive, "49999", "1", "1900000000000", "frogs", "1"])
 LETTERS = string.ascii_letters + string.digits + " -_.:/\\\"'{}[]=+\n\r\t\0\x7f\x85\u2028\u200béКО\ud800\U0001f438"
@@ -106,7 +108,7 @@ class House:
         case.facts = honest().facts
         case.intent = honest().intent
         if rng.random() < 0.2:
-            listed = listing_of(case, number) | {"psbt": draft_at(PRICE + rng.choice((-1, 0, 0)))}
+            listed = listing_of(case, number) | {"psbt": draft_at(PRICE + rng.choice((-10_001, 0, 0)))}
             request = {"task": TASK, "token": 5, "secret": self.desk.secret, "listing": listed}
             self.desk.facts = case.facts
             return self.asked("sign_listing", request)

@@ -17,12 +17,11 @@ import pytest
 
 from core.errors import PeerRefused
 from tests.wallet.evil import Judge
-from tests.wallet.listing_desk import LIST_GRANT, TASK, Desk, desk, listing_of
-from tests.wallet.listings import PAYOUT_ADDRESS, VAULT, Case, Form, honest
-from tests.wallet.psbt_attacks import ATTACKS
+from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, TASK, Desk, desk, listing_of
+from tests.wallet.listings import PAYOUT_ADDRESS, PRICE, VAULT, Case, Form, honest
+from tests.wallet.psbt_attacks import ATTACKS, is_harmless
 from tests.wallet.psbt_mutants import mutant
 from wallet.ceilings import Ceilings, Rate
-from wallet.policy import PLAY_VENUE
 from wallet.protocol import MAX_PSBT_TEXT
 from wallet.signer.audit import verify_chain
 
@@ -36,26 +35,25 @@ ANY = Rate(10**9, 10**9)
 
 @pytest.fixture
 def open_desk(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path, Ceilings(task=ANY, user=ANY, host=ANY)) as opened:
+    with desk(tmp_path, Ceilings(task=ANY, user=ANY, host=ANY, secure_listings=SECURE_AT_PLAY)) as opened:
         yield opened
 
 
 def sent(case: Case) -> Case:
     """Returns the case as it is once only what a venue can change is changed: the rest is the signer's own."""
-    fixed = replace(case.intent, venue=PLAY_VENUE, min_price_sats=200_000, payout_address=PAYOUT_ADDRESS)
-    return replace(case, intent=fixed, template=honest("p2tr", case.form).template)
+    fixed = replace(case.intent, min_price_sats=200_000, payout_address=PAYOUT_ADDRESS, seller_fee_ppm=0)
+    return replace(case, intent=fixed)
 
 
 def by_name() -> list[tuple[str, Case]]:
-    """Returns every named attack that a venue can send: on our kind of key, and not on what it never sees."""
+    """Returns every harmful attack that a venue can send: on our kind of key, and not on what it never sees."""
     found = []
     for attack in ATTACKS:
         for case in attack.cases():
             own, right = case.owner, honest(case.kind, case.form)
             if case.kind != "p2tr" or case.form not in PLAIN or own != right.owner or case.key != VAULT:
                 continue
-            fixed = sent(case)
-            if fixed.intent == case.intent and case.template == fixed.template:
+            if sent(case).intent == case.intent and not is_harmless(attack.name, case):
                 found.append((attack.name, case))
     return found
 
@@ -106,7 +104,7 @@ def test_the_judge_is_not_blind(open_desk: Desk) -> None:
     answer = open_desk.sign(request["listing"])
     judge.listing(request, answer, right)
     wrong = right.copy()
-    wrong.payout.value -= 1
+    wrong.payout.value = PRICE - 1
     lied = {**request, "listing": listing_of(wrong, 1)}
     with pytest.raises(AssertionError):
         judge.listing(lied, answer, wrong)

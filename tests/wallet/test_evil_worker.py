@@ -20,7 +20,7 @@ from core.errors import PeerRefused
 from tests.wallet.conftest import BID, GRANT, OTHER_USER, intent
 from tests.wallet.evil import Judge
 from tests.wallet.facts_server import facts_server, ok, wire
-from tests.wallet.listing_desk import LIST_GRANT, TASK, listing, listing_of
+from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, TASK, listing, listing_of
 from tests.wallet.listings import INSCRIPTION, PRICE, honest
 from tests.wallet.proofs import STRANGER, p2tr_address
 from tests.wallet.psbt_mutants import mutant
@@ -43,6 +43,7 @@ CEILINGS = Ceilings(
     user=Rate(90, 1_500),
     host=Rate(120, 2_000),
     challenges_a_minute=60,
+    secure_listings=SECURE_AT_PLAY,
 )
 FAR_MS = LIST_GRANT.expires_ms
 GRANTS = [
@@ -60,6 +61,7 @@ OPS = [
     "controls",
     "was_signed",
     "lowest_listing",
+    "judge",
     "rooms",
     "rooms_under",
     "revoke_place",

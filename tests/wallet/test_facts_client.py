@@ -13,9 +13,10 @@ import pytest
 
 from tests.wallet.conftest import BID, GRANT, START_MS
 from tests.wallet.facts_server import facts_server, ok, wire
-from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, listing
+from tests.wallet.listing_desk import FACTS, LIST_GRANT, SECURE_AT_PLAY, TASK, listing
 from tests.wallet.listings import INSCRIPTION, PRICE, honest
 from tests.wallet.socket_house import house
+from wallet.ceilings import Ceilings
 from wallet.facts_client import FactsError, ask_facts, read_facts
 from wallet.protocol import ListingToSign
 from wallet.signer.audit import verify_chain
@@ -54,8 +55,13 @@ def test_a_fact_that_is_left_out_is_not_known(name: str) -> None:
     if name == "outpoint":
         with pytest.raises(FactsError):
             read_facts(OUTPOINT, told)
-    elif name != "spent_by":
+    elif name not in ("spent_by", "is_spent_in_block"):
         assert None in [getattr(read_facts(OUTPOINT, told), field) for field in FACTS.__slots__]
+
+
+@pytest.mark.parametrize(("told", "known"), [(True, True), (False, False), (None, False), (1, False), ("true", False)])
+def test_a_spend_is_in_a_block_only_where_that_is_told(told: Any, known: bool) -> None:
+    assert read_facts(OUTPOINT, wire() | {"is_spent_in_block": told}).is_spent_in_block is known
 
 
 def test_heights_are_numbers() -> None:
@@ -125,7 +131,8 @@ class HeldBack:
 
 
 def test_a_listing_over_the_socket_is_signed_by_facts_over_the_other(tmp_path: Path) -> None:
-    with house(tmp_path) as opened, facts_server(opened.facts_socket, lambda request: ok(wire())) as came:
+    ceilings = Ceilings(secure_listings=SECURE_AT_PLAY)
+    with house(tmp_path, ceilings) as opened, facts_server(opened.facts_socket, lambda request: ok(wire())) as came:
         secret = opened.client.grant(LIST_GRANT)
         signed = opened.client.sign_listing(TASK, 5, secret, to_sign())
         assert len(signed.secure) == 1

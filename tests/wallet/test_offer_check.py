@@ -276,8 +276,9 @@ PLANTED: dict[str, tuple[str, Callable[..., Any], set[str]]] = {
     "announcement": ("_announced", lambda outputs, vault_key: None, {"escrow"}),
     "sighash-allowed": ("_sighash_allowed", lambda item: None, {"sighash-allowed"}),
     "fee": ("_fee", lambda *arguments: 0, {"fee-rate", "fee-abs", "fee-share"}),
-    "tx-form": ("tx_form", lambda psbt, template, tip: None, {"tx-form"}),
-    "key-path": ("key_path", lambda item, owner: None, {"key-path", "input-signed"}),
+    "tx-form": ("tx_form", lambda *given, **named: None, {"tx-form"}),
+    "input-signed": ("input_unsigned", lambda item: None, {"input-signed"}),
+    "key-path": ("key_path", lambda item, owner: None, {"key-path"}),
 }
 
 

@@ -17,7 +17,7 @@ from tests.wallet.offers import FORMS, PAYMENT_SCRIPT, PRICE, Offer, copied, hon
 from tests.wallet.psbt_oracle import Unreadable, former_output, le, parse, sha, txout, verifies
 from wallet.policy import PolicyRefused
 from wallet.psbt import check_offer
-from wallet.psbt.check_listing import MOST_BLOCKS_BEHIND
+from wallet.psbt.common import MOST_BLOCKS_BEHIND
 
 pytestmark = pytest.mark.slow
 
@@ -170,7 +170,8 @@ def test_nothing_is_signed_wrongly() -> None:
         ("_announced", lambda outputs, vault_key: None),
         ("_sighash_allowed", lambda item: None),
         ("_fee", lambda *arguments: 0),
-        ("tx_form", lambda *arguments: None),
+        ("tx_form", lambda *arguments, **named: None),
+        ("input_unsigned", lambda *arguments: None),
         ("key_path", lambda *arguments: None),
     ],
 )

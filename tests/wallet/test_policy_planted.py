@@ -151,7 +151,7 @@ PLANTED: dict[str, tuple[str, Callable[..., Any], Callable[[], None]]] = {
     "any sign-in": ("sign_in_template", nothing, tests.test_sign_in_template),
     "the first dialect alone is practice": (
         "market",
-        lambda grant, *, play: RIGHT["market"](replace(grant, venue=grant.venue.partition("-")[0]), play=play),
+        lambda venue, *, play: RIGHT["market"](venue.partition("-")[0], play=play),
         tests.test_the_practice_market_is_one_in_all_its_dialects,
     ),
     "any challenge": ("challenge_template", nothing, tests.test_challenge_template),

@@ -56,7 +56,7 @@ def test_a_real_signer_lists_from_its_vault_and_remembers_it_after_kill_9(start:
         secret = client.grant(replace(LIST_GRANT, expires_ms=now_ms() + HOUR_MS))
         signed = client.sign_listing(TASK, 5, secret, asked)
     assert read_signed(signed.psbt, made.plain, "it").payout.value == PRICE + POSTAGE
-    assert read_signed(signed.secure[0], made.secure, "it").payout.value == PRICE + POSTAGE
+    assert signed.secure == (), "nobody has turned the secure form on"
     signer.end(signal.SIGKILL)
 
     client = start().client

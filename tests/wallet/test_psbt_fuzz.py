@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -29,8 +29,8 @@ SEED = int(os.environ.get("PSBT_SEED", "1"))
 SHARDS = 4
 
 EVERY_TAG = {
-    *("op-allowed", "psbt-strict", "list-min", "dest-allow", "inputs-reserved", "inputs-confirmed", "amount-proof"),
-    *("inputs-cardinal", "single-pair", "outputs-known", "outputs-order", "venue-fee", "payout", "sighash-allowed"),
+    *("psbt-strict", "list-min", "dest-allow", "inputs-reserved", "inputs-confirmed", "amount-proof"),
+    *("inputs-cardinal", "single-pair", "outputs-known", "payout", "sighash-allowed"),
     *("tx-form", "key-path", "input-signed"),
 }
 
@@ -65,13 +65,16 @@ def test_honest_listings_are_faultless() -> None:
             assert outcome(honest(kind, form)) == ("signed", [])
 
 
-def _first_payout(psbt: Any, template: Any, *rest: Any) -> int:
-    outputs = psbt.transaction.outputs
-    return outputs[template.index].value if template.index < len(outputs) else 0
+def _facts_alone(draft: Any) -> TxOutput:
+    return TxOutput(draft.facts.value_sats or 0, draft.facts.script or b"")
 
 
-def _facts_alone(own: Any, facts: Any, owner: Any) -> TxOutput:
-    return TxOutput(facts.value_sats or 0, facts.script or b"")
+def _at_our_index(draft: Any) -> TxOutput:
+    return cast(TxOutput, draft.psbt.transaction.outputs[draft.index])
+
+
+def _anywhere(draft: Any) -> TxOutput:
+    return next(output for output in draft.psbt.transaction.outputs if output.script == PAYOUT_SCRIPT)
 
 
 def _witness_utxo_alone(item: Any, outpoint: Any) -> list[TxOutput]:
@@ -89,17 +92,19 @@ def _taproot_as_embit(transaction: Any, index: int, spent: Any, sighash: int) ->
 
 # A rule that does nothing, or a step that does another thing, as a slip in the code would have it.
 PLANTED: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "op-allowed": (check_listing, "_op_allowed", lambda template, intent: template),
-    "list-min": (check_listing, "_list_min", lambda intent: 250_000),
-    "dest-allow": (check_listing, "_dest_allow", lambda intent, owner: PAYOUT_SCRIPT),
-    "inputs-reserved": (check_listing, "_inputs_reserved", lambda psbt, intent, template, owner: psbt.inputs[-1]),
-    "inputs-confirmed": (check_listing, "_inputs_confirmed", lambda facts, intent: facts),
+    "list-min": (check_listing, "_list_min", lambda draft: 250_000),
+    "dest-allow": (check_listing, "_dest_allow", lambda draft: PAYOUT_SCRIPT),
+    "inputs-reserved": (check_listing, "inputs_reserved", lambda psbt, intent, owner: len(psbt.inputs) - 1),
+    "inputs-confirmed": (check_listing, "_inputs_confirmed", lambda draft: draft.facts),
     "amount-proof": (check_listing, "_amount_proof", _facts_alone),
     "amount-proof, former transaction": (check_listing, "claimed", _witness_utxo_alone),
-    "inputs-cardinal": (check_listing, "_inputs_cardinal", lambda facts, intent: 900_000),
-    "outputs": (check_listing, "_outputs", _first_payout),
-    "sighash-allowed": (check_listing, "_sighash_allowed", lambda own, template: None),
-    "tx-form": (check_listing, "tx_form", lambda psbt, template, tip: None),
+    "inputs-cardinal": (check_listing, "_inputs_cardinal", lambda draft: 900_000),
+    "outputs-known, whoever is paid": (check_listing, "payout_of", _at_our_index),
+    "outputs-known, paid anywhere": (check_listing, "payout_of", _anywhere),
+    "payout": (check_listing, "_payout", lambda draft: None),
+    "sighash-allowed": (check_listing, "_sighash_allowed", lambda draft: None),
+    "tx-form": (check_listing, "tx_form", lambda *given, **named: None),
+    "input-signed": (check_listing, "input_unsigned", lambda own: None),
     "key-path": (check_listing, "key_path", lambda own, owner: None),
     "unknown fields are handed back": (sign, "without_unknown", lambda psbt: psbt),
     "another digest, segwit": (sign, "segwit_digest", _segwit_covering_all),
@@ -110,12 +115,15 @@ PLANTED: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_planted_bug_is_caught(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, name, slip = PLANTED[planted]
+    for tag, rule in check_listing.RULES.items():
+        if rule is getattr(where, name):
+            monkeypatch.setitem(check_listing.RULES, tag, slip)
     monkeypatch.setattr(where, name, slip)
     rng = random.Random(f"planted {SEED}")
     for _ in range(10_000):
         try:
             if outcome(mutant(rng))[1]:
                 return
-        except (ValueError, AttributeError, IndexError, TypeError):
+        except (ValueError, AttributeError, IndexError, TypeError, StopIteration):
             continue  # a slip that ends in an error instead of a signature does no harm
     pytest.fail("the mutants and their judge do not notice")

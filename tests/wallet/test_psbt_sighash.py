@@ -15,6 +15,7 @@ from embit.util import secp256k1
 from wallet.psbt.script import own_script
 from wallet.psbt.sighash import segwit_digest, taproot_digest
 from wallet.psbt.sign import SigningError, sign_input
+from wallet.psbt.taproot import leaf_hash, output_script
 from wallet.psbt.transaction import TxOutput, decode_network, decode_unsigned
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "bip341_wallet_vectors.json"
@@ -141,3 +142,47 @@ def test_what_is_covered_must_be_known() -> None:
             taproot_digest(transaction, 0, spent, 0x00)
     with pytest.raises(ValueError, match="not known"):
         taproot_digest(transaction, 0, [None, known], 0x83)
+
+
+@beside
+def test_published_leaves_lead_to_their_outputs() -> None:
+    seen = 0
+    for vector in load()["scriptPubKey"]:
+        blocks = [bytes.fromhex(block) for block in vector["expected"].get("scriptPathControlBlocks", [])]
+        for leaf, block in zip(_leaves(vector["given"]["scriptTree"]), blocks, strict=True):
+            script_bytes, version = bytes.fromhex(leaf["script"]), leaf["leafVersion"]
+            found = leaf_hash(script_bytes, version)
+            assert found.hex() == vector["intermediary"]["leafHashes"][leaf["id"]]
+            assert output_script(found, block).hex() == vector["expected"]["scriptPubKey"]
+            seen += 1
+    assert seen == 12
+
+
+def _leaves(tree: Any) -> list[dict[str, Any]]:
+    if tree is None:
+        return []
+    return [tree] if isinstance(tree, dict) else [leaf for branch in tree for leaf in _leaves(branch)]
+
+
+@pytest.mark.parametrize("sighash", [0x00, 0x01])
+def test_a_leafs_digest_is_embits_where_embit_is_right(sighash: int) -> None:
+    """Of a transaction with two inputs and two outputs, at each of them. btclib's engine judges whole withdrawals."""
+    unsigned = bytes.fromhex(
+        "02000000" + "02" + "11" * 32 + "00000000" + "00" + "fdffffff" + "22" * 32 + "05000000" + "00" + "feffffff"
+        "02" + "e803000000000000" + "01" + "51" + "d007000000000000" + "02" + "5152" + "40e20100"
+    )
+    leaf_script = bytes.fromhex("20" + "79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798" + "ac")
+    spent = [TxOutput(5_000, b"\x51\x20" + b"\x33" * 32), TxOutput(6_000, b"\x51\x20" + b"\x44" * 32)]
+    other = OtherTransaction.parse(unsigned)
+    for at in range(2):
+        theirs = other.sighash_taproot(
+            at,
+            [script.Script(output.script) for output in spent],
+            [output.value for output in spent],
+            sighash=sighash,
+            ext_flag=1,
+            script=script.Script(leaf_script),
+            leaf_version=0xC0,
+        )
+        assert taproot_digest(decode_unsigned(unsigned), at, spent, sighash, leaf_hash(leaf_script)) == theirs
+        assert taproot_digest(decode_unsigned(unsigned), at, spent, sighash) != theirs

@@ -16,6 +16,7 @@ from tests.wallet.listings import (
     PAYMENT,
     PAYOUT_SCRIPT,
     POSTAGE,
+    PRICE,
     STRANGER,
     STRANGER_SCRIPT,
     VAULT,
@@ -255,6 +256,6 @@ def test_refusals_come_before_any_signature(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(PrivateKey, "sign", never)
     monkeypatch.setattr(PrivateKey, "schnorr_sign", never)
     case = honest()
-    case.payout.value -= 1
+    case.payout.value = PRICE - 1
     with pytest.raises(PolicyRefused):
         case.sign()

@@ -14,8 +14,19 @@ from typing import Any
 import pytest
 
 from tests.wallet.conftest import BID, OTHER_USER, START_MS, tag_of
-from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, Desk, desk, draft_at, listing, listing_intent, text
-from tests.wallet.listings import INSCRIPTION, PRICE, honest
+from tests.wallet.listing_desk import (
+    FACTS,
+    LIST_GRANT,
+    TASK,
+    Desk,
+    RealDesk,
+    desk,
+    draft_at,
+    listing,
+    listing_intent,
+    text,
+)
+from tests.wallet.listings import INSCRIPTION, POSTAGE, PRICE, Form, honest
 from tests.wallet.psbt_oracle import faults
 from wallet.address import parse
 from wallet.bip322 import verify_ownership
@@ -85,13 +96,59 @@ def test_a_bids_intent_is_no_listings(open_desk: Desk) -> None:
 @pytest.mark.parametrize("secure", [False, True])
 def test_one_draft_that_is_wrong_leaves_all_unsigned(secure: bool, open_desk: Desk) -> None:
     wrong = (
-        {"secure": [draft_at(PRICE, "secure"), draft_at(PRICE - 1, "secure")]}
+        {"secure": [draft_at(PRICE, "secure"), draft_at(PRICE - POSTAGE - 1, "secure")]}
         if secure
-        else {"psbt": draft_at(PRICE - 1)}
+        else {"psbt": draft_at(PRICE - POSTAGE - 1)}
     )
     assert tag_of(open_desk.sign, listing(**wrong)) == "payout"
     assert open_desk.ask("was_signed", intent=listing_intent(1)) == {"signed": False}
     assert verify_chain(open_desk.audit_path) == 0
+
+
+REAL = ("satflow", "unisat", "ordinalswallet", "ordnet")
+
+
+@pytest.fixture
+def real_desk(tmp_path: Path) -> Iterator[Desk]:
+    ceilings = Ceilings(seller_fee_ppm={"unisat": 20_000}, secure_listings=frozenset({"ordinalswallet"}))
+    with RealDesk.opened(tmp_path, ceilings) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("venue", REAL)
+@pytest.mark.parametrize("form", ["listing", "price alone", "paired at 2", "OKX"])
+def test_every_form_that_pays_is_signed_at_every_real_venue(real_desk: Desk, venue: str, form: Form) -> None:
+    secret = real_desk.grant(token=6, venue=venue)
+    answer = real_desk.sign(listing(psbt=text(honest("p2tr", form).draft.encode()), secure=[]), secret, token=6)
+    case = honest("p2tr", form)
+    assert faults(case, case.draft.encode(), base64.b64decode(answer["psbt"])) == []
+
+
+@pytest.mark.parametrize("venue", REAL)
+def test_a_fee_comes_off_where_the_operator_says_so(real_desk: Desk, venue: str) -> None:
+    secret = real_desk.grant(token=6, venue=venue)
+    case = honest("p2tr", "price alone")
+    case.payout.value = 245_000
+    asked = listing(psbt=text(case.draft.encode()), secure=[])
+    if venue == "unisat":
+        assert real_desk.sign(asked, secret, token=6)
+    else:
+        assert tag_of(real_desk.sign, asked, secret, token=6) == "payout"
+
+
+@pytest.mark.parametrize("venue", REAL)
+def test_secure_forms_are_left_out_until_the_operator_wants_them(real_desk: Desk, venue: str) -> None:
+    """Also such as nobody would sign: they are not looked at."""
+    secret = real_desk.grant(token=6, venue=venue)
+    answer = real_desk.sign(listing(), secret, token=6)
+    assert len(answer["secure"]) == (venue == "ordinalswallet")
+    line = json.loads(real_desk.audit_path.read_text())
+    assert len(line["payouts"]) == len(line["unsigned_txids"]) == 1 + len(answer["secure"])
+    poisoned = listing(2, secure=[draft_at(1, "secure")])
+    if venue == "ordinalswallet":
+        assert tag_of(real_desk.sign, poisoned, secret, token=6) == "payout"
+    else:
+        assert real_desk.sign(poisoned, secret, token=6)["secure"] == []
 
 
 def test_the_forms_cannot_be_swapped(open_desk: Desk) -> None:

@@ -25,6 +25,7 @@ from tests.wallet.withdrawal_cases import (
     VAULT_COINS,
     VAULT_SCRIPT,
     Desk,
+    Leaf,
     coin,
     desk,
     from_bidding,
@@ -156,11 +157,18 @@ def test_sats_come_out_of_the_bidding_wallet(signer: Desk) -> None:
     assert answer["psbt"]
 
 
+def test_sats_come_out_of_a_taproot_leaf_too(signer: Desk) -> None:
+    case = Leaf().honest()
+    signer.facts |= case.facts
+    answer = signer.sign(from_bidding(case=case))
+    assert (answer["sent_sats"], answer["fee_sats"]) == (AMOUNT, FEE)
+
+
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_no_attack_is_signed_over_the_signers_own_door(signer: Desk, attack: Any) -> None:
     case = attack.make()
-    if case.template is None or case.template.keys != 2 or case.key is not PAYMENT:
-        pytest.skip("of a template or a key that no request can bring")
+    if case.key is not PAYMENT:
+        pytest.skip("of a key that no request can bring")
     signer.facts = dict(case.facts)
     asked = from_bidding(case=case)
     if case.coins:

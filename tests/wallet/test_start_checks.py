@@ -158,6 +158,16 @@ def test_listings_are_compared_too(signed: Bench) -> None:
     compare(signed, START_MS + 60 * MINUTE_MS)
 
 
+def test_listings_that_cover_all_outputs_are_never_forgotten(signed: Bench) -> None:
+    """Whoever has forgotten their payouts would sign the same payout for another item."""
+    lost = {"operation": "list", "drafts_sha256": "d" * 64, "is_secure": True}
+    for number in range(4):
+        signed.audit.append(START_MS, lost | {"intent": f"{number:064x}"})
+    for later_ms in (0, 60 * MINUTE_MS, 10**12):
+        with pytest.raises(KeystoreError, match=r"lacks 4 signatures that still count: put a newer one back$"):
+            compare(signed, START_MS + later_ms)
+
+
 def test_a_ledger_that_cannot_be_read_is_no_agreement(signed: Bench, tmp_path: Path) -> None:
     with pytest.raises(KeystoreError, match="failed to read"):
         start_checks.require_agreement(signed.audit_path, tmp_path / "nowhere.db", START_MS)

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import base64
+import struct
+from collections.abc import Sequence
 
 import pytest
+from embit.ec import PrivateKey
 from embit.script import Script
 from embit.transaction import SIGHASH, Transaction
 
-from tests.wallet.listings import STRANGER, VENUE, Pay
+from tests.wallet.listings import PAYMENT, STRANGER, VENUE, Pay
 from tests.wallet.listings import honest as honest_listing
-from tests.wallet.withdrawal_attacks import ATTACKS, Attack
-from tests.wallet.withdrawal_cases import AMOUNT, COIN, FEE, PAYMENT_SCRIPT, PUBKEY, WALLET, Case, honest, p2wsh, runs
+from tests.wallet.withdrawal_attacks import ATTACKS, HARMLESS, Attack
+from tests.wallet.withdrawal_cases import (
+    AMOUNT,
+    COIN,
+    FEE,
+    PAYMENT_SCRIPT,
+    PUBKEY,
+    WALLET,
+    Case,
+    Leaf,
+    both_must_sign,
+    honest,
+    multisig,
+    p2wsh,
+    runs,
+)
 from wallet.policy import PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.psbt.sign import SigningError
@@ -31,15 +48,78 @@ def test_refused(attack: Attack) -> None:
     assert caught.value.tag == attack.tag, str(caught.value)
 
 
-def completed(case: Case) -> bytes:
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_decides_nothing_about_where_it_goes_is_signed(name: str) -> None:
+    case = HARMLESS[name]()
+    transaction = decode(case.sign()).transaction
+    wallet = case.facts[case.coins[0] if case.coins else str(transaction.inputs[0].outpoint)].script
+    assert [output.script for output in transaction.outputs] == [PAYMENT_SCRIPT, wallet]
+    assert [output.value for output in transaction.outputs] == [AMOUNT, 2 * COIN - AMOUNT - FEE]
+
+
+@pytest.mark.parametrize("required", [1, 2, 3])
+def test_ours_is_one_of_the_signatures_that_a_wallet_of_three_needs(required: int) -> None:
+    wallet = multisig(required, VENUE, PAYMENT, STRANGER)
+    case = honest(wallet)
+    signing = {1: [PAYMENT], 2: [PAYMENT, STRANGER], 3: [VENUE, PAYMENT, STRANGER]}[required]
+    raw = completed(case, wallet, signing)
+    assert runs(raw, [(COIN, p2wsh(wallet))] * 2)
+
+
+LEAVES = {
+    "two of two": (Leaf(), [VENUE, PAYMENT]),
+    "alone in its tree": (Leaf(beside=()), [VENUE, PAYMENT]),
+    "deep in its tree": (Leaf(beside=(b"\x22" * 32, b"\xee" * 32, b"\x01" * 32)), [VENUE, PAYMENT]),
+    "three of three": (Leaf(both_must_sign(PAYMENT, STRANGER, VENUE)), [VENUE, STRANGER, PAYMENT]),
+    "ours alone": (Leaf(b"\x20" + PUBKEY[1:] + b"\xac"), [PAYMENT]),
+    "another internal key": (Leaf(internal=STRANGER), [VENUE, PAYMENT]),
+}
+
+
+@pytest.mark.parametrize("sighash", [None, 0, 1])
+@pytest.mark.parametrize("name", LEAVES)
+def test_a_leaf_is_signed_so_that_it_holds_with_the_others(name: str, sighash: int | None) -> None:
+    leaf, keys = LEAVES[name]
+    case = leaf.honest()
+    for spend in case.draft.spends:
+        if sighash is not None:
+            spend.put(b"\x03", struct.pack("<I", sighash))
+    raw = leaf_completed(case, leaf, keys)
+    assert runs(raw, [(COIN, leaf.output[0])] * 2)
+    assert not runs(raw, [(COIN, leaf.output[0]), (COIN + 1, leaf.output[0])]), "all amounts are covered"
+
+
+def leaf_completed(case: Case, leaf: Leaf, keys: list[PrivateKey]) -> bytes:
+    """Returns the transaction with the others' signatures by embit, in the order in which the script takes them."""
+    psbt = decode(case.sign())
+    tx = Transaction.parse(psbt.transaction.encode())
+    scripts, stacks = [Script(leaf.output[0])] * 2, []
+    for at, fields in enumerate(psbt.inputs):
+        digest = tx.sighash_taproot(at, scripts, [COIN] * 2, ext_flag=1, script=Script(leaf.script), leaf_version=0xC0)
+        signatures = [
+            fields[b"\x14" + PUBKEY[1:] + leaf.hash] if key is PAYMENT else key.schnorr_sign(digest).serialize()
+            for key in keys
+        ]
+        stacks.append([*signatures, leaf.script, leaf.control_block])
+    return with_witnesses(psbt.transaction, stacks)
+
+
+def test_only_our_own_half_of_a_leaf_is_handed_out() -> None:
+    for fields in decode(Leaf().honest().sign()).inputs:
+        assert [key for key in fields if key[:1] in (b"\x13", b"\x14")] == [b"\x14" + PUBKEY[1:] + Leaf().hash]
+
+
+def completed(case: Case, wallet: bytes = WALLET, keys: Sequence[PrivateKey] = (PAYMENT, VENUE)) -> bytes:
     """Returns the transaction with the venue's half added, by embit, and ours as it was signed."""
     psbt = decode(case.sign())
     tx = Transaction.parse(psbt.transaction.encode())
     stacks = []
     for at, fields in enumerate(psbt.inputs):
-        digest = tx.sighash_segwit(at, Script(WALLET), COIN, SIGHASH.ALL)
-        theirs = VENUE.sign(digest).serialize() + b"\x01"
-        stacks.append([b"", fields[compact(0x02) + PUBKEY], theirs, WALLET])
+        digest = tx.sighash_segwit(at, Script(wallet), COIN, SIGHASH.ALL)
+        signatures = [
+            fields[compact(0x02) + PUBKEY] if key is PAYMENT else key.sign(digest).serialize() + b"\x01" for key in keys
+        ]
+        stacks.append([b"", *signatures, wallet])
     return with_witnesses(psbt.transaction, stacks)
 
 

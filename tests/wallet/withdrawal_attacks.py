@@ -28,6 +28,8 @@ from tests.wallet.withdrawal_cases import (
     VAULT_SCRIPT,
     WALLET,
     Case,
+    Leaf,
+    both_must_sign,
     facts_of,
     honest,
     multisig,
@@ -35,7 +37,6 @@ from tests.wallet.withdrawal_cases import (
     p2wsh,
     wallet_spend,
 )
-from wallet.withdrawal.template import WithdrawalTemplate
 
 DER = bytes.fromhex("30440220" + "11" * 32 + "0220" + "22" * 32) + b"\x01"
 
@@ -48,6 +49,7 @@ class Attack:
 
 
 ATTACKS: list[Attack] = []
+HARMLESS: dict[str, Callable[[], Case]] = {}
 
 
 def attack(name: str, tag: str, change: Callable[[Case], object]) -> None:
@@ -57,6 +59,17 @@ def attack(name: str, tag: str, change: Callable[[Case], object]) -> None:
         return case
 
     ATTACKS.append(Attack(name, tag, make))
+
+
+def harmless(name: str, change: Callable[[Case], object]) -> None:
+    """What decides nothing about where the sats go, and so is signed."""
+
+    def make() -> Case:
+        case = honest()
+        change(case)
+        return case
+
+    HARMLESS[name] = make
 
 
 def put(part: object, **values: Any) -> None:
@@ -201,17 +214,16 @@ attack(
 attack("no script", "inputs-own", no_field(b"\x05"))
 attack("no script at all", "inputs-own", lambda case: [spend.drop(b"\x05") for spend in case.draft.spends])
 attack("a wallet without our key", "inputs-own", with_wallet(multisig(2, VENUE, STRANGER)))
-attack("a wallet that one key opens", "inputs-own", with_wallet(multisig(1, PAYMENT, VENUE)))
-attack("a wallet of three keys", "inputs-own", with_wallet(multisig(2, PAYMENT, VENUE, STRANGER)))
-attack("a wallet with our key twice", "inputs-own", with_wallet(multisig(2, PAYMENT, PAYMENT)))
-attack("a wallet of our key alone", "inputs-own", with_wallet(b"\x21" + PUBKEY + b"\xac"))
-attack("a wallet with a word behind", "inputs-own", with_wallet(WALLET + b"\x51"))
-attack("a wallet that counts wrong", "inputs-own", with_wallet(WALLET[:-2] + b"\x53\xae"))
-attack("a wallet cut short", "inputs-own", with_wallet(WALLET[:-1]))
+harmless("a wallet that one key opens", with_wallet(multisig(1, PAYMENT, VENUE)))
+harmless("a wallet of three keys", with_wallet(multisig(2, PAYMENT, VENUE, STRANGER)))
+harmless("a wallet with our key twice", with_wallet(multisig(2, PAYMENT, PAYMENT)))
+harmless("a wallet of our key alone", with_wallet(b"\x21" + PUBKEY + b"\xac"))
+harmless("a wallet with a word behind", with_wallet(WALLET + b"\x51"))
+harmless("a wallet that counts wrong", with_wallet(WALLET[:-2] + b"\x53\xae"))
+harmless("a wallet cut short", with_wallet(WALLET[:-1]))
 attack("a wallet of nothing", "inputs-own", with_wallet(b""))
-attack(
+harmless(
     "a wallet with a whole key",
-    "inputs-own",
     with_wallet(b"\x52\x21" + PUBKEY + b"\x41\x04" + b"\x11" * 64 + b"\x52\xae"),
 )
 attack(
@@ -244,14 +256,77 @@ attack("a time to wait for", "tx-form", lambda case: put(case.draft, locktime=1_
 attack("a block to wait for", "tx-form", lambda case: put(case.draft, locktime=TIP + 1))
 attack("a sequence that waits", "tx-form", of_spend(sequence=10))
 attack("version 0", "tx-form", lambda case: put(case.draft, version=0))
-attack("version 3", "tx-form", lambda case: put(case.draft, version=3))
+harmless("version 3", lambda case: put(case.draft, version=3))
 attack("a script_sig", "psbt-strict", of_spend(script_sig=b"\x51"))
 attack("bytes behind the end", "psbt-strict", lambda case: put(case.draft, tail=b"\0"))
 attack("not a PSBT", "psbt-strict", lambda case: put(case.draft, magic=b"psbT\xff"))
 attack("nothing", "psbt-strict", lambda case: put(case.draft, raw=b""))
 attack("too long", "psbt-size", lambda case: put(case.draft, tail=b"\0" * 33_000))
 attack("a field twice", "psbt-strict", lambda case: case.draft.spends[0].fields.append((b"\x03", struct.pack("<I", 1))))
-# Which venue
-attack("no template", "op-allowed", lambda case: put(case, template=None))
-attack("a template of three keys", "inputs-own", lambda case: put(case, template=WithdrawalTemplate("elsewhere", 2, 3)))
+# Whose key
 attack("another user's key", "inputs-own", lambda case: put(case, key=STRANGER))
+# Scripts that are not what they seem
+attack("a script that signs its end only", "inputs-own", with_wallet(b"\xab" + WALLET))
+attack(
+    "a script that signs its end only, behind our key", "inputs-own", with_wallet(b"\x21" + PUBKEY + b"\xad\xab\x51")
+)
+attack("our key in a longer push", "inputs-own", with_wallet(b"\x22\x21" + PUBKEY + b"\x75\x51"))
+attack("our key in a push that is cut", "inputs-own", with_wallet(b"\x51\x4c\x22" + PUBKEY))
+attack("a push without its length", "inputs-own", with_wallet(b"\x21" + PUBKEY + b"\xac\x4d\x01"))
+attack("our key without its parity", "inputs-own", with_wallet(b"\x20" + PUBKEY[1:] + b"\xac"))
+harmless("a wallet of any two of three", with_wallet(multisig(2, VENUE, PAYMENT, STRANGER)))
+harmless("a wallet of five of five", with_wallet(multisig(5, VENUE, PAYMENT, STRANGER, VENUE, STRANGER)))
+harmless("our key in a long form of a push", with_wallet(b"\x4c\x21" + PUBKEY + b"\xac"))
+harmless("our key in a longer form of a push", with_wallet(b"\x4e\x21\0\0\0" + PUBKEY + b"\xac\x4d\x01\0\xab\x75"))
+_SECRET, _WAIT = b"\x63\xa8\x20" + b"\x11" * 32 + b"\x88\x67", b"\x02\x90\x00\xb2\x75\x68"
+harmless("a wallet that asks for a secret, or waits", with_wallet(_SECRET + _WAIT + b"\x21" + PUBKEY + b"\xac"))
+
+
+def of_leaf(name: str, tag: str, change: Callable[[Case], object], leaf: Leaf | None = None) -> None:
+    def make() -> Case:
+        case = (leaf or Leaf()).honest()
+        change(case)
+        return case
+
+    ATTACKS.append(Attack(f"{name}, in a leaf", tag, make))
+
+
+def nothing(case: Case) -> None:
+    """The leaf alone is the attack."""
+
+
+def each_field(kind: bytes, value: bytes) -> Callable[[Case], object]:
+    return lambda case: [spend.put(kind, value) for spend in case.draft.spends]
+
+
+# Out of a leaf of a taproot wallet
+RIGHT_LEAF = Leaf()
+_CONTROL = b"\x15" + RIGHT_LEAF.control_block
+of_leaf("none of our keys", "inputs-own", nothing, Leaf(both_must_sign(VENUE, STRANGER)))
+of_leaf("our key with its parity", "inputs-own", nothing, Leaf(b"\x21" + PUBKEY + b"\xac"))
+of_leaf("signs its end only", "inputs-own", nothing, Leaf(b"\xab" + RIGHT_LEAF.script))
+of_leaf("of another version", "inputs-own", nothing, Leaf(version=0xC2))
+of_leaf("another version than its control block's", "inputs-own", each_field(_CONTROL, RIGHT_LEAF.script + b"\xc2"))
+of_leaf("another script", "inputs-own", each_field(_CONTROL, RIGHT_LEAF.script + b"\x51\xc0"))
+of_leaf("no leaf", "inputs-own", lambda case: case.draft.spends[0].drop(_CONTROL))
+of_leaf(
+    "two leaves",
+    "inputs-own",
+    in_field(b"\x15" + Leaf(b"\x51").control_block[:33] + b"\x22" * 32, RIGHT_LEAF.script + b"\xc0"),
+)
+of_leaf("a witness script beside it", "inputs-own", in_field(b"\x05", WALLET))
+of_leaf("the coin is elsewhere", "inputs-own", of_facts(script=STRANGER_SCRIPT))
+of_leaf("the coin is our vault's", "inputs-own", of_facts(script=VAULT_SCRIPT))
+of_leaf("it says nothing of the coin", "amount-proof", no_field(b"\x01"))
+of_leaf("it says another value", "amount-proof", in_field(b"\x01", output(COIN + 1, RIGHT_LEAF.output[0])))
+for named in (2, 3, 0x81, 0x82, 0x83, 0x100):
+    of_leaf(f"sighash {named:#x}", "sighash-allowed", in_field(b"\x03", struct.pack("<I", named)))
+of_leaf(
+    "a leaf signature is there already", "input-signed", in_field(b"\x14" + PUBKEY[1:] + RIGHT_LEAF.hash, b"\x11" * 64)
+)
+of_leaf("a key signature is there already", "input-signed", in_field(b"\x13", b"\x11" * 64))
+of_leaf("a final witness", "input-signed", in_field(b"\x08", b"\x01\x01\x51"))
+of_leaf("an older signature", "input-signed", in_field(b"\x02" + PUBKEY, DER))
+of_leaf("the payout goes to a stranger", "dest-allow", of_pay(0, script=STRANGER_SCRIPT))
+of_leaf("the change goes to its bare key", "dest-allow", of_pay(1, script=b"\x51\x20" + VENUE.get_public_key().xonly()))
+of_leaf("a sequence that waits", "tx-form", of_spend(sequence=10))

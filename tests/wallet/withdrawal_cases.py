@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from embit import script
 from embit.ec import PrivateKey
+from embit.util import key as curve
 
 from tests.wallet.conftest import USER, Bench
 from tests.wallet.fixed_keys import fixed_keys
@@ -33,6 +34,7 @@ from tests.wallet.listings import (
     output,
     script_by,
     txid_of,
+    with_size,
 )
 from wallet.keystore.keys import Keystore
 from wallet.policy import PLAY_VENUE
@@ -41,7 +43,6 @@ from wallet.psbt.transaction import Outpoint
 from wallet.withdrawal.psbt import ApprovedWithdrawal, check_withdrawal
 from wallet.withdrawal.request import WithdrawalToSign, as_request
 from wallet.withdrawal.sign import sign_withdrawal
-from wallet.withdrawal.template import WITHDRAWAL_TEMPLATES, WithdrawalTemplate
 
 PAYMENT_SCRIPT, VAULT_SCRIPT = script_by("p2wpkh", PAYMENT), script_by("p2tr", VAULT)
 STRANGER_SCRIPT = script_by("p2tr", STRANGER)
@@ -74,14 +75,13 @@ class Case:
     facts: dict[str, OutpointFacts]
     amount: int = AMOUNT
     coins: tuple[str, ...] = ()
-    template: WithdrawalTemplate | None = field(default_factory=lambda: WITHDRAWAL_TEMPLATES[PLAY_VENUE])
     key: PrivateKey = PAYMENT
 
     def check(self) -> ApprovedWithdrawal:
         public_key = self.key.get_public_key().sec()
         coins = self.coins or outpoints(self.draft)
         paid = script_by("p2wpkh", self.key)
-        return check_withdrawal(self.draft.encode(), self.amount, coins, self.facts, self.template, public_key, paid)
+        return check_withdrawal(self.draft.encode(), self.amount, coins, self.facts, public_key, paid)
 
     def sign(self) -> bytes:
         return sign_withdrawal(self.check(), self.key)
@@ -108,11 +108,66 @@ def wallet_spend(at: int = 0, witness_script: bytes = WALLET, value: int = COIN)
 
 def honest(witness_script: bytes = WALLET) -> Case:
     """Two coins, AMOUNT to the payment address, the rest back."""
-    draft = Draft(
-        [wallet_spend(0, witness_script), wallet_spend(1, witness_script)],
-        [Pay(AMOUNT, PAYMENT_SCRIPT), Pay(2 * COIN - AMOUNT - FEE, p2wsh(witness_script))],
-    )
-    return Case(draft, {each: facts_of(each, COIN, p2wsh(witness_script)) for each in outpoints(draft)})
+    return _case([wallet_spend(at, witness_script) for at in range(2)], p2wsh(witness_script))
+
+
+def _case(spends: list[Spend], paid: bytes) -> Case:
+    draft = Draft(spends, [Pay(AMOUNT, PAYMENT_SCRIPT), Pay(2 * COIN - AMOUNT - FEE, paid)])
+    return Case(draft, {each: facts_of(each, COIN, paid) for each in outpoints(draft)})
+
+
+def both_must_sign(*keys: PrivateKey) -> bytes:
+    """A leaf that all of these must sign for."""
+    first, *others = [b"\x20" + each.get_public_key().xonly() for each in keys]
+    return first + b"\xac" + b"".join(key + b"\xba" for key in others) + bytes([0x50 + len(keys), 0x9C])
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf of a taproot wallet with another one beside it; the arithmetic is embit's in Python, not libsecp256k1."""
+
+    script: bytes = both_must_sign(PAYMENT, VENUE)
+    version: int = 0xC0
+    beside: tuple[bytes, ...] = (b"\x51" * 32,)
+    internal: PrivateKey = VENUE
+
+    @property
+    def hash(self) -> bytes:
+        return bytes(curve.TaggedHash("TapLeaf", bytes([self.version]) + with_size(self.script)))
+
+    @property
+    def root(self) -> bytes:
+        found = self.hash
+        for other in self.beside:
+            found = bytes(curve.TaggedHash("TapBranch", min(found, other) + max(found, other)))
+        return found
+
+    @property
+    def output(self) -> tuple[bytes, bool]:
+        """The output's script, and whether its key is odd."""
+        internal = self.internal.get_public_key().xonly()
+        key, is_odd = curve.tweak_add_pubkey(internal, curve.TaggedHash("TapTweak", internal + self.root))
+        return b"\x51\x20" + key, is_odd
+
+    @property
+    def control_block(self) -> bytes:
+        internal = self.internal.get_public_key().xonly()
+        return bytes([self.version | self.output[1]]) + internal + b"".join(self.beside)
+
+    def spend(self, at: int) -> Spend:
+        paid = self.output[0]
+        made_by = former(paid, COIN, at)
+        fields = [
+            (b"\x01", output(COIN, paid)),
+            (b"\x15" + self.control_block, self.script + bytes([self.version])),
+            (b"\x17", self.internal.get_public_key().xonly()),
+            (b"\x18", self.root),
+        ]
+        return Spend(txid_of(made_by), at, fields=fields)
+
+    def honest(self) -> Case:
+        """As `honest`, out of a wallet with this leaf."""
+        return _case([self.spend(at) for at in range(2)], self.output[0])
 
 
 def coin(number: int, value: int = COIN, paid: bytes = PAYMENT_SCRIPT, **changes: Any) -> tuple[str, OutpointFacts]:

@@ -16,17 +16,23 @@ from embit.ec import PublicKey
 
 from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_SATS
-from wallet.psbt import fields
-from wallet.psbt.check_listing import MOST_BLOCKS_BEHIND, claimed, key_path, psbt_strict, tx_form
+from wallet.psbt.common import (
+    MOST_BLOCKS_BEHIND,
+    claimed,
+    input_unsigned,
+    key_path,
+    named_sighash,
+    psbt_strict,
+    tx_form,
+)
 from wallet.psbt.decode import Map, Psbt
-from wallet.psbt.listing import OutpointFacts, Owner
-from wallet.psbt.listing_template import PPM
+from wallet.psbt.listing import PPM, OutpointFacts, Owner
 from wallet.psbt.offer import ApprovedOffer, OfferIntent
 from wallet.psbt.offer_template import EscrowKind, OfferTemplate
 from wallet.psbt.rules import x_only
 from wallet.psbt.script import own_script
 from wallet.psbt.sighash import ALL
-from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, compact
+from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError
 
 _PROGRAMS: dict[bytes, EscrowKind] = {b"\x51\x20": "p2tr", b"\x00\x20": "p2wsh"}
 _PROGRAM_BYTES = 34
@@ -59,8 +65,9 @@ def check_offer(
     for item in psbt.inputs:
         _sighash_allowed(item)
     fee = _fee(psbt.transaction, spent, template, price)
-    tx_form(psbt, template, tip)
+    tx_form(psbt.transaction, tip, versions=template.versions, sequences=template.sequences)
     for item in psbt.inputs:
+        input_unsigned(item)
         key_path(item, owner)
     return ApprovedOffer(psbt, spent, owner, escrow, change, fee)
 
@@ -181,8 +188,7 @@ def _announced(outputs: Sequence[TxOutput], vault_key: bytes) -> None:
 
 def _sighash_allowed(item: Map) -> None:
     """Refuses every sighash but ALL, which a PSBT that names none also asks for (BIP-174)."""
-    named = item.get(compact(fields.IN_SIGHASH_TYPE))
-    if named is not None and int.from_bytes(named, "little") != ALL:
+    if named_sighash(item) not in (None, ALL):
         raise PolicyRefused("sighash-allowed", "an input asks for another sighash than ALL")
 
 

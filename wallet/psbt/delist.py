@@ -9,24 +9,18 @@ all sources are away.
 from __future__ import annotations
 
 from wallet.policy import PolicyRefused
-from wallet.psbt import fields
-from wallet.psbt.check_listing import claimed, key_path, psbt_strict, tx_form
+from wallet.psbt.common import claimed, input_unsigned, key_path, named_sighash, psbt_strict, tx_form
 from wallet.psbt.listing import ApprovedListing, Owner
-from wallet.psbt.listing_template import DelistTemplate
 from wallet.psbt.script import own_script
 from wallet.psbt.sighash import DEFAULT
-from wallet.psbt.transaction import Outpoint, compact
+from wallet.psbt.transaction import Outpoint
 
 
-def check_delist(raw: bytes, outpoint: Outpoint, template: DelistTemplate | None, owner: Owner) -> ApprovedListing:
+def check_delist(raw: bytes, outpoint: Outpoint, owner: Owner) -> ApprovedListing:
     """Approves the PSBT `raw` that takes back the listing of `outpoint`, or raises Refused.
 
     `owner` is a taproot key. The tag is of the first rule that it breaks.
     """
-    if template is None:
-        raise PolicyRefused(
-            "op-allowed", "no template captured: it is not known what takes a listing back at this venue"
-        )
     psbt = psbt_strict(raw)
     inputs, outputs = psbt.transaction.inputs, psbt.transaction.outputs
     if len(inputs) != 1 or inputs[0].outpoint != outpoint:
@@ -39,9 +33,9 @@ def check_delist(raw: bytes, outpoint: Outpoint, template: DelistTemplate | None
         raise PolicyRefused("outputs-known", "it does not all go back to where it is")
     if outputs[0].value != said[0].value:
         raise PolicyRefused("payout", f"{outputs[0].value} sats come back instead of {said[0].value}")
-    named = own.get(compact(fields.IN_SIGHASH_TYPE))
-    if named is not None and int.from_bytes(named, "little") != DEFAULT:
+    if named_sighash(own) not in (None, DEFAULT):
         raise PolicyRefused("sighash-allowed", "the input asks for another sighash than DEFAULT")
-    tx_form(psbt, template, tip=0)
+    tx_form(psbt.transaction, tip=0)
+    input_unsigned(own)
     key_path(own, owner)
-    return ApprovedListing(psbt, 0, DEFAULT, (said[0],), owner, outputs[0].value)
+    return ApprovedListing(psbt, 0, DEFAULT, (said[0],), owner, outputs[0])

@@ -8,6 +8,10 @@ from wallet.psbt.decode import Psbt
 from wallet.psbt.script import OwnKind
 from wallet.psbt.transaction import Outpoint, TxOutput
 
+PPM = 1_000_000
+# Sats that an output may hold whose holder does not get them back from a sale: what `ord` takes for postage at most.
+MOST_POSTAGE = 20_000
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -24,21 +28,34 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class ListingIntent:
-    """The decision to list, written down before the venue was asked. Sats; `payout_address` in any mainnet form."""
+    """The decision to list, written down before the venue was asked. Sats; `payout_address` in any mainnet form.
 
-    venue: str
+    `seller_fee_ppm` is the part of the price that the venue may keep, in millionths, by the operator's own word.
+    """
+
     inscription_id: str
     outpoint: Outpoint
     price_sats: int | None
     min_price_sats: int | None
     payout_address: str
+    seller_fee_ppm: int = 0
+
+    def least_payout(self, price_sats: int, postage_sats: int) -> int:
+        """Returns the least sats for the seller; a fee that is no whole number of sats is rounded down.
+
+        `postage_sats` is the value of the listed output. It may go to the buyer with the item, unless it is more than
+        items are usually sent with. Price 250,000, no fee: 250,000 for an item on 546 sats, 275,000 on 25,000.
+        """
+        fee = price_sats * self.seller_fee_ppm // PPM
+        return price_sats - fee + (postage_sats if postage_sats > MOST_POSTAGE else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class OutpointFacts:
     """Facts of the listed output, from a source independent of the venue; None is unknown.
 
-    `inscriptions` and `runes` are complete. Heights are of the chain's tip and of the index.
+    `inscriptions` and `runes` are complete. Heights are of the chain's tip and of the index. `is_spent_in_block` is
+    true only where that is known: a spend in the mempool alone may be replaced by another.
     """
 
     outpoint: Outpoint
@@ -50,15 +67,16 @@ class OutpointFacts:
     runes: tuple[str, ...] | None
     tip_height: int | None
     index_height: int | None
+    is_spent_in_block: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovedListing:
-    """A PSBT that passed every check, with everything needed to sign it. Made by `check_listing` only."""
+    """A PSBT that passed every check, with everything needed to sign it. `payout` is the output that pays for it."""
 
     psbt: Psbt
     index: int
     sighash: int
     spent: tuple[TxOutput | None, ...]
     owner: Owner
-    payout_sats: int
+    payout: TxOutput

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from wallet.psbt.listing_template import PPM, SEQUENCES
+from wallet.psbt.common import SEQUENCES
+from wallet.psbt.listing import PPM
 
 EscrowKind = Literal["p2tr", "p2wsh"]
 

@@ -1,4 +1,4 @@
-"""The digests that signatures of inputs cover: BIP-143 (segwit v0) and BIP-341 (P2TR by key path).
+"""The digests that signatures of inputs cover: BIP-143 (segwit v0), BIP-341 (P2TR) and BIP-342 (its leaves).
 
 Own code, because embit 0.8.0 hashes the wrong bytes for taproot with ANYONECANPAY and with SINGLE.
 """
@@ -21,6 +21,7 @@ LISTING = SINGLE | ANYONECANPAY
 SECURE_LISTING = ALL | ANYONECANPAY
 
 _KNOWN = frozenset({DEFAULT, ALL, NONE, SINGLE, ALL | ANYONECANPAY, NONE | ANYONECANPAY, SINGLE | ANYONECANPAY})
+_KEY_VERSION, _NO_CODESEPARATOR = b"\x00", b"\xff" * 4
 _TAG = hashlib.sha256(b"TapSighash").digest()
 
 
@@ -63,9 +64,11 @@ def script_digest(transaction: Transaction, index: int, script_code: bytes, valu
     )
 
 
-def taproot_digest(transaction: Transaction, index: int, spent: Sequence[TxOutput | None], sighash: int) -> bytes:
-    """Returns the digest that a P2TR input signs by key path without an annex. `spent` are the inputs' outputs, in
-    their order.
+def taproot_digest(
+    transaction: Transaction, index: int, spent: Sequence[TxOutput | None], sighash: int, leaf: bytes = b""
+) -> bytes:
+    """Returns the digest that a P2TR input signs without an annex: by key path, or for the leaf of this hash. `spent`
+    are the inputs' outputs, in their order.
 
     With ANYONECANPAY only our own is used, the others may be None. Raises ValueError as `segwit_digest`, and when an
     output to be covered is missing.
@@ -85,13 +88,16 @@ def taproot_digest(transaction: Transaction, index: int, spent: Sequence[TxOutpu
         message += _once(_sequences(transaction))
     if outputs == ALL:
         message += _once(_all_outputs(transaction))
-    message += b"\x00"  # key path, no annex
+    # Without an annex: the key path, or a tapscript, of which no OP_CODESEPARATOR was run.
+    message += b"\x02" if leaf else b"\x00"
     if only_ours:
         message += encode_outpoint(own.outpoint) + owned.encode() + _four(own.sequence)
     else:
         message += _four(index)
     if outputs == SINGLE:
         message += _once(transaction.outputs[index].encode())
+    if leaf:
+        message += leaf + _KEY_VERSION + _NO_CODESEPARATOR
     return _once(_TAG + _TAG + message)
 
 

@@ -73,7 +73,7 @@ class Authority:
         policy.op_allowed(held, operation)
         if operation != "cancel":
             self._may_place(held.grant)
-        policy.market(held.grant, play=keystore.is_play)
+        policy.market(held.grant.venue, play=keystore.is_play)
         return held
 
     def within_ceilings(self, grant: Grant, price: int, now_ms: int) -> None:

@@ -10,7 +10,6 @@ from wallet.policy import PolicyRefused
 from wallet.psbt.decode import from_base64
 from wallet.psbt.delist import check_delist
 from wallet.psbt.listing import Owner
-from wallet.psbt.listing_template import DELIST_TEMPLATES
 from wallet.psbt.script import own_script
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import Outpoint, WireError
@@ -35,7 +34,7 @@ class DelistSigner:
             public_key = vault.get_public_key().sec()
             scripts = frozenset({own_script("p2tr", public_key)})
             owner = Owner("p2tr", public_key, scripts, scripts)
-            approved = check_delist(_raw(psbt), Outpoint.parse(outpoint), DELIST_TEMPLATES.get(grant.venue), owner)
+            approved = check_delist(_raw(psbt), Outpoint.parse(outpoint), owner)
             now = authority.clock()
             policy.velocity_challenges(authority.ceilings.challenges_a_minute, store.challenges(grant.task, now))
             signed = sign_listing(approved, vault)

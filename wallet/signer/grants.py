@@ -28,7 +28,7 @@ class Grants:
     def grant(self, request: Answer) -> Answer:
         (given,) = protocol.take(request, "grant")
         grant = _checked(protocol.read_grant(given))
-        policy.market(grant, play=self._authority.unlocked().is_play)
+        policy.market(grant.venue, play=self._authority.unlocked().is_play)
         self._authority.secrets_of(grant.user)
         secret = self._rng_bytes(_SECRET_BYTES).hex()
         with self._ledger.transaction():

@@ -16,7 +16,8 @@ from typing import Any
 
 from wallet.policy import HeldGrant
 from wallet.protocol import ControlState, Grant, Scope, State
-from wallet.signer import signed_withdrawals
+from wallet.signer import payouts, signed_withdrawals
+from wallet.signer.payouts import PayoutStore
 from wallet.signer.signed import SCHEMA, SignedStore
 from wallet.signer.signed_withdrawals import WithdrawalStore
 
@@ -44,7 +45,7 @@ CREATE TABLE IF NOT EXISTS controls (
 
 
 class Ledger:
-    """The open file; `signed` and `withdrawals` are its signatures. Writes belong inside `transaction()`.
+    """The open file; `signed`, `payouts` and `withdrawals` are its signatures. Writes belong inside `transaction()`.
 
     One process at a time (see the lock in wallet/signer/audit.py).
     """
@@ -54,8 +55,9 @@ class Ledger:
         path.chmod(0o600)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=FULL")
-        self._database.executescript(_SCHEMA + SCHEMA + signed_withdrawals.SCHEMA)
+        self._database.executescript(_SCHEMA + SCHEMA + payouts.SCHEMA + signed_withdrawals.SCHEMA)
         self.signed = SignedStore(self._database)
+        self.payouts = PayoutStore(self._database)
         self.withdrawals = WithdrawalStore(self._database)
 
     def close(self) -> None:

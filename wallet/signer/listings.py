@@ -1,6 +1,6 @@
-"""Signatures on listings: the vault signs a venue's PSBTs if each one agrees with grant, facts and template.
+"""Signatures on listings: the vault signs a venue's PSBTs if all that they cover agrees with grant and facts.
 
-The facts are our own. If one of a listing's PSBTs is wrong, none is signed.
+The facts are our own. If one of the PSBTs that are to be signed is wrong, none is signed.
 """
 
 from __future__ import annotations
@@ -10,40 +10,48 @@ import hashlib
 from collections.abc import Mapping
 
 from wallet import policy, protocol
-from wallet.keystore.keys import UserSecrets
-from wallet.policy import HeldGrant, PolicyRefused
+from wallet.policy import HeldGrant
 from wallet.protocol import ListingToSign
 from wallet.psbt.check_listing import check_listing
-from wallet.psbt.decode import from_base64
-from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
-from wallet.psbt.listing_template import TEMPLATES, Form
-from wallet.psbt.script import own_script
+from wallet.psbt.listing import ApprovedListing, OutpointFacts
 from wallet.psbt.sign import sign_listing
-from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Answer, Authority
+from wallet.signer.listing_terms import drafts_to_sign, intent_of, owner_of, raw_psbt, rivals_of
+from wallet.signer.payouts import outputs_unique
 from wallet.signer.signed import ListingSignature
+
+# So many are looked up beside the listed output. That many spent ones are forgotten with each try.
+MOST_RIVALS = 3
 
 
 class ListingSigner:
-    """Signs listings. `facts` describe the listed output, from a source independent of the venue; without them it
-    refuses.
+    """Signs listings. `facts` describe the listed output, and others that were listed for the same payout
+    (`outputs-unique`), from a source independent of the venue; without them it refuses.
     """
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
-        """Returns the output that `sign_listing` needs facts of, none when the listing was signed before.
+        """Returns the outputs that `sign_listing` needs facts of, none when the listing was signed before.
 
         Raises as `sign_listing` does: nothing is looked up without the right to list.
         """
         held, listing = self._asked(request)
-        return () if self._known(held, listing) else (listing.outpoint,)
+        if self._known(held, listing):
+            return ()
+        authority, venue = self._authority, held.grant.venue
+        secrets = authority.unlocked().secrets_of(held.grant.user)
+        drafts = drafts_to_sign(listing, venue, authority.ceilings)
+        return (listing.outpoint, *rivals_of(drafts, listing.outpoint, secrets, authority.ledger.payouts)[:MOST_RIVALS])
 
     def sign_listing(self, request: Answer, facts: Mapping[str, OutpointFacts]) -> Answer:
-        with self._authority.ledger.transaction():
+        ledger = self._authority.ledger
+        with ledger.transaction():  # of its own: a refusal leaves it done, and the next try asks about others
+            ledger.payouts.forget_spent(facts.values())
+        with ledger.transaction():
             held, listing = self._asked(request)
-            signed = self._known(held, listing) or self._signed(held, listing, facts.get(listing.outpoint))
+            signed = self._known(held, listing) or self._signed(held, listing, facts)
         return {"psbt": signed.answer[0], "secure": list(signed.answer[1:])}
 
     def lowest_listing(self, request: Answer) -> Answer:
@@ -67,20 +75,19 @@ class ListingSigner:
             )
         return known
 
-    def _signed(self, held: HeldGrant, listing: ListingToSign, facts: OutpointFacts | None) -> ListingSignature:
+    def _signed(self, held: HeldGrant, listing: ListingToSign, facts: Mapping[str, OutpointFacts]) -> ListingSignature:
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
-        intent = ListingIntent(
-            venue=grant.venue,
-            inscription_id=grant.inscription_id,
-            outpoint=Outpoint.parse(listing.outpoint),
-            price_sats=listing.price,
-            min_price_sats=max(1, grant.min_price_sats, authority.ceilings.least_listing),
-            payout_address=secrets.public.payment,
-        )
-        owner = _owner(secrets)
-        approved = [_approved(listing.psbt, "listing", intent, facts, owner)]
-        approved += [_approved(psbt, "secure", intent, facts, owner) for psbt in listing.secure]
+        intent = intent_of(listing, grant.venue, grant.min_price_sats, secrets, authority.ceilings)
+        owner = owner_of(secrets)
+        approved = [
+            check_listing(raw_psbt(psbt), intent, facts.get(listing.outpoint), sighash, owner)
+            for psbt, sighash in drafts_to_sign(listing, grant.venue, authority.ceilings)
+        ]
+        payouts = authority.ledger.payouts
+        for each in approved:
+            rivals = payouts.rivals(listing.outpoint, each.payout, each.sighash)
+            outputs_unique(each.payout, rivals, facts)
         now = authority.clock()
         policy.list_lower(listing.price, store.highest_listing(listing.outpoint, now))
         authority.rates(grant, now)
@@ -97,26 +104,11 @@ class ListingSigner:
             answer=tuple(base64.b64encode(sign_listing(each, secrets.vault)).decode() for each in approved),
         )
         store.put_listing(signed)
+        for each in approved:
+            payouts.put(listing.outpoint, each.payout, each.sighash)
         # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
         authority.audit.append(now, _entry(signed, approved))
         return signed
-
-
-def _owner(secrets: UserSecrets) -> Owner:
-    """Makes the owner: the vault holds the listed output; payment address and vault may be paid."""
-    vault, payment = secrets.vault.get_public_key().sec(), secrets.payment.get_public_key().sec()
-    scripts = frozenset({own_script("p2tr", vault), own_script("p2wpkh", payment)})
-    return Owner("p2tr", vault, scripts, scripts)
-
-
-def _approved(
-    psbt: str, form: Form, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner
-) -> ApprovedListing:
-    try:
-        raw = from_base64(psbt)
-    except WireError as error:
-        raise PolicyRefused("psbt-strict", str(error)) from None
-    return check_listing(raw, intent, facts, TEMPLATES.get((intent.venue, form)), owner)
 
 
 def _drafts_hash(listing: ListingToSign) -> str:
@@ -124,7 +116,7 @@ def _drafts_hash(listing: ListingToSign) -> str:
 
 
 def _entry(signed: ListingSignature, approved: list[ApprovedListing]) -> Answer:
-    """Returns the audit entry. `unsigned_txids`: of the transactions as they were signed, in the order of the PSBTs."""
+    """Returns the audit entry. `unsigned_txids`: of the transactions that were signed, in the order of the PSBTs."""
     return {
         "operation": "list",
         "intent": signed.intent,
@@ -135,6 +127,7 @@ def _entry(signed: ListingSignature, approved: list[ApprovedListing]) -> Answer:
         "outpoint": signed.outpoint,
         "price": signed.price,
         "drafts_sha256": signed.drafts_hash,
-        "payouts": [each.payout_sats for each in approved],
+        "payouts": [each.payout.value for each in approved],
+        "is_secure": len(approved) > 1,
         "unsigned_txids": [each.psbt.transaction.txid()[::-1].hex() for each in approved],
     }

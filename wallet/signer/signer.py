@@ -35,6 +35,7 @@ from wallet.signer.bids import BidSigner
 from wallet.signer.challenges import ChallengeSigner
 from wallet.signer.delists import DelistSigner
 from wallet.signer.grants import Grants
+from wallet.signer.judge import ListingJudge
 from wallet.signer.ledger import Ledger
 from wallet.signer.listings import ListingSigner
 from wallet.signer.offers import OfferSigner
@@ -81,8 +82,10 @@ class Signer:
         )
         grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), Rooms(authority)
         listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)
-        # Requests that need facts of outputs: which outputs, and the signing itself.
+        judge = ListingJudge(authority)
+        # Requests that need facts of outputs: which outputs, and the answer itself.
         self._on_facts: dict[str, _OnFacts] = {
+            "judge": (judge.outpoints_to_look_up, judge.judge),
             "sign_listing": (listings.outpoints_to_look_up, listings.sign_listing),
             "sign_offer": (offers.outpoints_to_look_up, offers.sign_offer),
             "sign_withdrawal": (withdrawals.outpoints_to_look_up, withdrawals.sign_withdrawal),

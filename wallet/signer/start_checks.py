@@ -28,6 +28,7 @@ from wallet.signer.signing import sign_message
 # The most lines at the log's end that may lack their row. Each needs a crash of its own at the same point; more mean
 # that the ledger is older than the log, and would let through as much again.
 _MOST_LOST = 3
+_FOREVER_MS = 1 << 62
 _COUNTED_MS = {"list": HOUR_MS, "withdraw": DAY_MS}
 # table → (its rows in the order they were written, the log's name for the hash)
 _SIGNED = {
@@ -106,15 +107,21 @@ def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> b
             "something was signed that the audit log does not have: put signer.db and audit.jsonl back from one copy"
         )
     if most_lost > _MOST_LOST:
+        waiting = f", or unlock when they do not, in {-(-(until_ms - now_ms) // 60_000)} min"
         raise KeystoreError(
             f"signer.db is older than the audit log and lacks {most_lost} signatures that still count: put a newer one"
-            f" back, or unlock when they do not, in {-(-(until_ms - now_ms) // 60_000)} min"
+            f" back{'' if until_ms == _FOREVER_MS else waiting}"
         )
     return at_the_end > _MOST_LOST
 
 
 def _matters_until(entry: dict[str, Any]) -> int:
-    """Returns when a signature stops counting: a bid at its expiry, a listing an hour, a withdrawal a day later."""
+    """Returns when a signature stops counting: a bid at its expiry, a listing an hour, a withdrawal a day later.
+
+    A listing that covers all outputs counts for ever: no other may be signed for the same payout.
+    """
+    if entry.get("is_secure"):
+        return _FOREVER_MS
     if (counted_ms := _COUNTED_MS.get(entry["operation"])) is not None:
         return int(entry["time_ms"]) + counted_ms
     return int(entry["expires_ms"])

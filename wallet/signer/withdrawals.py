@@ -13,7 +13,7 @@ import json
 from wallet import protocol
 from wallet.address import sign_in_address
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import PolicyRefused, intent_conflict
+from wallet.policy import PolicyRefused, intent_conflict, market
 from wallet.psbt.decode import from_base64
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import Outpoint, WireError
@@ -25,7 +25,6 @@ from wallet.withdrawal.psbt import check_withdrawal
 from wallet.withdrawal.request import WithdrawalToSign, as_request, read_withdrawal
 from wallet.withdrawal.rules import Facts
 from wallet.withdrawal.sign import sign_composed, sign_withdrawal
-from wallet.withdrawal.template import WITHDRAWAL_TEMPLATES
 
 
 class WithdrawalSigner:
@@ -61,7 +60,7 @@ class WithdrawalSigner:
         keystore = self._authority.unlocked()
         rules.halt_file(self._authority.has_halt_file())
         if asked.source == "bidding":
-            rules.venue_allowed(asked.venue, play=keystore.is_play)
+            market(asked.venue, play=keystore.is_play)
         else:
             rules.fee_rate(asked.fee_per_kvb)
         self._destination(asked)
@@ -126,7 +125,6 @@ class WithdrawalSigner:
             asked.amount_sats,
             asked.coins,
             facts,
-            WITHDRAWAL_TEMPLATES.get(asked.venue),
             public_key,
             own_script("p2wpkh", public_key),
         )

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from wallet.address import AddressError, parse
 from wallet.ceilings import Ceilings
-from wallet.policy import PLAY_VENUES, PolicyRefused
+from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_SATS
-from wallet.psbt.check_listing import MOST_BLOCKS_BEHIND
+from wallet.psbt.common import MOST_BLOCKS_BEHIND
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.script import script_of
 from wallet.psbt.transaction import TxOutput
@@ -53,12 +53,6 @@ def destination(user: str, known_users: Sequence[str], own_scripts: frozenset[by
             "dest-allow", "the sign-in address is one of those that the coins are at: they are out already"
         )
     return script
-
-
-def venue_allowed(venue: str, *, play: bool) -> None:
-    """Refuses to mix play and real money: play keys sign for the practice market only, and no other keys sign there."""
-    if play != (venue in PLAY_VENUES):
-        raise PolicyRefused("market", f"{'play' if play else 'real'} keys do not sign for {venue}")
 
 
 def inputs_confirmed(outpoint: str, facts: OutpointFacts | None) -> OutpointFacts:

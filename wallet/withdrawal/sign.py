@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from embit.ec import PrivateKey, Signature
+from embit.ec import PrivateKey, PublicKey, SchnorrSig, Signature
 
-from wallet import multisig
 from wallet.psbt import fields
-from wallet.psbt.decode import encode, without_unknown
-from wallet.psbt.sighash import ALL, DEFAULT, script_digest
+from wallet.psbt.common import named_sighash
+from wallet.psbt.decode import Psbt, encode, without_unknown
+from wallet.psbt.sighash import ALL, DEFAULT, script_digest, taproot_digest
 from wallet.psbt.sign import SigningError, sign_input
+from wallet.psbt.taproot import leaf_hash
 from wallet.psbt.transaction import Transaction, compact, encode_outpoint, sized
 from wallet.withdrawal.compose import CoinKind, Composed
 from wallet.withdrawal.psbt import ApprovedWithdrawal
+from wallet.withdrawal.wallet_script import has_key
+
+Signed = tuple[bytes, bytes]  # a PSBT's field: its key, and the signature
+_UNVERIFIED = "the signature just made does not verify: nothing is handed out"
 
 
 def sign_composed(composed: Composed, keys: Mapping[CoinKind, PrivateKey]) -> bytes:
@@ -34,19 +39,37 @@ def sign_withdrawal(approved: ApprovedWithdrawal, private_key: PrivateKey) -> by
 
     Raises SigningError when the key is not in the script, RuntimeError when a signature does not verify.
     """
-    public_key = private_key.get_public_key()
-    if public_key.sec() not in multisig.decode(approved.witness_script).keys:
-        raise SigningError("the key is none of this script's")
+    public_key = private_key.get_public_key().sec()
     kept = without_unknown(approved.psbt)
     inputs = []
+    if not has_key(approved.wallet, public_key):
+        raise SigningError("the key is none of this script's")
     for at, item in enumerate(kept.inputs):
-        value = approved.spent[at].value
-        digest = script_digest(kept.transaction, at, approved.witness_script, value, ALL)
-        signature: bytes = private_key.sign(digest).serialize()
-        if not public_key.verify(Signature.parse(signature), digest):
-            raise RuntimeError("the signature just made does not verify: nothing is handed out")
-        inputs.append({**item, compact(fields.IN_PARTIAL_SIG) + public_key.sec(): signature + bytes([ALL])})
+        if approved.wallet.is_leaf:
+            field, signature = _of_leaf(approved, kept, at, private_key)
+        else:
+            field, signature = _of_witness_script(approved, kept, at, private_key)
+        inputs.append({**item, field: signature})
     return encode(replace(kept, inputs=tuple(inputs)))
+
+
+def _of_witness_script(approved: ApprovedWithdrawal, psbt: Psbt, at: int, private_key: PrivateKey) -> Signed:
+    public_key = private_key.get_public_key()
+    digest = script_digest(psbt.transaction, at, approved.wallet.script, approved.spent[at].value, ALL)
+    signature: bytes = private_key.sign(digest).serialize()
+    if not public_key.verify(Signature.parse(signature), digest):
+        raise RuntimeError(_UNVERIFIED)
+    return compact(fields.IN_PARTIAL_SIG) + public_key.sec(), signature + bytes([ALL])
+
+
+def _of_leaf(approved: ApprovedWithdrawal, psbt: Psbt, at: int, private_key: PrivateKey) -> Signed:
+    key, leaf = private_key.get_public_key().xonly(), leaf_hash(approved.wallet.script)
+    sighash = named_sighash(psbt.inputs[at]) or DEFAULT
+    digest = taproot_digest(psbt.transaction, at, approved.spent, sighash, leaf)
+    signature: bytes = private_key.schnorr_sign(digest).serialize()
+    if not PublicKey.from_xonly(key).schnorr_verify(SchnorrSig(signature), digest):
+        raise RuntimeError(_UNVERIFIED)
+    return compact(fields.IN_TAP_SCRIPT_SIG) + key + leaf, signature + (bytes([sighash]) if sighash else b"")
 
 
 def with_witnesses(transaction: Transaction, stacks: Sequence[Sequence[bytes]]) -> bytes:

@@ -58,10 +58,7 @@ class IntentSell(SatflowHandler):
 
 
 class List(SatflowHandler):
-    """`POST /list`: takes one signed listing; listing again replaces the former one.
-
-    As seen, the plain form alone will do.
-    """
+    """`POST /list`: takes one signed listing; listing again replaces the former one. The plain form alone will do."""
 
     operation: Operation = "list"
     method = "POST"
@@ -76,9 +73,6 @@ class List(SatflowHandler):
             raise ApiError(501, "only one listing at a time is implemented here", "NOT_IMPLEMENTED")
         terms = _terms(rows[0])
         signed = _signed(body)
-        if not signed.secure and not self.is_as_seen:
-            refuse(self.world.engine, terms, "signedSecureListingPSBTs must have one PSBT")
-            raise bad("signedSecureListingPSBTs must have one PSBT")
         engine = self.world.engine
         try:
             _payment(rows[0])

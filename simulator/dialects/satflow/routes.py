@@ -50,13 +50,13 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "list": List,
         "cancel": Cancel,
         "intent/withdraw": IntentWithdraw,
-        "intent/withdraw/submit": SubmitWithdraw,
+        "withdraw": SubmitWithdraw,
     }
     absent: list[tuple[str, Operation, str]] = [
         ("intent/(?:bid|accept-collection-bid)", "place", "POST"),
         ("intent/(?:bulk-sell|external-sell)", "list", "POST"),
         ("list/external", "list", "POST"),
-        ("withdraw|bid/fill", "place", "POST"),
+        ("bid/fill", "place", "POST"),
         ("orders/floor", "floors", "GET"),
         ("collection/inscription-ids", "collection", "GET"),
     ]

@@ -1,7 +1,4 @@
-"""Satflow's withdrawals from a bidding wallet: `/intent/withdraw` as documented, and a submit route of our own.
-
-The documentation does not name the route for the signed PSBT.
-"""
+"""Satflow's withdrawals from a bidding wallet: `/intent/withdraw` and `/withdraw`, as documented."""
 
 from __future__ import annotations
 
@@ -46,18 +43,18 @@ class IntentWithdraw(SatflowHandler):
 
 
 class SubmitWithdraw(SatflowHandler):
-    """`POST /intent/withdraw/submit {userAddress, signedPSBT}`: completes and sends the signed PSBT."""
+    """`POST /withdraw {signedWithdrawPSBT, bidderPaymentAddress}`: completes and sends the signed PSBT."""
 
     operation: Operation = "withdraw"
     method = "POST"
 
     def subject(self) -> str:
-        return peek(self.request.body, "userAddress")
+        return peek(self.request.body, "bidderPaymentAddress")
 
     def data(self) -> dict[str, Any]:
         body = self.body()
-        payment = sign_in_address(body.get("userAddress"), "userAddress")
-        signed = text(body.get("signedPSBT"), "signedPSBT", _MAX_PSBT_TEXT)
+        payment = sign_in_address(body.get("bidderPaymentAddress"), "bidderPaymentAddress")
+        signed = text(body.get("signedWithdrawPSBT"), "signedWithdrawPSBT", _MAX_PSBT_TEXT)
         try:
             return {"txid": submit(self.world.engine, payment, signed)}
         except Refusal as refusal:

@@ -57,7 +57,7 @@ class Party:
 
 SATFLOW = Party(
     "simulator",
-    lambda url, clock: Satflow(f"{url}/satflow/v1", "practice", "simulator", "/intent/withdraw/submit"),
+    lambda url, clock: Satflow(f"{url}/satflow/v1", "practice", "simulator"),
     lacks=DRAFTED_BIDS | SIGN_IN | {"draft_delist"},
     sign_listing=signing.satflow_listing,
     empty_404=frozenset({"own_bids"}),

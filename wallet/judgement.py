@@ -1,0 +1,104 @@
+"""Judgements of drafts that are not signed: each rule's finding, and the cover of the signature that would be made.
+
+Standard library only: whoever asks the signer imports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Form = Literal["plain", "secure"]
+
+_COVER: dict[Form, str] = {
+    "plain": "input {at} and output {at}. Anybody can add inputs and outputs",
+    "secure": "input {at} and all outputs. Anybody can add inputs",
+}
+_NAMES: dict[Form, str] = {"plain": "SINGLE|ANYONECANPAY 0x83", "secure": "ALL|ANYONECANPAY 0x81"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule's finding. `holds` None: it could not be judged; `why` is empty where it holds."""
+
+    rule: str
+    holds: bool | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An input or output of the draft. `sats` None: the draft does not tell. `address` may be empty.
+
+    `outpoint` (`txid:vout`) is an input's.
+    """
+
+    sats: int | None
+    script: str
+    address: str
+    is_ours: bool
+    is_covered: bool
+    outpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The judgement of one draft. `is_signed`: every rule holds, so that it would be signed now.
+
+    `payout_sats` come to us and `least_sats` must; None where a rule before them does not hold.
+    """
+
+    form: Form
+    is_signed: bool
+    findings: tuple[Finding, ...]
+    inputs: tuple[Side, ...]
+    outputs: tuple[Side, ...]
+    payout_sats: int | None
+    least_sats: int | None
+
+
+def read_judgement(answer: Mapping[str, Any]) -> Judgement:
+    """Reads what the signer sent. Raises KeyError or TypeError when it is no judgement."""
+    return Judgement(
+        answer["form"],
+        answer["is_signed"],
+        tuple(Finding(**each) for each in answer["findings"]),
+        tuple(Side(**each) for each in answer["inputs"]),
+        tuple(Side(**each) for each in answer["outputs"]),
+        answer["payout_sats"],
+        answer["least_sats"],
+    )
+
+
+def in_words(judgement: Judgement) -> list[str]:
+    """Returns lines for a human: what goes in, what comes out, what a signature would promise, and each rule."""
+    lines = [f"{judgement.form} listing ({_NAMES[judgement.form]})"]
+    ours = None
+    for at, side in enumerate(judgement.inputs):
+        lines.append(f"  input {at}   {_side(side, 'yours')}   {side.outpoint}")
+        ours = at if side.is_covered else ours
+    for at, side in enumerate(judgement.outputs):
+        mark = "   <- covered" if side.is_covered else ""
+        lines.append(f"  output {at}  {_side(side, 'YOURS')}{mark}")
+    if ours is not None:
+        lines.append(f"  a signature would cover {_COVER[judgement.form].format(at=ours)}. It is good until")
+        lines.append(f"  {judgement.inputs[ours].outpoint} is spent.")
+    if judgement.least_sats is not None:
+        lines.append(f"  you get {_sats(judgement.payout_sats)}, and must get {_sats(judgement.least_sats)} at least")
+    lines += [
+        f"  {finding.rule}: {'NO' if finding.holds is False else 'not judged'}: {finding.why}"
+        for finding in judgement.findings
+        if finding.holds is not True
+    ]
+    lines.append("  every rule holds: it would be signed" if judgement.is_signed else "  it would NOT be signed")
+    return lines
+
+
+def _side(side: Side, ours: str) -> str:
+    whose = ours if side.is_ours else "somebody's"
+    return f"{whose:<10} {side.address or side.script or 'an unknown script'}  {_sats(side.sats)}"
+
+
+def _sats(sats: int | None) -> str:
+    return "unknown sats" if sats is None else f"{sats:,} sats"

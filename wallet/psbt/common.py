@@ -1,0 +1,107 @@
+"""Checks that are the same for every PSBT that is signed, whatever it is for."""
+
+from __future__ import annotations
+
+from wallet.policy import PolicyRefused
+from wallet.psbt import fields
+from wallet.psbt.decode import Map, Psbt, decode, encode, key_type
+from wallet.psbt.listing import Owner
+from wallet.psbt.rules import LOCKTIME_IS_A_TIME
+from wallet.psbt.script import redeem_script
+from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, compact, decode_network, decode_output
+
+MAX_BYTES = 32 * 1024
+MOST_BLOCKS_BEHIND = 1
+
+# Nodes relay these. Others could only delay a transaction, or keep it out of every block.
+VERSIONS = frozenset({1, 2, 3})
+# Opt in to replacement, opt out of it, or neither but with a locktime. Anything lower may delay the spend (BIP-68).
+SEQUENCES = frozenset({0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF})
+
+# Fields of an input that is signed already, and fields that allow a spend without our key path.
+_SIGNATURES = frozenset(
+    {
+        fields.IN_PARTIAL_SIG,
+        fields.IN_FINAL_SCRIPTSIG,
+        fields.IN_FINAL_SCRIPTWITNESS,
+        fields.IN_TAP_KEY_SIG,
+        fields.IN_TAP_SCRIPT_SIG,
+        *fields.MUSIG2,
+    }
+)
+_SCRIPT_PATH = frozenset({fields.IN_WITNESS_SCRIPT, fields.IN_TAP_LEAF_SCRIPT, fields.IN_TAP_MERKLE_ROOT})
+
+
+def psbt_strict(raw: bytes) -> Psbt:
+    """Returns the PSBT: version 0, of a bounded size, and written back to the same bytes."""
+    if len(raw) > MAX_BYTES:
+        raise PolicyRefused("psbt-size", f"{len(raw)} bytes are more than {MAX_BYTES}")
+    try:
+        psbt = decode(raw)
+    except WireError as error:
+        raise PolicyRefused("psbt-strict", str(error)) from None
+    if psbt.version != 0:
+        raise PolicyRefused("psbt-strict", "only version 0 is signed")
+    if encode(psbt) != raw:
+        raise RuntimeError("a PSBT that was read is not written back the same: the reader is broken")
+    return psbt
+
+
+def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
+    """Returns the spent output as the PSBT describes it, in each of the two fields that may do so."""
+    said = []
+    former = item.get(compact(fields.IN_NON_WITNESS_UTXO))
+    if former is not None:
+        transaction = decode_network(former)
+        if transaction.txid() != outpoint.txid or outpoint.vout >= len(transaction.outputs):
+            raise PolicyRefused("amount-proof", "the former transaction is not the one that made the output")
+        said.append(transaction.outputs[outpoint.vout])
+    bare = item.get(compact(fields.IN_WITNESS_UTXO))
+    if bare is not None:
+        said.append(decode_output(bare))
+    return said
+
+
+def named_sighash(own: Map) -> int | None:
+    """Returns the sighash that the input asks for; None when it names none."""
+    named = own.get(compact(fields.IN_SIGHASH_TYPE))
+    return None if named is None else int.from_bytes(named, "little")
+
+
+def tx_form(
+    transaction: Transaction,
+    tip: int,
+    *,
+    index: int | None = None,
+    versions: frozenset[int] = VERSIONS,
+    sequences: frozenset[int] = SEQUENCES,
+) -> None:
+    """Refuses a wait for a future block or time, and whatever nodes do not relay.
+
+    With `index` the signature covers only that input's sequence, and others' are not looked at.
+    """
+    if transaction.version not in versions:
+        raise PolicyRefused("tx-form", f"transaction version {transaction.version}")
+    if transaction.locktime > min(tip, LOCKTIME_IS_A_TIME - 1):
+        raise PolicyRefused("tx-form", f"locktime {transaction.locktime} is a time, or a height above {tip}")
+    covered = transaction.inputs if index is None else transaction.inputs[index : index + 1]
+    if any(item.sequence not in sequences for item in covered):
+        raise PolicyRefused("tx-form", "a sequence may delay the transaction")
+
+
+def input_unsigned(own: Map) -> None:
+    """Refuses our input when it has a signature, or when another way of signing it has begun."""
+    if {key_type(key) for key in own} & _SIGNATURES:
+        raise PolicyRefused("input-signed", "our input has a signature already")
+
+
+def key_path(own: Map, owner: Owner) -> None:
+    """Refuses our input when it can be spent without our key."""
+    if {key_type(key) for key in own} & _SCRIPT_PATH:
+        raise PolicyRefused("key-path", "our input has a script to be spent by")
+    internal = own.get(compact(fields.IN_TAP_INTERNAL_KEY))
+    if internal is not None and (owner.kind != "p2tr" or internal != owner.public_key[1:]):
+        raise PolicyRefused("key-path", "the internal key is not ours")
+    redeem = own.get(compact(fields.IN_REDEEM_SCRIPT))
+    if redeem is not None and (owner.kind != "p2sh-p2wpkh" or redeem != redeem_script(owner.public_key)):
+        raise PolicyRefused("key-path", "the redeem script is not ours")

@@ -1,0 +1,37 @@
+"""Taproot scripts: leaves, and the output that a control block leads to (BIP-341)."""
+
+from __future__ import annotations
+
+import hashlib
+
+from embit.ec import PublicKey
+
+from wallet.psbt.rules import x_only
+from wallet.psbt.transaction import sized
+
+TAPSCRIPT = 0xC0
+_KEY_BYTES = _HASH_BYTES = 32
+
+
+def leaf_hash(script: bytes, version: int = TAPSCRIPT) -> bytes:
+    """Returns the hash of a leaf, which a signature for it covers."""
+    return _tagged(b"TapLeaf", bytes([version]) + sized(script))
+
+
+def output_script(leaf: bytes, control_block: bytes) -> bytes:
+    """Returns the script of the output that has this leaf, by its control block. Raises WireError.
+
+    The block is a leaf version with the output key's parity, the internal key, and the hashes beside the way up. The
+    parity is not looked at: a wrong one makes a spend that is worth nothing.
+    """
+    internal, path = control_block[1 : 1 + _KEY_BYTES], control_block[1 + _KEY_BYTES :]
+    x_only(internal)
+    root = leaf
+    for at in range(0, len(path), _HASH_BYTES):
+        root = _tagged(b"TapBranch", b"".join(sorted((root, path[at : at + _HASH_BYTES]))))
+    return b"\x51\x20" + bytes(PublicKey.from_xonly(internal).taproot_tweak(root).xonly())
+
+
+def _tagged(tag: bytes, data: bytes) -> bytes:
+    head = hashlib.sha256(tag).digest()
+    return hashlib.sha256(head + head + data).digest()

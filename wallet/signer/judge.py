@@ -1,0 +1,112 @@
+"""Judgements of listings: all that the signer's rules find in a venue's drafts, and no signature.
+
+They need no grant, since nothing can be done with one: an operator looks at drafts before any task runs, and a user
+before one is started. Rules that hang on a grant or on the pace of signatures are not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+
+from wallet import policy, protocol
+from wallet.address import sign_in_address
+from wallet.ceilings import Ceilings
+from wallet.judgement import Finding, Form, Judgement
+from wallet.keystore.keys import UserSecrets
+from wallet.policy import PolicyRefused
+from wallet.protocol import ListingToSign
+from wallet.psbt.judge_listing import SIGHASHES, judge_listing
+from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.transaction import TxOutput
+from wallet.signer.authority import Answer, Authority
+from wallet.signer.listing_terms import intent_of, owner_of, raw_psbt, rivals_of
+from wallet.signer.listings import MOST_RIVALS
+from wallet.signer.payouts import outputs_unique
+
+Facts = Mapping[str, OutpointFacts]
+_Asked = tuple[UserSecrets, str, int, ListingToSign]
+
+
+class ListingJudge:
+    """Judges listings. `facts` as `ListingSigner`'s."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
+        """Returns the listed output, and others that were listed for the same payout. Raises as `judge` does."""
+        secrets, _, _, listing = self._asked(request)
+        drafts = [(psbt, SIGHASHES[form]) for form, psbt in _forms(listing)]
+        try:
+            rivals = rivals_of(drafts, listing.outpoint, secrets, self._authority.ledger.payouts)
+        except PolicyRefused:
+            rivals = []  # the rule that finds it says so
+        return (listing.outpoint, *rivals[:MOST_RIVALS])
+
+    def judge(self, request: Answer, facts: Facts) -> Answer:
+        asked = self._asked(request)
+        return {"judgements": [asdict(self._judged(form, psbt, asked, facts)) for form, psbt in _forms(asked[3])]}
+
+    def _asked(self, request: Answer) -> _Asked:
+        user, venue, least, given = protocol.take(request, "user", "venue", "min_price_sats", "listing")
+        user, venue = sign_in_address(protocol.text("user", user)), protocol.text("venue", venue)
+        least = protocol.whole("min_price_sats", least, 0, protocol.MAX_SATS)
+        listing = protocol.read_listing(given)
+        keystore = self._authority.unlocked()
+        if user not in keystore.users:
+            raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
+        return keystore.secrets_of(user), venue, least, listing
+
+    def _judged(self, form: Form, psbt: str, asked: _Asked, facts: Facts) -> Judgement:
+        secrets, venue, least, listing = asked
+        authority = self._authority
+        intent, owner = intent_of(listing, venue, least, secrets, authority.ceilings), owner_of(secrets)
+        judgement, payout = judge_listing(_bytes(psbt), form, intent, facts.get(listing.outpoint), owner)
+        ceilings, play = authority.ceilings, authority.unlocked().is_play
+        findings = [
+            _finding("market", lambda: policy.market(venue, play=play)),
+            _finding("op-allowed", lambda: _form_allowed(form, venue, ceilings)),
+            *judgement.findings,
+            _finding("list-lower", lambda: self._list_lower(listing)),
+            self._outputs_unique(listing, form, payout, facts),
+        ]
+        return replace(judgement, findings=tuple(findings), is_signed=all(each.holds for each in findings))
+
+    def _outputs_unique(self, listing: ListingToSign, form: Form, payout: TxOutput | None, facts: Facts) -> Finding:
+        if payout is None:
+            return Finding("outputs-unique", None, "it waits for outputs-known")
+        rivals = self._authority.ledger.payouts.rivals(listing.outpoint, payout, SIGHASHES[form])
+        return _finding("outputs-unique", lambda: outputs_unique(payout, rivals, facts))
+
+    def _list_lower(self, listing: ListingToSign) -> None:
+        highest = self._authority.ledger.signed.highest_listing(listing.outpoint, self._authority.clock())
+        policy.list_lower(listing.price, highest)
+
+
+def _forms(listing: ListingToSign) -> list[tuple[Form, str]]:
+    return [("plain", listing.psbt), *(("secure", psbt) for psbt in listing.secure)]
+
+
+def _form_allowed(form: Form, venue: str, ceilings: Ceilings) -> None:
+    """Refuses a secure form where the operator has not turned them on; a signature would leave it out."""
+    if form == "secure" and venue not in ceilings.secure_listings:
+        raise PolicyRefused(
+            "op-allowed", f"secure listings are not signed at {venue}: the operator has not turned them on"
+        )
+
+
+def _bytes(psbt: str) -> bytes:
+    """Returns the PSBT's bytes, or bytes that are none, which the rules then say."""
+    try:
+        return raw_psbt(psbt)
+    except PolicyRefused:
+        return b""
+
+
+def _finding(rule: str, check: Callable[[], None]) -> Finding:
+    try:
+        check()
+    except PolicyRefused as refused:
+        return Finding(rule, False, refused.message)
+    return Finding(rule, True, "")

@@ -1,0 +1,72 @@
+"""The payouts of all signed listings, kept so that no payment satisfies the signatures of two outputs.
+
+A signature with ALL|ANYONECANPAY covers all outputs and one input. Two of them over equal outputs stand in one
+transaction: it spends both items and pays once. So does one beside a plain signature whose output is among those
+outputs. Only one output that pays us is ever covered (`outputs-known`), so two signatures can share a payment when, and
+only when, script and value of their payouts are equal and one of them covers all outputs.
+
+Two plain ones cannot: each takes the output at its own input's index.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+
+from wallet.policy import PolicyRefused
+from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.sighash import SECURE_LISTING
+from wallet.psbt.transaction import TxOutput
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS payouts (
+    script TEXT NOT NULL,
+    sats INTEGER NOT NULL,
+    outpoint TEXT NOT NULL,
+    sighash INTEGER NOT NULL,
+    PRIMARY KEY (script, sats, outpoint, sighash)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS payouts_outpoint ON payouts (outpoint);
+"""
+
+
+class PayoutStore:
+    """The table of payouts; one stays until its output is gone. Writes belong inside the ledger's transaction."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def rivals(self, outpoint: str, payout: TxOutput, sighash: int) -> list[str]:
+        """Returns the other outputs (`txid:vout`) that `payout` would pay for as well, next to one of `sighash`."""
+        query = "SELECT DISTINCT outpoint FROM payouts WHERE script = ? AND sats = ? AND outpoint != ?"
+        if sighash != SECURE_LISTING:
+            query += f" AND sighash = {SECURE_LISTING}"
+        found = self._database.execute(query + " ORDER BY outpoint", (payout.script.hex(), payout.value, outpoint))
+        return [row[0] for row in found]
+
+    def put(self, outpoint: str, payout: TxOutput, sighash: int) -> None:
+        """Remembers a signature's payout."""
+        row = (payout.script.hex(), payout.value, outpoint, sighash)
+        self._database.execute("INSERT OR IGNORE INTO payouts VALUES (?, ?, ?, ?)", row)
+
+    def forget_spent(self, facts: Iterable[OutpointFacts]) -> None:
+        """Forgets the payouts of outputs that are spent in a block: their signatures are worthless."""
+        for each in facts:
+            if is_gone(each):
+                self._database.execute("DELETE FROM payouts WHERE outpoint = ?", (str(each.outpoint),))
+
+
+def is_gone(facts: OutpointFacts | None) -> bool:
+    """Returns whether the output is spent for good. A spend that is in no block yet may be replaced by another."""
+    return facts is not None and facts.is_unspent is False and facts.is_spent_in_block
+
+
+def outputs_unique(payout: TxOutput, rivals: Iterable[str], facts: Mapping[str, OutpointFacts]) -> None:
+    """Refuses a payout that would also satisfy the signature of another output that may still be spent."""
+    left = [outpoint for outpoint in rivals if not is_gone(facts.get(outpoint))]
+    if left:
+        raise PolicyRefused(
+            "outputs-unique",
+            f"a listing of {left[0]} was signed for {payout.value} sats, too, and one payment could buy both:"
+            " ask a price that is one tick higher or lower",
+        )
