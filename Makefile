@@ -6,7 +6,7 @@ PACKAGES := cli core gateway markets models server simulator strategy wallet wor
 # Tests start Pythons by the hundred: each would compile everything anew, which doubles their cost.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast fuzz mutants coverage faults soak soak-month lint format lock setup bench clean
+.PHONY: run test test-fast fuzz mutants coverage faults soak soak-month lint lint-api format lock setup bench clean
 
 setup: .venv/.ok
 
@@ -60,6 +60,11 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Node and the network are needed, so CI does without: whether other people's tools take the described interface.
+lint-api: setup
+	$(BIN)/python -m server.openapi > .openapi.json
+	npx -y @redocly/cli@2.77.0 lint --config redocly.yaml .openapi.json; found=$$?; rm -f .openapi.json; exit $$found
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -15,6 +15,7 @@ TEST = [
     "pytest>=8,<10",
     "pytest-tornado==0.8.1",
     "pytest-xdist>=3.5",
+    "pyyaml>=6",  # the compose file is held against the other installations
     "responses>=0.26",
     "schemathesis>=4.32,<5",
     "setuptools>=70.1,<82",  # pytest-tornado imports pkg_resources, which 82 dropped

@@ -24,6 +24,8 @@ VERBS = {
     "migrate": ("cli.migrate", "bring the database to this version's schema"),
     "whitelist": ("cli.whitelist", "addresses that may sign in"),
     "plan": ("cli.plan", "who has which plan until when"),
+    "sign-in": ("cli.sign_in", "a session for an address whose wallet signs elsewhere"),
+    "wallet": ("cli.wallet", "which address of a user is for what, and what lies there"),
     "replay": ("cli.replay.replay", "try a config on a task's recorded cycles, or on recorded order books"),
     "keys": ("cli.keys", "keys for real money: make, import, list, back up, unlock"),
     "audit": ("cli.audit", "check the signer's audit log"),

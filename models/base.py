@@ -1,7 +1,7 @@
-"""The database: one connection per process, and the only file that knows which database it is.
+"""The database: one connection per process, and the only file that knows its kind.
 
-A process opens its connection after it was forked or started, never before. Rows hold times as whole
-milliseconds since 1970 and money as whole sats.
+A process opens its connection after it was forked or started, never before. Rows hold times as whole milliseconds since
+1970 and money as whole sats.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from playhouse.sqlite_ext import AutoIncrementField
 
 database = DatabaseProxy()
 
-# WAL lets readers go on while one writes. NORMAL may lose the newest commits in a power cut (never in a crash of
-# ours): right for cycle rows, not for the ledger, whose transactions are `durable`.
+# WAL lets readers go on while one writes. NORMAL may lose the newest commits in a power cut (never in a crash of ours):
+# right for cycle rows, not for the ledger, whose transactions are `durable`.
 _PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": "normal",
@@ -40,10 +40,10 @@ def connect(url: str) -> None:
 
 @contextmanager
 def reading(url: str) -> Iterator[None]:
-    """A connection to `url` for this block that only reads, for a process that may not write there.
+    """Opens a read-only connection to `url` for this block, for a process that may not write there.
 
-    While nobody else has the database open, a user who may not write beside it cannot read it either. Raises ValueError
-    and peewee's OperationalError.
+    Without another process that has the database open, a user who may not write beside it cannot read it either. Raises
+    ValueError and peewee's OperationalError.
     """
     scheme, _, path = url.partition(":///")
     if scheme != "sqlite" or not path:
@@ -61,10 +61,10 @@ def close() -> None:
 
 @contextmanager
 def transaction(*, durable: bool = False) -> Iterator[None]:
-    """A writing transaction that holds the write lock from its first line to its commit.
+    """Holds a writing transaction, with the write lock from its first line to its commit.
 
-    With `durable` the commit has reached the disk when it returns. It must be the outermost one: nested, the lock
-    would silently not be taken (peewee makes it a savepoint), so nesting is an error.
+    With `durable` the commit has reached the disk when it returns. It must be the outermost one: nested, the lock would
+    silently not be taken (peewee makes it a savepoint), so nesting is an error.
     """
     if database.in_transaction():
         raise RuntimeError("a writing transaction must be the outermost one")
@@ -79,7 +79,7 @@ def transaction(*, durable: bool = False) -> Iterator[None]:
 
 
 def primary_key() -> Any:
-    """An id that is never handed out twice, not even after its row was deleted: tokens, grants and logs name it."""
+    """Makes an id that is never given twice, not even after its row was deleted: tokens, grants and logs name it."""
     return AutoIncrementField()
 
 

@@ -1,4 +1,4 @@
-"""What was read is kept while nothing in the database changes, whichever process might change it."""
+"""A cache that any commit to the database, by any process, empties."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from models.base import database
 
 
 class CommitCache:
-    """Keeps up to `most_bytes` of what was made of rows, each under its key, until anything is committed.
+    """A cache of up to `most_bytes` made from rows, each under its key, until anything is committed.
 
-    SQLite counts in `data_version` what other connections commit and in `total_changes` what our own writes. Both are
-    read before the rows: a commit in between makes the next call read again.
+    SQLite counts other connections' commits in `data_version` and our own changes in `total_changes`. Both are read
+    before the rows: a commit in between makes the next call read again.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -22,8 +22,8 @@ class CommitCache:
         self._version: Any = None
 
     def get(self, key: int, make: Callable[[], bytes]) -> bytes:
-        """What `make` gives, asked for only when it could have changed since it was asked for this key."""
-        if database.in_transaction():  # what it reads may never be committed
+        """Returns the result of `make`, called only if it could have changed since the last call for this key."""
+        if database.in_transaction():  # its reads may never be committed
             return make()
         connection = database.connection()
         version = connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()

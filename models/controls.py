@@ -1,7 +1,7 @@
-"""Whether bids may be placed at all: run, reduce (cancels only) or halt (cancel everything).
+"""Control states: run, reduce (cancels only) or halt (cancel everything).
 
-Set for the installation, a user or a task; the strictest holds. A row for each that was ever set, with who set
-its state and when.
+Set for the installation, a user or a task; the strictest holds. Each that was ever set has a row, with its setter and
+time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ EVERYBODY = 0  # the subject of the global scope
 
 
 class Control(Row):
-    """One scope's state. `subject_id`: EVERYBODY, a user's id or a task's id; `by_user`: the id of who set it."""
+    """One scope's state. `subject_id`: EVERYBODY, a user's id or a task's id; `by_user`: the id of the user who set
+    it.
+    """
 
     scope = CharField(max_length=6)
     subject_id = IntegerField()
@@ -43,7 +45,7 @@ class Control(Row):
 
 
 class Effective(NamedTuple):
-    """What holds, and the widest scope that says so; (run, global) when nothing was set."""
+    """The state in force, and the widest scope that sets it; (run, global) when nothing was set."""
 
     state: str
     scope: str
@@ -59,7 +61,7 @@ _ABOUT = Prepared(
 
 
 def effective(user_id: int, task_id: int) -> Effective:
-    """What holds for this task of this user."""
+    """Returns the state in force for this task of this user."""
     found = [Effective(state, scope) for scope, state in _ABOUT.rows(user=user_id, task=task_id)]
     return max(found, key=_strictness, default=Effective(RUN, GLOBAL))
 
@@ -69,9 +71,9 @@ def _strictness(found: Effective) -> tuple[int, int]:
 
 
 def put(scope: str, subject_id: int, state: str, by_user: int | None, now_ms: int) -> bool:
-    """Sets the state, on disk when this returns; says whether that changed it. `by_user` None is the operator.
+    """Sets the state, on disk when this returns; returns whether that changed it. `by_user` None is the operator.
 
-    A state that is set already stays as it is, with who set it and when. Raises ValueError for words that are none.
+    A state that is set already stays as it is, with its setter and time. Raises ValueError for unknown words.
     """
     if scope not in SCOPES or state not in STATES or (scope == GLOBAL) != (subject_id == EVERYBODY):
         raise ValueError(f"cannot set {scope} {subject_id} to {state}")
@@ -86,7 +88,7 @@ def put(scope: str, subject_id: int, state: str, by_user: int | None, now_ms: in
 
 
 def all_of(user_id: int) -> list[Control]:
-    """Every state that was set for all, for the user or for one of the user's tasks, widest scope first."""
+    """Returns every state set for all, for the user or for one of the user's tasks, widest scope first."""
     own_tasks = Task.select(Task.id).where(Task.user == user_id, Task.deleted_ms.is_null())
     about = (
         (Control.scope == GLOBAL)

@@ -1,4 +1,4 @@
-"""What a user may do here, by the settings and the tables: sign in, administer, trade, and by which plan."""
+"""A user's rights by the settings and the tables: to sign in, administer, trade, and by which plan."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ _WHITELISTED = Prepared(lambda: Whitelist.select(SQL("1")).where(Whitelist.addre
 
 @dataclass(frozen=True, slots=True)
 class Entitlements:
-    """All by `settings`, in which addresses are normalised, as those are that are asked about."""
+    """The rights by `settings`, with normalised addresses there and in all questions."""
 
     settings: Settings
 
     def is_admin(self, address: str) -> bool:
-        """Whether `address` is an administrator's, by settings or table."""
+        """Tells whether `address` is an administrator's, by settings or table."""
         if address in self.settings.admins:
             return True
         return Whitelist.select().where(Whitelist.address == address, Whitelist.is_admin).exists()
 
     def may_sign_in(self, address: str) -> bool:
-        """Whether `address` may sign in: everybody with `*`, else by settings or table; administrators always."""
+        """Tells whether `address` may sign in: everybody with `*`, else by settings or table; administrators always."""
         if {"*", address} & self.settings.whitelist or address in self.settings.admins:
             return True
         return _WHITELISTED.row(address=address) is not None
 
     def plan(self, user_id: int) -> SubscriptionPlan | None:
-        """The user's plan, be it over or not; None without one that is offered."""
+        """Returns the user's plan, ended or not; None without an offered one."""
         subscription = subscription_of(user_id)
         return self.settings.plans.get(subscription.plan) if subscription else None
 
     def refusal(self, user: User, now_ms: int) -> str | None:
-        """Why the user's tasks must not run now (plan over or unknown, no longer whitelisted), or None."""
+        """Says why the user's tasks must not run now (plan over or unknown, no longer whitelisted), or None."""
         subscription = subscription_of(user.id)
         if subscription is None or subscription.expires_ms <= now_ms:
             return "plan expired"

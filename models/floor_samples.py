@@ -1,6 +1,6 @@
-"""Reference prices of the last hour, one a minute, by which a sudden rise is told from a price that has lasted.
+"""Reference prices of the last hour, one a minute, which tell a sudden rise from a lasting price.
 
-Kept by slug and by what was measured, so that all tasks on a slug share them and they survive restarts.
+Kept by slug and measure, so that all tasks on a slug share them and they survive restarts.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _BETWEEN = Prepared(
 
 
 def record(kind: str, slug_key: str, measure: str, reference: Decimal, now_ms: int) -> None:
-    """Writes the minute's first sample of `measure` (what strategy.bidding.measure says); later ones change nothing.
+    """Writes the minute's first sample of `measure` (see strategy.bidding.measure); later ones change nothing.
 
-    Samples older than the window go, whosever they are. Raises ValueError for a price that is none.
+    All samples older than the window go. Raises ValueError for an impossible price.
     """
     if not reference.is_finite() or reference <= 0:
         raise ValueError(f"{reference} is no reference price")
@@ -68,7 +68,7 @@ def record(kind: str, slug_key: str, measure: str, reference: Decimal, now_ms: i
 
 
 def history(kind: str, slug_key: str, measure: str, now_ms: int) -> History:
-    """The median and number of the samples of the last 60 minutes, the present one included."""
+    """Returns the median and number of the samples of the last 60 minutes, the present one included."""
     minute = now_ms // _MINUTE_MS
     rows = _BETWEEN.rows(kind=kind, slug_key=slug_key, measure=measure, after=minute - WINDOW_MINUTES, minute=minute)
     found = sorted(Decimal(text) for (text,) in rows)

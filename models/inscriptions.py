@@ -1,4 +1,4 @@
-"""Cache of what venues said about wallets and inscriptions. JSON text as the server made it."""
+"""A cache of venues' answers about wallets and inscriptions. It holds JSON text as the server made it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class WalletContents(Row):
 
 
 class Inscription(Row):
-    """One inscription: its collection, if known, and its details, if they were asked for."""
+    """One inscription: its collection, if known, and its details, if they were read."""
 
     id = CharField(max_length=80, primary_key=True)
     collection_id = CharField(max_length=200, null=True)
@@ -31,7 +31,7 @@ class Inscription(Row):
 
 
 def cached_wallet(address: str, newer_than_ms: int) -> str | None:
-    """The items at `address` as stored, unless they are older than `newer_than_ms`."""
+    """Returns the stored items at `address`, unless they are older than `newer_than_ms`."""
     return (
         WalletContents.select(WalletContents.items)
         .where(WalletContents.address == address, WalletContents.fetched_ms > newer_than_ms)
@@ -40,7 +40,7 @@ def cached_wallet(address: str, newer_than_ms: int) -> str | None:
 
 
 def store_wallet(address: str, items: str, collections: dict[str, str | None], now_ms: int) -> None:
-    """Keeps the items of `address`, and each inscription's collection."""
+    """Stores the items of `address`, and each inscription's collection."""
     with transaction():
         WalletContents.replace(address=address, items=items, fetched_ms=now_ms).execute()
         for inscription_id, collection_id in collections.items():
@@ -48,7 +48,7 @@ def store_wallet(address: str, items: str, collections: dict[str, str | None], n
 
 
 def cached_inscription(inscription_id: str, newer_than_ms: int) -> str | None:
-    """The details as stored, unless they are older than `newer_than_ms`."""
+    """Returns the stored details, unless they are older than `newer_than_ms`."""
     return (
         Inscription.select(Inscription.detail)
         .where(Inscription.id == inscription_id, Inscription.fetched_ms > newer_than_ms)
@@ -57,7 +57,7 @@ def cached_inscription(inscription_id: str, newer_than_ms: int) -> str | None:
 
 
 def store_inscription(inscription_id: str, detail: str, collection_id: str | None, now_ms: int) -> None:
-    """Keeps the details of one inscription."""
+    """Stores the details of one inscription."""
     with transaction():
         _store(inscription_id, now_ms, collection_id=collection_id, detail=detail)
 
@@ -77,5 +77,5 @@ def _store(inscription_id: str, now_ms: int, *, collection_id: str | None, detai
 
 
 def collection_of(inscription_id: str) -> str | None:
-    """The inscription's collection, if it was fetched earlier."""
+    """Returns the inscription's collection, if it was fetched earlier."""
     return Inscription.select(Inscription.collection_id).where(Inscription.id == inscription_id).scalar()

@@ -1,4 +1,4 @@
-"""Queries whose SQL text is built once. Building it anew costs peewee many times what SQLite takes to run it."""
+"""Queries whose SQL text is built once: peewee takes many times longer to build it than SQLite to run it."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ Kind = TypeVar("Kind", bound=Row)
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """The place of a value that is given with each question."""
+    """The place of a value that is given with each query."""
 
     name: str
 
 
 def given(name: str) -> Value:
-    """A placeholder, for use where peewee takes a value; the value comes from `Prepared.run` under this name."""
+    """Makes a placeholder, used where peewee takes a value; `Prepared.run` gets the value under this name."""
     return Value(_Given(name), converter=False)
 
 
 def given_each(name: str, count: int) -> list[Value]:
-    """Placeholders of `count` values in a list; `each` names the values."""
+    """Makes placeholders of `count` values in a list; `each` names the values."""
     return [given(f"{name} {place}") for place in range(count)]
 
 
 def each(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    """The values in the places of `given_each`."""
+    """Names the values for the places of `given_each`."""
     return {f"{name} {place}": value for place, value in enumerate(values)}
 
 
 class Prepared:
-    """A query that `build` describes with `given(...)` in the places of what changes from question to question.
+    """A query that `build` describes, with `given(...)` in the places of changing values.
 
-    `run`, `rows` and `row` take the values by their names, and raise TypeError unless each is given and no other. Only
-    for queries asked at nearly every request.
+    `run`, `rows` and `row` take the values by their names, and raise TypeError unless exactly these are given. Only for
+    queries asked at nearly every request.
     """
 
     def __init__(self, build: Callable[[], Any]) -> None:
@@ -53,22 +53,22 @@ class Prepared:
         return str(text), places, frozenset(places)
 
     def run(self, **values: Any) -> Any:
-        """The database's cursor: of an insert it has `lastrowid`, of other writes `rowcount`."""
+        """Runs the query; returns the database's cursor: it has `lastrowid` after an insert, else `rowcount`."""
         text, places, names = self._sql
         if values.keys() != names:
             raise TypeError(f"wanted: {sorted(names)}; given: {sorted(values)}")
         return database.execute_sql(text, [values[place] for place in places])
 
     def rows(self, **values: Any) -> list[tuple[Any, ...]]:
-        """All rows as the database gives them."""
+        """Returns all rows as the database gives them."""
         return list(self.run(**values).fetchall())
 
     def row(self, **values: Any) -> tuple[Any, ...] | None:
-        """The only row there can be, or None."""
+        """Returns the only possible row, or None."""
         rows = self.run(**values).fetchall()
         return rows[0] if rows else None
 
 
 def instance(model: type[Kind], values: Sequence[Any]) -> Kind:
-    """The row of `model` with these values of all its columns, which are numbers and texts as the database has them."""
+    """Makes the row of `model` with these values of all its columns, which are numbers and texts as in the database."""
     return model(__no_default__=True, **dict(zip(model._meta.sorted_field_names, values, strict=True)))

@@ -1,4 +1,4 @@
-"""What users change about themselves."""
+"""Changes of users' own profiles."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from models.users import User
 
 
 class StillTrading(Exception):
-    """Orders are open or a task runs: what was bought would go to the old address. The message says which."""
+    """A refusal: orders are open, or a task runs, so bought items would go to the old address. The message says why."""
 
 
 class ProofUsed(Exception):
-    """The challenge was used by another request in the meantime."""
+    """A refusal: the challenge was used by another request in the meantime."""
 
 
 def check_not_trading(user_id: int) -> None:
@@ -32,7 +32,7 @@ def set_display_name(user_id: int, name: str | None) -> None:
 
 
 def set_ordinals_address(user_id: int, address: str, challenge_id: str | None, now_ms: int) -> None:
-    """Sets where bought items go, and uses up the challenge that proved `address`, if it needed one.
+    """Sets the address for bought items, and uses up the challenge that proved it, if it needed one.
 
     Raises StillTrading or ProofUsed; then nothing was written.
     """

@@ -1,4 +1,4 @@
-"""Brings the database to the schema of this version."""
+"""The upgrade of the database to this version's schema."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from playhouse.migrations import Runner
 from core.errors import BidkeeperError
 from models.base import database
 
-# Who migrates prints what was applied; the library's own line would be a second one.
+# The caller prints the applied migrations; the library's own line would be a second one.
 logging.getLogger("peewee.migrations").setLevel(logging.WARNING)
 
 _DIRECTORY = Path(__file__).parent / "migrations"
 
 
 class OtherVersion(BidkeeperError):
-    """The database is another version's, which this one can neither use nor bring to its own schema."""
+    """A database of another version, which this one can neither use nor bring to its own schema."""
 
 
 def migrate() -> list[str]:
-    """Applies what is missing on the open connection and returns the names of what was applied.
+    """Applies the missing migrations on the open connection and returns their names.
 
     Raises OtherVersion for a database that this version must not touch; then nothing was changed.
     """
@@ -34,10 +34,10 @@ def migrate() -> list[str]:
 
 
 def pending() -> list[str]:
-    """Names of the migrations that this version needs and the database has not seen."""
+    """Returns the names of the migrations that this version needs and the database lacks."""
     return [row.name for row in Runner(database.obj, str(_DIRECTORY)).status() if not row.applied]
 
 
 def foreign() -> list[str]:
-    """Names of migrations that the database has seen and this version does not have."""
+    """Returns the names of migrations in the database that this version does not have."""
     return [row.name for row in Runner(database.obj, str(_DIRECTORY)).status() if row.path is None]

@@ -19,7 +19,7 @@ _TOUCH_MS = 60_000
 
 
 class Challenge(Row):
-    """A text to sign. With `user` set it proves an ordinals address of that user and never signs anybody in."""
+    """A text to sign. With `user` set it proves an ordinals address of that user and is no sign-in."""
 
     id = CharField(max_length=36, primary_key=True)
     address = CharField(max_length=90, index=True)
@@ -47,7 +47,7 @@ class Session(Row):
 
 
 class TooManyChallenges(Exception):
-    """There are already MAX_OPEN_CHALLENGES open ones; `retry_after_ms` until the oldest of them ends."""
+    """A refusal: MAX_OPEN_CHALLENGES are open; `retry_after_ms` until the oldest of them ends."""
 
     def __init__(self, retry_after_ms: int) -> None:
         super().__init__(f"too many open challenges; retry in {retry_after_ms} ms")
@@ -57,7 +57,7 @@ class TooManyChallenges(Exception):
 def open_challenge(
     challenge_id: str, address: str, message: str, client_ip: str, *, now_ms: int, expires_ms: int, user_id: int | None
 ) -> None:
-    """Stores a challenge and forgets those that ended. Raises TooManyChallenges."""
+    """Stores a challenge and deletes those that ended. Raises TooManyChallenges."""
     with transaction():
         Challenge.delete().where(Challenge.expires_ms <= now_ms).execute()
         is_open = (Challenge.address == address, Challenge.client_ip == client_ip, Challenge.used_ms.is_null())
@@ -70,7 +70,7 @@ def open_challenge(
 
 
 def usable_challenge(challenge_id: str, now_ms: int) -> Challenge | None:
-    """The challenge, if it is not used, expired or worn out by bad tries."""
+    """Returns the challenge, if it is not used, expired or worn out by bad tries."""
     return Challenge.get_or_none(_is_usable(challenge_id, now_ms))
 
 
@@ -80,12 +80,12 @@ def _is_usable(challenge_id: str, now_ms: int) -> Any:
 
 
 def count_bad_try(challenge_id: str) -> None:
-    """One more wrong signature for this challenge."""
+    """Counts one more wrong signature for this challenge."""
     Challenge.update(tries=Challenge.tries + 1).where(Challenge.id == challenge_id).execute()
 
 
 def use_challenge(challenge_id: str, now_ms: int) -> bool:
-    """Marks the challenge used; True for exactly one caller, however many try at once."""
+    """Marks the challenge used; returns True to exactly one caller, however many try at once."""
     return bool(Challenge.update(used_ms=now_ms).where(_is_usable(challenge_id, now_ms)).execute() == 1)
 
 
@@ -117,7 +117,7 @@ _SESSION = Prepared(
 
 
 def user_of_session(token_hash: str, now_ms: int) -> User | None:
-    """Whom the token belongs to, unless it was idle for IDLE_MS or is older than ABSOLUTE_MS. Keeps it from idling."""
+    """Returns the token's user, unless it was idle for IDLE_MS or is older than ABSOLUTE_MS. Counts as use."""
     found = _SESSION.row(token_hash=token_hash, used_after_ms=now_ms - IDLE_MS, created_after_ms=now_ms - ABSOLUTE_MS)
     if found is None:
         return None
@@ -128,23 +128,23 @@ def user_of_session(token_hash: str, now_ms: int) -> User | None:
 
 
 def end_session(token_hash: str) -> None:
-    """Logs this one session out."""
+    """Ends this one session."""
     Session.delete().where(Session.token_hash == token_hash).execute()
 
 
 def end_sessions(user_id: int) -> None:
-    """Logs the user out everywhere, and takes back what was given out for signing in again."""
+    """Ends all of the user's sessions, and withdraws the challenges for new ones."""
     addresses = User.select(User.address).where(User.id == user_id)
     Challenge.delete().where(Challenge.address.in_(addresses)).execute()
     Session.delete().where(Session.user == user_id).execute()
 
 
 def purge_sessions(now_ms: int) -> None:
-    """Forgets sessions that no token can use any more."""
+    """Deletes sessions that no token can use any more."""
     over = (Session.used_ms <= now_ms - IDLE_MS) | (Session.created_ms <= now_ms - ABSOLUTE_MS)
     Session.delete().where(over).execute()
 
 
 def users_with_sessions() -> list[User]:
-    """Everybody who is signed in somewhere."""
+    """Returns all users with a session."""
     return list(User.select().where(User.id.in_(Session.select(Session.user))))

@@ -1,4 +1,4 @@
-"""Sums over all users, for whoever watches the installation. Asked every few seconds, so each is cheap."""
+"""Sums over all users, for monitoring. They run every few seconds, so each is cheap."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from models.tasks.cycles import Cycle
 from models.tasks.table import MOVES as TASK_MOVES
 from models.tasks.table import RUNNING, STOPPED, Task
 
-# As text of the query, so that SQLite sees at once that the index of open orders will do.
+# As text of the query, so that SQLite sees at once that the index of open orders applies.
 _IS_REAL = Order.dry_run == SQL("0")
 _IS_OPEN = (Order.state != SQL(f"'{CLOSED}'")) & _IS_REAL
 
 
 def tasks_by_state(kind: str) -> dict[tuple[str, str], int]:
-    """Number of tasks of this kind by (desired, observed), every pair there can be; deleted ones are not counted."""
+    """Counts tasks of this kind by (desired, observed), every possible pair; deleted ones are left out."""
     found = {(desired, observed): 0 for desired in (RUNNING, STOPPED) for observed in TASK_MOVES}
     columns = Task.desired, Task.observed
     alive = Task.select(*columns, fn.COUNT(Task.id)).where(Task.kind == kind, Task.deleted_ms.is_null())
@@ -29,12 +29,12 @@ def tasks_by_state(kind: str) -> dict[tuple[str, str], int]:
 
 
 def cycles_finished() -> int:
-    """Cycles of all tasks there ever were. Their sum per task would fall when a task is deleted."""
+    """Counts the cycles of all tasks ever. Sums per task would fall when a task is deleted."""
     return int(Cycle.select(fn.MAX(Cycle.id)).scalar() or 0)
 
 
 def orders_by_state() -> dict[str, int]:
-    """Number of orders in each state, those of dry runs left out."""
+    """Counts the orders in each state, without those of dry runs."""
     rows: Any = Order.select(Order.state, fn.COUNT(Order.id)).where(_IS_OPEN).group_by(Order.state)
     found = dict.fromkeys(MOVES, 0) | dict(rows.tuples())
     found[CLOSED] = Order.select().where(_IS_REAL).count() - sum(found.values())
@@ -42,17 +42,17 @@ def orders_by_state() -> dict[str, int]:
 
 
 def listings_by_state() -> dict[str, int]:
-    """Number of listings in each state; one that was repriced is as many as it had prices."""
+    """Counts the listings in each state; one that was repriced counts once for each price."""
     rows: Any = Listing.select(Listing.state, fn.COUNT(Listing.id)).group_by(Listing.state)
     return dict.fromkeys(LISTING_MOVES, 0) | dict(rows.tuples())
 
 
 def exposure() -> int:
-    """Sats of all open orders, those of dry runs left out."""
+    """Returns the sats of all open orders, without those of dry runs."""
     return int(Order.select(fn.SUM(Order.price_sats)).where(_IS_OPEN).scalar() or 0)
 
 
 def sessions(now_ms: int) -> int:
-    """Sessions whose token is still good."""
+    """Counts the sessions whose token is still good."""
     is_good = (Session.used_ms > now_ms - IDLE_MS) & (Session.created_ms > now_ms - ABSOLUTE_MS)
     return Session.select().where(is_good).count()

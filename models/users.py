@@ -47,7 +47,7 @@ class Subscription(Row):
 
 
 def find_or_create(address: str, plans: Mapping[str, SubscriptionPlan], now_ms: int) -> User:
-    """The user of `address`, made with the first plan at the first sign-in."""
+    """Returns the user of `address`, made with the first plan at the first sign-in."""
     with transaction():
         user = User.get_or_none(User.address == address)
         if user is None:
@@ -58,7 +58,7 @@ def find_or_create(address: str, plans: Mapping[str, SubscriptionPlan], now_ms: 
 
 
 def set_plan(user_id: int, plan: str, expires_ms: int, now_ms: int) -> None:
-    """Gives the user `plan` until `expires_ms`, in place of what they had."""
+    """Gives the user `plan` until `expires_ms`, in place of the former one."""
     with transaction():
         Subscription.delete().where(Subscription.user == user_id).execute()
         Subscription.create(user=user_id, plan=plan, started_ms=now_ms, expires_ms=expires_ms)
@@ -68,6 +68,6 @@ _SUBSCRIPTION = Prepared(lambda: Subscription.select().where(Subscription.user =
 
 
 def subscription_of(user_id: int) -> Subscription | None:
-    """Which plan the user has, and until when."""
+    """Returns the user's plan and its end."""
     found = _SUBSCRIPTION.row(user=user_id)
     return None if found is None else instance(Subscription, found)

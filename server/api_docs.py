@@ -10,10 +10,16 @@ from server.openapi.document import Document, document
 
 
 class Described(Handler):
-    """What both share: the document is made once, at the first question."""
+    """The common part: the document is made once, at the first request, and may be kept by its readers."""
+
+    has_etag = True
+
+    def set_default_headers(self) -> None:
+        super().set_default_headers()
+        self.set_header("Cache-Control", "no-cache")
 
     def document(self) -> Document:
-        """The description of the application's own route table."""
+        """Describes the application's own route table."""
         shared = self.application.settings
         if "document" not in shared:
             shared["document"] = document(shared["routes"])

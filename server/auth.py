@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import secrets
 import uuid
@@ -19,10 +20,11 @@ from wallet.messages import compose_sign_in
 
 _BAD_ADDRESS = "Invalid Bitcoin address format"
 _BAD_PROOF = "Invalid signature or expired challenge"
+_ECDSA_BYTES, _ECDSA_HEADERS = 65, range(27, 43)  # a recoverable signature (BIP-137)
 
 
 class SignInCall(Handler):
-    """What anybody may call, though not too often."""
+    """A call that anybody may make, though not too often."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -70,9 +72,9 @@ class ChallengeHandler(SignInCall):
         self.answer({"challengeId": challenge_id, "message": message, "expiresAt": expires_at})
 
     def _purpose(self, address: str) -> tuple[int | None, str]:
-        """Whom the challenge is bound to, and the service's name in its text. Raises ApiError (403).
+        """Returns the user that the challenge is bound to, and the service's name in its text. Raises ApiError (403).
 
-        Asked for by a signed-in user for another address it proves an ordinals address and can sign nobody in.
+        When a signed-in user asks for another address, it proves an ordinals address and is no sign-in.
         """
         name = self.services.settings.sign_in_name
         found = bearer(self)
@@ -89,8 +91,8 @@ class VerifyHandler(SignInCall):
         body = self.body(VerifyBody, "Missing or invalid fields")
         challenge = proven(body.challenge_id, body.address, body.signature, self.now_ms)
         if challenge is None or challenge.user is not None:
-            raise ApiError(401, _BAD_PROOF)
-        self.require_whitelisted(challenge.address)  # as it may have been taken off the list since the challenge
+            raise ApiError(401, _BAD_PROOF, message=hint_of(body.signature))
+        self.require_whitelisted(challenge.address)  # it may have been taken off the list since the challenge
         if not sessions.use_challenge(challenge.id, self.now_ms):
             raise ApiError(401, _BAD_PROOF)
         user = users.find_or_create(challenge.address, self.services.settings.plans, self.now_ms)
@@ -112,7 +114,7 @@ class VerifyHandler(SignInCall):
 
 
 def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> Challenge | None:
-    """The usable challenge of this id, if `signature` proves that `address` is the one it was made for.
+    """Returns the usable challenge of this id, if `signature` proves that `address` is the one it was made for.
 
     Every failure counts as a bad try, whether the signature was well-formed or not; the caller marks it used.
     """
@@ -125,6 +127,16 @@ def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> Chal
         return challenge
     sessions.count_bad_try(challenge.id)
     return None
+
+
+def hint_of(signature: str) -> str | None:
+    """Returns what to do about a proof of the older kind, which many wallets make unless told otherwise, else None."""
+    try:
+        raw = base64.b64decode(signature, validate=True)
+    except ValueError:
+        return None
+    is_ecdsa = len(raw) == _ECDSA_BYTES and raw[0] in _ECDSA_HEADERS
+    return "This is not BIP-322; ask the wallet for bip322-simple." if is_ecdsa else None
 
 
 def _same_address(text: str, address: str) -> bool:

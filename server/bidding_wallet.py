@@ -9,6 +9,7 @@ from markets.base import NotFound, VenueError
 from models import users
 from models.ledger import orders, withdrawals
 from server.bidding.signed_rooms import user_room
+from server.funding import funding
 from server.http import json_out
 from server.http.base import SignedIn
 from server.withdrawals.as_json import withdrawal_as_json
@@ -41,6 +42,7 @@ class WalletHandler(SignedIn):
         room = await user_room(
             self.services, self.user, self.services.plan(subscription.plan) if subscription else None
         )
+        payment_sats = await self._confirmed_sats(keys.payment)
         answer = {
             "payment": keys.payment,
             "vault": keys.vault,
@@ -52,13 +54,14 @@ class WalletHandler(SignedIn):
             "signedSats": room and room.signed_sats,
             "signedLimitSats": room and room.most_sats,
             "signedFreeAt": None if room is None or room.frees_ms is None else json_out.iso(room.frees_ms),
-            "paymentSats": await self._confirmed_sats(keys.payment),
+            "paymentSats": payment_sats,
+            "funding": await funding(self.services, keys, receive, payment_sats),
             "withdrawals": await self._withdrawals(),
         }
         self.answer(answer | ({"balanceError": trouble} if trouble else {}))
 
     async def _confirmed_sats(self, payment: str) -> int | None:
-        """What lies at the payment address in blocks; None when that cannot be read."""
+        """Returns the confirmed sats at the payment address; None when they cannot be read."""
         try:
             coins = await self.services.market(lambda market: market.coins(payment, _MAX_AGE_S))
         except VenueError:
@@ -66,7 +69,7 @@ class WalletHandler(SignedIn):
         return sum(coin.value for coin in coins if coin.is_confirmed)
 
     async def _withdrawals(self) -> list[dict[str, object]]:
-        """The latest, newest first; those on their way are looked up, for a moment."""
+        """Returns the latest withdrawals, newest first; open ones are looked up, briefly."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(look_after(self.services, withdrawals.open_of(self.user.id)), _PATIENCE_S)
         return [withdrawal_as_json(row) for row in withdrawals.newest(self.user.id, _NEWEST_WITHDRAWALS)]

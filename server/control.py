@@ -1,9 +1,9 @@
-"""Whether bids and listings may be placed: for all, for the caller, for one of their tasks. The strictest holds.
+"""Control of bids and listings: for all, for the caller, for one of their tasks. The strictest state holds.
 
 Workers obey the row from their next cycle on. The signer has states of its own and signs no bid that one of them
-forbids, whatever a worker believes. To tighten, the row is written first: a signer that is away keeps nobody from it,
-and is told when it is back. To loosen, the signer is told first and the row is written last: whatever fails in between,
-the stricter state is left.
+forbids, whatever a worker believes. To tighten, the row is written first: that works while the signer is away, which is
+told when it is back. To loosen, the signer is told first and the row is written last: after any failure in between the
+stricter state is left.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Subject(NamedTuple):
-    """Whom a state is about: as the row names it, and as the signer does."""
+    """The subject of a state, in the row's form and in the signer's."""
 
     scope: Scope
     row_id: int
@@ -40,7 +40,7 @@ class Subject(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What the signer has: the states that are not run, by scope and its name for the subject."""
+    """The signer's states that are not `run`, by scope and its name of the subject."""
 
     states: dict[tuple[str, str], str]
     has_halt_file: bool
@@ -90,12 +90,12 @@ class ControlHandler(SignedIn):
         return True
 
     async def _loosen(self, subject: Subject, state: State, former: str) -> bool:
-        """Raises ApiError: 409 when the state was changed meanwhile, 503 when the signer cannot be told."""
+        """Loosens a state. Raises ApiError: 409 when it was changed meanwhile, 503 when the signer cannot be told."""
         await self.ask_signer(lambda signer: signer.set_control(subject.scope, subject.signer_name, state))
         is_mine = state_of(subject) == former
         if is_mine:
             controls.put(subject.scope, subject.row_id, state, self.user.id, self.now_ms)
-        # Somebody else may have told it the former state meanwhile. A failure leaves it as strict as that.
+        # Another request may have told it the former state meanwhile. A failure leaves it as strict as that.
         with contextlib.suppress(SignerError):
             await follow(self.services, subject)
         if not is_mine:
@@ -134,13 +134,13 @@ def _of_task(task_id: int) -> Subject:
 
 
 def state_of(subject: Subject) -> State:
-    """What the subject's row says at this moment."""
+    """Returns the state in the subject's row at this moment."""
     row = Control.get_or_none(Control.scope == subject.scope, Control.subject_id == subject.row_id)
     return "run" if row is None else cast(State, row.state)
 
 
 async def follow(services: Services, subject: Subject) -> None:
-    """Tells the signer what the row says, until that is what the row says afterwards, too. Raises SignerError."""
+    """Tells the signer the row's state, until the row still says the same afterwards. Raises SignerError."""
     told = None
     while told != (state := state_of(subject)):
         await _tell(services, subject, state)
@@ -152,7 +152,7 @@ async def _tell(services: Services, subject: Subject, state: State) -> None:
 
 
 async def remind_signer(services: Services) -> None:
-    """Tells the signer of every row that is stricter than what it has: it was away, or has lost its file."""
+    """Tells the signer every row that is stricter than its own state: it was away, or has lost its file."""
     strict = [subject for row in Control.select().where(Control.state != RUN) if (subject := _subject_of(row))]
     said = await _asked(services) if strict else None
     if said is None:
@@ -175,7 +175,7 @@ def _subject_of(row: Control) -> Subject | None:
 
 
 async def _asked(services: Services) -> Said | None:
-    """What the signer has; None when it cannot be asked, which says nothing about what it has."""
+    """Returns the signer's states; None when it cannot be asked, which proves nothing about them."""
     try:
         found = await services.signer(lambda signer: signer.controls())
     except SignerError:
@@ -184,14 +184,14 @@ async def _asked(services: Services) -> Said | None:
 
 
 def _held(subject: Subject, rows: Rows, said: Said | None) -> tuple[str, str | None]:
-    """The row's state and the signer's."""
+    """Returns the row's state and the signer's."""
     row = rows.get((subject.scope, subject.row_id))
     signer = None if said is None else said.states.get((subject.scope, subject.signer_name), RUN)
     return RUN if row is None else row.state, signer
 
 
 def _holding(subject: Subject, rows: Rows, said: Said | None) -> list[tuple[str, str]]:
-    """What there is of (state, scope) about the subject."""
+    """Returns the known (state, scope) of the subject."""
     return [(state, subject.scope) for state in _held(subject, rows, said) if state is not None]
 
 

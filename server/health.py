@@ -1,4 +1,4 @@
-"""Whether this process lives, and whether everything answers that it needs to do its work."""
+"""Health of this process, and of everything it needs to do its work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ReadyHandler(Handler):
 
 
 async def _missing(services: Services) -> dict[str, str]:
-    """Who does not answer, and why."""
+    """Returns the peers that do not answer, and why."""
     looks: dict[str, Awaitable[str]] = {
         "database": _database(),
         "manager": _manager(services),
@@ -52,7 +52,7 @@ async def _missing(services: Services) -> dict[str, str]:
 
 
 async def _in_time(look: Awaitable[str]) -> str:
-    """What is wrong, in words; empty when nothing is."""
+    """Returns the fault in words; empty without one."""
     try:
         return await asyncio.wait_for(look, PATIENCE_S)
     except TimeoutError:
@@ -77,7 +77,7 @@ async def _gateway(services: Services) -> str:
 
 
 async def _facts(services: Services) -> str:
-    # It answers the signer only: that it listens is all that can be seen from here.
+    # It answers the signer only: from here only its listening can be seen.
     _, writer = await asyncio.open_unix_connection(services.settings.facts_socket)
     writer.close()
     return ""

@@ -1,4 +1,4 @@
-"""The profile: who I am, my plan and how much of it is used, and what I may change about myself."""
+"""The profile: the user, their plan and its use, and the fields they may change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.table import BIDDING
 from models.users import User
-from server.auth import proven
+from server.auth import hint_of, proven
 from server.http import blocking, json_out
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
@@ -59,11 +59,12 @@ class MeHandler(SignedIn):
             raise invalid(missing)
         challenge = proven(challenge_id or "", address, signature or "", self.now_ms)
         if challenge is None or challenge.user is None or challenge.user.id != self.user.id:
-            raise invalid([_UNPROVEN])
+            hint = hint_of(signature or "")
+            raise invalid([f"{_UNPROVEN}: {hint}" if hint else _UNPROVEN])
         return str(challenge.id)
 
     async def _check_no_balance(self) -> None:
-        """The bidding wallet belongs to the pair of payment and ordinals address: changed, its money would be lost."""
+        """Refuses while there is a balance: the bidding wallet is the pair of addresses', so it would be lost."""
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
         receive = self.user.ordinals_address
         for venue in with_bidding_wallets(self.services.settings):

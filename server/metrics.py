@@ -1,4 +1,4 @@
-"""GET /metrics: what to watch of this installation, read from the tables and the peers when it is asked for."""
+"""GET /metrics: this installation's metrics, read from the tables and the peers at each request."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from server.http.prometheus import CONTENT_TYPE, Histogram, Metric, metric, rend
 from wallet.signer_client import SignerClient
 
 PATIENCE_S = 1.0
-# What a proxy adds. Behind one on this machine everybody's peer address is loopback.
+# A proxy's headers. Behind one on this machine every client's peer address is loopback.
 _PROXY_HEADERS = ("X-Forwarded-For", "X-Real-Ip", "Forwarded", "Via")
 
 Said = TypeVar("Said")
 
 
 def start_times() -> Histogram:
-    """How long starts take, in this process."""
+    """Makes the histogram of starts in this process."""
     return Histogram(
         "bidkeeper_start_seconds",
         "From a start's request to its answer that the worker runs, at this server process.",
@@ -35,7 +35,7 @@ def start_times() -> Histogram:
 
 
 class MetricsHandler(Handler):
-    """For callers on this machine that no proxy stands before; for all others there is nothing here."""
+    """The metrics, for callers on this machine without a proxy; to all others this is a 404."""
 
     async def get(self) -> None:
         if not is_local(str(self.request.remote_ip), self.request.headers):
@@ -46,12 +46,12 @@ class MetricsHandler(Handler):
 
 
 def is_local(peer: str, headers: Mapping[str, str]) -> bool:
-    """Whether a program on this machine asks by itself. What a header says of the client is never believed."""
+    """Tells whether a program on this machine asks by itself. No header about the client is believed."""
     return is_loopback(peer) and not any(name in headers for name in _PROXY_HEADERS)
 
 
 async def collect(settings: Settings, now_ms: int) -> list[Metric]:
-    """Every metric there is now. What a peer would have to tell is left out while it is away."""
+    """Collects every metric. A peer's are left out while it is away."""
     manager, gateway, signer = await asyncio.gather(
         _asked(lambda: local.ask(settings.manager_socket, "manager", {"op": "status"}, timeout=PATIENCE_S)),
         _asked(lambda: _gateway(settings)),
@@ -63,7 +63,7 @@ async def collect(settings: Settings, now_ms: int) -> list[Metric]:
 
 
 async def _asked(question: Callable[[], Said]) -> Said | None:
-    """The answer, or None when there is none in time. In a thread of its own kind: the pools may all be waiting."""
+    """Returns the answer, or None without one in time. In a thread of its own: the pools may all be waiting."""
     try:
         return await asyncio.wait_for(asyncio.to_thread(question), 2 * PATIENCE_S)
     except (BidkeeperError, TimeoutError):

@@ -1,4 +1,4 @@
-"""What operations on one task share, whichever kind it is: the row says what is wanted, the manager makes it so."""
+"""The common part of operations on one task of either kind: the row says what is wanted, the manager makes it so."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class TaskHandler(SignedIn):
     kind: str  # of the tasks that there are under this path
 
     def task(self, text: str) -> Task:
-        """The caller's own task with this id in the path. Raises ApiError (404)."""
+        """Returns the caller's own task with this id in the path. Raises ApiError (404)."""
         task = tasks.own(self.user.id, self.kind, self.path_id(text))
         if task is None:
             raise not_found()
         return task
 
     async def before_hiding(self, task: Any) -> None:
-        """Called of a task that is about to be deleted, when it has no worker any more."""
+        """Hook: runs before a task is hidden, once its worker has ended."""
 
     def refuse_without_plan(self) -> None:
         """Raises ApiError (403) when the caller may run no tasks."""
@@ -38,13 +38,13 @@ class TaskHandler(SignedIn):
             raise ApiError(403, "Not allowed to run tasks", message=refusal)
 
     async def start_worker(self, task: Task) -> None:
-        """Returns when the worker runs; else nothing is wanted that was not wanted before."""
+        """Starts the worker; returns when it runs. After a failure the task is wanted only if it was before."""
         was_desired, was_error = task.desired, task.last_error
         tasks.set_desired(task, RUNNING)
         try:
             await self.services.manager.settle(task.id)
         except PeerError as error:
-            # Never back to running: somebody may have had it stopped meanwhile.
+            # Never back to running: another request may have stopped it meanwhile.
             if was_desired == STOPPED or task.observed == "crashed":
                 tasks.set_desired(task, STOPPED)
             if self.task(str(task.id)).last_error is None:
@@ -52,9 +52,9 @@ class TaskHandler(SignedIn):
             raise manager_client.answer_to(error) from error
 
     async def restart_worker(self, task: Task, write: Callable[[], int], take_back: Callable[[Any], object]) -> None:
-        """Has `write` write a new config (it returns the revision) and the worker restarted with it.
+        """Writes a new config by `write` (which returns the revision) and restarts the worker with it.
 
-        When that fails and nobody has changed the task since, `take_back` is given the task as it is then.
+        If that fails and the task was not changed since, `take_back` gets the task as it is then.
         """
         revision = write()
         try:
@@ -66,9 +66,9 @@ class TaskHandler(SignedIn):
             raise manager_client.answer_to(error) from error
 
     async def stop_worker(self, task_id: str) -> int:
-        """Returns how many orders are open when the worker is gone."""
+        """Stops the worker; returns the number of open orders once it is gone."""
         task = self.task(task_id)
-        # Before its turn: it holds whatever happens to this request, and a start that waits is not to outlive it.
+        # Before its turn: the wish holds whatever happens to this request, and a waiting start must not outlive it.
         has_to_end = not is_idle(task)
         tasks.set_desired(task, STOPPED)
         async with self.services.locks.of(task.id):
@@ -84,10 +84,10 @@ class TaskHandler(SignedIn):
                 raise manager_client.answer_to(error) from error
 
     async def delete_task(self, task: Task) -> int:
-        """Hides the task and has its orders ended; returns how many are still open. To be called in the task's turn.
+        """Hides the task and has its orders ended; returns how many are still open. Call it in the task's turn.
 
-        Once the row is hidden nothing is taken back: the manager closes what is open, however long that takes, and
-        removes the row with the last order. The worker ends first: while it runs, what it is about is taken.
+        Once the row is hidden nothing is taken back: the manager closes open orders, however long that takes, and
+        removes the row with the last order. The worker ends first: while it runs, its slug or inscription is taken.
         """
         if is_idle(task):
             await self.before_hiding(task)
@@ -107,7 +107,7 @@ class TaskHandler(SignedIn):
             return still_open.count_open(task.id)
 
     async def _end_worker(self, task: Task) -> None:
-        """When that fails, what was wanted is wanted again."""
+        """Ends the worker. If that fails, the former wish is restored."""
         tasks.set_desired(task, STOPPED)
         try:
             await self.services.manager.settle(task.id, drain_s=0)
@@ -118,5 +118,5 @@ class TaskHandler(SignedIn):
 
 
 def is_idle(task: Task) -> bool:
-    """Whether nothing runs and nothing is to run."""
+    """Tells whether nothing runs and nothing is wanted to run."""
     return bool(task.desired == STOPPED and task.observed in _IDLE)

@@ -1,4 +1,4 @@
-"""What a task did, for its owner: the end of its log, and its newest cycles."""
+"""A task's record for its owner: the end of its log, and its newest cycles."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TaskCyclesHandler(TaskHandler):
 
 
 def count_in(handler: SignedIn, name: str, default: int, most: int) -> int:
-    """The query's parameter `name`, from 1 to `most`. Raises ApiError (400)."""
+    """Reads the query's parameter `name`, from 1 to `most`. Raises ApiError (400)."""
     text = handler.query(name).get(name, str(default))
     if text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most:
         return int(text)
@@ -68,7 +68,7 @@ def count_in(handler: SignedIn, name: str, default: int, most: int) -> int:
 
 
 def end_of(path: Path, most: int) -> list[str]:
-    """The last `most` lines within the last MOST_BYTES of the file, without secrets; none when there is no file.
+    """Returns the last `most` lines within the last MOST_BYTES of the file, without secrets; none without a file.
 
     Raises OSError.
     """
@@ -80,10 +80,10 @@ def end_of(path: Path, most: int) -> list[str]:
     except FileNotFoundError:
         return []
     if start:
-        # The first line may be cut, in the middle of a secret that then looks like none.
+        # The first line may be cut, in the middle of a secret that then does not look like one.
         found = found.partition(b"\n")[2]
     lines = found.decode("utf-8", "replace").removesuffix("\n").split("\n")
-    # One line more is masked than shown: what begins as a secret there ends as one on the next.
+    # One line more is masked than shown: a secret that begins there may end on the next.
     shown = mask("\n".join(lines[-most - 1 :])).split("\n")[-most:]
     return shown if found else []
 
@@ -98,5 +98,7 @@ def _as_json(cycle: Cycle) -> dict[str, object]:
 
 
 def camel_keys(text: str) -> Raw:
-    """JSON text with its snake_case keys in camelCase; values stay as they are. Not decoded, for details are large."""
+    """Returns JSON text with its snake_case keys in camelCase; values stay as they are. Not decoded, for details are
+    large.
+    """
     return Raw(_SNAKE_KEY.sub(lambda key: f'"{to_camel(key[1])}"', text))

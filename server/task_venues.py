@@ -1,6 +1,6 @@
-"""Where a task trades: named when it is created and never after, and what the venue cannot do is refused with a reason.
+"""A task's venue: named when it is created and never after; orders that it cannot serve are refused with a reason.
 
-No venue is asked: what each can do is known.
+No venue is asked: its capabilities are known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wallet.psbt.offer_template import OFFER_TEMPLATES
 
 
 def named(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]:
-    """The venue that a body names, the default where it names none, and what is wrong with the name."""
+    """Returns the venue that a body names, else the default, and the faults of the name."""
     name = given.get("venue", settings.market)
     if not isinstance(name, str):
         return settings.market, []  # its shape is a fault of the body, which is told with the others
@@ -27,13 +27,13 @@ def named(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]
 
 
 def moved(given: Mapping[str, Any], venue: str) -> list[str]:
-    """What is wrong with a change that names another venue than the task's."""
+    """Returns the fault of a change that names another venue than the task's."""
     name = given.get("venue", venue)
     return ["venue: cannot be changed; create another task"] if isinstance(name, str) and name != venue else []
 
 
 def unfit_for_bids(venue: str, config: BidConfig) -> list[str]:
-    """What of the config the venue cannot do."""
+    """Returns the parts of the config that the venue cannot serve."""
     can = _capabilities(venue)
     if can is None:
         return []
@@ -48,7 +48,7 @@ def unfit_for_bids(venue: str, config: BidConfig) -> list[str]:
 
 
 def unfit_for_listing(venue: str, config: ListingConfig) -> list[str]:
-    """What keeps the venue from listing inscriptions of ours at the price of this config."""
+    """Returns why the venue cannot list inscriptions of ours at the price of this config."""
     can = _capabilities(venue)
     if can is None:
         return []
@@ -60,7 +60,7 @@ def unfit_for_listing(venue: str, config: ListingConfig) -> list[str]:
 
 
 def not_signed_bids(venue: str) -> list[str]:
-    """What keeps the signer from signing bids there: it signs no venue's PSBT without a template of it."""
+    """Returns why the signer does not sign bids there: it signs no venue's PSBT without a template of it."""
     can = _capabilities(venue)
     if can is None or not can.bids_are_psbt or venue in OFFER_TEMPLATES:
         return []
@@ -68,7 +68,7 @@ def not_signed_bids(venue: str) -> list[str]:
 
 
 def not_signed_listings(venue: str) -> list[str]:
-    """As `not_signed_bids`, of listings: what moves the item before it is sold is not signed."""
+    """Returns why the signer does not sign listings there, as `not_signed_bids`: those that move the item before its sale."""
     can = _capabilities(venue)
     if can is None or not can.lists_in_escrow:
         return []
@@ -76,26 +76,26 @@ def not_signed_listings(venue: str) -> list[str]:
 
 
 def not_there(venue: str, settings: Settings) -> list[str]:
-    """What keeps a task from being started at its venue, which may have been set up when it was created."""
+    """Returns why a task cannot be started at its venue, which may have been set up when it was created."""
     problem = settings.why_no_venue(venue)
     return [] if problem is None else [f"venue: {problem}"]
 
 
 def telling_wallets(settings: Settings) -> str:
-    """The venue that is asked what lies at an address: the default one, or where it does not tell, the first that does.
+    """Returns the venue that tells an address's contents: the default one if it can, else the first that can.
 
-    Its words for collections may not be those of others.
+    Its names of collections may differ from others'.
     """
     found = ((name, _capabilities(name)) for name in settings.venues)
     return next((name for name, can in found if can is not None and can.wallets), settings.market)
 
 
 def with_bidding_wallets(settings: Settings) -> list[str]:
-    """The venues where money of our users lies in a wallet that is bid from."""
+    """Returns the venues where money of our users lies in a bidding wallet."""
     found = ((name, _capabilities(name)) for name in settings.venues)
     return [name for name, can in found if can is not None and can.kinds and not can.bids_are_psbt]
 
 
 def _capabilities(venue: str) -> Capabilities | None:
-    """None for a name that no venue has, which is told by itself."""
+    """Returns the venue's capabilities; None for an unknown name, which is a fault of its own."""
     return venues.capabilities(venue) if venues.is_known(venue) else None

@@ -1,4 +1,4 @@
-"""The route table: what this service answers to."""
+"""The route table of this service."""
 
 from __future__ import annotations
 

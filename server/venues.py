@@ -1,4 +1,4 @@
-"""The marketplaces that are set up here: what each can do, and what it asks of bids and of us."""
+"""The marketplaces that are set up here: their capabilities, their rules for bids, and their limits for us."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TYPES = {"ordinals": "ordinals", "runes": "rune"}  # the venue's word for goods
 
 
 class VenuesHandler(SignedIn):
-    """GET /api/venues. What is left of a key's month is null where it has none, or when the gateway cannot be asked."""
+    """GET /api/venues. The rest of a key's month is null without a quota, or when the gateway cannot be asked."""
 
     async def get(self) -> None:
         try:

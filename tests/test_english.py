@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PRODUCT = ("bench", "cli", "core", "gateway", "markets", "simulator", "strategy", "wallet")
+PRODUCT = tuple(
+    sorted(path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent.name != "tests"),
+)
 # A question is no description: "Counts the orders", not "How many orders there are".
 QUESTIONS = frozenset({"how", "what", "when", "where", "whether", "which", "who", "whom", "whose", "why"})
 NOUNS = frozenset({"a", "all", "an", "each", "every", "its", "one", "our", "the", "those"})

@@ -1,4 +1,4 @@
-"""What a worker is given: who it acts for, with which right, and whom it may ask."""
+"""A worker's surroundings: its task, its right to act, and its peers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Kind = Literal["bidder", "lister", "drain"]  # of worker
 
 
 class BadConfig(BidkeeperError):
-    """The task's stored config cannot be carried out; a restart would not help."""
+    """A refusal: the task's stored config cannot be carried out; a restart would not help."""
 
 
 class BadCredentials(BidkeeperError):
-    """A venue or the signer does not accept us; a restart would not help."""
+    """A refusal: a venue or the signer does not accept us; a restart would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,15 @@ class Context:
 
     @property
     def venue(self) -> Capabilities:
-        """What the task's venue can do."""
+        """The capabilities of the task's venue."""
         return capabilities(self.market.venue or self.settings.market)
 
 
 class Job(Protocol):
-    """What a worker does again and again."""
+    """The repeated work of a worker."""
 
     def cycle(self) -> float | None:
-        """One cycle. Returns the seconds until the next one is due, or None when there is nothing left to do.
+        """Runs one cycle. Returns the seconds until the next one is due, or None when nothing is left to do.
 
         A fault of venue, signer or database is reported in the task's `last_error` and returned from with a delay;
         BadConfig and BadCredentials end the process.

@@ -1,7 +1,7 @@
-"""Places where a worker can be made to die, so that tests can see what its successor makes of it.
+"""Points where a worker can be made to die, so that tests can see how its successor copes.
 
-NAMES are those of bids, in the order of one cycle. `after_settle` to `after_fill` come by whenever ledger and venue are
-brought together, so they are what a crash in the recovery from a crash hits. LISTING_NAMES are those of listings.
+NAMES are those of bids, in the order of one cycle. `after_settle` to `after_fill` are passed whenever ledger and venue
+are reconciled, so a crash in the recovery from a crash hits them. LISTING_NAMES are those of listings.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import os
 import signal
 from collections import Counter
 
-VARIABLE = "BIDKEEPER_CRASHPOINT"  # NAME, NAME:N (the N-th time the process comes by), random:N (any of its first N)
+VARIABLE = "BIDKEEPER_CRASHPOINT"  # NAME, NAME:N (the N-th time the process passes it), random:N (any of its first N)
 NAMES = (
     "after_free",  # a reserved order that was never signed has been freed
     "after_adopt",  # a bid that the venue shows has been found to be an order's
     "after_fill",  # an order has been found to be sold
-    "after_settle",  # ledger and venue are brought together
+    "after_settle",  # ledger and venue are reconciled
     "after_plan",
     "after_cancelling",
     "after_cancel",
-    "before_replace",  # cancels are confirmed, what is to take their place is not reserved
+    "before_replace",  # cancels are confirmed, their successors are not reserved
     "after_reserve",
     "after_build",
     "after_sign",
@@ -27,13 +27,13 @@ NAMES = (
     "before_submit",
     "after_submit",
     "after_record",
-    "before_break",  # bids are accepted, what they replace stands beside them
-    "after_replace",  # cancels are confirmed and what takes their place is recorded
+    "before_break",  # bids are accepted, the replaced ones stand beside them
+    "after_replace",  # cancels are confirmed and their successors are recorded
 )
-# Those of a listing's cycle and of its cancelling.
+# Points of a listing's cycle and of its cancelling.
 LISTING_NAMES = (
     "listing-freed",  # a reserved listing that was never signed has been freed
-    "listing-settled",  # ledger and venue are brought together
+    "listing-settled",  # ledger and venue are reconciled
     "listing-adopted",  # a listing that the venue shows is the ledger's now
     "listing-ended",  # its inscription has been found to be gone
     "listing-planned",
@@ -63,5 +63,5 @@ def crashpoint(name: str) -> None:
 
 
 def _one_of(most: int) -> int:
-    """1 to `most`, another one for each process but always the same within it."""
+    """Returns a number from 1 to `most`: another one for each process but always the same within it."""
     return os.getpid() * 2_654_435_761 % 2**32 * most // 2**32 + 1

@@ -1,4 +1,4 @@
-"""When what a read does not show counts as gone: a read may lag behind, so it takes several that are well apart."""
+"""The evidence that an unseen order is gone: a read may lag behind, so it takes several that are well apart."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from models.ledger import sightings
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
 
-VANISHED_READS = 2  # good reads in a row without what was live until it counts as vanished, or its cancel as done
-LOST_READS = 3  # ... without what may never have arrived until, well after its time, it counts as lost
+VANISHED_READS = 2  # good reads in a row without a live row until it counts as vanished, or its cancel as done
+LOST_READS = 3  # ... without one that may never have arrived until, well after its time, it counts as lost
 APART_MS = 5_000  # two reads that are closer together may have come from the same lagging copy: they are one
 LATE_MS = 30_000  # how long after its time (a bid's expiry, a listing's deadline) it is still waited for
 
 
 def missed(row: Order | Listing, read_ms: int) -> int:
-    """How many good reads in a row, well apart, have not shown it, the one begun at `read_ms` included."""
+    """Counts the good reads in a row, well apart, that have not shown it, the one begun at `read_ms` included."""
     if read_ms < row.updated_ms + APART_MS:
         return int(row.misses)
     return sightings.missed(row, read_ms)

@@ -1,4 +1,4 @@
-"""What a worker's exit code says, and what the manager makes of an end."""
+"""The meaning of a worker's exit code, and the manager's reaction to an end."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ EXIT_BAD_CONFIG = 3
 EXIT_SUPERSEDED = 4  # the task's lock or token is another worker's
 EXIT_BAD_CREDENTIALS = 5
 EXIT_WITHOUT_GRANT = 6  # the signer does not know its grant: another copy of the signer's file was put in its place
-EXIT_UNKNOWN = 256  # no process exits with it: whoever could have said how it ended is gone
+EXIT_UNKNOWN = 256  # no process exits with it: the process that could have reported the end is gone
 
 
 class Sequel(Enum):
-    """What follows a worker's end that nobody asked for."""
+    """The manager's reaction to a worker's unasked end."""
 
     RESTART = "restart"  # counted, with back-off
-    RESTART_SOON = "restart soon"  # not counted: it gave way to somebody, or died with its parent
+    RESTART_SOON = "restart soon"  # not counted: it gave way to another, or died with its parent
     GIVE_UP = "give up"  # a restart would not help
 
 
 class End(NamedTuple):
-    """How a worker ended, in words that follow "the worker", and what follows from it."""
+    """A worker's end, in words that follow "the worker", and the reaction to it."""
 
     text: str
     sequel: Sequel
 
 
 def judge(status: int) -> End:
-    """`status` as subprocess gives it: an exit code, or a signal's number below 0."""
+    """Judges `status` as subprocess gives it: an exit code, or a signal's number below 0."""
     if status == -signal.SIGKILL:
         return End("was killed by SIGKILL (perhaps out of memory)", Sequel.RESTART)
     if status < 0:

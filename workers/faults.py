@@ -1,4 +1,4 @@
-"""What kept a cycle from doing its job: words for the task's owner, and what the faults mean for the next try."""
+"""The faults of a cycle: words for the task's owner, and their consequences for the next try."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MOST = 5
 class Faults:
     """The faults of one cycle, as they come.
 
-    `backs_off`: something is down, so tries go further apart. `retry_after_s`: when the venue wants to be asked again.
-    `rejected`: the venue refused a write because of who we are; trying again would not help.
+    `backs_off`: something is down, so tries go further apart. `retry_after_s`: the venue's own wish for the next try.
+    `rejected`: the venue refused our credentials; trying again would not help.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Faults:
             self.rejected = str(error)
 
     def add_unsigned(self, failed_to: str, error: SignerError) -> None:
-        """Notes that the signer did not sign. That control (reduce, halt) forbids it is somebody's will, no outage."""
+        """Notes that the signer did not sign. A refusal by control (reduce, halt) is a person's will, no outage."""
         is_forbidden = isinstance(error, SignerRefused) and error.tag == "control-state"
         self.add(failed_to, error, backs_off=not is_forbidden)
 

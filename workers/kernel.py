@@ -1,4 +1,4 @@
-"""Processes as the kernel tells them apart. A pid alone may be somebody else's by now; pid and start time are not."""
+"""Processes as the kernel identifies them: by pid and start time, since a pid alone may be another process's by now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 
 
 def start_time(pid: int) -> int | None:
-    """When the process started, in clock ticks since boot (field 22 of /proc/PID/stat); None when there is none."""
+    """Returns when the process started, in clock ticks since boot (field 22 of /proc/PID/stat); None without one."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -22,14 +22,14 @@ def start_time(pid: int) -> int | None:
 
 
 def open_process(pid: int, started: int) -> int | None:
-    """A pidfd of the process, if `pid` is still the one that started at `started`. The caller closes it."""
+    """Opens a pidfd of the process, if `pid` is still the one that started at `started`. The caller closes it."""
     if start_time(pid) != started:
         return None
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
         return None
-    # It may have ended, and its pid been given away, between the first look and the opening.
+    # It may have ended, and its pid been reused, between the first look and the opening.
     if start_time(pid) != started:
         os.close(pidfd)
         return None
@@ -45,7 +45,7 @@ def send(pidfd: int, number: signal.Signals) -> None:
 
 
 def wait_for_end(pidfd: int, timeout_s: float) -> bool:
-    """Whether the process has ended within `timeout_s`."""
+    """Tells whether the process has ended within `timeout_s`."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(max(0.0, timeout_s) * 1000))

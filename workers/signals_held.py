@@ -1,4 +1,4 @@
-"""A stop waits for the step that must not be left half done."""
+"""Stop signals held back during one write to a venue."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def signals_held() -> Iterator[None]:
     """Puts off the signals that end a worker until the block is left.
 
     For one write to a venue, from its reservation to its recorded answer: cut off in between, an order would have to
-    count as unknown until its expiry although the venue's answer was on its way. It is short, since who stops a
-    worker has signer and gateway refuse its writes first, and SIGKILL waits for nothing.
+    count as unknown until its expiry although the venue's answer was on its way. It is short, since a stop makes signer
+    and gateway refuse the worker's writes first, and SIGKILL waits for nothing.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     try:

@@ -23,7 +23,7 @@ _LONGEST_CONTENT = 64
 
 
 class LockHeld(BidkeeperError):
-    """Another process keeps the lock and could not be ended."""
+    """A refusal: another process keeps the lock and could not be ended."""
 
 
 class TaskLock:
@@ -42,12 +42,12 @@ def lock_path(run_dir: Path, task_id: int) -> Path:
 
 
 def lock_paths(run_dir: Path) -> Iterator[Path]:
-    """Every lock file there is, held or not."""
+    """Yields every lock file, held or not."""
     return run_dir.glob("task-*.lock")
 
 
 def take(path: Path, wait_s: float = WAIT_S) -> TaskLock:
-    """Takes the lock for good, if need be by killing its holder. Raises LockHeld after `wait_s`."""
+    """Takes the lock for good, killing its holder if need be. Raises LockHeld after `wait_s`."""
     fd = _locked(path, wait_s)
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()} {start_time(os.getpid())}\n".encode(), 0)
@@ -55,7 +55,7 @@ def take(path: Path, wait_s: float = WAIT_S) -> TaskLock:
 
 
 def free(path: Path, wait_s: float = WAIT_S) -> None:
-    """Sees to it that nobody holds the lock, if need be by killing its holder. Raises LockHeld after `wait_s`.
+    """Makes sure that no process holds the lock, killing its holder if need be. Raises LockHeld after `wait_s`.
 
     The file is emptied: a name left in it would be taken for the next holder's until that one has written its own.
     """
@@ -92,7 +92,7 @@ def _opened(path: Path) -> int:
 
 
 def _end_holder(fd: int, deadline: float) -> None:
-    """Kills whom the file names, if that process still exists, and waits for its end."""
+    """Kills the process that the file names, if it still exists, and waits for its end."""
     holder = _holder(fd)
     if holder is None or holder[0] == os.getpid():
         return
@@ -100,7 +100,7 @@ def _end_holder(fd: int, deadline: float) -> None:
     if pidfd is None:
         return
     try:
-        # One that has the lock but has not yet written its name may have its predecessor's in the file.
+        # A process that has the lock but has not yet written its name may have its predecessor's in the file.
         if _holder(fd) == holder:
             send(pidfd, SIGKILL)
             wait_for_end(pidfd, deadline - time.monotonic())
@@ -111,7 +111,7 @@ def _end_holder(fd: int, deadline: float) -> None:
 
 
 def _holder(fd: int) -> tuple[int, int] | None:
-    """Pid and start time in the file; None while nothing readable is there."""
+    """Reads pid and start time from the file; None when they are not readable."""
     try:
         pid, started = map(int, os.pread(fd, _LONGEST_CONTENT, 0).split())
     except ValueError:

@@ -1,4 +1,4 @@
-"""The task that a worker is to work on, as of now, and the config in it."""
+"""The task of a worker as of now, and the config in it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Config = TypeVar("Config")
 
 
 def wanted_task(context: Context) -> Task | None:
-    """The worker's task; None when it is no longer wanted or another worker has taken over."""
+    """Returns the worker's task; None when it is no longer wanted or another worker has taken over."""
     task = tasks.under_token(context.task_id, context.token)
     return None if task is None or task.desired != RUNNING or task.deleted_ms is not None else task
 
 
 def config_of(task: Task, loads: Callable[[str], Config], problems: Callable[[Config], Iterable[Problem]]) -> Config:
-    """The task's config. Raises BadConfig, with the task's `last_error` written, when it cannot be carried out."""
+    """Reads the task's config. Raises BadConfig, with the task's `last_error` written, for one that cannot be run."""
     try:
         config = loads(task.config)
     except ValueError as error:

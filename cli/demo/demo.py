@@ -15,8 +15,9 @@ import time
 from itertools import takewhile
 from typing import Any
 
+from cli.api import Unauthorized
 from cli.demo.figures import Figures
-from cli.demo.session import Session, Unauthorized
+from cli.demo.session import Session
 from cli.up import Installation
 from core.errors import BidkeeperError, SettingsError
 from core.settings import Settings

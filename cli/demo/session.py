@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import secrets
 from pathlib import Path
@@ -10,17 +9,13 @@ from typing import Any
 
 from embit.ec import PrivateKey
 
-from core.errors import BidkeeperError
+from cli import api
 from core.settings import Settings
 from wallet import address, hash160
 from wallet.signer.signing import sign_message
 
 _PATIENCE_S = 30
 _PATIENCE_AT_THE_END_S = 2
-
-
-class Unauthorized(BidkeeperError):
-    """The session has ended."""
 
 
 class Session:
@@ -71,20 +66,11 @@ class Session:
         self._ask(self._settings.simulator_port, "POST", "/sim/move", body)
 
     def _ask(self, port: int, method: str, path: str, body: Any, patience_s: float = _PATIENCE_S) -> str:
-        connection = http.client.HTTPConnection(self._settings.host, port, timeout=patience_s)
-        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         try:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = connection.getresponse()
-            text = answer.read().decode(errors="replace")
-        finally:
-            connection.close()
-        if answer.status == 401:
+            return api.ask(self._settings.host, port, method, path, body, self._token, patience_s)
+        except api.Unauthorized:
             self._token = ""
-            raise Unauthorized(f"{method} {path}: the session is over")
-        if answer.status >= 300:
-            raise BidkeeperError(f"{method} {path}: {answer.status} {text[:300]}")
-        return text
+            raise
 
 
 def _demo_key(path: Path) -> PrivateKey:

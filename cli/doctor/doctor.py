@@ -14,6 +14,7 @@ from dataclasses import replace
 from cli.doctor import (
     data_check,
     database_check,
+    live_check,
     machine_check,
     month_check,
     port_holders,
@@ -27,12 +28,14 @@ from core import logs
 from core.settings import Settings
 
 PARTS = ("machine", "settings", "data", "programs", "venues")
+LIVE = "live"  # asked for by --live, or alone by --only live
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Adds [--only PART ...] [--json] [--collection SLUG] [--rune TICKER]."""
+    """Adds [--only PART ...] [--json] [--live] [--collection SLUG] [--rune TICKER]."""
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
-    parser.add_argument("--only", action="append", choices=PARTS, help="look at this part; may be given many times")
+    parser.add_argument("--only", action="append", choices=(*PARTS, LIVE), help="look at this part; may be given often")
+    parser.add_argument("--live", action="store_true", help="and the checklist for real money (docs/going-live.md)")
     add_about(parser)
 
 
@@ -62,7 +65,7 @@ def examine(
     options: argparse.Namespace, environment: Mapping[str, str], clock_ms: Callable[[], int]
 ) -> Iterator[Check]:
     """Yields the checks that `options` ask for, as they are made. `clock_ms` is this machine's clock (epoch)."""
-    parts = options.only or PARTS
+    parts = (*(options.only or PARTS), *([LIVE] if options.live else []))
     if "machine" in parts:
         yield from _safely("machine", machine_check.examine())
     settings, problems = settings_check.read(environment)
@@ -92,6 +95,8 @@ def _with(
     if "venues" in parts:
         venues = VenueExaminer(settings, about(options, settings, seen), clock_ms)
         yield from _safely("venues", venues.examine())
+    if LIVE in parts:
+        yield from _safely("live", live_check.examine(settings))
 
 
 def _safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:

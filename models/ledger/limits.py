@@ -1,4 +1,4 @@
-"""From ledger, plan and config to what a task may hold: for a decision and for its reservations.
+"""A task's limits from ledger, plan and config: for a decision and for its reservations.
 
 A task that runs dry is counted with dry runs only, against the same limits.
 """
@@ -17,16 +17,16 @@ from strategy.bid_config import MAX_SATS, BidConfig, is_on
 from strategy.intents import Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
 
-FILL_PAUSE_MS = 60_000  # after a fill nothing is placed for this long: the market has just moved towards us
-# Bids that were replaced or cancelled stay signed until they expire: see docs/decisions/0007-ceilings.md.
-SIGNED_FACTOR = 4  # how often all that may be live at once may be signed within the life of a bid
+FILL_PAUSE_MS = 60_000  # nothing is placed for this long after a fill: the market has just moved towards us
+# Replaced or cancelled bids stay signed until they expire: see docs/decisions/0007-ceilings.md.
+SIGNED_FACTOR = 4  # how often all bids that may be live at once may be signed within the life of a bid
 LEAST_SIGNED_BIDS = 12  # ... and how often a task's dearest bid
-BURST_FILLS = 3  # so many fills in ten minutes: whoever sells may know more than we do
+BURST_FILLS = 3  # this many fills in ten minutes: the sellers may know more than we do
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whose limits they are: a task's, or those of one that is yet to be created (`task_id` None) and holds nothing."""
+    """The holder of limits: a task, or one that is yet to be created (`task_id` None) and has no orders."""
 
     user_id: int
     task_id: int | None
@@ -36,11 +36,11 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """All that limits hang on and the ledger does not know, as of now.
+    """The present values that limits need beside the ledger.
 
-    `untracked_sats` are bids of the wallet that no order explains: they count as long as they are there. `rungs` is
-    what the gateway says of the month's quota, `skew_s` how far off our clock is, where that is too far to bid by, and
-    `signed` what the signer says of its ceilings.
+    `untracked_sats` are bids of the wallet without an order: they count as long as they are there. `rungs` is the
+    gateway's restriction by the month's quota, `skew_s` our clock's error if it is too large to bid by, and `signed`
+    the use of the signer's ceilings.
     """
 
     balance_sats: int | None
@@ -52,7 +52,7 @@ class Readings:
 
 
 def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: int) -> Limits:
-    """Returns the most this task may hold; `installation_sats` bounds the bids of all users (0: nothing does)."""
+    """Computes this task's limits as of now; `installation_sats` is the limit of all users' bids, 0 = none."""
     task_id, config, plan = holder.task_id, holder.config, holder.plan
     own_sats = 0 if task_id is None else orders.task_exposure(task_id, dry_run=config.dry_run)
     fills = fills_of(task_id, config)
@@ -74,9 +74,9 @@ def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: in
 
 
 def own_orders(open_: Iterable[Order], config: BidConfig, replaced: Collection[int] = ()) -> tuple[OwnOrder, ...]:
-    """Returns a task's open orders as a decision under `config` sees them; `replaced` are ids of those about to go.
+    """Returns a task's open orders as a decision under `config` sees them; those in `replaced` (ids) are about to go.
 
-    A bid on another slug, or one that was replaced, holds none of the rungs, but counts as long as it is there.
+    A bid on another slug, or a replaced one, holds none of the rungs, but counts as long as it is there.
     """
     return tuple(
         OwnOrder(
@@ -94,9 +94,7 @@ def own_orders(open_: Iterable[Order], config: BidConfig, replaced: Collection[i
 
 
 def with_others(rooms: tuple[SignedRoom, ...], user_id: int, task_id: int | None) -> tuple[SignedRoom, ...]:
-    """The signer's rooms with what the open orders of other tasks come to that share them, which the signer cannot tell
-    from cancelled ones.
-    """
+    """Adds other tasks' open orders to the signer's rooms, which cannot tell them from cancelled ones."""
     if not rooms:
         return ()
     own_sats = 0 if task_id is None else orders.task_exposure(task_id)
@@ -105,7 +103,7 @@ def with_others(rooms: tuple[SignedRoom, ...], user_id: int, task_id: int | None
 
 
 def most_sats(config: BidConfig) -> int:
-    """What no bid under this config is above, whatever the market does: the least of its own bounds."""
+    """Returns the most sats of a bid under this config, whatever the market does: the least of its own bounds."""
     bounds = [config.hardcap_sats]
     if config.bid_mode == "fixed":
         bounds.append(config.bid_fixed_high)
@@ -113,15 +111,16 @@ def most_sats(config: BidConfig) -> int:
 
 
 def most_signed_user(plan: SubscriptionPlan) -> int:
-    """Sats of bids that may be signed and not expired for a user of this plan, over all tasks."""
+    """Returns the sats of bids that may be signed and not expired for a user of this plan, over all tasks."""
     return SIGNED_FACTOR * plan.max_exposure
 
 
 def most_signed_task(config: BidConfig, plan: SubscriptionPlan, spent_sats: int) -> int:
-    """Sats of bids that may be signed and not expired for one task, of which `spent_sats` were filled so far.
+    """Returns the sats of bids that may be signed and not expired for one task; `spent_sats` were filled so far.
 
-    Four times what its limits let be live at once, but twelve of its dearest bid at least, and never above the user's.
-    Example: five bids of 100,000 at most, maxBidTotal 300,000: 1,200,000; one bid of 100,000 alone: 1,200,000, too.
+    Four times the sats that its limits let be live at once, but at least twelve of its dearest bids, and never above
+    the user's. Example: five bids of 100,000 at most, maxBidTotal 300,000: 1,200,000; one bid of 100,000 alone:
+    1,200,000, too.
     """
     count = min(config.bid_count, plan.max_bids_per_task, config.max_fills or config.bid_count)
     bounds = [plan.max_exposure, count * most_sats(config)]
@@ -138,12 +137,12 @@ def _room_of_all(most_sats: int, own_sats: int, *, is_dry: bool) -> int:
 
 
 def fills_of(task_id: int | None, config: BidConfig) -> Fills:
-    """What was filled of the task's orders since it was created."""
+    """Returns the fills of the task's orders since it was created."""
     return Fills() if task_id is None else orders.fills(task_id, dry_run=config.dry_run)
 
 
 def hold(fills: Fills, now_ms: int) -> Reason | None:
-    """Why nothing may be placed or raised though everything is known, after fills.
+    """Returns why nothing may be placed or raised for a while after fills, or None.
 
     A burst ends by itself, when less than three fills are in the last ten minutes: no restart shortens it.
     """
@@ -157,7 +156,7 @@ def hold(fills: Fills, now_ms: int) -> Reason | None:
 def exposure_limits_of(
     config: BidConfig, plan: SubscriptionPlan | None, limits: Limits, installation_sats: int, untracked_sats: int
 ) -> ExposureLimits:
-    """What the ledger is to refuse when the bids of a decision under `limits` are reserved, one by one."""
+    """Makes the ceilings for the ledger, which refuses a decision's bids beyond `limits` one by one."""
     totals = [config.max_bid_total] if config.max_bid_total else []
     count = min(config.bid_count, limits.plan_bids)
     if limits.spend_left_sats is not None:
@@ -165,7 +164,7 @@ def exposure_limits_of(
     if count <= 0:
         totals.append(0)
     return ExposureLimits(
-        # To the ledger 0 is no limit at all; no bid is as small as 1.
+        # For the ledger 0 is no limit at all; no bid is as small as 1.
         task=max(1, min(totals)) if totals else 0,
         user=_user_ceiling(config, plan, untracked_sats),
         installation=installation_sats,

@@ -1,4 +1,4 @@
-"""The statements of a listing's way through its ledger, compiled once."""
+"""The statements of a listing's life in the ledger, compiled once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPEN_PRICES = Prepared(lambda: Listing.select(Listing.price_sats).where(Listing.
 COUNT_OPEN = Prepared(lambda: Listing.select(fn.COUNT(SQL("1"))).where(_OF_TASK, IS_OPEN))
 LOWEST = Prepared(lambda: Listing.select(fn.MIN(Listing.price_sats)).where(_OF_OUTPUT, IS_SIGNED))
 FIRST = Prepared(lambda: Listing.select(fn.MIN(Listing.created_ms)).where(_OF_OUTPUT, IS_SIGNED))
-# A price counts from its signature until the row's end, which for most is the next price's beginning.
+# A price counts from its signature until the row's end, which is mostly the next price's beginning.
 HIGHEST = Prepared(
     lambda: Listing.select(fn.MAX(Listing.price_sats)).where(
         Listing.inscription_id == given("inscription_id"),

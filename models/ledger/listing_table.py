@@ -1,4 +1,4 @@
-"""The table of listings, its states and its indexes. What may be done with one is in models/ledger/listings.py."""
+"""The table of listings, its states and its indexes. The operations on it are in models/ledger/listings.py."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ CANCELLING = "cancelling"
 UNKNOWN = "unknown"
 CLOSED = "closed"
 
-CANCELLED = "cancelled"  # we had the venue forget it
+CANCELLED = "cancelled"  # the venue was told to forget it
 REPLACED = "replaced"  # another took its place at the venue, or is about to (see listings.give_up)
 SOLD = "sold"
-GONE = "gone"  # its output was spent, and not by a sale: the signature is worth nothing any more
+GONE = "gone"  # its output was spent, and not by a sale: the signature is worthless
 REFUSED = "refused"  # by signer or venue, or never sent
 LOST = "lost"  # the venue does not show it, though its output is still ours
 CLOSE_REASONS = (CANCELLED, REPLACED, SOLD, GONE, REFUSED, LOST)
@@ -35,12 +35,12 @@ MOVES = {
 
 
 class Listing(Row):
-    """One signature of one price (`price_sats`) for one output, and what became of it.
+    """One signature of one price (`price_sats`) for one output, and its fate.
 
-    A change of price is a new row: the venue lets the new listing take the old one's place. `revision` is that of the
-    config that asked for it, `wallet` the vault that holds the inscription at `outpoint` (txid:vout). `signed_ms` is
-    set where a signature exists, `listed_ms` where the venue was seen to show it or said so. `misses` counts the good
-    reads in a row that did not show it. `proceeds_sats` is what a sale brought.
+    A change of price is a new row: the venue lets the new listing take the old one's place. `revision` is its config's,
+    `wallet` the vault that holds the inscription at `outpoint` (txid:vout). `signed_ms` is set once a signature exists,
+    `listed_ms` once the venue showed it or said so. `misses` counts the good reads in a row that did not show it.
+    `proceeds_sats` are a sale's.
     """
 
     id = primary_key()
@@ -71,11 +71,11 @@ class Listing(Row):
 
     @property
     def is_open(self) -> bool:
-        """Whether the venue may have it, or may come to have it."""
+        """Whether the venue may have it, or may still get it."""
         return bool(self.state != CLOSED)
 
 
-# Literals, as in the indexes: SQLite sees at once which index will do.
+# Literals, as in the indexes: SQLite sees at once which index to use.
 IS_OPEN = Listing.state != SQL(f"'{CLOSED}'")
 IS_SIGNED = Listing.signed_ms.is_null(False)
 

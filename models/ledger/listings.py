@@ -2,7 +2,8 @@
 
 A row has reached the disk before anything is asked of the venue or the signer, and says `submitted` before the venue
 hears of it. At most one row of a task is open. A signature can be used until its output is spent, whatever the venue
-shows, so closed rows stay: they say how cheap the inscription can still be had (`lowest_outstanding`).
+shows, so closed rows stay: they tell the lowest price at which the inscription can still be bought
+(`lowest_outstanding`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from models.prepared import instance
 from models.tasks import tasks
 from models.tasks.table import LISTING
 
-_KEPT = 200  # newest rows of each task; of the others those that were signed, for their outputs' sake
+_KEPT = 200  # newest rows of each task; of the others those that were signed, which can still be bought
 
 
 class NotAllowedToList(Exception):
@@ -40,12 +41,12 @@ class OpenElsewhere(Exception):
 
 
 class IllegalListingMove(Exception):
-    """A listing was asked to go where it cannot, or is no longer where the caller believed it."""
+    """A move of a listing that does not exist, or from another state than the caller believed."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewListing:
-    """What is to be written down; see `Listing`."""
+    """A listing to be written down; see `Listing`."""
 
     intent: str
     task_id: int
@@ -61,10 +62,10 @@ class NewListing:
 
 
 def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
-    """Writes the listing down, on disk when this returns; `replacing`, which is live, ends with the same commit.
+    """Writes the listing down, on disk when this returns; `replacing`, which is live, ends in the same commit.
 
-    Raises NotAllowedToList, OpenElsewhere, or IllegalMove when the task's open listing is not `replacing`; then
-    nothing was written.
+    Raises NotAllowedToList, OpenElsewhere, or IllegalMove when the task's open listing is not `replacing`; then nothing
+    was written.
     """
     if replacing is not None and replacing.state != LIVE:
         raise IllegalListingMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
@@ -86,7 +87,7 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
 
 
 def adopt(new: NewListing, now_ms: int) -> Listing:
-    """Writes down, as live from now on, what the venue shows of us and no open row explains.
+    """Writes down, as live from now on, a listing at the venue that no open row explains.
 
     Raises OpenElsewhere, or IllegalMove when the task has an open listing; then nothing was written.
     """
@@ -94,7 +95,7 @@ def adopt(new: NewListing, now_ms: int) -> Listing:
 
 
 def suspect(new: NewListing, now_ms: int) -> Listing:
-    """As `adopt`, of what the venue may show and does not say now: unknown until somebody has looked often enough."""
+    """Adopts a listing that the venue may show: it is unknown until enough reads have looked for it."""
     return _taken_up(new, {"state": UNKNOWN, "signed_ms": now_ms}, now_ms)
 
 
@@ -124,11 +125,11 @@ def move(
     venue_id: str | None = None,
     proceeds_sats: int | None = None,
 ) -> None:
-    """Takes the listing from the state it is believed in to `state`, on disk when this returns.
+    """Moves the listing from its believed state to `state`, on disk when this returns.
 
-    `reason` (one of CLOSE_REASONS) goes with `closed`, `proceeds_sats` with `sold`. When it first was (or may have
-    been) signed, and when it first was live, is kept; its misses start anew unless it is closed. Raises IllegalMove;
-    then nothing was written. `listing` is brought up to date.
+    `reason` (one of CLOSE_REASONS) goes with `closed`, `proceeds_sats` with `sold`. The times when it first was (or may
+    have been) signed, and first was live, are kept; its misses start anew unless it is closed. Raises IllegalMove; then
+    nothing was written. `listing` is brought up to date.
     """
     with transaction(durable=True):
         _move(listing, state, now_ms, reason, venue_id, proceeds_sats)
@@ -137,12 +138,12 @@ def move(
 def give_up(listing: Listing, reason: str, now_ms: int) -> None:
     """Closes a listing that the venue never took (`refused`, `lost`), on disk when this returns.
 
-    What it was to replace is open again with the same commit, as live and as old as it was: nothing that may be at
-    the venue is ever without an open row. Raises IllegalMove; then nothing was written.
+    The listing that it was to replace is open again in the same commit, as live and as old as it was: no listing that
+    may be at the venue is ever without an open row. Raises IllegalMove; then nothing was written.
     """
     with transaction(durable=True):
         _move(listing, CLOSED, now_ms, reason, None, None)
-        # They were written with one commit, so at one time.
+        # They were written in one commit, so with one time.
         former = statements.FORMER.row(task_id=listing.task_id, closed_ms=listing.created_ms, before=listing.id)
         if former is not None:
             again = {"state": LIVE, "close_reason": None, "closed_ms": None, "misses": 0, "updated_ms": now_ms}
@@ -181,50 +182,50 @@ def _move(
 
 
 def open_listing(task_id: int) -> Listing | None:
-    """The task's open listing."""
+    """Returns the task's open listing."""
     found = statements.OPEN.row(task_id=task_id)
     return None if found is None else instance(Listing, found)
 
 
 def newest(task_id: int) -> Listing | None:
-    """The task's open listing, else the one that ended last: what was to take its place may be newer, and refused."""
+    """Returns the task's open listing, else the one that ended last: its successor may be newer, but refused."""
     found = statements.OPEN.row(task_id=task_id) or statements.ENDED_LAST.row(task_id=task_id)
     return None if found is None else instance(Listing, found)
 
 
 def newest_listed(task_id: int) -> Listing | None:
-    """The newest listing of the task that the venue had, open or closed."""
+    """Returns the newest listing of the task that the venue had, open or closed."""
     found = statements.NEWEST_LISTED.row(task_id=task_id)
     return None if found is None else instance(Listing, found)
 
 
 def count_open(task_id: int) -> int:
-    """1 when a listing of the task is open, else 0."""
+    """Counts the task's open listings: 0 or 1."""
     return int(statements.COUNT_OPEN.rows(task_id=task_id)[0][0])
 
 
 def open_prices(user_id: int) -> frozenset[int]:
-    """The prices (sats) at which listings of a user may be at some venue."""
+    """Returns the prices (sats) at which listings of a user may be at some venue."""
     return frozenset(int(price) for (price,) in statements.OPEN_PRICES.rows(user_id=user_id))
 
 
 def lowest_outstanding(outpoint: str) -> int | None:
-    """The lowest price that was signed for this output: what it can be had for until it is spent."""
+    """Returns the lowest price that was signed for this output: it can be bought for that until it is spent."""
     return statements.LOWEST.rows(outpoint=outpoint)[0][0]
 
 
 def highest_since(inscription_id: str, wallet: str, since_ms: int) -> int | None:
-    """The highest price that the inscription of this wallet was listed for at any time since then."""
+    """Returns the highest price at which this wallet's inscription was listed at any time since then."""
     return statements.HIGHEST.rows(inscription_id=inscription_id, wallet=wallet, since_ms=since_ms)[0][0]
 
 
 def first_ms(outpoint: str) -> int:
-    """When a listing of this output was first asked for; 0 when none was ever signed."""
+    """Returns when a listing of this output was first reserved; 0 when none was ever signed."""
     return int(statements.FIRST.rows(outpoint=outpoint)[0][0] or 0)
 
 
 def delistings(task_id: int, since_ms: int) -> int:
-    """How often since then the venue dropped the task's listing by itself."""
+    """Counts how often since then the venue dropped the task's listing by itself."""
     return int(statements.DROPPED.rows(task_id=task_id, since_ms=since_ms)[0][0])
 
 

@@ -1,4 +1,4 @@
-"""The statements of an order's way through the ledger, compiled once: each is asked several times for every bid."""
+"""The statements of an order's life in the ledger, compiled once: each runs several times for every bid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from peewee import SQL, fn
 from models.ledger.order_table import IS_FILLED, IS_OPEN, IS_REAL, Order
 from models.prepared import Prepared, given, given_each
 
-NEWEST = 10  # fills whose times are told
+NEWEST = 10  # fills whose times are returned
 
 WRITTEN = tuple(name for name in Order._meta.sorted_field_names if name != "id")
 _EARLIER, _NEXT = Order.alias(), Order.alias()
@@ -47,7 +47,7 @@ OWING_TASKS = Prepared(lambda: Order.select(Order.task_id).where(IS_OPEN).distin
 
 @cache
 def rows_by_expiry(count: int) -> Prepared:
-    """Rows of a wallet's real orders with one of `count` expiries."""
+    """Prepares the query of a wallet's real orders with one of `count` expiries."""
     return Prepared(
         lambda: Order.select().where(_OF_WALLET, Order.expires_ms.in_(given_each("expires_ms", count)), IS_REAL)
     )
@@ -55,7 +55,7 @@ def rows_by_expiry(count: int) -> Prepared:
 
 @cache
 def closed_by_venue_id(count: int) -> Prepared:
-    """Rows of a wallet's real closed orders with one of `count` ids of the venue, oldest first."""
+    """Prepares the query of a wallet's real closed orders with one of `count` ids of the venue, oldest first."""
     return Prepared(
         lambda: (
             Order.select()

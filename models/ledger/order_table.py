@@ -1,4 +1,4 @@
-"""The table of orders, its states and its indexes. What may be done with an order is in models/ledger/orders.py."""
+"""The table of orders, its states and its indexes. The operations on it are in models/ledger/orders.py."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ MOVES = {
 
 
 class Order(Row):
-    """One bid. `price_sats` is the whole order's; `wallet` and `expires_ms` together find it again.
+    """One bid. `price_sats` is the whole order's; `wallet` and `expires_ms` together identify it.
 
-    A venue returns no id when it accepts a bid, so the signed expiry, unique per wallet to the millisecond, is the
-    order's fingerprint; `misses` counts the good reads in a row that did not show it. `sale_id` is the venue's name
-    for the sale that filled it. `coins` (`txid:vout`, blanks between) pay for it, where an order is a transaction.
+    `venue_id` is the id that the venue gave when it accepted the bid, or that a later read showed. Until then the
+    signed expiry, unique per wallet to the millisecond, is the order's fingerprint; `misses` counts the good reads in a
+    row that did not show it. `sale_id` is the venue's name for the sale that filled it. `coins` (`txid:vout`, blanks
+    between) pay for it, where an order is a transaction.
     """
 
     id = primary_key()
@@ -66,11 +67,11 @@ class Order(Row):
 
     @property
     def trait(self) -> tuple[str, str] | None:
-        """The trait (type, value) that is bid on; None when the bid is on the whole collection or rune."""
+        """The trait (type, value) that is bid on; None for a bid on the whole collection or rune."""
         return (self.trait_type, self.trait_value) if self.trait_type else None
 
 
-# Literals, as in the indexes: SQLite sees at once which index will do.
+# Literals, as in the indexes: SQLite sees at once which index to use.
 IS_OPEN = Order.state != SQL(f"'{CLOSED}'")
 IS_FILLED = Order.close_reason == SQL(f"'{FILLED}'")
 IS_REAL = Order.dry_run == SQL("0")

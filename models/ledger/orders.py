@@ -1,11 +1,11 @@
-"""The ledger: every order from its reservation to its end, and the sums that no limit may be passed by.
+"""The ledger: every order from its reservation to its end, and the sums that must not pass any limit.
 
 All states but `closed` count as exposure. A row is written, and has reached the disk, before its signature is asked
-for, and says `submitted` before the venue hears of it: after a crash anywhere, no bid is live that is not here.
+for, and says `submitted` before the venue hears of it: after a crash anywhere, no bid is live without a row.
 
-Orders of a dry run are kept beside the real ones and apart from them: the same limits, counted by themselves. They
-hold their millisecond of the wallet like any other, so no bid can ever be mistaken for one, and whoever looks for what
-explains a bid at the venue (`wallet_orders`, `orders_by_expiry`) is never shown one.
+Orders of a dry run are kept beside the real ones and apart from them: the same limits, counted by themselves. They hold
+their millisecond of the wallet like any other, so no bid can ever be mistaken for one, and a search for a bid's order
+(`wallet_orders`, `orders_by_expiry`) never finds one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 class LimitReached(Exception):
     """The order does not fit; `limit` is task_total, exposure_limit, installation_limit, bid_count or max_fills.
 
-    `room` is what would fit: sats, for bid_count and max_fills a number of orders.
+    `room` would still fit: sats, for bid_count and max_fills a number of orders.
     """
 
     def __init__(self, limit: str, room: int) -> None:
@@ -52,16 +52,16 @@ class NotAllowedToPlace(Exception):
 
 
 class IllegalOrderMove(Exception):
-    """An order was asked to go where it cannot, or is no longer where the caller believed it."""
+    """A move of an order that does not exist, or from another state than the caller believed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExposureLimits:
-    """What the sums of open orders must not pass, in sats; 0 for `task` and `installation` means no such limit.
+    """Limits of the sums of open orders, in sats; 0 for `task` and `installation` means no such limit.
 
     `count` bounds the number of the task's open orders (0: not at all): a bid whose cancel fails is still there, and
-    what takes its place must not come on top of it. `fills` is how many of them may be filled (None: any): that no open
-    order is left out of.
+    its successor must not come on top of it. `fills` limits the open orders that may be filled (None: any), with no
+    exception.
     """
 
     task: int
@@ -73,7 +73,7 @@ class ExposureLimits:
 
 @dataclass(frozen=True, slots=True)
 class NewOrder:
-    """What is to be reserved; `expires_ms` is moved on by milliseconds until it is unique in its wallet.
+    """An order to be reserved; `expires_ms` is moved on by milliseconds until it is unique in its wallet.
 
     `trait` is (type, value), None for a bid on the whole collection or rune; `coins` as in the table.
     """
@@ -95,7 +95,7 @@ class NewOrder:
 
 @dataclass(frozen=True, slots=True)
 class Fills:
-    """A task's filled orders: how many, their sats, and when the newest ten closed (Unix ms, newest first)."""
+    """A task's filled orders: their number, their sats, and when the newest ten closed (Unix ms, newest first)."""
 
     count: int = 0
     sats: int = 0
@@ -103,22 +103,21 @@ class Fills:
 
     @property
     def newest_ms(self) -> int | None:
-        """When the last one was filled."""
+        """The time of the last fill."""
         return self.newest[0] if self.newest else None
 
     def recent(self, now_ms: int) -> int:
-        """How many of the newest ten there were in the last ten minutes."""
+        """Counts those of the newest ten that were in the last ten minutes."""
         return sum(closed_ms > now_ms - FILL_BURST_MS for closed_ms in self.newest)
 
 
 def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Collection[int] = ()) -> Order:
     """Counts the order against every limit and writes it down, in one transaction that has reached the disk.
 
-    `replaced` are orders that this one, and others that were accepted, take the place of: while they are live they are
-    left out of `count`, for they are about to be cancelled. Once that was asked for they are not: what a cancel fails
-    to end must not pile up. Their sats and their fills always count.
-    An order of a dry run is counted with other such orders only. Raises LimitReached (limits are inclusive) or
-    NotAllowedToPlace; then nothing was written.
+    `replaced` are orders whose place this one, and other accepted ones, take: while they are live they are left out of
+    `count`, since they are about to be cancelled. Once their cancel was sent they count again: orders that a cancel
+    fails to end must not pile up. Their sats and their fills always count. An order of a dry run is counted with other
+    such orders only. Raises LimitReached (limits are inclusive) or NotAllowedToPlace; then nothing was written.
     """
     values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
     trait_type, trait_value = new.trait or ("", "")
@@ -149,7 +148,7 @@ def _check(limit: str, ceiling: int, used: int, more: int, unlimited: int | None
 
 
 def _unique_expiry(wallet: str, expires_ms: int) -> int:
-    """The first millisecond from `expires_ms` on that no order of the wallet has."""
+    """Returns the first millisecond from `expires_ms` on that no order of the wallet has."""
     if not statements.TAKEN.rows(wallet=wallet, expires_ms=expires_ms):
         return expires_ms
     [(last_taken,)] = statements.LAST_OF_RUN.rows(wallet=wallet, expires_ms=expires_ms)
@@ -157,22 +156,22 @@ def _unique_expiry(wallet: str, expires_ms: int) -> int:
 
 
 def exposure(user_id: int, *, dry_run: bool = False) -> int:
-    """Sats of all open orders of the user: of the real ones, or of those of dry runs."""
+    """Returns sats of all open orders of the user: of the real ones, or of those of dry runs."""
     return int(statements.OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][0])
 
 
 def exposure_of_all(*, dry_run: bool = False) -> int:
-    """Sats of all open orders of the installation: of the real ones, or of those of dry runs."""
+    """Returns sats of all open orders of the installation: of the real ones, or of those of dry runs."""
     return int(statements.OPEN_OF_ALL.rows(dry_run=dry_run)[0][0])
 
 
 def task_exposure(task_id: int, *, dry_run: bool = False) -> int:
-    """Sats of all open orders of the task: of the real ones, or of those of dry runs."""
+    """Returns sats of all open orders of the task: of the real ones, or of those of dry runs."""
     return int(statements.OPEN_OF_TASK.rows(task_id=task_id, dry_run=dry_run)[0][0])
 
 
 def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, venue_id: str | None = None) -> None:
-    """Takes the order from the state it is believed in to `state`, on disk when this returns.
+    """Moves the order from its believed state to `state`, on disk when this returns.
 
     `reason` (one of CLOSE_REASONS) goes with `closed`, `venue_id` with `live`. Raises IllegalMove; then nothing was
     written. `order` is brought up to date.
@@ -183,8 +182,8 @@ def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, ve
 def fill(order: Order, now_ms: int, sale_id: str) -> bool:
     """Closes the order as filled by this sale, on disk when this returns.
 
-    False, with nothing written, when the sale explains another order already: the venue sold to that one. Among
-    orders of dry runs a sale is taken once for each task, since they compete with nobody. Raises IllegalMove.
+    Returns False, with nothing written, when the sale belongs to another order already. Among orders of dry runs a sale
+    is taken once for each task, since they compete with nobody. Raises IllegalMove.
     """
     try:
         _move(order, CLOSED, now_ms, FILLED, None, sale_id)
@@ -217,32 +216,32 @@ def _move(order: Order, state: str, now_ms: int, reason: str | None, venue_id: s
 
 
 def open_orders(task_id: int) -> list[Order]:
-    """The task's open orders, real and of dry runs (`dry_run` tells), oldest first."""
+    """Returns the task's open orders, real and of dry runs (`dry_run` tells), oldest first."""
     return [instance(Order, found) for found in statements.ROWS_OF_TASK.rows(task_id=task_id)]
 
 
 def count_open(task_id: int) -> int:
-    """How many orders of the task are open, real and of dry runs."""
+    """Counts the task's open orders, real and of dry runs."""
     return int(statements.COUNT_OF_TASK.rows(task_id=task_id)[0][0])
 
 
 def tasks_with_open_orders() -> list[int]:
-    """Ids of the tasks that still owe an end to some order."""
+    """Returns the ids of the tasks with open orders."""
     return [task_id for (task_id,) in statements.OWING_TASKS.rows()]
 
 
 def wallet_orders(wallet: str) -> list[Order]:
-    """All real open orders signed by `wallet`, whichever task they are of."""
+    """Returns all real open orders signed by `wallet`, of any task."""
     return [instance(Order, found) for found in statements.ROWS_OF_WALLET.rows(wallet=wallet)]
 
 
 def has_open_orders(user_id: int) -> bool:
-    """Whether any real order of the user is open."""
+    """Tells whether any real order of the user is open."""
     return Order.select().where(Order.user_id == user_id, IS_OPEN, IS_REAL).exists()
 
 
 def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
-    """The wallet's real orders (closed ones too) by their signed expiry."""
+    """Returns the wallet's real orders (closed ones too) by their signed expiry."""
     wanted = list(expiries)
     if not wanted:
         return {}
@@ -251,7 +250,7 @@ def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
 
 
 def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order]:
-    """The wallet's real closed orders by the venue's id, of several with one id the newest. Looks through them all."""
+    """Returns the wallet's real closed orders by the venue's id, the newest for each id. It scans them all."""
     wanted = list(venue_ids)
     if not wanted:
         return {}
@@ -260,7 +259,7 @@ def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order
 
 
 def fills(task_id: int, *, dry_run: bool = False) -> Fills:
-    """What of the task's orders was filled since it was created: of the real ones, or of those of dry runs."""
+    """Returns the task's fills since it was created: of the real orders, or of those of dry runs."""
     [(count, sats)] = statements.FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
     newest = statements.NEWEST_FILLS.rows(task_id=task_id, dry_run=dry_run) if count else []
     return Fills(count, sats, tuple(closed_ms for (closed_ms,) in newest))

@@ -1,4 +1,4 @@
-"""The order behind each bid that a venue shows of a wallet, and all that it shows beside the orders."""
+"""The match of a venue's bids of a wallet with the ledger's orders, and the bids without one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Venue(Protocol):
 
 
 class ShownBid(Protocol):
-    """A bid of the wallet: `price` in sats, `quantity` is what is left of it. What the venue does not tell is None."""
+    """A bid of the wallet: `price` in sats, `quantity` is its rest. A value that the venue does not tell is None."""
 
     @property
     def venue_id(self) -> str: ...
@@ -43,11 +43,12 @@ Bid = TypeVar("Bid", bound=ShownBid)
 
 @dataclass(frozen=True, slots=True)
 class Matched(Generic[Bid]):
-    """A task's open orders of the wallet at the venue (`own`), the bid for each open order (of any task, by id), and
-    the bids that no open order stands behind.
+    """The match: a task's open orders of the wallet at the venue (`own`), the bid of each open order, and other bids.
 
-    `strays` carry the task's fingerprint (a bid accepted twice, or one whose order was closed): they are to be
-    cancelled. `foreign` are none of ours to touch. Both count as exposure while they are there.
+    `by_order` is by the order's id, of any task. The other bids have no open order.
+
+    `strays` carry the task's fingerprint (a bid accepted twice, or one whose order was closed): they must be cancelled.
+    `foreign` are not ours to touch. Both count as exposure while they are there.
     """
 
     own: tuple[Order, ...] = ()
@@ -57,7 +58,7 @@ class Matched(Generic[Bid]):
 
     @property
     def partly(self) -> dict[int, Decimal]:
-        """The quantity left of each own order (by id) that was sold in part. It counts in full until all is."""
+        """The quantity left of each own order (by id) that was sold in part. It counts in full until all is sold."""
         left = ((order, self.by_order[order.id].quantity) for order in self._shown)
         return {order.id: many for order, many in left if many is not None and many < Decimal(order.quantity)}
 
@@ -70,7 +71,7 @@ class Matched(Generic[Bid]):
 
     @property
     def untracked_sats(self) -> int:
-        """Sats at the venue that are not in the ledger: other bids, and all above the price that was asked for."""
+        """Sats at the venue that are not in the ledger: other bids, and any excess over an order's price."""
         more = sum(max(0, shown - order.price_sats) for order, shown in self.repriced)
         return sum(bid.price for bid in (*self.strays, *self.foreign)) + more
 
@@ -82,7 +83,7 @@ class Matched(Generic[Bid]):
 def match(task_id: int | None, venue: Venue, wallet: str, bids: Sequence[Bid], read_ms: int) -> Matched[Bid]:
     """Finds the order behind each bid of a read that began at `read_ms`, for one task or one yet to be created (None).
 
-    A bid whose order was closed after the read had begun is none any more.
+    A bid whose order was closed after the read had begun is left out.
     """
     open_ = [] if task_id is None else orders.open_orders(task_id)
     own = tuple(each for each in open_ if (each.wallet, each.venue) == (wallet, venue.name) and not each.dry_run)
@@ -108,12 +109,12 @@ def _by_id(bids: Iterable[Bid]) -> tuple[Bid, ...]:
 
 
 def _explained(venue: Venue, wallet: str, bids: Sequence[Bid]) -> list[tuple[Bid, Order | None]]:
-    """Pairs each bid with its order: by signed expiry, else by the venue's id, else by what it is on and for how much.
+    """Returns each bid with its order: by the signed expiry, else by the venue's id, else by target and price.
 
-    The expiry is a bid's fingerprint where the venue keeps it to the millisecond. Elsewhere a bid whose id was never
-    told (the answer was lost) can only be known by what was asked for: the oldest open order without an id that asked
-    for just that, and no two bids are one order's. A bid that is known by its id comes first, so that of two with one
-    fingerprint always the same one is kept.
+    The expiry is a bid's fingerprint where the venue keeps it to the millisecond. Elsewhere a bid whose id was lost
+    with the answer is identified by its terms: the oldest open order without an id and with the same terms, and no two
+    bids are one order's. A bid that is known by its id comes first, so that of two with one fingerprint always the same
+    one is kept.
     """
     by_expiry = orders.orders_by_expiry(wallet, (bid.expires_ms for bid in bids if bid.expires_ms is not None))
     by_venue_id = {str(order.venue_id): order for order in orders.wallet_orders(wallet) if order.venue_id}
@@ -136,7 +137,7 @@ def _explained(venue: Venue, wallet: str, bids: Sequence[Bid]) -> list[tuple[Bid
 
 
 def _nameless(venue: Venue, wallet: str) -> list[Order]:
-    """Returns the open orders at the venue that may be there without our knowing their ids, oldest first."""
+    """Returns open orders at the venue that may be there under an unknown id, oldest first."""
     found = (order for order in orders.wallet_orders(wallet) if order.venue == venue.name and not order.venue_id)
     return sorted((order for order in found if order.state != RESERVED), key=lambda order: order.id)
 

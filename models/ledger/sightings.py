@@ -1,4 +1,4 @@
-"""What good reads of a venue say of an open order or listing, row by row: shown, or one more time missed."""
+"""The sightings of an open order or listing by good reads of a venue, row by row: shown, or missed once more."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MISSED = _updates({"misses": SQL("misses + 1")})
 
 
 def saw(row: Order | Listing, venue_id: str, now_ms: int) -> None:
-    """The venue shows it: its id is known from now on, and the misses start anew."""
+    """Notes that the venue shows it: its id is known from now on, and the misses start anew."""
     if row.venue_id == venue_id and row.misses == 0:
         return
     _SAW[type(row)].run(id=row.id, venue_id=venue_id, updated_ms=now_ms)
@@ -34,9 +34,9 @@ def saw(row: Order | Listing, venue_id: str, now_ms: int) -> None:
 
 
 def missed(row: Order | Listing, read_ms: int) -> int:
-    """One more good read, begun at `read_ms`, that does not show it; returns how many in a row.
+    """Counts one more good read, begun at `read_ms`, that does not show it; returns how many in a row.
 
-    `updated_ms` becomes `read_ms`, so that whoever counts only reads begun after it never counts one twice.
+    `updated_ms` becomes `read_ms`, so that no read is counted twice.
     """
     _MISSED[type(row)].run(id=row.id, updated_ms=read_ms)
     row.misses, row.updated_ms = row.misses + 1, read_ms

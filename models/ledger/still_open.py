@@ -1,4 +1,4 @@
-"""What a task still has at the venue, and what of that somebody must see to the end of."""
+"""Open orders of tasks, and those that must still be ended."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from models.tasks.table import LISTING, Task
 
 
 def count_open(task_id: int) -> int:
-    """How many orders of the task are open: bids, or the listing."""
+    """Counts the task's open orders: bids, or the listing."""
     return orders.count_open(task_id) + listings.count_open(task_id)
 
 
 def to_be_ended(task: Task) -> int:
-    """How many orders have to be ended when the task has no worker of its own. A listing stays until it is deleted."""
+    """Counts the orders to end when the task has no worker of its own. A listing stays until its task is deleted."""
     if task.kind == LISTING and task.deleted_ms is None:
         return 0
     return count_open(task.id)
 
 
 def tasks_to_end() -> list[int]:
-    """Ids of the tasks for which that may be more than none."""
+    """Returns the ids of the tasks that may still have orders to end."""
     return [*orders.tasks_with_open_orders(), *listings.tasks_to_delist()]

@@ -1,8 +1,8 @@
 """Withdrawals: a user's money on its way out.
 
-A row has reached the disk, with the coins that it spends and all that the signer is asked, before anything is signed;
-it says `signed`, with the txid, before anything is sent. So whatever is killed where, the row says what to look for:
-asked again, the signer gives the same signature, and the same transaction sent twice moves nothing twice.
+A row has reached the disk, with the coins that it spends and the signer's whole request, before anything is signed; it
+says `signed`, with the txid, before anything is sent. So after any crash the row says what to look for: asked again,
+the signer gives the same signature, and the same transaction sent twice moves nothing twice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from models.tasks.table import LISTING
 RESERVED = "reserved"  # its coins are set aside; the signer may have been asked
 SIGNED = "signed"  # the signature is out, and may have been sent
 SUBMITTED = "submitted"  # network or venue has it
-UNKNOWN = "unknown"  # it was sent, and nobody can say at the moment whether it arrived
+UNKNOWN = "unknown"  # it was sent, and its arrival is not known at the moment
 CONFIRMED = "confirmed"  # it is in a block
 REFUSED = "refused"  # by signer, venue or network, or never signed; its coins are free again
 STATES = (RESERVED, SIGNED, SUBMITTED, UNKNOWN, CONFIRMED, REFUSED)
@@ -42,13 +42,13 @@ _LONGEST_REASON = 400
 
 
 class CoinsTaken(Exception):
-    """Another withdrawal that is not over yet spends one of these coins."""
+    """A refusal: another open withdrawal spends one of these coins."""
 
 
 class Withdrawal(Row):
-    """One withdrawal. `request` is what the signer is asked, `coins` the outputs that it spends (both JSON).
+    """One withdrawal. `request` is the signer's, `coins` are the outputs that it spends (both JSON).
 
-    `destination` is where it goes; `sent_sats` arrive there. `venue` and `inscription_id` are set where it has one.
+    `sent_sats` arrive at `destination`. `venue` and `inscription_id` are set where it has one.
     """
 
     id = primary_key()
@@ -73,11 +73,11 @@ class Withdrawal(Row):
 
     @property
     def is_open(self) -> bool:
-        """Whether it may still change, so that its coins are spoken for."""
+        """Whether it may still change, so that its coins are reserved."""
         return self.state not in (CONFIRMED, REFUSED)
 
 
-# Literals, as in the index: SQLite sees at once that it will do.
+# Literals, as in the index: SQLite sees at once that it applies.
 IS_OPEN = Withdrawal.state.not_in([SQL("'confirmed'"), SQL("'refused'")])
 Withdrawal.add_index(Withdrawal.index(Withdrawal.user_id, Withdrawal.id, name="withdrawals_user"))
 Withdrawal.add_index(Withdrawal.index(Withdrawal.user_id, name="withdrawals_open", where=IS_OPEN))
@@ -85,7 +85,7 @@ Withdrawal.add_index(Withdrawal.index(Withdrawal.user_id, name="withdrawals_open
 
 @dataclass(frozen=True, slots=True)
 class NewWithdrawal:
-    """What is to be written down; see `Withdrawal`."""
+    """A withdrawal to be written down; see `Withdrawal`."""
 
     intent: str
     user_id: int
@@ -119,27 +119,27 @@ def reserve(new: NewWithdrawal, now_ms: int) -> Withdrawal:
 
 
 def taken_coins(user_id: int) -> set[str]:
-    """The outputs that the user's withdrawals spend that are not over."""
+    """Returns the outputs that the user's open withdrawals spend."""
     rows = Withdrawal.select(Withdrawal.coins).where(Withdrawal.user_id == user_id, IS_OPEN)
     return {coin for row in rows for coin in json.loads(row.coins)}
 
 
 def coins_behind_bids(user_id: int) -> dict[str, str]:
-    """The outputs that the user's open bids are paid with where bids are transactions, each with a bid's venue."""
+    """Returns the outputs that pay for the user's open bids, where bids are transactions, each with a bid's venue."""
     is_its = (Order.user_id == user_id) & (Order.coins != "")
     rows = Order.select(Order.coins, Order.venue).where(is_its, ORDER_IS_OPEN, IS_REAL)
     return {coin: row.venue for row in rows for coin in row.coins.split()}
 
 
 def signed(row: Withdrawal, txid: str, sent_sats: int, fee_sats: int, now_ms: int) -> bool:
-    """Notes what was signed, on disk when this returns; False when the row has gone elsewhere meanwhile."""
+    """Notes the signature, on disk when this returns; returns False when the row has moved meanwhile."""
     return _move(row, SIGNED, now_ms, txid=txid, sent_sats=sent_sats, fee_sats=fee_sats)
 
 
 def move(row: Withdrawal, state: str, now_ms: int, reason: str | None = None) -> bool:
-    """Takes the row from the state it is believed in to `state`; False when it has gone elsewhere meanwhile.
+    """Moves the row from its believed state to `state`; returns False when it has moved meanwhile.
 
-    Raises ValueError for a move that is none.
+    Raises ValueError for an unknown move.
     """
     return _move(row, state, now_ms, reason=None if reason is None else reason[:_LONGEST_REASON])
 
@@ -157,20 +157,20 @@ def _move(row: Withdrawal, state: str, now_ms: int, **values: object) -> bool:
 
 
 def again(row: Withdrawal) -> Withdrawal:
-    """The row as it is now."""
+    """Reads the row as it is now."""
     found: Withdrawal = Withdrawal.get_by_id(row.id)
     return found
 
 
 class Kept(NamedTuple):
-    """What keeps an inscription in the vault: a task that lists it and runs, a listing that is open."""
+    """Obstacles to withdrawing an inscription: a running task that lists it, an open listing."""
 
     running_task: int | None
     is_listed: bool
 
 
 def what_keeps(user_id: int, inscription_id: str) -> Kept:
-    """What keeps an inscription of the user in the vault, listings of deleted tasks included."""
+    """Returns the obstacles to withdrawing an inscription of the user, listings of deleted tasks included."""
     mine = (task for task in tasks.of_user(user_id, LISTING) if task.inscription_id == inscription_id)
     running = next((int(task.id) for task in mine if task.is_running), None)
     is_its = (Listing.user_id == user_id) & (Listing.inscription_id == inscription_id)
@@ -178,25 +178,26 @@ def what_keeps(user_id: int, inscription_id: str) -> Kept:
 
 
 def largest_open_bid(user_id: int, venue: str) -> int:
-    """Sats of the user's largest order at a venue that is not closed; 0 when there is none."""
+    """Returns the sats of the user's largest open order at a venue; 0 when there is none."""
     is_its = (Order.user_id == user_id) & (Order.venue == venue)
     return int(Order.select(fn.MAX(Order.price_sats)).where(is_its, ORDER_IS_OPEN, IS_REAL).scalar() or 0)
 
 
 def newest(user_id: int, most: int) -> list[Withdrawal]:
-    """The user's latest withdrawals, newest first."""
+    """Returns the user's latest withdrawals, newest first."""
     mine = Withdrawal.select().where(Withdrawal.user_id == user_id)
     return list(mine.order_by(Withdrawal.id.desc()).limit(most))
 
 
 def open_of(user_id: int) -> list[Withdrawal]:
-    """The user's withdrawals that are not over, oldest first."""
+    """Returns the user's open withdrawals, oldest first."""
     return list(_open().where(Withdrawal.user_id == user_id))
 
 
 def all_open(now_ms: int, idle_ms: int) -> list[Withdrawal]:
-    """Everybody's that are not over and have not changed for `idle_ms`, oldest first. What changed later than now did
-    so before the clock was set back.
+    """Returns all users' open withdrawals that have not changed for `idle_ms`, oldest first.
+
+    One that changed later than now did so before the clock was set back.
     """
     is_idle = (Withdrawal.updated_ms < now_ms - idle_ms) | (Withdrawal.updated_ms > now_ms)
     return list(_open().where(is_idle))

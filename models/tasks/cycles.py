@@ -1,4 +1,4 @@
-"""What each cycle of a task saw, planned and did; the newest ones are kept."""
+"""The record of a task's cycles: observations, plan and actions; the newest are kept."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from models.base import Row, primary_key, transaction
 from models.prepared import Prepared, given
 from models.tasks.statements import SHOW_CYCLE
 
-KEPT = 200  # newest cycles of each task
+KEPT = 200  # the newest cycles of each task
 
 
 class Cycle(Row):
-    """One finished cycle ; `detail` is JSON."""
+    """One finished cycle; `detail` is JSON."""
 
     id = primary_key()
     task_id = IntegerField(index=True)
@@ -38,7 +38,7 @@ _FORGET = Prepared(lambda: Cycle.delete().where(_OF_TASK, Cycle.id < given("olde
 def record_cycle(
     task_id: int, token: int, *, time_ms: int, action: str, error: str | None, detail: str, memory: str
 ) -> None:
-    """Writes the cycle and what the task shows of it; nothing when another worker has taken over."""
+    """Writes the cycle, and its traces in the task's row; nothing when another worker has taken over."""
     with transaction():
         shown = SHOW_CYCLE.run(
             id=task_id,
@@ -57,5 +57,5 @@ def record_cycle(
 
 
 def cycles_of(task_id: int, limit: int = KEPT) -> list[Cycle]:
-    """The task's newest cycles, newest first."""
+    """Returns the task's newest cycles, newest first."""
     return list(Cycle.select().where(Cycle.task_id == task_id).order_by(Cycle.id.desc()).limit(limit))

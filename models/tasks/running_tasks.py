@@ -1,4 +1,4 @@
-"""All tasks that are to run, whosever they are: what they ask of one marketplace adds up."""
+"""All users' running tasks, whose calls to one marketplace add up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strategy.listing.listing_config import load_listing_config
 
 
 def running_tasks(*, but: int | None = None) -> dict[str, list[monthly.Task]]:
-    """By the venue where they trade, except the task `but`.
+    """Returns the wanted tasks by venue, except the task `but`.
 
     A config that cannot be read is left out: its task cannot run.
     """
@@ -29,5 +29,5 @@ def _bidding(row: Task) -> monthly.Task:
 
 
 def _selling(row: Task) -> monthly.Task:
-    # Of an item without a collection nobody else reads what it hangs on.
+    # For an item without a collection no other task shares the reads.
     return monthly.Selling(load_listing_config(row.config), row.collection_id or row.inscription_id, row.user_id)

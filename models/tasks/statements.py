@@ -56,7 +56,7 @@ SHOW_CYCLE = Prepared(
 
 @cache
 def observing(facts: tuple[str, ...]) -> Prepared:
-    """The update of `observed` and these columns."""
+    """Prepares the update of `observed` and these columns."""
     changes = {getattr(Task, name): given(name) for name in ("observed", *facts)}
     return Prepared(lambda: Task.update(changes).where(_IS_THIS))
 

@@ -1,4 +1,4 @@
-"""The table of tasks, and the legal moves of what is observed of them."""
+"""The table of tasks, and the legal moves of `observed`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOVES = {
 
 
 def is_running(desired: str, observed: str) -> bool:
-    """Wanted to run, and not given up on."""
+    """Tells whether a task is wanted to run, and not given up on."""
     return desired == RUNNING and observed != "crashed"
 
 
@@ -39,7 +39,7 @@ class Task(Row):
 
     id = primary_key()
     user = ForeignKeyField(User, on_delete="CASCADE", index=False)
-    user_id: int  # as peewee names the column itself, which asks nothing of the database
+    user_id: int  # as peewee names the column itself, so that no query is needed
     kind = CharField(max_length=10)
     venue = CharField(max_length=30)  # by its name; it never changes, as bids and listings stay where they were made
     config = TextField()
@@ -61,7 +61,7 @@ class Task(Row):
     type: Any = CharField(max_length=10, null=True)
     slug: Any = CharField(max_length=200, null=True)
     slug_key: Any = CharField(max_length=200, null=True)
-    # A listing task's; of which collection its inscription is may be unknown.
+    # A listing task's; its inscription's collection may be unknown.
     inscription_id: Any = CharField(max_length=80, null=True)
     collection_id = CharField(max_length=200, null=True)
 
@@ -75,7 +75,7 @@ class Task(Row):
 
     @property
     def is_running(self) -> bool:
-        """What the API says."""
+        """Whether the API says that it runs."""
         return is_running(self.desired, self.observed)
 
 

@@ -1,4 +1,4 @@
-"""The list of a user's bidding tasks, which dashboards ask for again and again."""
+"""The list of a user's bidding tasks, which dashboards read again and again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from models.tasks.table import BIDDING, Task, is_running
 
 
 class ListedTask(NamedTuple):
-    """What callers are shown of a bidding task, with the columns' names and meanings."""
+    """A bidding task as callers are shown it, with the columns' names and meanings."""
 
     id: int
     slug: str
@@ -27,7 +27,7 @@ class ListedTask(NamedTuple):
 
     @property
     def is_running(self) -> bool:
-        """As a task's own."""
+        """Whether it runs, as in a task's own row."""
         return is_running(self.desired, self.observed)
 
 
@@ -41,5 +41,5 @@ _OF_USER = Prepared(
 
 
 def bidding_task_list(user_id: int) -> list[ListedTask]:
-    """The user's bidding tasks, oldest first, without deleted ones."""
+    """Returns the user's bidding tasks, oldest first, without deleted ones."""
     return [ListedTask._make(row) for row in _OF_USER.rows(user=user_id)]

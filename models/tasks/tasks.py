@@ -1,4 +1,4 @@
-"""Tasks: what a user wants kept right (`desired`, written by the API) and what runs (`observed`, by the manager)."""
+"""Tasks: the user's wish (`desired`, written by the API) and the reality (`observed`, by the manager)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from models.tasks import statements
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
 from models.users import User
 
-MAX_AUTOLIST_TASKS = 500  # of a user: a process each, and no more inscriptions are shown of a wallet
+MAX_AUTOLIST_TASKS = 500  # for each user: a process each, and no more inscriptions are shown of a wallet
 
 
 class TaskExists(Exception):
-    """The user has such a task already."""
+    """A refusal: the user has such a task already."""
 
 
 class TaskLimitReached(Exception):
-    """The user's plan allows no more tasks; `max_tasks` is its limit."""
+    """A refusal: the user's plan allows no more tasks; `max_tasks` is its limit."""
 
     def __init__(self, max_tasks: int) -> None:
         super().__init__(f"the plan allows {max_tasks} tasks")
@@ -29,26 +29,26 @@ class TaskLimitReached(Exception):
 
 
 def of_user(user_id: int, kind: str) -> list[Task]:
-    """The user's tasks of this kind, oldest first, without deleted ones."""
+    """Returns the user's tasks of this kind, oldest first, without deleted ones."""
     found = Task.select().where(Task.user == user_id, Task.kind == kind, Task.deleted_ms.is_null())
     return list(found.order_by(Task.id))
 
 
 def own(user_id: int, kind: str, task_id: int) -> Task | None:
-    """The user's task of this id, unless it is of another kind, deleted or somebody else's."""
+    """Returns the user's task of this id, unless it is of another kind, deleted or another user's."""
     found = statements.OWN.row(id=task_id, user=user_id, kind=kind)
     return None if found is None else instance(Task, found)
 
 
 def count(user_id: int, kind: str) -> int:
-    """How many tasks of this kind the user has, without deleted ones."""
+    """Counts the user's tasks of this kind, without deleted ones."""
     return int(statements.COUNT.rows(user=user_id, kind=kind)[0][0])
 
 
 def create_bidding_task(
     user_id: int, *, type: str, slug: str, slug_key: str, config: str, venue: str, max_tasks: int, now_ms: int
 ) -> Task:
-    """A new, stopped task. Raises TaskExists, then TaskLimitReached; neither can be raced past."""
+    """Creates a stopped task. Raises TaskExists, then TaskLimitReached, also under races."""
     task = Task(user=user_id, kind=BIDDING, venue=venue, config=config, created_ms=now_ms)
     task.type, task.slug, task.slug_key = type, slug, slug_key
     return _created(task, max_tasks)
@@ -57,7 +57,7 @@ def create_bidding_task(
 def create_autolist_task(
     user_id: int, *, inscription_id: str, collection_id: str | None, config: str, venue: str, now_ms: int
 ) -> Task:
-    """As a bidding task, of which no plan sets the limit."""
+    """Creates a stopped task as `create_bidding_task`, with a limit that no plan sets."""
     task = Task(user=user_id, kind=LISTING, venue=venue, config=config, created_ms=now_ms)
     task.inscription_id, task.collection_id = inscription_id, collection_id
     return _created(task, MAX_AUTOLIST_TASKS)
@@ -73,7 +73,7 @@ def _created(task: Task, max_tasks: int) -> Task:
 
 
 def _unlike_others(write: Callable[[], Any]) -> Any:
-    """What `write` gives. Raises TaskExists for a second task of the same slug or inscription."""
+    """Returns the result of `write`. Raises TaskExists for a second task of the same slug or inscription."""
     try:
         return write()
     except IntegrityError as error:
@@ -96,12 +96,12 @@ def change_autolist_task(task: Task, *, collection_id: str | None, config: str) 
 
 
 def set_desired(task: Task, desired: str) -> None:
-    """What the user wants; asking for a start also clears what the last worker left as an error."""
+    """Writes the user's wish; a wish to start also clears the last worker's error."""
     _update(task.id, desired=desired, **({"last_error": None} if desired == RUNNING else {}))
 
 
 def set_error(task: Task, text: str | None) -> None:
-    """What keeps the task from doing its job, in words for its owner; None when nothing does."""
+    """Writes why the task cannot do its job, in words for its owner; None when it can."""
     _update(task.id, last_error=text)
 
 
@@ -120,20 +120,20 @@ def remove_tombstone(task_id: int) -> None:
 
 
 def raise_token(task_id: int) -> int:
-    """The task's next token; whoever holds an older one has lost the right to act."""
+    """Raises the task's token and returns it; holders of older ones have lost the right to act."""
     with transaction(durable=True):
         statements.RAISE_TOKEN.run(id=task_id)
         return int(statements.TOKEN.rows(id=task_id)[0][0])
 
 
 def least_token(task_id: int) -> int:
-    """The token below which nobody may act for the task; beyond all tokens when there is no such task."""
+    """Returns the lowest token that may act for the task; beyond all tokens when there is no such task."""
     found = statements.TOKEN.row(id=task_id)
     return 2**62 if found is None else int(found[0])
 
 
 class Outline(NamedTuple):
-    """What a task is, where it trades, and what it is about: a slug or an inscription's id."""
+    """A task's kind, its venue, and its subject: a slug or an inscription's id."""
 
     kind: str
     venue: str
@@ -141,23 +141,23 @@ class Outline(NamedTuple):
 
 
 def outline(task_id: int) -> Outline | None:
-    """The task's outline; None when there is no such task."""
+    """Returns the task's outline; None when there is no such task."""
     found = statements.OUTLINE.row(id=task_id)
     return None if found is None else Outline(*found)
 
 
 def may_act(task_id: int, kind: str, token: int) -> bool:
-    """Whether it is a task of this kind that is wanted, and its newest worker is the one with `token`."""
+    """Tells whether a task of this kind is wanted, and its newest worker is the one with `token`."""
     return statements.STANDING.row(id=task_id) == (kind, RUNNING, None, token)
 
 
 def under_token(task_id: int, token: int) -> Task | None:
-    """The task with its user, as the worker with `token` may see it; None once it is gone or another's to act for."""
+    """Returns the task with its user, for the worker with `token`; None once it is gone or another worker's."""
     return _with_owner(statements.UNDER_TOKEN.row(id=task_id, token=token))
 
 
 def with_owner(task_id: int) -> Task | None:
-    """The task of this id, deleted or not, with its user; for the manager only. None when there is none."""
+    """Returns the task of this id, deleted or not, with its user; for the manager only. None when there is none."""
     return _with_owner(statements.WITH_OWNER.row(id=task_id))
 
 
@@ -171,7 +171,7 @@ def _with_owner(found: tuple[Any, ...] | None) -> Task | None:
 
 
 def observe(task_id: int, observed: str, **facts: object) -> None:
-    """Writes what the manager sees (`facts`: pid, exit_status, restarts, last_error).
+    """Writes the manager's observations (`facts`: pid, exit_status, restarts, last_error).
 
     Raises ValueError for a move that is not in MOVES.
     """
@@ -184,29 +184,29 @@ def observe(task_id: int, observed: str, **facts: object) -> None:
 
 
 def forget_workers() -> None:
-    """At the manager's start: whatever ran under the last one has ended with it (or is ended before its successor)."""
+    """Marks all tasks stopped at the manager's start: the last one's workers have ended with it, or soon will."""
     Task.update(observed=STOPPED, pid=None).where(Task.observed != "crashed").execute()
 
 
 def report_error(task_id: int, token: int, text: str) -> None:
-    """A worker's own `set_error`: nothing is written when another worker has taken over."""
+    """Writes a worker's error as `set_error`; nothing when another worker has taken over."""
     Task.update(last_error=text).where(Task.id == task_id, Task.token == token).execute()
 
 
 def stop_wanting(task_id: int, reason: str | None) -> None:
-    """The service, not the user, wants the task stopped; `reason` is for its owner, None when nothing is wrong."""
+    """Stops a task on behalf of the service, not the user; `reason` is for its owner, None when nothing is wrong."""
     wanted = Task.id == task_id, Task.desired == RUNNING
     Task.update(desired=STOPPED, last_error=reason).where(*wanted).execute()
 
 
 def count_by_observed() -> dict[str, int]:
-    """How many tasks of both kinds are observed in which state."""
+    """Counts the tasks of both kinds by observed state."""
     rows: Any = Task.select(Task.observed, fn.COUNT(Task.id)).group_by(Task.observed)
     return dict(rows.tuples())
 
 
 class Glance(NamedTuple):
-    """The little of a row by which a manager sees whether anything is to be done."""
+    """The few columns that show a manager whether anything must be done."""
 
     id: int
     desired: str
@@ -216,15 +216,16 @@ class Glance(NamedTuple):
 
 
 def glances(to_end: Iterable[int]) -> list[Glance]:
-    """The rows of `rows_of_interest`, but cheap: this is asked every second."""
+    """Returns the rows of `rows_of_interest`, but cheaply: this runs every second."""
     columns = [getattr(Task, name) for name in Glance._fields]
     rows: Any = Task.select(*columns).where(_of_interest(to_end)).order_by(Task.id).tuples()
     return [Glance._make(row) for row in rows]
 
 
 def rows_of_interest(to_end: Iterable[int]) -> list[Task]:
-    """The rows a manager must look at, with their users: wanted, observed as something else than stopped, deleted, or
-    `to_end` (ids), which are those with orders that are to be closed.
+    """Returns the rows a manager must look at, with their users.
+
+    Wanted, observed as something else than stopped, deleted, or `to_end` (ids), which have orders to be closed.
     """
     return list(Task.select(Task, User).join(User).where(_of_interest(to_end)).order_by(Task.id))
 

@@ -20,7 +20,7 @@ MAX_AGE_S = 2.0
 
 
 class _Competition(NamedTuple):
-    """What bids compete on: one collection, one of its traits, or one rune."""
+    """The book that bids compete in: one collection, one of its traits, or one rune."""
 
     slug: str
     kind: Kind
@@ -48,7 +48,7 @@ class BidsHandler(BiddingTaskHandler):
         self.answer(sorted(shown, key=lambda bid: (bid["rank"] is None, bid["rank"], bid["id"])))
 
     async def _own_bids(self, wallets: Iterable[str], slugs: list[str], venue: str) -> dict[str, OwnBids]:
-        """Each wallet's live bids; usually there is one wallet, two after other keys were imported."""
+        """Returns each wallet's live bids; usually there is one wallet, two after other keys were imported."""
 
         def ask(market: MarketClient) -> dict[str, OwnBids]:
             return {wallet: market.at(venue).own_bids(wallet, MAX_AGE_S, slugs) for wallet in wallets}
@@ -69,9 +69,9 @@ def _market_of(bid: OwnBid, order: Order) -> _Competition:
 
 
 def _of_task(task: Task, wallet: str, bids: Iterable[OwnBid]) -> Iterable[tuple[OwnBid, Order]]:
-    """Those of a wallet's bids that this task placed, with what the ledger knows of them.
+    """Yields the bids of a wallet that this task placed, with their orders.
 
-    A venue gives no id when it takes a bid: the signed expiry, unique in its wallet, tells whose it is.
+    Where a venue gives no id to an accepted bid, the signed expiry, unique in its wallet, identifies it.
     """
     read = list(bids)
     by_expiry = orders.orders_by_expiry(wallet, [bid.expires_ms for bid in read if bid.expires_ms is not None])
@@ -105,9 +105,9 @@ def _as_json(bid: OwnBid, order: Order, book: BidBook | str) -> dict[str, Any]:
 
 
 def rank_of(venue_id: str, unit_price: Decimal, placed_ms: int, book: Iterable[Bid]) -> int:
-    """The place, from 1, among all bids of a book: the higher unit price first, of equal ones the older.
+    """Returns the rank, from 1, among all bids of a book: the higher unit price first, of equal ones the older.
 
-    `unit_price` and `placed_ms` stand in where the book does not show the bid (yet) or its age. A bid of unknown age
+    `unit_price` and `placed_ms` stand in if the book does not show the bid (yet) or its age. A bid of unknown age
     counts as older: to believe oneself ahead is the worse mistake.
     """
     others = []

@@ -1,4 +1,4 @@
-"""What the market says of a slug now, before a task is made for it."""
+"""Lookups of a slug on the market, before a task is made for it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _VWAP_DIGITS = 20
 
 
 def _faults(names: dict[str, str], **fields: str) -> list[str]:
-    """Details of what is wrong with these fields of a config, under the names the caller uses for them."""
+    """Returns the faults of these fields of a config as details, under the caller's names."""
     found = problems(BidConfig(**{"slug": "", **fields}))  # type: ignore[arg-type]
     return [f"{names[problem.field]}: {problem.text}" for problem in found if problem.field in names]
 
 
 class MarketHandler(SignedIn):
-    """What the lookups share."""
+    """The common part of the lookups."""
 
     async def floor_of(self, slug: str, kind: Kind, venue: str | None = None) -> Floor:
-        """The floor as the marketplace tells it. Raises ApiError: 404 for an unknown slug, 502."""
+        """Returns the floor by the marketplace. Raises ApiError: 404 for an unknown slug, 502."""
         floors = await self.ask_market(lambda market: market.at(venue).floors([slug], kind, MAX_AGE_S))
         if slug not in floors:
             raise not_found(UNKNOWN_SLUG)
@@ -64,7 +64,7 @@ class RuneMarketHandler(MarketHandler):
             raise invalid(details)
         book = await self.ask_market(lambda market: market.rune_asks(ticker, MAX_AGE_S))
         if not book.asks:
-            # The data provider has no asks for what does not exist, either; the marketplace tells them apart.
+            # The data provider has no asks for an unknown rune, either; the marketplace tells them apart.
             await self.floor_of(ticker, "runes")
         floor = min((ask.unit_price for ask in book.asks), default=None)
         average, walked = vwap(book.asks, depth_sats)
@@ -78,7 +78,7 @@ def _depth(text: str) -> int | None:
 
 
 def _shown(price: Decimal | None) -> Decimal | None:
-    """A price per token with as many digits as are of use to anybody."""
+    """Returns a price per token with as many digits as are useful."""
     if price is None:
         return None
     with localcontext() as context:

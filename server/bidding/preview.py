@@ -1,4 +1,4 @@
-"""What a config would do on the market of this moment: looked at and decided as in a live cycle, nothing placed."""
+"""A preview: a config's plan on the market of this moment, decided as in a live cycle, with nothing placed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from wallet.signer_client import SignerError
 
 @dataclass(slots=True)
 class _Notes:
-    """What a look failed to do: words for the caller, and the venue's error by what was tried."""
+    """The failures of a look: words for the caller, and the venue's error by attempt."""
 
     texts: list[str] = field(default_factory=list)
     errors: dict[str, VenueError] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class _Notes:
 
 @dataclass(frozen=True, slots=True)
 class _PreviewReads:
-    """All that is read for one preview; `is_known` says whether there is such a collection or rune."""
+    """All values read for one preview; `is_known` says whether there is such a collection or rune."""
 
     profile: VenueProfile
     seen: MarketLook
@@ -78,7 +78,7 @@ class PreviewHandler(BiddingTaskHandler):
         around = {
             "taskId": task.id if task else None,
             "exposure": orders.exposure(self.user.id, dry_run=config.dry_run),
-            # The plan is what the task does once neither holds it back.
+            # The plan is for a task that neither holds back.
             "control": {"state": control.state, "scope": control.scope},
             "refusal": self.services.entitlements.refusal(self.user, self.now_ms),
             "errors": [*market.faults, *trouble],
@@ -86,7 +86,7 @@ class PreviewHandler(BiddingTaskHandler):
         self.answer(around | plan_as_json(entry, plan_bids(entry), market.seen, self._month(task, venue), self.user.id))
 
     async def _signing(self, task: Task | None, entry: Entry) -> tuple[Entry, list[str]]:
-        """The cycle with what the signer says of its ceilings, or without it and why."""
+        """Returns the cycle with the signer's ceilings, or without them and why."""
         plan = self.services.entitlements.plan(self.user.id)
         try:
             signed = await task_rooms(self.services, self.user, task.id if task else None, entry.config, plan)
@@ -95,14 +95,14 @@ class PreviewHandler(BiddingTaskHandler):
         return replace(entry, limits=replace(entry.limits, signed=signed)), []
 
     def _month(self, task: Task | None, venue: str) -> MonthlyQuota:
-        """What a month at the venue has to carry besides this task."""
+        """Returns the other demands on a month at the venue."""
         settings = self.services.settings
         quota = settings.monthly_calls(dialect_of(venue) or "")
         others = running_tasks(but=task.id if task else None) if quota else {}
         return MonthlyQuota(quota, call_costs(venue), others.get(venue, ()))
 
     def _meant(self) -> tuple[Task | None, BidConfig, str]:
-        """The caller's own task that is meant, if there is one, config and venue. Raises ApiError: 404, 400."""
+        """Returns the caller's own task in question, if any, config and venue. Raises ApiError: 404, 400."""
         given = self.json_object()
         task_id, stored, faults = given.pop("taskId", None), None, list[str]()
         if type(task_id) is int and task_id > 0:
@@ -125,7 +125,7 @@ class PreviewHandler(BiddingTaskHandler):
         return next((task for task in tasks.of_user(self.user.id, BIDDING) if task.slug_key == key), None)
 
     async def _read(self, config: BidConfig, venue: str) -> _PreviewReads:
-        """Raises ApiError: 404, 502 when there is nothing to decide on, 503."""
+        """Reads the market. Raises ApiError: 404, 502 when there is nothing to decide on, 503."""
         user, clock_ms = self.user, self.services.clock_ms
         keys = await self.ask_signer(lambda signer: signer.addresses(user.address))
         addresses = frozenset({user.address, user.ordinals_address, keys.payment, keys.vault})
@@ -148,7 +148,7 @@ class PreviewHandler(BiddingTaskHandler):
         return found
 
     def _entry(self, task: Task | None, config: BidConfig, venue: str, market: _PreviewReads) -> Entry:
-        """A cycle of the task, or the first one of a task that is yet to be created."""
+        """Makes a cycle of the task, or the first one of a task that is yet to be created."""
         now_ms, settings, task_id = self.now_ms, self.services.settings, task.id if task else None
         plan, bids = self.services.entitlements.plan(self.user.id), market.own_bids
         shown = match(task_id, capabilities(venue), market.payment, bids.bids, bids.taken_ms)
@@ -172,7 +172,7 @@ class PreviewHandler(BiddingTaskHandler):
 
 
 def _knowing(wallet: BidderWallet, placed: list[Order], own_bids: OwnBids) -> BidderWallet:
-    """The wallet with all that tells its own bids from those of others."""
+    """Returns the wallet with everything that tells its own bids from others'."""
     ids = {bid.venue_id for bid in own_bids.bids} | {order.venue_id for order in placed if order.venue_id}
     return replace(wallet, bid_ids=frozenset(ids), bid_prices=frozenset(order.price_sats for order in placed))
 
@@ -180,15 +180,15 @@ def _knowing(wallet: BidderWallet, placed: list[Order], own_bids: OwnBids) -> Bi
 def _looked(
     market: MarketClient, looker: Looker, config: BidConfig, wallet: BidderWallet, own_bids: OwnBids, history: History
 ) -> _PreviewReads:
-    """Raises VenueError when there is nothing to decide on."""
+    """Looks at the market. Raises VenueError when there is nothing to decide on."""
     notes = _Notes()
     profile = market.profile(kind_of(config))
-    # Whoever has just sent money to the wallet is to see it counted.
+    # Money that was just sent to the wallet must count.
     seen = looker.look(config, wallet, history, MAX_AGE_S, notes, balance_age_s=0.0)
     for failed_to in ("read the asks", "read the bids"):
         if failed_to in notes.errors:
             raise notes.errors[failed_to]
-    # A book that is empty and one that is not there look alike; the floors tell them apart.
+    # An empty book and a missing one look alike; the floors tell them apart.
     is_known = bool(seen.asks_read or market.floors([config.slug], kind_of(config), KNOWN_SLUG_S))
     return _PreviewReads(
         profile,

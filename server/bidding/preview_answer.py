@@ -1,4 +1,4 @@
-"""A plan that is not carried out, as callers see it. Sats are of whole orders."""
+"""A preview's answer: a plan that is not carried out, as callers see it. Sats are of whole orders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW, Reason.SIGNED_LIMIT)  # a bid is wa
 
 
 def plan_as_json(entry: Entry, plan: BidPlan, seen: MarketLook, quota: MonthlyQuota, user_id: int) -> dict[str, Any]:
-    """What was decided, on what, and what a month of it costs beside the others of `quota`."""
+    """Returns the decision, its basis, and the cost of a month of it beside the other tasks of `quota`."""
     limits = entry.limits
     task = Bidding(entry.config, 0 if entry.config.dry_run else len(_wanted(plan)), user_id)
     return {
@@ -50,7 +50,7 @@ def plan_as_json(entry: Entry, plan: BidPlan, seen: MarketLook, quota: MonthlyQu
 
 
 def _wanted(plan: BidPlan) -> list[RungNote]:
-    """The rungs that have or get a bid, or would if nothing held the task back for now."""
+    """Returns the rungs that have or get a bid, or would if nothing held the task back for now."""
     return [note for note in plan.rungs if not note.is_skipped or note.reason in _FOR_NOW]
 
 
@@ -98,7 +98,7 @@ def _market(seen: MarketLook) -> dict[str, Any] | None:
 
 
 def _monthly(found: MonthlyVerdict) -> dict[str, Any]:
-    """What all bids of the plan cost in 30 days."""
+    """Returns the cost of all bids of the plan in 30 days."""
     return {
         "reads": found.alone.reads,
         "writes": found.alone.writes,

@@ -1,4 +1,4 @@
-"""Starting and stopping bidding tasks."""
+"""The start and the stop of bidding tasks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StartBiddingTaskHandler(BiddingTaskHandler):
         self.answer(self.shown(task_id))
 
     async def _check(self, task: Task) -> None:
-        """Raises ApiError: 400 (which the task then shows as its error, too) or 403."""
+        """Checks a start. Raises ApiError: 400 (which the task then shows as its error, too) or 403."""
         config, venue = load_bid_config(task.config), task.venue
         try:
             if wrong := bid_config.details_of(problems(config)):

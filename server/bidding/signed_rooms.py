@@ -1,4 +1,4 @@
-"""How far a user's bids, and one task's, use what the signer signs at once: asked before anything is placed."""
+"""The use of the signer's ceilings by a user's bids, and one task's, before anything is placed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wallet.signer_client import SignerError
 
 
 async def user_room(services: Services, user: User, plan: SubscriptionPlan | None) -> SignedRoom | None:
-    """Of all the user's tasks; None when the signer cannot be asked."""
+    """Returns the use by all the user's tasks; None when the signer cannot be asked."""
     most = most_signed_user(plan) if plan else 0
     try:
         rooms = await services.signer(lambda signer: signer.rooms_under(user.address, 0, 0, most))
@@ -24,7 +24,7 @@ async def user_room(services: Services, user: User, plan: SubscriptionPlan | Non
 async def task_rooms(
     services: Services, user: User, task_id: int | None, config: BidConfig, plan: SubscriptionPlan | None
 ) -> tuple[SignedRoom, ...]:
-    """As the task's worker would be told, were it started with this config; a dry run signs nothing.
+    """Returns the use that the task's worker would see with this config; a dry run signs nothing.
 
     Raises SignerError.
     """

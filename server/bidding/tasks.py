@@ -22,9 +22,9 @@ from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, nor
 
 
 def bidding_task_as_json(task: Task | ListedTask, config: BidConfig | None = None, **more: object) -> Raw:
-    """The task as callers see it, with `more` fields of an operation's answer after its own.
+    """Returns the task as callers see it, with `more` fields of an operation's answer after its own.
 
-    `config` is the task's own, where it is at hand and need not be read from the row again.
+    `config` is the task's own, if it is at hand and need not be read from the row again.
     """
     shown = bid_config.rendered(task.config) if config is None else bid_config.shown(config)
     cycle = "null"
@@ -41,33 +41,35 @@ def bidding_task_as_json(task: Task | ListedTask, config: BidConfig | None = Non
 
 
 def columns(config: BidConfig) -> dict[str, str]:
-    """What a task's row holds of its config."""
+    """Returns the columns of a task's row that hold its config."""
     key = normal_slug(config.type, config.slug)
     return {"type": config.type, "slug": config.slug, "slug_key": key, "config": dump_bid_config(config)}
 
 
 def exists_already() -> ApiError:
-    """The user has a task for this slug."""
+    """Makes the error that the user has a task for this slug."""
     return ApiError(409, "Task already exists for this slug")
 
 
 class BiddingTaskHandler(TaskHandler):
-    """What operations on one bidding task share."""
+    """The common part of operations on one bidding task."""
 
     kind = BIDDING
 
     def shown(self, task_id: str, **more: object) -> Raw:
-        """The caller's own task as it is now, as they see it. Raises ApiError (404)."""
+        """Returns the caller's own task as it is now, in the caller's form. Raises ApiError (404)."""
         return bidding_task_as_json(self.task(task_id), None, **more)
 
     def refuse_unsupported(self, config: BidConfig) -> None:
-        """Raises ApiError (400) for what cannot be run yet."""
+        """Raises ApiError (400) for a config that cannot be run yet."""
         if found := bid_config.details_of(unsupported(config)):
             raise invalid(found, "This cannot be started yet")
 
 
 class BiddingTasksHandler(SignedIn):
     """GET and POST /api/tasks"""
+
+    has_etag = True
 
     def get(self) -> None:
         self.send(self.services.task_lists.get(self.user.id, self._list))
@@ -120,7 +122,7 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
         config = await spelled(self, config)
         async with self.services.locks.of(seen.id):
             task = self.task(task_id)
-            if task.config != seen.config:  # by whoever had the lock before
+            if task.config != seen.config:  # by a request that had the lock before
                 config = self._merged(task)
             row = columns(config)
             if row["config"] != task.config:

@@ -1,4 +1,4 @@
-"""The name of a rune with its bullets, as the marketplace wants it in the signed text of a bid."""
+"""The spelling of a rune's name with its bullets, as the marketplace wants it in the signed text of a bid."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _BULLET = "\u2022"
 
 
 def is_unspelled(config: BidConfig) -> bool:
-    """Whether the ticker may lack its bullets. Some have none."""
+    """Tells whether the ticker may lack its bullets. Some names have none."""
     return config.is_rune and _BULLET not in config.slug
 
 
 async def spelled(handler: SignedIn, config: BidConfig) -> BidConfig:
-    """The config with the ticker as the marketplace spells it; as it is where nobody can be asked or knows it."""
+    """Returns the config with the ticker in the marketplace's spelling; unchanged where that is unknown."""
     if not is_unspelled(config):
         return config
     question = handler.services.market(lambda market: market.rune(config.slug, _MAX_AGE_S))

@@ -1,4 +1,4 @@
-"""Whether a trait that is to be bid on is there: asked of the marketplace where it answers, and else not known."""
+"""A check that a bid's trait exists, where the marketplace tells its traits."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ async def refuse_unknown_trait(
 ) -> None:
     """Raises ApiError (400) when the marketplace `venue` says that the collection has no such trait.
 
-    Whoever cannot be asked, takes long, or tells no traits of this collection says nothing against it. A trait that
-    `former` asked for, too, is not asked about again.
+    A marketplace that cannot be asked, takes long, or tells no traits of this collection does not object. A trait that
+    `former` had, too, is not looked up again.
     """
     if config.trait is None or (former and (former.slug, former.trait) == (config.slug, config.trait)):
         return
@@ -38,7 +38,7 @@ async def refuse_unknown_trait(
 
 
 def missing(trait: tuple[str, str], catalogue: Catalogue) -> str | None:
-    """What is wrong with the trait (type, value), as a detail that names what is nearly the same; None if nothing."""
+    """Returns the fault of the trait (type, value) as a detail with similar names; None without a fault."""
     kind, value = trait
     if kind not in catalogue:
         return f"traitType: the collection has no trait {kind}{_near(kind, catalogue)}"
@@ -48,7 +48,7 @@ def missing(trait: tuple[str, str], catalogue: Catalogue) -> str | None:
 
 
 def _near(text: str, names: Iterable[str]) -> str:
-    """Venues tell capitals and spaces apart, and so must whoever bids: both are near, however many there are."""
+    """Returns names that differ only in capitals and spaces, which venues tell apart: all of them."""
     by_folded: dict[str, list[str]] = {}
     for name in names:
         by_folded.setdefault(" ".join(name.casefold().split()), []).append(name)

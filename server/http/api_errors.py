@@ -27,7 +27,7 @@ class ApiError(HTTPError):
         self.headers = dict(headers or {})
 
     def body(self) -> dict[str, Any]:
-        """The JSON object that says it."""
+        """Returns the error's JSON object."""
         body: dict[str, Any] = {"error": self.error}
         if self.message:
             body["message"] = self.message
@@ -37,20 +37,20 @@ class ApiError(HTTPError):
 
 
 def unauthorized() -> ApiError:
-    """The one answer to a bearer token that is missing, malformed, unknown or over."""
+    """Makes the one answer to a bearer token that is missing, malformed, unknown or over."""
     return ApiError(401, "Unauthorized", headers={"WWW-Authenticate": "Bearer"})
 
 
 def not_found(error: str = "Not found") -> ApiError:
-    """Also for what belongs to somebody else: the two must not be told apart."""
+    """Makes a 404, also for another user's row: the two must not be told apart."""
     return ApiError(404, error)
 
 
 def invalid(details: Sequence[str], error: str = "Validation failed") -> ApiError:
-    """The request itself is wrong."""
+    """Makes the answer to a bad request."""
     return ApiError(400, error, details=details)
 
 
 def too_many(error: str, retry_after_s: int, message: str | None = None) -> ApiError:
-    """Come back in `retry_after_s` seconds."""
+    """Makes the answer to try again in `retry_after_s` seconds."""
     return ApiError(429, error, message=message, headers={"Retry-After": str(max(1, retry_after_s))})

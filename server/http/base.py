@@ -1,11 +1,11 @@
-"""The base handlers: who you are, how bodies come in, how answers and errors look."""
+"""The base handlers: sign-in, bodies, answers and errors."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 from http.client import responses
 from typing import Any, TypeVar
@@ -36,7 +36,9 @@ Value = TypeVar("Value")
 
 
 class Handler(RequestHandler):
-    """What all handlers share. Without a rule of its own it answers nobody in particular."""
+    """Base of all handlers. It asks for no sign-in; `SignedIn` does."""
+
+    has_etag = False
 
     @property
     def services(self) -> Services:
@@ -69,35 +71,48 @@ class Handler(RequestHandler):
 
     @classmethod
     @cache
-    def allowed(cls) -> list[str]:
-        """The methods this path has."""
+    def described(cls) -> list[str]:
+        """Returns the methods that this path has of its own."""
         return [name.upper() for name in _METHODS if getattr(cls, name) is not getattr(RequestHandler, name)]
 
+    @classmethod
+    @cache
+    def allowed(cls) -> list[str]:
+        """Returns the methods that this path answers: HEAD wherever there is GET."""
+        return [*(["HEAD"] if "GET" in cls.described() else []), *cls.described()]
+
+    def head(self, *parts: str) -> Awaitable[None] | None:
+        """Answers as GET does; Tornado leaves the body out."""
+        return self.get(*parts)
+
     def decode_argument(self, value: bytes, name: str | None = None) -> str:
-        # Bad UTF-8 is not found or not valid, as any other text that nothing is called; never an error of its own.
+        # Bad UTF-8 is not found or not valid, like any other unknown text; never an error of its own.
         return value.decode("utf-8", "replace")
 
-    def compute_etag(self) -> None:
-        return None
+    def compute_etag(self) -> str | None:
+        """Returns a tag for answers that are asked for again and again; a weak one, as it is that of the gzip, too."""
+        if not self.has_etag:
+            return None
+        return f'W/"{hashlib.sha256(b"".join(self._write_buffer)).hexdigest()[:32]}"'
 
     def answer(self, value: Any, status: int = 200) -> None:
         """Sends `value` as JSON."""
         self.send(json_out.encoded(value), status)
 
     def send(self, body: bytes, status: int = 200) -> None:
-        """Sends JSON that is written already."""
+        """Sends ready JSON."""
         self.set_status(status)
         self.finish(body)
 
     def json_object(self) -> dict[str, Any]:
-        """The body as a JSON object. Raises ApiError (400)."""
+        """Returns the body as a JSON object. Raises ApiError (400)."""
         try:
             return read_object(self.request.body)
         except BadBody as error:
             raise invalid([str(error)]) from None
 
     def body(self, shape: type[Shape], error: str = "Validation failed") -> Shape:
-        """The body as `shape`. Raises ApiError (400) with all its faults."""
+        """Returns the body as `shape`. Raises ApiError (400) with all its faults."""
         value = self.json_object()
         try:
             return shape.model_validate(value)
@@ -105,21 +120,21 @@ class Handler(RequestHandler):
             raise invalid(details_of(faults), error) from None
 
     def query(self, *names: str) -> dict[str, str]:
-        """Those of these parameters that the query has. Raises ApiError (400) for one that is given twice."""
+        """Returns the given query parameters that are present, by name. Raises ApiError (400) for one given twice."""
         given = {name: self.get_query_arguments(name) for name in names}
         if twice := [f"{name}: is given more than once" for name, values in given.items() if len(values) > 1]:
             raise invalid(twice)
         return {name: values[0] for name, values in given.items() if values}
 
     async def ask_market(self, question: Callable[[MarketClient], Value]) -> Value:
-        """Asks in a thread. Raises ApiError: 404, or 502 when the venue cannot be read."""
+        """Asks the gateway in a thread. Raises ApiError: 404, or 502 when the venue cannot be read."""
         try:
             return await self.services.market(question)
         except VenueError as error:
             raise blocking.answer_to(error) from error
 
     async def ask_signer(self, question: Callable[[SignerClient], Value]) -> Value:
-        """Asks in a thread. Raises ApiError (503)."""
+        """Asks the signer in a thread. Raises ApiError (503)."""
         try:
             return await self.services.signer(question)
         except SignerError as error:
@@ -156,14 +171,14 @@ class SignedIn(Handler):
         self.token_hash, self.user = found
 
     def path_id(self, text: str) -> int:
-        """An id in a path. Raises ApiError (404) for what no row can have as its id."""
+        """Reads an id in a path. Raises ApiError (404) for one that no row can have."""
         if len(text) > 19 or int(text) > MAX_ID:
             raise not_found()
         return int(text)
 
 
 def bearer(handler: Handler) -> tuple[str, User] | None:
-    """The hash of the request's token and whom it belongs to, or None."""
+    """Returns the hash of the request's token and its user, or None."""
     given = _BEARER.fullmatch(handler.request.headers.get("Authorization", ""))
     if given is None:
         return None
@@ -173,19 +188,19 @@ def bearer(handler: Handler) -> tuple[str, User] | None:
 
 
 def hash_of(token: str) -> str:
-    """What is stored of a token."""
+    """Returns the stored hash of a token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 class UnknownRoute(Handler):
-    """Answers for every path that is nothing."""
+    """The answer to every path without a route."""
 
     def prepare(self) -> None:
         raise not_found()
 
 
 def log_request(handler: RequestHandler) -> None:
-    """One line a request, without its query."""
+    """Logs one line a request, without its query."""
     request = handler.request
     level = logging.INFO if handler.get_status() < 500 else logging.WARNING
     log.log(level, "%s %s %d %.1fms", request.method, request.path, handler.get_status(), 1000 * request.request_time())

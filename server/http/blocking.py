@@ -1,4 +1,4 @@
-"""The one place that runs blocking calls off the loop, and what their failures answer."""
+"""The one place that runs blocking calls off the loop, and the answers to their failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class Pool(Generic[Client]):
-    """A few threads, each with a client of its own that it keeps."""
+    """A few threads, each with a client of its own."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Pool(Generic[Client]):
         self._executor = ThreadPoolExecutor(threads, name)
 
     async def __call__(self, question: Callable[[Client], Value]) -> Value:
-        """Asks `question` of a client in one of the threads; raises what it raises."""
+        """Asks `question` of a client in one of the threads; raises its errors."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._ask, question)
 
     def _ask(self, question: Callable[[Client], Value]) -> Value:
@@ -49,7 +49,7 @@ class Pool(Generic[Client]):
                 self._close_client(client)
 
     def close(self) -> None:
-        """Takes no more questions and does not wait for those that are being asked."""
+        """Takes no more questions and does not wait for those in progress."""
         self._is_closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
         for client in self._made:
@@ -57,7 +57,7 @@ class Pool(Generic[Client]):
 
 
 def answer_to(error: VenueError | SignerError) -> ApiError:
-    """What a failed question to the venue (through the gateway) or to the signer means for the client."""
+    """Makes the client's error of a failed question to the venue (through the gateway) or to the signer."""
     if isinstance(error, NotFound):
         return not_found("Not found at the marketplace")
     if isinstance(error, SignInNeeded):

@@ -1,4 +1,4 @@
-"""What all bodies have in common: camelCase names, no unknown fields, and faults in plain words."""
+"""The common rules of all bodies: camelCase names, no unknown fields, and faults in plain words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_DIGITS = 200
 
 
 class Body(BaseModel):
-    """A request body. A field that may be left out has a default; `model_fields_set` says which were given."""
+    """A request body. A field that may be left out has a default; `model_fields_set` has the given ones."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, validate_by_name=False, frozen=True)
 
@@ -29,12 +29,12 @@ _WORDS = {"missing": "is required", "extra_forbidden": "unknown field"}
 
 
 def details_of(faults: ValidationError) -> list[str]:
-    """Every fault as `field: what is wrong`, fields in their order and unknown ones last."""
+    """Returns every fault as `field: what is wrong`, fields in their order and unknown ones last."""
     return [f"{name}: {text}" for name, text in faults_of(faults)]
 
 
 def faults_of(faults: ValidationError) -> list[tuple[str, str]]:
-    """Every fault as (field as the caller names it, what is wrong)."""
+    """Returns every fault as (field by the caller's name, fault)."""
     return [
         (".".join(shown(str(part)) for part in fault["loc"]), _WORDS.get(fault["type"], fault["msg"]))
         for fault in faults.errors(include_url=False, include_input=False)
@@ -42,7 +42,7 @@ def faults_of(faults: ValidationError) -> list[tuple[str, str]]:
 
 
 def read(shape: type[Shape], given: dict[str, Any]) -> tuple[Shape, list[tuple[str, str]]]:
-    """What `given` has that is right, as a `shape` whose fields may all be left out, and the faults of the rest."""
+    """Returns the right part of `given` as a `shape` whose fields are all optional, and the faults of the rest."""
     try:
         return shape.model_validate(given), []
     except ValidationError as error:
@@ -52,15 +52,15 @@ def read(shape: type[Shape], given: dict[str, Any]) -> tuple[Shape, list[tuple[s
 
 
 def wrong(text: str) -> PydanticCustomError:
-    """The fault that a field's validator raises."""
+    """Makes the fault that a field's validator raises."""
     return PydanticCustomError("wrong", "{text}", {"text": text})
 
 
 def whole(value: Any) -> int:
-    """A whole number however it is written (10000, 10000.0, 1e4). Raises PydanticCustomError."""
+    """Reads a whole number in any form (10000, 10000.0, 1e4). Raises PydanticCustomError."""
     if type(value) is int:
         return value
-    # The size is looked at first: int() of 1E+999999 would write out all its digits.
+    # The size is checked first: int() of 1E+999999 would write out all its digits.
     if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < _MOST_DIGITS:
         if value == value.to_integral_value():
             return int(value)
@@ -70,7 +70,7 @@ def whole(value: Any) -> int:
 
 
 def number(value: Any) -> Decimal:
-    """A number in its plain form. Raises PydanticCustomError."""
+    """Reads a number in its plain form. Raises PydanticCustomError."""
     if type(value) is int:
         return Decimal(value)
     if isinstance(value, Decimal):
@@ -85,7 +85,7 @@ def number(value: Any) -> Decimal:
 
 
 def text(value: Any) -> str:
-    """Text without control characters. Raises PydanticCustomError."""
+    """Reads text without control characters. Raises PydanticCustomError."""
     if not isinstance(value, str):
         raise wrong("must be text")
     if any(not letter.isprintable() and letter != " " for letter in value):
@@ -94,14 +94,14 @@ def text(value: Any) -> str:
 
 
 def flag(value: Any) -> bool:
-    """true or false and nothing else. Raises PydanticCustomError."""
+    """Reads true or false and nothing else. Raises PydanticCustomError."""
     if not isinstance(value, bool):
         raise wrong("must be true or false")
     return value
 
 
 def sats(value: Any) -> int:
-    """A whole number of sats that can exist. Raises PydanticCustomError."""
+    """Reads a whole number of sats that can exist. Raises PydanticCustomError."""
     found = whole(value)
     if not 0 <= found <= MAX_SATS:
         raise wrong(f"must be a whole number from 0 to {MAX_SATS}")
@@ -109,7 +109,7 @@ def sats(value: Any) -> int:
 
 
 def one_of(choices: Iterable[str]) -> PlainValidator:
-    """Validator of a text that is one of `choices`."""
+    """Makes a validator of a text that is one of `choices`."""
     allowed = tuple(choices)
 
     def check(value: Any) -> str:
@@ -120,7 +120,7 @@ def one_of(choices: Iterable[str]) -> PlainValidator:
     return PlainValidator(check, json_schema_input_type=Literal.__getitem__(allowed))
 
 
-# What the described interface says of a value beside what the validators do with it.
+# The described interface's words about a value, beside the validators' work.
 SATS = Annotated[int, Field(ge=0, le=MAX_SATS)]
 
 Whole = Annotated[int, PlainValidator(whole, json_schema_input_type=int)]
@@ -131,7 +131,7 @@ Flag = Annotated[bool, PlainValidator(flag, json_schema_input_type=bool)]
 
 
 def or_null(check: Any, described: Any) -> PlainValidator:
-    """Validator that lets null through and else asks `check`; `described` is the type that callers are told."""
+    """Makes a validator that lets null through and else asks `check`; `described` is the type for callers."""
 
     def nullable(value: Any) -> Any:
         return None if value is None else check(value)

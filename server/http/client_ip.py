@@ -1,4 +1,4 @@
-"""Whose request it is, for rate limits: the peer's address, or what a proxy on this machine says it is."""
+"""The client of a request, for rate limits: the peer's address, or the one given by a proxy on this machine."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from core.setting_values import is_loopback
 
 
 def client_ip(peer: str, headers: Mapping[str, str]) -> str:
-    """The client's IP address in its normal form.
+    """Returns the client's IP address in its normal form.
 
-    The headers of a proxy count only when the peer is this machine: anybody else could write what they like there.
-    Of `X-Forwarded-For` the last address that is not our own proxy's is taken; all before it are hearsay.
+    A proxy's headers count only when the peer is this machine: any other client could write anything there. Of
+    `X-Forwarded-For` the last address that is not our own proxy's is taken; all before it are hearsay.
     """
     if is_loopback(peer):
         given = [headers.get("X-Real-Ip", ""), *reversed(headers.get("X-Forwarded-For", "").split(","))]
@@ -24,7 +24,7 @@ def client_ip(peer: str, headers: Mapping[str, str]) -> str:
 
 
 def budget_key(ip: str) -> str:
-    """What a budget is kept for: an IPv4 address, or the /64 that one IPv6 client has all of."""
+    """Returns the key of a client's budget: an IPv4 address, or the /64 that one IPv6 client owns."""
     try:
         address = ipaddress.ip_address(ip)
     except ValueError:

@@ -1,6 +1,6 @@
-"""What stands before the application: refuses bodies that are too large, of a kind we never take, or badly framed.
+"""The gate before the application: it refuses bodies that are too large, of an unused kind, or badly framed.
 
-Tornado's own limit closes the connection with a bare 400 whose text clients often do not get to see.
+Tornado's own limit closes the connection with a bare 400 whose text clients often never see.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from server.http import json_out
 
 MAX_BODY = 64 * 1024
 MAX_PATH, MAX_HEADERS = 8 * 1024, 16 * 1024
-# After a refusal the rest of a well-framed body is read and thrown away for a while: closing at once would make the
-# kernel reset the connection, and the client would lose our answer.
+# After a refusal the rest of a well-framed body is read and dropped for a while: closing at once would make the kernel
+# reset the connection, and the client would lose our answer.
 _DISCARD_BYTES = 32 << 20
 _DISCARD_SECONDS = 2.0
 _LENGTH = re.compile(r"[0-9]+(?:, *[0-9]+)*")
@@ -40,7 +40,7 @@ log = logging.getLogger("server.access")
 
 
 class Gate(HTTPServerConnectionDelegate):
-    """Hands requests on to the application unless their framing or body is refused."""
+    """The gate hands requests on to the application unless their framing or body is refused."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -95,7 +95,7 @@ class _Guard(HTTPMessageDelegate):
             self._inner.on_connection_close()
 
     async def _refuse(self, status: int, error: str, message: str, *, reads_on: bool = False) -> None:
-        """Answers and ends the connection; with `reads_on` Tornado goes on reading and the rest comes to us."""
+        """Answers and ends the connection; with `reads_on` Tornado reads on and the rest comes to us."""
         self._refused = True
         begun = time.monotonic()
         body = json_out.dumps({"error": error, "message": message}).encode()
@@ -151,13 +151,13 @@ def _head_problem(
 
 
 def _problem(headers: HTTPHeaders) -> tuple[int, str, str] | None:
-    """Status, error and message of why a request with these headers is refused, or None."""
-    # Asking whether a header is there is cheap, getting one that is not is an exception.
+    """Returns status, error and message of the refusal of a request with these headers, or None."""
+    # Testing for a header is cheap, getting an absent one is an exception.
     if "Content-Length" in headers or "Transfer-Encoding" in headers:
         problem = _framing_problem(headers.get("Content-Length"), headers.get("Transfer-Encoding"))
         if problem is not None:
             return problem
-    # Other types are not looked at: curl and many libraries call every body a form unless they are told otherwise.
+    # Other types are ignored: curl and many libraries call every body a form unless they are told otherwise.
     if "Content-Type" in headers and headers["Content-Type"].strip().lower().startswith("multipart/"):
         return 415, "Unsupported media type", "Send JSON with Content-Type: application/json."
     return None

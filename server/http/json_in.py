@@ -1,7 +1,7 @@
 """Request bodies: bytes to a JSON object, strictly. Python's own reader takes NaN, duplicate keys and rounds numbers.
 
-Whole numbers come out as int, others as Decimal; a number too large for either is Decimal("Infinity"), which no
-field takes, so that it is reported with the field's name.
+Whole numbers come out as int, others as Decimal; a number too large for either is Decimal("Infinity"), which no field
+takes, so it is reported with the field's name.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _SHOWN = 60
 
 
 class BadBody(ValueError):
-    """The body is no JSON object we take; the message says why, ready to be a detail."""
+    """A body that is no JSON object we take; the message is ready to be a detail."""
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in `body`. Raises BadBody."""
+    """Reads the JSON object in `body`. Raises BadBody."""
     try:
         value = json.loads(
             body.decode(),
@@ -40,7 +40,7 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def shown(key: str) -> str:
-    """A caller's own key, fit to be repeated in a detail."""
+    """Makes a caller's own key fit to be repeated in a detail."""
     return "".join(letter if letter.isprintable() else "?" for letter in key[:_SHOWN])
 
 
@@ -69,7 +69,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check(value: Any, depth: int) -> None:
-    """Refuses texts that are no Unicode (a lone surrogate), which nothing behind us can store or send."""
+    """Refuses texts that are no Unicode (a lone surrogate), which no part behind us can store or send."""
     if isinstance(value, str):
         try:
             value.encode()

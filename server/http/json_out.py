@@ -12,7 +12,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Raw(str):
-    """JSON text that is ready already."""
+    """JSON text that is ready to send."""
 
     __slots__ = ()
 
@@ -21,7 +21,7 @@ text = encode_basestring
 
 
 def dumps(value: Any) -> str:
-    """`value` (None, bool, int, str, Decimal, Raw, dict, list or tuple of such) as JSON text."""
+    """Writes `value` (None, bool, int, str, Decimal, Raw, dict, list or tuple of such) as JSON text."""
     if isinstance(value, Raw):
         return value
     if isinstance(value, str):
@@ -44,12 +44,12 @@ def dumps(value: Any) -> str:
 
 
 def encoded(value: Any) -> bytes:
-    """`value` as `dumps` has it, as it goes over the wire."""
+    """Encodes `value` for the wire, as `dumps` writes it."""
     return dumps(value).encode("utf-8", "replace")
 
 
 def plain(number: Decimal) -> str:
-    """A finite `number` in digits without exponent or needless zeros: 1E+3 is "1000", 0.150 is "0.15"."""
+    """Writes a finite `number` in digits without exponent or needless zeros: 1E+3 is "1000", 0.150 is "0.15"."""
     digits = format(number, "f")
     if "." in digits:
         digits = digits.rstrip("0").rstrip(".")
@@ -58,10 +58,10 @@ def plain(number: Decimal) -> str:
 
 @lru_cache(maxsize=4096)
 def iso(ms: int) -> str:
-    """Milliseconds since 1970 as ISO 8601 in UTC: 2026-11-20T12:00:00.000Z."""
+    """Writes milliseconds since 1970 as ISO 8601 in UTC: 2026-11-20T12:00:00.000Z."""
     return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def seconds(ms: int) -> int:
-    """Milliseconds as whole Unix seconds."""
+    """Returns milliseconds as whole Unix seconds."""
     return ms // 1000

@@ -1,4 +1,4 @@
-"""Asks the manager to make the kernel agree with a task's row."""
+"""The manager's client, which asks it to make the kernel agree with a task's row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from server.http.api_errors import ApiError
 
 WAIT_S = 10.0
 DRAIN_S = 10.0
-# A stop takes back rights at signer and gateway, waits 5 s for the worker and DRAIN_S for its bids to be gone.
+# A stop takes back rights at signer and gateway, waits 5 s for the worker and DRAIN_S for its bids to end.
 _SETTLE_S = 60.0
 _PING_S = 2.0
 _RETRY_S = 0.1
@@ -23,14 +23,14 @@ _THREADS = 32
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What the manager saw when it was done; `open_orders` are still to be closed or live on purpose."""
+    """The manager's final observation; `open_orders` are still to be closed or live on purpose."""
 
     observed: str
     open_orders: int
 
 
 class ManagerClient:
-    """The manager at `socket_path`. `wait_s` is how long a manager that is away is waited for."""
+    """The manager at `socket_path`. `wait_s` is the longest wait for a manager that is away."""
 
     def __init__(self, socket_path: Path, *, wait_s: float = WAIT_S, drain_s: float = DRAIN_S) -> None:
         self._socket_path = socket_path
@@ -39,13 +39,13 @@ class ManagerClient:
         self._executor = ThreadPoolExecutor(_THREADS, "manager")
 
     async def ping(self, timeout_s: float = _PING_S) -> str:
-        """Its state (`ready` when it can act). Raises PeerError."""
+        """Returns its state (`ready` when it can act). Raises PeerError."""
         return str((await self._ask({"op": "ping"}, timeout_s)).get("state"))
 
     async def ready(self, kept: str = "nothing was changed") -> None:
         """Returns once the manager can act. Raises ApiError (503) when it cannot within `wait_s`.
 
-        `kept` tells the caller what has become of the request by then.
+        `kept` tells the caller the fate of the request.
         """
         deadline = asyncio.get_running_loop().time() + self._wait_s
         while True:
@@ -62,7 +62,7 @@ class ManagerClient:
     async def settle(self, task_id: int, *, drain_s: float | None = None) -> Settled:
         """Makes the kernel agree with the task's row now. Raises PeerUnavailable or PeerRefused.
 
-        `drain_s` is how long the end of a stopped task's bids is waited for, if not as long as usual.
+        `drain_s` is the longest wait for the end of a stopped task's bids, if not the usual one.
         """
         request = {"op": "settle", "task": task_id, "drain_s": self._drain_s if drain_s is None else drain_s}
         answer = await self._ask(request, _SETTLE_S)
@@ -78,12 +78,12 @@ class ManagerClient:
         return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
 
     def close(self) -> None:
-        """Takes no more questions and does not wait for those that are being asked."""
+        """Takes no more questions and does not wait for those in progress."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
 def answer_to(error: PeerError) -> ApiError:
-    """What the manager's refusal or silence means for the client."""
+    """Makes the client's error of the manager's refusal or silence."""
     if not isinstance(error, PeerRefused):
         return ApiError(503, "The manager is away", message=error.message)
     if error.code == "not_entitled":

@@ -22,7 +22,7 @@ class Metric:
 
 
 class Histogram:
-    """Counts durations in seconds by how long they were; `bounds` are the upper ends, ascending."""
+    """A histogram of durations in seconds; `bounds` are the upper ends, ascending."""
 
     def __init__(self, name: str, help: str, bounds: Sequence[float]) -> None:
         self.name = name
@@ -32,12 +32,12 @@ class Histogram:
         self._sum_s = 0.0
 
     def observe(self, seconds: float) -> None:
-        """One more duration; one that is exactly at a bound belongs below it."""
+        """Counts one more duration; one exactly at a bound belongs below it."""
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self._sum_s += seconds
 
     def lines(self) -> Iterator[str]:
-        """The text format: each bucket counts what is in those below it, too."""
+        """Yields the text format: each bucket counts those below it, too."""
         yield f"# HELP {self.name} {_escaped(self.help)}"
         yield f"# TYPE {self.name} histogram"
         for bound, count in zip((*map(str, self._bounds), "+Inf"), accumulate(self._counts), strict=True):
@@ -47,12 +47,12 @@ class Histogram:
 
 
 def metric(name: str, kind: Literal["gauge", "counter"], help: str, value: float) -> Metric:
-    """A metric with one sample and no labels."""
+    """Makes a metric with one sample and no labels."""
     return Metric(name, kind, help, (({}, value),))
 
 
 def render(metrics: Iterable[Metric | Histogram]) -> str:
-    """The text format. A metric without samples is left out."""
+    """Writes the text format. A metric without samples is left out."""
     lines: list[str] = []
     for each in metrics:
         if isinstance(each, Histogram):

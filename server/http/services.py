@@ -1,4 +1,4 @@
-"""What the handlers of one server process share."""
+"""The services that the handlers of one server process share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wallet.signer_client import SignerClient
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Settings, what they entitle users to, and peers."""
+    """Settings, the users' rights by them, and peers."""
 
     settings: Settings
     entitlements: Entitlements
@@ -36,18 +36,18 @@ class Services:
     starts: Histogram
 
     def plan(self, key: str) -> SubscriptionPlan:
-        """The plan of this key; one that is not offered any more allows nothing."""
+        """Returns the plan of this key; one that is not offered any more allows nothing."""
         return self.settings.plans.get(key) or SubscriptionPlan(key, 0, 0, 0, 0, 0)
 
     def close(self) -> None:
-        """Lets go of the threads that ask peers."""
+        """Ends the threads that ask peers."""
         self.market.close()
         self.signer.close()
         self.manager.close()
 
 
 class InFlight:
-    """Handlers that have not answered yet."""
+    """A count of handlers that have not answered yet."""
 
     def __init__(self) -> None:
         self._handlers: set[object] = set()
@@ -64,16 +64,16 @@ class InFlight:
             self._none.set()
 
     async def none(self) -> None:
-        """Returns once everybody has their answer."""
+        """Returns once all have answered."""
         await self._none.wait()
 
 
 class TaskLocks:
-    """One lock a task: of two operations on it in this process, the second begins when the first has answered."""
+    """One lock a task: of two operations on it in this process, the second begins after the first has answered."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     def of(self, task_id: int) -> asyncio.Lock:
-        """The lock of this task, for `async with`."""
+        """Returns the lock of this task, for `async with`."""
         return self._locks.setdefault(task_id, asyncio.Lock())

@@ -1,4 +1,6 @@
-"""How many sign-in calls one client may make a minute. Counted in this server process's memory."""
+"""The limit of a client's sign-in calls per minute, counted in this server process's memory. Counted in this server
+process's memory.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ class SignInLimit:
         self._windows: dict[str, tuple[float, int]] = {}
 
     def take(self, key: str) -> int:
-        """Counts one call of `key`; 0 when it fits, else the whole seconds until the window ends."""
+        """Counts one call of `key`; returns 0 when it fits, else the whole seconds until the window ends."""
         now = self._clock()
         start, used = self._windows.get(key, (now, 0))
         if now - start >= WINDOW_S:
@@ -31,7 +33,7 @@ class SignInLimit:
         return 0
 
     def _forget(self, now: float) -> None:
-        """Drops windows that ended; when a flood of addresses leaves none, all of them, rather than grow for ever."""
+        """Drops windows that ended; if a flood of addresses leaves none, all of them, rather than grow for ever."""
         self._windows = {key: window for key, window in self._windows.items() if now - window[0] < WINDOW_S}
         if len(self._windows) >= _MOST_KEYS:
             self._windows.clear()

@@ -1,6 +1,6 @@
 """An auto-list task and its listing as callers see them.
 
-The lowest price that an output can be had for is told by two that remember for themselves what was signed: our ledger,
+The lowest price at which an output can be bought has two sources, which remember signatures on their own: our ledger,
 and the signer. The lower one counts. A signer that is away is left out, and the answer says so.
 """
 
@@ -25,20 +25,20 @@ Lowest = dict[str, int | None]
 
 
 async def autolist_task_as_json(services: Services, task: Task, **more: object) -> Raw:
-    """The task, with `more` fields of an operation's answer after its own."""
+    """Returns the task, with `more` fields of an operation's answer after its own."""
     newest = listings.newest(task.id)
     return _as_json(services, task, newest, await _signed(services, [newest]), more)
 
 
 async def autolist_tasks_as_json(services: Services, tasks: Iterable[Task]) -> list[Raw]:
-    """As `autolist_task_as_json`, of many at once."""
+    """Returns many tasks at once, as `autolist_task_as_json`."""
     found = [(task, listings.newest(task.id)) for task in tasks]
     signed = await _signed(services, [newest for _, newest in found])
     return [_as_json(services, task, newest, signed, {}) for task, newest in found]
 
 
 async def _signed(services: Services, found: Sequence[Listing | None]) -> Lowest | None:
-    """What the signer has signed at the lowest for each output that is not spent; None when it does not say."""
+    """Returns the signer's lowest price for each unspent output; None when it does not answer."""
     outpoints = {listing.outpoint for listing in found if listing is not None and not _is_spent(listing)}
     if not outpoints:
         return {}
@@ -74,7 +74,7 @@ def _as_json(
 
 
 def _listing(newest: Listing, signed: Lowest | None) -> dict[str, object]:
-    """The newest listing, also when it is closed: what was signed can be used until its output is spent."""
+    """Returns the newest listing, also when it is closed: its signature can be used until its output is spent."""
     lowest, is_spent = None, _is_spent(newest)
     if not is_spent:
         told = listings.lowest_outstanding(newest.outpoint), (signed or {}).get(newest.outpoint)

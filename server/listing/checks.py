@@ -1,6 +1,6 @@
-"""What keeps an auto-list task from being started, as far as it can be told before a worker tries.
+"""Checks before the start of an auto-list task: faults that can be found before a worker tries.
 
-A marketplace or an index that cannot be asked says nothing against a start: the worker finds out, and the signer looks
+A marketplace or an index that cannot be asked does not object to a start: the worker finds out, and the signer looks
 for itself before it signs.
 """
 
@@ -27,10 +27,10 @@ _NO_COLLECTION = "collectionId: is required, as the marketplace does not tell of
 
 
 async def startable_collection(handler: SignedIn, task: Task, config: ListingConfig, named: str | None) -> str | None:
-    """The collection of the task with this config: `named`, else by whoever knows; None where nobody can be asked.
+    """Returns the collection of the task with this config: `named`, else from any source; None if all are away.
 
-    Raises ApiError (400) for what no worker could keep: a config that leaves something open, a price that hangs on a
-    collection which the marketplace does not tell, or on a trait which it does not have.
+    Raises ApiError (400) for a task that no worker could keep: a config with gaps, a price that depends on a collection
+    that the marketplace does not tell, or on a trait that it does not have.
     """
     if found := listing_config.details_of([*problems(config), *unstartable(config)]):
         raise invalid(found, _NOT_YET)
@@ -49,7 +49,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
 
 
 def known_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
-    """The collection that an earlier look told, in the words of the venue that was asked and of no other."""
+    """Returns the collection found by an earlier look, in the words of the venue asked and of no other."""
     is_its_word = venue == task_venues.telling_wallets(handler.services.settings)
     return inscriptions.collection_of(inscription_id) if is_its_word else None
 
@@ -67,7 +67,7 @@ async def _told_collection(handler: SignedIn, inscription_id: str, venue: str) -
 
 
 async def refuse_outside_vault(handler: SignedIn, inscription_id: str) -> None:
-    """Raises ApiError: 400 for an inscription that is nowhere, 409 where to send one that is not in the vault, 503."""
+    """Raises ApiError: 400 for an unknown inscription, 409 with the vault's address for one elsewhere, 503."""
     vault = (await handler.ask_signer(lambda signer: signer.addresses(handler.user.address))).vault
     question = handler.services.market(lambda market: market.whereabouts(inscription_id, 0.0))
     try:

@@ -1,4 +1,4 @@
-"""Inscriptions: those of the caller's addresses, and one in detail. What a venue said is kept for five minutes."""
+"""Inscriptions: those of the caller's addresses, and one in detail. A venue's answers are kept for five minutes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _MOST_TRAITS = 100
 
 
 class Cached(SignedIn):
-    """What is fetched afresh with `refresh=1`."""
+    """A handler of kept answers, which `refresh=1` renews."""
 
     def newer_than_ms(self) -> int:
-        """How old a kept answer may be."""
+        """Returns the time since which a kept answer may be from."""
         return self.now_ms if self.query("refresh").get("refresh") == "1" else self.now_ms - KEPT_MS
 
     def max_age_s(self) -> float:
-        """How old the gateway's answer may be."""
+        """Returns the greatest age of the gateway's answer."""
         return 0.0 if self.query("refresh").get("refresh") == "1" else _MAX_AGE_S
 
 
@@ -89,9 +89,9 @@ class InscriptionHandler(Cached):
 
 
 async def look_up(handler: SignedIn, inscription_id: str, max_age_s: float, venue: str | None = None) -> dict[str, Any]:
-    """What a marketplace says of an inscription. Raises VenueError.
+    """Returns a marketplace's details of an inscription. Raises VenueError.
 
-    It is kept for later if it is the one whose words are: `venue` None, or that one's name.
+    They are kept if they are from the usual marketplace: `venue` None, or its name.
     """
     usual = telling_wallets(handler.services.settings)
     asked = venue or usual
@@ -104,7 +104,7 @@ async def look_up(handler: SignedIn, inscription_id: str, max_age_s: float, venu
 
 
 def _detail(item: Item) -> dict[str, Any]:
-    """The venue's record in the words of this API."""
+    """Returns the venue's record in the words of this API."""
     return {
         "id": item.id,
         "inscriptionNumber": item.number,
@@ -133,5 +133,5 @@ def _traits(told: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def _text(value: str | None) -> str | None:
-    """A text of the venue's, cut and without what could disturb a reader's screen."""
+    """Returns a text of the venue's, cut and without characters that could disturb a reader's screen."""
     return "".join(letter for letter in (value or "")[:_MOST_TEXT] if letter.isprintable()) or None

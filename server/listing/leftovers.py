@@ -1,8 +1,8 @@
-"""What a marketplace may still show of an auto-list task that has no open listing, before the task is deleted.
+"""Leftovers at a marketplace of an auto-list task without an open listing, before the task is deleted.
 
-The ledger may have closed it too early, or never had it: it was made before a backup was put back, or by somebody else
-who holds the vault's key. It becomes an open row of the task, and so is cancelled like any other listing of a deleted
-task. Where the marketplace cannot be read, what it was last known to show is doubted in the same way.
+The ledger may have closed it too early, or never had it: it was made before a backup was put back, or by another holder
+of the vault's key. It becomes an open row of the task, and so is cancelled like any other listing of a deleted task. If
+the marketplace cannot be read, the last known listing is doubted in the same way.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 
 
 async def take_up(handler: SignedIn, task: Task) -> str | None:
-    """Gives the task an open listing where the marketplace shows one, or may.
+    """Gives the task an open listing if the marketplace shows one, or may.
 
-    Returns what the caller should know when nothing can be done about it here.
+    Returns a message for the caller when nothing can be done about it here.
     """
     if listings.open_listing(task.id) is not None:
         return None
@@ -70,7 +70,7 @@ async def _shown(handler: SignedIn, task: Task, wallet: str) -> OwnListing | Non
 
 
 async def _outpoint(handler: SignedIn, inscription_id: str, wallet: str) -> str | None:
-    """Where the inscription lies in this wallet, if somebody says that it does."""
+    """Returns the inscription's output in this wallet, if a source knows it."""
     question = handler.services.market(lambda market: market.whereabouts(inscription_id, 0.0))
     try:
         found = await asyncio.wait_for(question, PATIENCE_S)
@@ -96,6 +96,6 @@ def _row(handler: SignedIn, task: Task, wallet: str, outpoint: str, price_sats: 
 
 
 def _open(write: Callable[[NewListing, int], Listing], new: NewListing, now_ms: int) -> None:
-    # An open listing of the same output is that of a task that was deleted before: it is being cancelled.
+    # An open listing of the same output belongs to a task that was deleted before: it is being cancelled.
     with contextlib.suppress(OpenElsewhere):
         write(new, now_ms)

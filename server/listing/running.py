@@ -1,4 +1,4 @@
-"""Starting and stopping auto-list tasks, and what they did."""
+"""The start, stop and record of auto-list tasks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StartAutolistTaskHandler(AutolistTaskHandler):
         self.answer(await autolist_task_as_json(self.services, self.task(task_id)))
 
     async def _check(self, task: Task) -> None:
-        """Raises ApiError: 400 and 409 (which the task then shows as its error, too), 403, or 503."""
+        """Checks a start. Raises ApiError: 400 and 409 (which the task then shows as its error, too), 403, or 503."""
         config = load_listing_config(task.config)
         try:
             collection_id = await startable_collection(self, task, config, task.collection_id)

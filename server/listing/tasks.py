@@ -21,13 +21,15 @@ _STILL_LISTED = "The marketplace has not confirmed yet that the listing is gone;
 
 
 class AutolistTaskHandler(TaskHandler):
-    """What operations on one auto-list task share."""
+    """The common part of operations on one auto-list task."""
 
     kind = LISTING
 
 
 class AutolistTasksHandler(AutolistTaskHandler):
     """GET and POST /api/autolist"""
+
+    has_etag = True
 
     async def get(self) -> None:
         self.answer(await autolist_tasks_as_json(self.services, tasks.of_user(self.user.id, LISTING)))
@@ -65,8 +67,8 @@ class AutolistTasksHandler(AutolistTaskHandler):
 class OneAutolistTaskHandler(AutolistTaskHandler):
     """GET, PUT and DELETE /api/autolist/:id"""
 
-    _note: str | None = None  # what a DELETE has to tell beside its success
-    _before: Listing | None = None  # the newest listing when nobody acted for the task any more
+    _note: str | None = None  # a DELETE's message beside its success
+    _before: Listing | None = None  # the newest listing once no worker acted for the task any more
 
     async def get(self, task_id: str) -> None:
         self.answer(await autolist_task_as_json(self.services, self.task(task_id)))

@@ -1,1 +1,1 @@
-"""The described interface: every operation with what it takes and answers."""
+"""The described interface: every operation with its request and its answers."""

@@ -1,4 +1,4 @@
-"""The operations on bidding tasks, and what the market says before one is made."""
+"""The operations on bidding tasks, and the market lookups before one is made."""
 
 from __future__ import annotations
 
@@ -29,12 +29,17 @@ _NO_SUCH_SLUG = "The marketplace does not know it."
 
 OPERATIONS = {
     "GET /api/tasks": Operation(
-        id="listTasks", tag=_TAG, summary="My bidding tasks", success=many(answers.BiddingTask, "Oldest first.")
+        id="listTasks",
+        tag=_TAG,
+        summary="My bidding tasks",
+        text="With their configs, and the newest cycle of each. Ask with `If-None-Match` when it is polled.",
+        success=many(answers.BiddingTask, "Oldest first."),
     ),
     "POST /api/tasks": Operation(
         id="createTask",
         tag=_TAG,
         summary="Create a bidding task",
+        text="What is left out of the config is the default. Nothing is placed before a start.",
         body=NewBiddingTask,
         success=one(answers.BiddingTask, "Created; it is stopped.", 201, ("Location",)),
         errors={400: INVALID, 403: "The plan's task limit is reached.", 409: _TAKEN},
@@ -43,6 +48,7 @@ OPERATIONS = {
         id="getTask",
         tag=_TAG,
         summary="One bidding task",
+        text="With its config and what its newest cycle did.",
         success=one(answers.BiddingTask, "The task."),
         errors={404: NOT_YOURS},
     ),
@@ -59,6 +65,7 @@ OPERATIONS = {
         id="deleteTask",
         tag=_TAG,
         summary="Stop and delete a bidding task",
+        text="Answers when its worker has ended; the rest is drained in the background.",
         success=one(answers.DeletedBiddingTask, "Deleted; its bids are cancelled."),
         errors={404: NOT_YOURS, 503: MANAGER_AWAY},
     ),
@@ -95,6 +102,7 @@ OPERATIONS = {
         id="listCycles",
         tag=_TAG,
         summary="What a task saw, planned and did",
+        text="One entry for each cycle of the worker, with all its reasons.",
         query=(
             Parameter(
                 "limit",
@@ -109,6 +117,7 @@ OPERATIONS = {
         id="readLog",
         tag=_TAG,
         summary="End of a task's log",
+        text="Lines of the worker's own log, the oldest first.",
         query=(
             Parameter(
                 "lines",
@@ -139,6 +148,7 @@ OPERATIONS = {
         id="getFloor",
         tag="market",
         summary="Floor of a collection or rune",
+        text="The cheapest listing, in sats; of a rune, per token.",
         query=(
             Parameter("slug", {"type": "string", "minLength": 1}, "Collection slug or rune ticker.", required=True),
             Parameter(
@@ -159,6 +169,7 @@ OPERATIONS = {
         id="getRuneMarket",
         tag="market",
         summary="Floor and average price of a rune",
+        text="Prices are sats per token, from the listings on UniSat's rune market.",
         query=(
             Parameter("ticker", {"type": "string", "minLength": 1}, "Rune ticker.", required=True),
             Parameter(

@@ -1,4 +1,4 @@
-"""The operations on what holds all bids back."""
+"""The operations on the control of all bids."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ OPERATIONS = {
         id="getControl",
         tag=_TAG,
         summary="Whether my bids and listings may be placed",
+        text="For everybody, for the caller, and for each task that has a state of its own.",
         success=one(control.Controls, "The states that apply to me; the strictest holds."),
     ),
     "PUT /api/control": Operation(

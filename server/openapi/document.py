@@ -1,9 +1,9 @@
-"""The OpenAPI 3.1 document: the route table, what is said of its operations, and the schemas that validate."""
+"""The OpenAPI 3.1 document: the route table, the descriptions of its operations, and the schemas that validate."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from typing import Any
 
@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
-from server.openapi import bidding, control, listing, service, sign_in
+from server.openapi import bidding, control, examples, listing, service, sign_in
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
 from server.schemas.listing_config import INSCRIPTION
@@ -26,7 +26,16 @@ OPERATIONS: dict[str, Operation] = {
     **control.OPERATIONS,
     **service.OPERATIONS,
 }
-
+TAGS = {
+    "sign-in": "A challenge, its signature for a token, and the profile behind it.",
+    "bidding tasks": "Ladders of bids on one collection or rune each: kept, watched, started and stopped.",
+    "market": "Floors, prices and marketplaces, before a task is made.",
+    "auto-list tasks": "Listings of single inscriptions, kept at their price.",
+    "inscriptions": "The caller's inscriptions, and any single one.",
+    "control": "States that hold all bids and listings back.",
+    "wallet": "The caller's addresses here, and the way out for money and inscriptions.",
+    "service": "The service itself: whether it lives, its metrics and this description.",
+}
 _TEXT = """\
 Bidkeeper keeps bids and listings alive on marketplaces of Bitcoin Ordinals and Runes.
 
@@ -35,7 +44,7 @@ Every answer but success is an `Error`. Any path answers 404 when it is nothing,
 and 400, 413 or 415 to a body that is badly framed, too large or multipart, also where none is wanted. Sats are whole \
 numbers; a price per token is a decimal number with all its digits, so read it as one if money depends on it."""
 _REF = "#/components/schemas/{model}"
-# The groups of the route table's patterns, and the parameters they are.
+# The groups of the route table's patterns, and their parameters.
 _GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
     "([0-9]+)": ("id", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
     "([^/]+)": ("inscriptionId", {"type": "string", "pattern": f"^{INSCRIPTION}$"}),
@@ -47,6 +56,7 @@ _HEADERS = {
 }
 _OF_ERRORS = {429: ("Retry-After",)}
 _COMMON = {
+    400: ("BadRequest", "The request is badly framed.", ()),
     401: ("Unauthorized", "The bearer token is missing, malformed, unknown or over.", ("WWW-Authenticate",)),
     413: ("TooLarge", f"The body has more than {MAX_BODY} bytes.", ()),
     415: ("Multipart", "The body is multipart.", ()),
@@ -54,13 +64,14 @@ _COMMON = {
 
 
 def document(routes: Iterable[tuple[str, type[Handler]]]) -> Document:
-    """The description of `routes`. Raises KeyError for an operation of which nothing is said."""
+    """Describes `routes`. Raises KeyError for an operation without a description."""
+    schemas = _schemas()
     paths: dict[str, dict[str, Any]] = {}
     for pattern, handler in routes:
         path, parameters = _path(pattern)
         paths[path] = {
-            method.lower(): _operation(OPERATIONS[f"{method} {path}"], method, parameters)
-            for method in handler.allowed()
+            method.lower(): _operation(OPERATIONS[f"{method} {path}"], method, parameters, schemas)
+            for method in handler.described()
         }
     return {
         "openapi": "3.1.0",
@@ -71,11 +82,11 @@ def document(routes: Iterable[tuple[str, type[Handler]]]) -> Document:
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "/"}],
-        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in OPERATIONS.values())],
+        "tags": [{"name": tag, "description": text} for tag, text in TAGS.items()],
         "paths": paths,
         "components": {
-            "schemas": _schemas(),
-            "responses": {name: _error(text, headers) for name, text, headers in _COMMON.values()},
+            "schemas": schemas,
+            "responses": {name: _error(status, text, headers) for status, (name, text, headers) in _COMMON.items()},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "From `signIn`."}},
         },
     }
@@ -90,20 +101,19 @@ def _path(pattern: str) -> tuple[str, list[dict[str, Any]]]:
     return pattern, parameters
 
 
-def _operation(operation: Operation, method: str, parameters: list[dict[str, Any]]) -> dict[str, Any]:
-    described: dict[str, Any] = {
+def _operation(operation: Operation, method: str, parameters: list[dict[str, Any]], schemas: Document) -> Document:
+    described: Document = {
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
+        "description": operation.text,
     }
-    if operation.text:
-        described["description"] = operation.text
     described["security"] = _security(operation)
     if parameters or operation.query:
         described["parameters"] = [*parameters, *map(_parameter, operation.query)]
     if operation.body is not None:
         described["requestBody"] = {"required": True, "content": {JSON: {"schema": _reference(operation.body)}}}
-    described["responses"] = dict(sorted(_responses(operation, method)))
+    described["responses"] = dict(sorted(_responses(operation, method, schemas)))
     return described
 
 
@@ -124,33 +134,36 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     }
 
 
-def _responses(operation: Operation, method: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _responses(operation: Operation, method: str, schemas: Document) -> Iterator[tuple[str, Document]]:
     for status, answer in operation.success.items():
-        yield str(status), _answer(answer)
+        yield str(status), _answer(answer, schemas)
     for status, text in operation.errors.items():
-        yield str(status), _error(text, _OF_ERRORS.get(status, ()))
+        yield str(status), _error(status, text, _OF_ERRORS.get(status, ()))
     common = [401] if not operation.is_open else []
+    if not (common or operation.errors):
+        common = [400]
     if method != "GET":
         common += [413, 415]
     for status in common:
         yield str(status), {"$ref": f"#/components/responses/{_COMMON[status][0]}"}
 
 
-def _answer(answer: AnswerBody) -> dict[str, Any]:
+def _answer(answer: AnswerBody, schemas: Document) -> Document:
     schema: dict[str, Any] = {"type": "object" if answer.media == JSON else "string"}
     if answer.model is not None:
         schema = _reference(answer.model)
     if answer.is_list:
         schema = {"type": "array", "items": schema}
-    return _response(answer.text, answer.media.partition(";")[0], schema, answer.headers)
+    content = {"schema": schema} | ({"example": examples.of_answer(schema, schemas)} if answer.model else {})
+    return _response(answer.text, answer.media.partition(";")[0], content, answer.headers)
 
 
-def _error(text: str, headers: Iterable[str]) -> dict[str, Any]:
-    return _response(text, JSON, _reference(Error), headers)
+def _error(status: int, text: str, headers: Iterable[str]) -> Document:
+    return _response(text, JSON, {"schema": _reference(Error), "example": examples.of_error(status)}, headers)
 
 
-def _response(text: str, media: str, schema: Mapping[str, Any], headers: Iterable[str]) -> dict[str, Any]:
-    response: dict[str, Any] = {"description": text, "content": {media: {"schema": schema}}}
+def _response(text: str, media: str, content: Document, headers: Iterable[str]) -> Document:
+    response: Document = {"description": text, "content": {media: content}}
     described = {name: {"description": _HEADERS[name], "schema": {"type": "string"}} for name in headers}
     return response | ({"headers": described} if described else {})
 
@@ -160,7 +173,7 @@ def _reference(model: type[BaseModel]) -> dict[str, Any]:
 
 
 class _Plain(GenerateJsonSchema):
-    """Without titles that only repeat a field's name in other letters."""
+    """Schemas without titles that only repeat a field's name in other letters."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -178,5 +191,5 @@ def _schemas() -> dict[str, Any]:
 
 
 def _tidy(schema: dict[str, Any]) -> dict[str, Any]:
-    """A docstring's line breaks are its file's, not its reader's."""
+    """Joins a docstring's lines, whose breaks are its file's, not its reader's."""
     return schema | {"description": re.sub(r"(?<!\n)\n(?!\n)", " ", schema.get("description", ""))}

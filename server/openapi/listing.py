@@ -27,7 +27,7 @@ _REFRESH = Parameter("refresh", {"type": "string"}, "`1` reads afresh what is el
 
 
 def _like(operation: str, **changes: Any) -> Operation:
-    """A bidding task's operation, as it is of an auto-list task."""
+    """Adapts a bidding task's operation to an auto-list task."""
     return replace(bidding.OPERATIONS[operation], tag=_TAG, **changes)
 
 
@@ -36,12 +36,14 @@ OPERATIONS = {
         id="listAutolistTasks",
         tag=_TAG,
         summary="My auto-list tasks",
+        text="With their configs, the newest listing and the newest cycle of each.",
         success=many(answers.AutolistTask, "Oldest first."),
     ),
     "POST /api/autolist": Operation(
         id="createAutolistTask",
         tag=_TAG,
         summary="Create an auto-list task",
+        text="What is left out of the config is the default. Nothing is listed before a start.",
         body=NewAutolistTask,
         success=one(answers.WrittenAutolistTask, "Created; it is stopped.", 201, ("Location",)),
         errors={
@@ -54,6 +56,7 @@ OPERATIONS = {
         id="getAutolistTask",
         tag=_TAG,
         summary="One auto-list task",
+        text="With its config, its newest listing and what its newest cycle did.",
         success=one(answers.AutolistTask, "The task."),
         errors={404: NOT_YOURS},
     ),
@@ -106,6 +109,7 @@ OPERATIONS = {
         id="listInscriptions",
         tag=_INSCRIPTIONS,
         summary="Inscriptions at my ordinals address and vault",
+        text="Each with the address that holds it, and its listing where the marketplace knows one.",
         query=(_REFRESH,),
         success=many(answers.WalletInscription, "At most 500."),
         errors={400: INVALID, 404: "The marketplace does not know an address.", 502: UNREADABLE, 503: SIGNER_AWAY},
@@ -114,6 +118,7 @@ OPERATIONS = {
         id="getInscription",
         tag=_INSCRIPTIONS,
         summary="One inscription",
+        text="What the marketplace of the installation tells of it; what it does not tell is null.",
         query=(_REFRESH,),
         success=one(answers.Inscription, "The inscription."),
         errors={400: INVALID, 404: "There is no such inscription.", 502: UNREADABLE},

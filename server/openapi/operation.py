@@ -1,4 +1,4 @@
-"""What the description says of one operation."""
+"""The description of one operation."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ class AnswerBody:
 class Operation:
     """One method of one path. `errors` say when each status other than success is answered.
 
-    Left out there is what the description adds by itself: 401 unless `is_open`, and what is refused of any body.
+    They leave out the errors that the description adds by itself: 401 unless `is_open`, and the refusals of any body.
     With `may_sign_in` a token may be sent and need not be.
     """
 
     id: str
     tag: str
     summary: str
+    text: str
     success: Mapping[int, AnswerBody]
     errors: Mapping[int, str] = field(default_factory=dict)
     body: type[BaseModel] | None = None
     query: tuple[Parameter, ...] = ()
     is_open: bool = False
     may_sign_in: bool = False
-    text: str = ""
 
 
 NOT_YOURS = "There is no such task, or it is somebody else's."
@@ -60,15 +60,15 @@ MANAGER_AWAY = "The manager, or a process that it needs, is away; nothing was ch
 
 
 def one(model: type[BaseModel], text: str, status: int = 200, headers: tuple[str, ...] = ()) -> dict[int, AnswerBody]:
-    """Success that answers one object."""
+    """Describes a success that answers one object."""
     return {status: AnswerBody(text, model, headers=headers)}
 
 
 def many(model: type[BaseModel], text: str) -> dict[int, AnswerBody]:
-    """Success that answers a list."""
+    """Describes a success that answers a list."""
     return {200: AnswerBody(text, model, is_list=True)}
 
 
 def page(media: str, text: str) -> dict[int, AnswerBody]:
-    """Success that answers a text of the type `media`."""
+    """Describes a success that answers a text of the type `media`."""
     return {200: AnswerBody(text, media=media)}

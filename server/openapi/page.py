@@ -32,7 +32,7 @@ _RANGES = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at mo
 
 
 def render(document: Mapping[str, Any]) -> str:
-    """The page of an OpenAPI document as `document.py` makes it."""
+    """Makes the page of an OpenAPI document from `document.py`."""
     info, schemas = document["info"], document["components"]["schemas"]
     body = [f"<h1>{escape(info['title'])}</h1><p>Version {escape(info['version'])}, as ", _link("/api/openapi.json")]
     body += [" for programs.</p>", *(f"<p>{_words(text)}</p>" for text in info["description"].split("\n\n"))]
@@ -127,7 +127,7 @@ def _limits(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _words(text: str) -> str:
-    """Text with its `code`."""
+    """Marks up text with its `code`."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
 
 

@@ -1,4 +1,4 @@
-"""The operations that tell of the service itself, and of the caller's money here."""
+"""The operations on the service itself, and on the caller's money here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ OPERATIONS = {
         id="listVenues",
         tag="market",
         summary="Marketplaces that tasks can name",
+        text="With what each can do here, its limits and what is left of its quota.",
         success=many(VenueInfo, "The default one first."),
     ),
     "GET /api/wallet": Operation(
         id="getWallet",
         tag="wallet",
         summary="My addresses here and the money behind my bids",
+        text="With the balance behind the bids, what is signed, and the newest withdrawals.",
         success=one(Wallet, "`biddingWallet` is null, with `balanceError`, when it cannot be told."),
         errors={503: SIGNER_AWAY},
     ),
@@ -48,16 +50,23 @@ OPERATIONS = {
         id="getDescription",
         tag=_TAG,
         summary="This description",
+        text="OpenAPI 3.1. It changes with the version only, so ask with `If-None-Match`.",
         success=page(JSON, "OpenAPI 3.1."),
         is_open=True,
     ),
     "GET /docs": Operation(
-        id="readReference", tag=_TAG, summary="This description to read", success=page(HTML, "A page."), is_open=True
+        id="readReference",
+        tag=_TAG,
+        summary="This description to read",
+        text="Made of the same description, without scripts.",
+        success=page(HTML, "A page."),
+        is_open=True,
     ),
     "GET /healthz": Operation(
         id="isAlive",
         tag=_TAG,
         summary="Does the server live",
+        text="Asks nobody else, so it says nothing of the other programs.",
         success=one(Alive, "It lives."),
         is_open=True,
     ),
@@ -65,6 +74,7 @@ OPERATIONS = {
         id="isReady",
         tag=_TAG,
         summary="Does everything answer that is needed",
+        text="Asks the database, the manager, the gateway, the facts and the signer, each for two seconds at most.",
         success={200: AnswerBody("Everything answers.", Ready), 503: AnswerBody("It does not.", NotReady)},
         is_open=True,
     ),
@@ -72,6 +82,7 @@ OPERATIONS = {
         id="getMetrics",
         tag=_TAG,
         summary="Metrics for Prometheus",
+        text="For programs on this machine that ask the server itself.",
         success=page(prometheus.CONTENT_TYPE, "Prometheus' text format."),
         errors={404: "The caller is not on this machine, or comes through a proxy."},
         is_open=True,

@@ -38,10 +38,18 @@ OPERATIONS = {
         is_open=True,
     ),
     "POST /api/auth/logout": Operation(
-        id="signOut", tag=_TAG, summary="End this session", success=one(Success, "The token is void.")
+        id="signOut",
+        tag=_TAG,
+        summary="End this session",
+        text="Ends the session of the token that it is called with; others go on.",
+        success=one(Success, "The token is void."),
     ),
     "GET /api/auth/me": Operation(
-        id="getProfile", tag=_TAG, summary="Who I am", success=one(Profile, "Profile, plan and its use.")
+        id="getProfile",
+        tag=_TAG,
+        summary="Who I am",
+        text="With the limits of the plan, and how much of them is used.",
+        success=one(Profile, "Profile, plan and its use."),
     ),
     "PATCH /api/auth/me": Operation(
         id="changeProfile",

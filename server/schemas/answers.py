@@ -1,4 +1,4 @@
-"""What all answers have in common, as it is described to callers; tests hold every real answer against it."""
+"""The common rules of all answers' schemas; tests hold every real answer against them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Price = Annotated[float, Field(ge=0, description="Sats per token; exact, with as
 
 
 def _no_defaults(schema: dict[str, Any]) -> None:
-    """A default only marks what may be missing; it is not what a missing field means."""
+    """Drops the defaults, which only mark optional fields; they are not the meaning of a missing field."""
     for property_ in schema.get("properties", {}).values():
         property_.pop("default", None)
 
 
 class Answer(BaseModel):
-    """An answer's object. Callers should let fields pass that they do not know."""
+    """An answer's object. Callers should ignore fields that they do not know."""
 
     model_config = ConfigDict(alias_generator=to_camel, json_schema_extra=_no_defaults)
 
 
 class Error(Answer):
-    """What every answer but success says."""
+    """The body of every answer but success."""
 
     error: Annotated[str, Field(description="What went wrong, always in the same words.")]
     message: Annotated[str, Field(description="What is behind it or what to do.")] = ""

@@ -1,11 +1,10 @@
-"""Signing in, and the profile: what a caller sends and is answered."""
+"""The requests and answers of signing in and of the profile."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
 from pydantic import Field, PlainValidator
 
@@ -26,7 +25,7 @@ def _any_text(value: Any) -> str:
 
 
 def _public_key(value: Any) -> str:
-    """Checked by its shape and not used: a key that the caller names proves nothing about the address."""
+    """Checks a public key by its shape; it is not used: a key named by the caller proves nothing about the address."""
     if not isinstance(value, str) or not _KEY.fullmatch(value):
         raise wrong("must be 64 or 66 hex digits")
     return value
@@ -69,13 +68,13 @@ class ProfileBody(Body):
 class Challenge(Answer):
     """A text to sign."""
 
-    challenge_id: UUID
+    challenge_id: Annotated[str, Field(description="Goes back with the signature, as it is.")]
     message: Annotated[str, Field(description="What the wallet signs, to the letter.")]
     expires_at: Seconds
 
 
 class SessionUser(Answer):
-    """Who has signed in."""
+    """The user who has signed in."""
 
     id: int
     address: str
@@ -102,7 +101,7 @@ class PlanDetails(Answer):
 
 
 class Subscription(Answer):
-    """Which plan, until when."""
+    """The user's plan and its end."""
 
     plan: str
     expires_at: datetime
@@ -110,7 +109,7 @@ class Subscription(Answer):
 
 
 class Stats(Answer):
-    """How much of the plan is used."""
+    """The use of the plan."""
 
     task_count: int
     max_tasks: int

@@ -35,7 +35,7 @@ def _fee_rate(value: Any) -> str | Decimal:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How fields of one type are read, and the value that marks one as left out.
+    """The reader of fields of one type, and the value that marks one as left out.
 
     `broken` is a value that `problems` finds wrong by itself, so that for a field of the wrong shape (reported already)
     it leaves out the rules that look at it and still checks all others.
@@ -57,8 +57,8 @@ _KINDS = {
     "str | Decimal": _Kind(_FEE_RATE, "", ""),
 }
 _OF = {field.name: _KINDS[str(field.type)] for field in fields(BidConfig)}
-# Each judged by itself; what is between them is in `strategy/bid_config.py`. The defaults only mark what may be left
-# out: `BidConfig` has the real ones. The venue is the task's, not its config's.
+# Each is judged by itself; the rules between them are in `strategy/bid_config.py`. The defaults only mark optional
+# fields: `BidConfig` has the real ones. The venue is the task's, not its config's.
 _FIELDS: dict[str, Any] = {name: (kind.shape, kind.left_out) for name, kind in _OF.items()} | {
     "slug": (Annotated[str, PlainValidator(_slug, json_schema_input_type=str)], ""),
     "venue": (Text, ""),
@@ -67,7 +67,7 @@ BidConfigFields: Any = create_model("BidConfigFields", __base__=Body, **_FIELDS)
 
 
 def merged(given: dict[str, Any], stored: BidConfig | None) -> tuple[BidConfig, list[str]]:
-    """The config that `given` (a JSON object) makes of `stored`, or of the defaults, and everything wrong with it."""
+    """Returns the config that `given` (a JSON object) makes of `stored`, or of the defaults, and all its faults."""
     body, faults = read(BidConfigFields, given)
     broken = {_SNAKE[name] for name, _ in faults if name in _SNAKE}
     changes = {name: getattr(body, name) for name in body.model_fields_set if name in _CAMEL}
@@ -84,13 +84,13 @@ def merged(given: dict[str, Any], stored: BidConfig | None) -> tuple[BidConfig, 
 
 
 def details_of(found: list[Problem]) -> list[str]:
-    """Problems as details, under the names that callers know."""
+    """Returns problems as details, under the callers' names."""
     return [f"{_CAMEL[problem.field]}: {problem.text}" for problem in found]
 
 
 @lru_cache(maxsize=4096)
 def rendered(stored: str) -> Raw:
-    """The stored config as callers see it."""
+    """Returns the stored config as callers see it."""
     return shown(load_bid_config(stored))
 
 
@@ -99,5 +99,5 @@ _SHOWN = "{" + ", ".join(f'"{camel}": %s' for camel in _CAMEL.values()) + "}"
 
 
 def shown(config: BidConfig) -> Raw:
-    """The config as callers see it: every field with its effective value."""
+    """Returns the config as callers see it: every field with its effective value."""
     return Raw(_SHOWN % tuple(map(dumps, _VALUES(config))))

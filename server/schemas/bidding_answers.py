@@ -1,4 +1,4 @@
-"""What is answered of bidding tasks and their markets, and of what a task of either kind did."""
+"""The answers about bidding tasks and their markets, and the records of both kinds of tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from server.schemas.task_bodies import BiddingConfig
 
 
 class LastCycle(Answer):
-    """What the newest cycle did."""
+    """The newest cycle."""
 
     time: Seconds
     action: str
@@ -75,7 +75,9 @@ class Bid(Answer):
 
 
 class CycleDetail(Answer):
-    """What one cycle saw, planned and did; exact numbers are text. A cycle that got nowhere has `errors` only."""
+    """The observations, plan and actions of one cycle; exact numbers are text. A cycle that failed early has `errors`
+    only.
+    """
 
     model_config = ConfigDict(extra="allow")
 

@@ -1,4 +1,4 @@
-"""Whether bids and listings may be placed: what a caller asks for and is answered."""
+"""Control of bids and listings: the caller's request and its answer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ControlChange(Body):
 
 
 def read_change(given: dict[str, Any]) -> tuple[ControlChange, list[str]]:
-    """The change that `given` (a JSON object) asks for, and everything wrong with it as details."""
+    """Reads the change from `given` (a JSON object), and all its faults as details."""
     change, faults = read(ControlChange, given)
     named = {name for name, _ in faults}
     faults += [(name, "is required") for name in ("scope", "state") if name not in given and name not in named]
@@ -51,7 +51,7 @@ def read_change(given: dict[str, Any]) -> tuple[ControlChange, list[str]]:
 
 
 class ScopeState(Answer):
-    """The state of one scope: what is set here, and what the signer has."""
+    """The state of one scope: the one set here, and the signer's."""
 
     state: Annotated[State, Field(description="What workers obey from their next cycle on.")]
     signer_state: Annotated[State | None, Field(description="What the signer has; null when it cannot be asked.")]
@@ -59,7 +59,7 @@ class ScopeState(Answer):
 
 
 class EffectiveState(Answer):
-    """The strictest of what applies, and the widest scope that says so; `task` is the task itself, of either kind."""
+    """The strictest state that applies, and the widest scope that sets it; `task` is the task itself."""
 
     state: State
     scope: Literal["global", "user", "task"]
@@ -73,9 +73,9 @@ class TaskState(ScopeState):
 
 
 class Controls(Answer):
-    """Whether bids and listings may be placed. Of everything that applies to a task the strictest holds."""
+    """Control of bids and listings. Of all states that apply to a task the strictest holds."""
 
-    # Named as it is answered: `global` is no name for a field of a class.
+    # Named as in the answer: `global` is no name for a field of a class.
     model_config = ConfigDict(serialize_by_alias=True)
 
     global_: Annotated[ScopeState, Field(alias="global")]

@@ -1,4 +1,4 @@
-"""What is answered of auto-list tasks and of inscriptions."""
+"""The answers about auto-list tasks and inscriptions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from server.schemas.task_bodies import AutolistConfig
 
 
 class Listing(Answer):
-    """The newest listing of a task, also when it is over."""
+    """The newest listing of a task, even if it has ended."""
 
     price: Annotated[int, Field(gt=0, description="Sats.")]
     state: Annotated[str, Field(description="From `reserved` over `live` to `closed`; `unknown` where nobody said.")]
@@ -69,7 +69,7 @@ class DeletedAutolistTask(Success):
 
 
 class WalletInscription(Answer):
-    """An inscription at one of the caller's addresses; what the venue does not tell is null."""
+    """An inscription at one of the caller's addresses; details that the venue does not tell are null."""
 
     id: str
     name: str | None
@@ -82,7 +82,7 @@ class WalletInscription(Answer):
 
 
 class Inscription(Answer):
-    """One inscription; what the venue does not tell is null."""
+    """One inscription; details that the venue does not tell are null."""
 
     id: str
     inscription_number: int | None

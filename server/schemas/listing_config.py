@@ -1,4 +1,4 @@
-"""An auto-list task's config at the JSON edge: its fields, and how callers see it."""
+"""An auto-list task's config at the JSON edge: its fields, and its form for callers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _SOME_TEXT = Annotated[str, Field(min_length=1)]
 
 
 def is_inscription_id(value: str) -> bool:
-    """Whether `value` has the shape of an inscription's id."""
+    """Tells whether `value` has the shape of an inscription's id."""
     return bool(_INSCRIPTION.fullmatch(value))
 
 
@@ -84,7 +84,7 @@ class ListingFields(Body):
 
 @dataclass(frozen=True, slots=True)
 class ListingChange:
-    """What a body asks for. `collection_id` counts only when `names_collection`; `details` is all that is wrong."""
+    """The change in a body. `collection_id` counts only when `names_collection`; `details` are all its faults."""
 
     inscription_id: str | None
     names_collection: bool
@@ -94,7 +94,7 @@ class ListingChange:
 
 
 def merged(given: dict[str, Any], stored: ListingConfig | None) -> ListingChange:
-    """What `given` (a JSON object) makes of `stored`, or of the defaults."""
+    """Merges `given` (a JSON object) into `stored`, or into the defaults."""
     body, faults = read(ListingFields, given)
     changes = {name: getattr(body, name) for name in body.model_fields_set if name in _CAMEL}
     config = replace(stored or ListingConfig(), **changes)
@@ -110,12 +110,12 @@ def merged(given: dict[str, Any], stored: ListingConfig | None) -> ListingChange
 
 
 def details_of(found: Iterable[Problem]) -> list[str]:
-    """Broken rules as callers read them."""
+    """Returns broken rules as callers read them."""
     return [f"{_CAMEL[problem.field]}: {problem.text}" for problem in found]
 
 
 @lru_cache(maxsize=4096)
 def rendered(stored: str) -> Raw:
-    """The stored config as callers see it."""
+    """Returns the stored config as callers see it."""
     config = load_listing_config(stored)
     return Raw(dumps({camel: getattr(config, name) for name, camel in _CAMEL.items()}))

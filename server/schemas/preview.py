@@ -1,4 +1,4 @@
-"""What a preview is asked and answers."""
+"""A preview's request and answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Count = Annotated[int, Field(ge=0)]
 class TaskPreview(BidConfigFields):
     """The config of a new bidding task; or, with `taskId`, changes to that task's config as PUT takes them.
 
-    Without `taskId` the slug is required, and a task of the caller's for the same slug is the one that is meant.
+    Without `taskId` the slug is required, and a task of the caller's for the same slug is used.
     """
 
     model_config = ConfigDict(json_schema_extra=describe_preview)
@@ -29,7 +29,7 @@ class TaskPreview(BidConfigFields):
 
 
 class PlannedRung(Answer):
-    """What becomes of one rung; 0 is the top."""
+    """The fate of one rung; 0 is the top."""
 
     rung: Count
     price: Annotated[SATS | None, Field(description="Sats of the whole order; null when none could be computed.")]
@@ -63,7 +63,7 @@ class PreviewedMarket(Answer):
 
 
 class SignedRoom(Answer):
-    """One ceiling on bids that are signed and not expired, whether or not they were cancelled since."""
+    """One ceiling on bids that are signed and not expired, cancelled or not."""
 
     whose: Literal["task", "user", "installation"]
     most: SATS
@@ -71,7 +71,7 @@ class SignedRoom(Answer):
 
 
 class PreviewLimits(Answer):
-    """What the task may hold; null is no limit."""
+    """The limits of the task; null is no limit."""
 
     task_total: SATS | None
     exposure: Annotated[int, Field(description="What the plan leaves to this task, its own open orders included.")]
@@ -88,7 +88,7 @@ class PreviewLimits(Answer):
 
 
 class MonthlyCalls(Answer):
-    """About how often the marketplace is asked in 30 days, and whether its quota has that many calls."""
+    """The approximate calls to the marketplace in 30 days, and whether they fit its quota."""
 
     reads: Annotated[
         int, Field(ge=0, description="If the market stood still, nothing was shared and no read made older.")

@@ -1,4 +1,4 @@
-"""What is answered of the marketplaces that are set up here, and of the service itself."""
+"""The answers about the marketplaces that are set up here, and about the service itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from server.schemas.answers import Answer, Error, Kind
 
 
 class VenueBids(Answer):
-    """What a marketplace asks of bids on one kind of goods."""
+    """A marketplace's rules for bids on one kind of goods."""
 
     tick: Annotated[SATS, Field(description="Prices are multiples of it.")]
     min_bid: SATS
@@ -19,7 +19,7 @@ class VenueBids(Answer):
 
 
 class VenueLimits(Answer):
-    """How often a marketplace may be asked; null is no such limit. The gateway keeps them for all tasks together."""
+    """A marketplace's request limits; null is no such limit. The gateway keeps them for all tasks together."""
 
     requests_per_second: int
     burst: int
@@ -67,6 +67,6 @@ class Ready(Answer):
 
 
 class NotReady(Error):
-    """Who does not answer, and why."""
+    """The parts that do not answer, and why."""
 
     missing: list[str]

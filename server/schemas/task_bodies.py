@@ -1,6 +1,6 @@
-"""How the fields of both kinds of task are described to callers: as a new task, as a change, and as stored config.
+"""The descriptions of both kinds of task's fields: as a new task, as a change, and as stored config.
 
-Names and types come from the schemas that validate, ranges, choices and defaults from the rules they ask.
+Names and types come from the schemas that validate, ranges, choices and defaults from the rules behind them.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _LISTING_TEXTS = {
 
 
 def _described(schema: Schema, texts: Mapping[str, str]) -> None:
-    """Every field gets its words and loses its default, which only marks what may be left out."""
+    """Gives every field its words and drops its default, which only marks optional fields."""
     for name, text in texts.items():
         property_ = schema["properties"][to_camel(name)]
         property_.pop("default", None)
@@ -136,7 +136,7 @@ def _listing_rules(schema: Schema) -> None:
 
 
 def _new(describe: Callable[[Schema], None], config: Any, required: str) -> Callable[[Schema], None]:
-    """With defaults, and one field that has none."""
+    """Describes a new task: with defaults, and one field that has none."""
 
     def describe_new(schema: Schema) -> None:
         describe(schema)
@@ -149,7 +149,7 @@ def _new(describe: Callable[[Schema], None], config: Any, required: str) -> Call
 
 
 def _stored(describe: Callable[[Schema], None], config: Any) -> Callable[[Schema], None]:
-    """With every field of the config and no other."""
+    """Describes a stored config: with every field of the config and no other."""
 
     def describe_stored(schema: Schema) -> None:
         describe(schema)
@@ -162,7 +162,7 @@ def _stored(describe: Callable[[Schema], None], config: Any) -> Callable[[Schema
 
 
 def describe_preview(schema: Schema) -> None:
-    """As a new task, or as a change where a task is named."""
+    """Describes a preview: a new task, or a change where a task is named."""
     _new(_bid_rules, BidConfig, "slug")(schema)
     schema["properties"]["taskId"].pop("default", None)
     del schema["required"]
@@ -175,7 +175,7 @@ class NewBiddingTask(BidConfigFields):
 
 
 class BiddingTaskChange(BidConfigFields):
-    """Fields of a bidding task's config; those that are left out stay as they are."""
+    """Fields of a bidding task's config; omitted ones stay as they are."""
 
     model_config = ConfigDict(json_schema_extra=_bid_rules)
 
@@ -193,7 +193,7 @@ class NewAutolistTask(ListingFields):
 
 
 class AutolistTaskChange(ListingFields):
-    """Fields of an auto-list task; those that are left out stay as they are."""
+    """Fields of an auto-list task; omitted ones stay as they are."""
 
     model_config = ConfigDict(json_schema_extra=_listing_rules)
 

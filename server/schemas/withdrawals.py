@@ -1,4 +1,4 @@
-"""The caller's money here and its withdrawal: what they ask for and are answered."""
+"""The requests and answers of the caller's money here and its withdrawal."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ def _required(schema: dict[str, Any]) -> None:
 
 
 class WithdrawalBody(Body):
-    """Which coins are to go. Where to is not asked: to the address that the caller signs in with, and from the
-    marketplace's bidding wallet to the caller's own payment address.
+    """The coins to be sent.
+
+    There is no field for the destination: it is the address that the caller signs in with, and from the marketplace's
+    bidding wallet the caller's own payment address.
     """
 
     model_config = ConfigDict(json_schema_extra=_required)
@@ -93,7 +95,7 @@ class WithdrawalBody(Body):
 
 
 def read_body(given: dict[str, Any]) -> tuple[WithdrawalBody, list[str]]:
-    """The withdrawal that `given` (a JSON object) asks for, and everything wrong with it as details."""
+    """Reads the withdrawal from `given` (a JSON object), and all its faults as details."""
     body, faults = read(WithdrawalBody, given)
     named = {name for name, _ in faults}
     if "from" not in given and "from" not in named:
@@ -108,7 +110,7 @@ def read_body(given: dict[str, Any]) -> tuple[WithdrawalBody, list[str]]:
 
 
 class LeftOut(Answer):
-    """A coin that stays where it is, and why."""
+    """A coin that is not spent, and why."""
 
     outpoint: str
     value_sats: SATS
@@ -116,7 +118,7 @@ class LeftOut(Answer):
 
 
 class Withdrawal(Answer):
-    """Money on its way out. Of one that was not signed (yet) the amounts and the txid are null."""
+    """Money on its way out. Without a signature (yet) the amounts and the txid are null."""
 
     id: int
     from_: Annotated[From, Field(alias="from")]
@@ -147,7 +149,7 @@ class NewWithdrawal(Withdrawal):
 
 
 class Quote(Answer):
-    """What a withdrawal would be."""
+    """The amounts of a possible withdrawal."""
 
     dry_run: Literal[True]
     from_: Annotated[From, Field(alias="from")]
@@ -165,10 +167,25 @@ class MarketplaceWallet(Answer):
     balance_sats: Annotated[int, Field(ge=0)]
 
 
-class Wallet(Answer):
-    """The caller's addresses here, the money behind their bids, and what is on its way out."""
+class FundingRow(Answer):
+    """The place whose sats back the caller's bids at one marketplace."""
 
-    payment: Annotated[str, Field(description="Bids are signed and funded here.")]
+    venue: str
+    from_: Annotated[
+        Literal["bidding", "payment"], Field(alias="from", description="What a withdrawal names to get the sats out.")
+    ]
+    address: Annotated[str | None, Field(description="Send sats here. Null while the marketplace does not tell it.")]
+    balance_sats: Annotated[int | None, Field(ge=0)]
+    backs: Annotated[str, Field(description="How these sats back bids.")]
+    way_out: Annotated[str, Field(description="How they come out again.")]
+
+
+class Wallet(Answer):
+    """The caller's addresses here, the money behind their bids, and withdrawals on their way."""
+
+    payment: Annotated[
+        str, Field(description="Bids are signed by this address's key. Which address backs them is told by `funding`.")
+    ]
     vault: Annotated[str, Field(description="Listings are signed here.")]
     ordinals_address: str
     bidding_wallet: MarketplaceWallet | None
@@ -207,5 +224,8 @@ class Wallet(Answer):
     ] = ""
     payment_sats: Annotated[
         int | None, Field(ge=0, description="Confirmed sats at the payment address; null when that cannot be read.")
+    ]
+    funding: Annotated[
+        list[FundingRow], Field(description="The address that backs bids, for each marketplace that takes any.")
     ]
     withdrawals: Annotated[list[Withdrawal], Field(description="The latest ten, newest first.")]

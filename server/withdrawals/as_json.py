@@ -30,7 +30,7 @@ def withdrawal_as_json(row: Withdrawal) -> dict[str, object]:
 
 
 def quote(plan: WithdrawalPlan) -> dict[str, object]:
-    """What a plan comes to."""
+    """Returns the amounts of a plan."""
     return {
         "dryRun": True,
         "from": plan.asked.source,

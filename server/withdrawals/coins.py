@@ -1,4 +1,4 @@
-"""Which coins of an address may be spent: confirmed, ours, and with nothing on them; in doubt one is left out.
+"""The choice of an address's coins: confirmed, ours, and without assets; in doubt one is left out.
 
 The same rules as the signer's, on facts from the gateway; the signer asks again, from sources of its own.
 """
@@ -35,15 +35,16 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Coins to be spent, and what was left out on the way."""
+    """Coins to be spent, and those left out on the way."""
 
     coins: tuple[Coin, ...]
     left_out: tuple[LeftOut, ...]
 
 
 class Choosing:
-    """Looks at the coins of one of a user's addresses here; `script` is its script. `kept` are those that stay
-    where they are, each with the reason.
+    """The choice among one of a user's addresses here; `script` is its script.
+
+    `kept` are the coins that stay, each with the reason.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Choosing:
         self._least_value = -(-INPUT_VSIZE[kind] * fee_per_kvb // VIRTUAL_KB)
 
     async def choose(self, found: Sequence[Utxo], is_enough: Callable[[Sequence[Coin]], bool], most: int) -> Chosen:
-        """The largest coins, one after the other, until they are enough; `most` of them at most."""
+        """Chooses the largest coins, one after the other, until they are enough; `most` of them at most."""
         coins: list[Coin] = []
         left_out: list[LeftOut] = []
         rest: list[Utxo] = []
@@ -81,7 +82,7 @@ class Choosing:
         return Chosen(tuple(coins), tuple(left_out))
 
     async def coin(self, outpoint: str, inscription_id: str) -> Coin:
-        """The coin of an inscription. Raises Refused when it is not alone there, or that is not known."""
+        """Returns the coin of an inscription. Raises Refused when it is not alone there, or that is not known."""
         judged = await self._look_at(outpoint, (inscription_id,))
         if isinstance(judged, str):
             raise PolicyRefused("inputs-cardinal", judged)

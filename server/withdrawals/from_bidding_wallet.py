@@ -1,4 +1,4 @@
-"""Plans what leaves a marketplace's bidding wallet: the marketplace drafts it, and the signer judges the draft."""
+"""The plan of a withdrawal from a bidding wallet: the marketplace drafts it, and the signer judges the draft."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wallet.withdrawal.request import WithdrawalToSign
 async def plan_from_bidding(
     services: Services, user: User, body: WithdrawalBody, payment: str, pubkey: str
 ) -> WithdrawalPlan:
-    """What `body` asks to take out of the bidding wallet to the user's `payment` address, whose key is `pubkey`.
+    """Plans the withdrawal in `body` from the bidding wallet to the user's `payment` address, whose key is `pubkey`.
 
     Raises CannotWithdraw, WrongWish or VenueError.
     """
@@ -62,5 +62,5 @@ def _refuse_uncovered(user_id: int, body: WithdrawalBody, venue: str, left: int)
 
 
 def _venue(settings: Settings) -> str:
-    """The marketplace whose bids are paid from a bidding wallet: the first that is, else the default one."""
+    """Returns the marketplace whose bids are paid from a bidding wallet: the first such one, else the default."""
     return next((venue for venue in settings.venues if dialect_of(venue) == "satflow"), settings.market)

@@ -1,4 +1,4 @@
-"""Getting one's money and inscriptions out again."""
+"""The withdrawal of a user's own money and inscriptions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WithdrawHandler(SignedIn):
         body, details = read_body(self.json_object())
         if details:
             raise invalid(details)
-        # What is still on its way may have arrived: its coins are spent then, and others are there.
+        # A withdrawal on its way may have arrived: then its coins are spent, and others are there.
         await look_after(self.services, withdrawals.open_of(self.user.id))
         plan = await self._planned(body)
         if body.dry_run:

@@ -1,4 +1,4 @@
-"""What a planned withdrawal is."""
+"""The values of a planned withdrawal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNCOVERED = "Open bids would not be covered"
 
 
 class CannotWithdraw(BidkeeperError):
-    """It does not go as things stand. `reason` says why in a few words, `what_to_do` what would help."""
+    """A refusal: it is impossible at present. `reason` says why in a few words, `what_to_do` is the remedy."""
 
     def __init__(self, reason: str, what_to_do: str) -> None:
         super().__init__(f"{reason}: {what_to_do}")
@@ -24,7 +24,7 @@ class CannotWithdraw(BidkeeperError):
 
 
 class InvalidWithdrawal(BidkeeperError):
-    """What was asked for can never be done. `fault` reads `field: what is wrong`, `reason` is a heading."""
+    """A refusal: the request can never be met. `fault` reads `field: what is wrong`, `reason` is a heading."""
 
     def __init__(self, fault: str, reason: str = "Validation failed") -> None:
         super().__init__(fault)
@@ -34,7 +34,7 @@ class InvalidWithdrawal(BidkeeperError):
 
 @dataclass(frozen=True, slots=True)
 class WithdrawalPlan:
-    """What is to be signed, all but its intent, and what that comes to; sats arrive at `destination`."""
+    """All that is to be signed but its intent, and the amounts; sats arrive at `destination`."""
 
     asked: WithdrawalToSign
     destination: str
@@ -48,7 +48,7 @@ class WithdrawalPlan:
 
 
 def script_at(address: str) -> bytes:
-    """The script of a user's own address, or of one that the signer derived for a user."""
+    """Returns the script of a user's own address, or of one that the signer derived for a user."""
     script = script_of(parse(address))
     assert script is not None
     return script

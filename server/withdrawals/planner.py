@@ -1,4 +1,4 @@
-"""From what a caller asks to what the signer is to be asked: coins, amounts, fee. Nothing is written or signed here."""
+"""The step from a caller's request to the signer's: coins, amounts, fee. Nothing is written or signed here."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class WithdrawalPlanner:
             raise CannotWithdraw("The inscription is listed", text)
 
     def _kept(self) -> dict[str, str]:
-        """Coins that stay where they are, and why. A bid that is a transaction ends with the first of its coins."""
+        """Returns the coins that stay, and why. A bid that is a transaction ends with the first of its coins."""
         user_id = self._user.id
         behind = {} if self._body.force else withdrawals.coins_behind_bids(user_id)
         bids = {
@@ -155,7 +155,7 @@ def _per_kvb(rate: Decimal) -> int:
 
 
 def _pays(composed: Callable[[Sequence[Coin]], Composed], coins: Sequence[Coin]) -> bool:
-    """Whether these coins are enough: more of them would help against too few sats only."""
+    """Tells whether these coins are enough, so that more would not help."""
     if not coins:
         return False
     try:
@@ -166,7 +166,7 @@ def _pays(composed: Callable[[Sequence[Coin]], Composed], coins: Sequence[Coin])
 
 
 def _composed(compose: Callable[[], Composed], chosen: Chosen, what_to_do: str = "") -> Composed:
-    """What the signer will write. Raises CannotWithdraw for what it would refuse."""
+    """Returns the transaction that the signer will write. Raises CannotWithdraw for one that it would refuse."""
     try:
         return compose()
     except PolicyRefused as refused:

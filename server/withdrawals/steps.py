@@ -1,8 +1,8 @@
-"""The way of a withdrawal from written down to in a block; each step may be the one before a crash.
+"""A withdrawal's states from the written row to a confirmed block. The process may die between any two.
 
-reserved → signed → submitted → confirmed, and `unknown` after an answer that never came. What was signed is sent until
+reserved → signed → submitted → confirmed, and `unknown` after an answer that never came. A signed one is sent until
 network or venue has it: the transaction is the same each time, so it moves nothing twice. Several server processes may
-look after one row at a time; whoever finds it elsewhere than expected leaves it alone.
+look after one row at a time; one that finds it in another state than expected leaves it alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS, SignedWithdrawal
 log = logging.getLogger(__name__)
 
 RESUME_S = 30.0
-# Longer than any request for a signature lives: a row that is still reserved then belongs to nobody any more.
+# Longer than any request for a signature lives: a row that is still reserved then is abandoned.
 ABANDONED_MS = 180_000
 _SEND_MS = 10_000
 _SEEN_AGE_S = 5.0
@@ -33,7 +33,7 @@ NEVER_SIGNED = "it was never signed"
 
 
 def write_down(user_id: int, plan: WithdrawalPlan, now_ms: int) -> Withdrawal:
-    """The row of a planned withdrawal, under an intent of its own. Raises CoinsTaken."""
+    """Writes the row of a planned withdrawal, under an intent of its own. Raises CoinsTaken."""
     asked = replace(plan.asked, intent=secrets.token_hex(WITHDRAWAL_INTENT_DIGITS // 2))
     new = NewWithdrawal(
         intent=asked.intent,
@@ -49,7 +49,7 @@ def write_down(user_id: int, plan: WithdrawalPlan, now_ms: int) -> Withdrawal:
 
 
 async def carry_out(services: Services, row: Withdrawal) -> None:
-    """Signs and sends what was written down. Raises SignerError when it is not signed, or that is not known."""
+    """Signs and sends a written withdrawal. Raises SignerError when it is not signed, or that is not known."""
     try:
         signed = await _signature(services, row)
     except (SignerRefused, SignerLocked) as error:
@@ -59,7 +59,7 @@ async def carry_out(services: Services, row: Withdrawal) -> None:
 
 
 async def look_after(services: Services, rows: Iterable[Withdrawal]) -> None:
-    """Takes each of these up where it was left. What fails is tried again later, and holds up no other."""
+    """Continues each of these where it was left. A failure is tried again later, and holds up no other."""
     for row in rows:
         try:
             await _take_up(services, row)
@@ -70,7 +70,7 @@ async def look_after(services: Services, rows: Iterable[Withdrawal]) -> None:
 
 
 async def look_after_all(services: Services) -> None:
-    """Takes up everybody's that nobody is busy with."""
+    """Continues all users' withdrawals that no request is busy with."""
     await look_after(services, withdrawals.all_open(services.clock_ms(), round(RESUME_S * 1000)))
 
 
@@ -88,21 +88,21 @@ async def _take_up(services: Services, row: Withdrawal) -> None:
 
 
 async def _send_signed(services: Services, row: Withdrawal, signed: SignedWithdrawal) -> None:
-    """Writes the txid down before anything is sent; a row that is elsewhere meanwhile is somebody else's."""
+    """Writes the txid down before anything is sent; leaves a row alone that has moved meanwhile."""
     if withdrawals.signed(row, signed.txid, signed.sent_sats, signed.fee_sats, services.clock_ms()):
         log.info("withdrawal %s of user %s from %s is signed: %s", row.id, row.user_id, row.source, signed.txid)
         await _send(services, row, signed)
 
 
 async def _signature(services: Services, row: Withdrawal) -> SignedWithdrawal:
-    """The same each time for one row."""
+    """Asks for the signature, which is the same each time for one row."""
     asked = from_request(json.loads(row.request))
     return await services.signer(lambda signer: signer.sign_withdrawal(asked))
 
 
 async def _send(services: Services, row: Withdrawal, signed: SignedWithdrawal) -> None:
     payment = row.destination
-    # The gateway holds this against the real time, whatever clock the service is tested with.
+    # The gateway compares this with the real time, whatever clock the service is tested with.
     deadline_ms = time.time_ns() // 1_000_000 + _SEND_MS
     try:
         if signed.psbt:
@@ -112,7 +112,7 @@ async def _send(services: Services, row: Withdrawal, signed: SignedWithdrawal) -
         else:
             txid = await services.market(lambda market: market.broadcast(signed.transaction, deadline_ms=deadline_ms))
     except (Unavailable, AuthFailed, NotSupported) as error:
-        # Not sent, this time: that is about us, not about the transaction.
+        # Not sent, this time: the cause is ours, not the transaction's.
         log.warning("withdrawal %s was not sent: %s", row.id, error)
     except Refused as refused:
         await _after_refusal(services, row, refused)
@@ -126,7 +126,7 @@ async def _send(services: Services, row: Withdrawal, signed: SignedWithdrawal) -
 
 
 async def _after_refusal(services: Services, row: Withdrawal, refused: Refused) -> None:
-    """A node also refuses what it has in a block already: what counts is whether it is there."""
+    """Looks a refused transaction up: a node also refuses one that is in a block already."""
     try:
         if not await _is_found(services, row):
             _note(services, row, REFUSED, refused.message)
@@ -135,7 +135,7 @@ async def _after_refusal(services: Services, row: Withdrawal, refused: Refused) 
 
 
 async def _is_found(services: Services, row: Withdrawal) -> bool:
-    """Whether a block or the mempool has it, which is noted. Raises VenueError when that cannot be told."""
+    """Tells whether a block or the mempool has it, and notes that. Raises VenueError when it cannot be found out."""
     txid = row.txid
     assert txid is not None
     try:

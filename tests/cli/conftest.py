@@ -40,7 +40,7 @@ def examine(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.setattr(venue_check, "PAUSE_S", 0)
 
     def ask(*parts: str, ahead_s: float = 0, collection: str | None = None) -> dict[str, Check]:
-        options = argparse.Namespace(only=list(parts), json=False, collection=collection, rune=None)
+        options = argparse.Namespace(only=list(parts), json=False, live=False, collection=collection, rune=None)
         found: dict[str, Check] = {}
         order = ("ok", "warn", "FAIL")
         for check in doctor.examine(options, environment, lambda: int((time.time() + ahead_s) * 1000)):

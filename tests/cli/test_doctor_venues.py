@@ -28,6 +28,7 @@ LISTING = {
     "sellerAddress": "bc1qa",
 }
 BID = {"_id": "65a000000000000000000002", "price": 400_000, "collectionSlug": "nodemonkes", "bidderAddress": "bc1qb"}
+BID_TEXT = f"bc1qpay:02{'ab' * 32}:bc1pord:5000:1:1790000960000:nodemonkes:1790000000000"
 SATFLOW: dict[str, Any] = {
     "/v1/collection-stats/floors": {"success": True, "data": [{"slug": "nodemonkes", "floor": 500_000}]},
     "/v1/activity/listings": {"success": True, "data": {"items": [LISTING]}},
@@ -65,7 +66,7 @@ def test_what_it_spent(examine: Examine, real: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "status"),
-    [("sign me: 17", "ok"), ("a:b:c", "FAIL"), ("x" * 600, "FAIL"), ("for Bidkeeper", "FAIL")],
+    [("sign me: 17", "ok"), (BID_TEXT, "FAIL"), ("x" * 600, "FAIL"), ("for Bidkeeper", "FAIL")],
 )
 def test_whether_a_challenge_would_be_signed(examine: Examine, real: dict[str, str], text: str, status: str) -> None:
     with venue(SATFLOW | {"/v1/challenge": {"success": True, "data": {"challenge": text}}}) as made:

@@ -46,7 +46,7 @@ def test_the_service_knows_only_settings_that_there_are() -> None:
     assert set(named) - known == {"BIDKEEPER_WITH_SIMULATOR", "BIDKEEPER_CONFIG"}
 
 
-@pytest.mark.parametrize("name", ["install.sh", "Dockerfile"])
+@pytest.mark.parametrize("name", ["install.sh", "Dockerfile", "../.dockerignore"])
 def test_every_package_is_installed(name: str) -> None:
     assert PACKAGES
     text = (DEPLOY / name).read_text()

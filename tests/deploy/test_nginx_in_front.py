@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import json
 import os
 import re
@@ -106,6 +108,22 @@ def test_the_servers_count_each_client_whatever_it_says_of_itself(service: Servi
     assert challenges(service.front) == [200] * 5 + [429] * 3
     # Told by a proxy on this machine, the server takes it for what it is: eight clients.
     assert challenges(Front(service.installation.port, service.front.directory)) == [200] * 8
+
+
+def test_the_description_is_packed_and_not_sent_twice(service: Service) -> None:
+    with contextlib.closing(service.front.connection()) as connection:
+        connection.request("GET", "/api/openapi.json", headers={"Accept-Encoding": "gzip"})
+        packed = connection.getresponse()
+        body = packed.read()
+    assert (packed.headers["Content-Encoding"], packed.headers["Vary"]) == ("gzip", "Accept-Encoding")
+    plain = service.front.call("GET", "/api/openapi.json")
+    assert gzip.decompress(body).decode() == plain.body and len(body) < len(plain.body) / 4
+    assert plain.headers["etag"] == packed.headers["Etag"]
+    again = service.front.call("GET", "/api/openapi.json", If_None_Match=plain.headers["etag"])
+    assert (again.status, again.body) == (304, "")
+    head = service.front.call("HEAD", "/api/openapi.json")
+    assert (head.status, head.body, head.headers["etag"]) == (200, "", plain.headers["etag"])
+    assert_headers(head)
 
 
 def test_a_large_body_is_refused_in_json(service: Service) -> None:

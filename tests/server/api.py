@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
 from tornado.httputil import HTTPHeaders
 
 from core.subscription_plans import DEFAULT_PLANS
@@ -68,6 +68,11 @@ class Api:
         is_json = response.headers.get("Content-Type") == "application/json"
         value = json.loads(text, parse_float=Decimal) if text and is_json else None
         return Answer(response.code, response.headers, value, text)
+
+    async def raw(self, path: str, headers: dict[str, str]) -> HTTPResponse:
+        """The answer to a GET as it comes, packed or not."""
+        request = HTTPRequest(self.base_url + path, headers=headers, decompress_response=False, request_timeout=30)
+        return await self._client.fetch(request, raise_error=False)
 
     def close(self) -> None:
         self._client.close()

@@ -399,6 +399,25 @@ async def test_the_wallet_shows_addresses_balance_and_exposure(service: Service)
         "signedLimitSats": 200_000_000,
         "signedFreeAt": None,
         "paymentSats": 0,
+        "funding": [
+            {
+                "venue": "simulator",
+                "from": "bidding",
+                "address": "bc1qmultisig",
+                "balanceSats": 123_456,
+                "backs": "bids are backed by the bidding wallet: a script of the marketplace's key and the user's",
+                "wayOut": 'withdraw from "bidding": the marketplace signs too; the sats arrive at the payment address',
+            },
+            {
+                "venue": "simulator-ordnet",
+                "from": "payment",
+                "address": keys["payment"],
+                "balanceSats": 0,
+                "backs": "bids are paid with whole coins of the payment address: one coin for each bid, a little above "
+                "its price",
+                "wayOut": 'withdraw from "payment": the user\'s key alone moves them',
+            },
+        ],
         "withdrawals": [],
     }
 
@@ -435,6 +454,10 @@ async def test_the_wallet_is_shown_without_the_venue_but_not_without_the_signer(
 
     assert no_venue.status == 200
     assert (no_venue.json["biddingWallet"], no_venue.json["balanceError"]) == (None, "the venue does not answer")
+    assert [(row["address"], row["balanceSats"]) for row in no_venue.json["funding"]] == [
+        (None, None),
+        (keys_of(OWNER)["payment"], None),
+    ]
     assert no_venue.json["worstLoss"] is None and no_venue.json["ifAllFillNow"] is None
     assert (locked.status, locked.json["error"]) == (503, "The signer is locked")
     assert (away.status, away.json["error"]) == (503, "The signer cannot be asked")

@@ -16,7 +16,7 @@ from server.openapi.page import render
 from server.urls import ROUTES
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, problems
 from tests.server.conftest import Service
-from tests.server.json_schema import KEYWORDS
+from tests.server.json_schema import KEYWORDS, Shapes
 from tests.server.test_access import operations
 
 DOCUMENT = document(ROUTES)
@@ -28,8 +28,8 @@ SHAPES = {
     "document": ({"openapi", "info", "paths"}, {"servers", "tags", "components"}),
     "info": ({"title", "version"}, {"description", "license"}),
     "operation": (
-        {"responses", "operationId", "summary", "tags", "security"},
-        {"description", "parameters", "requestBody"},
+        {"responses", "operationId", "summary", "description", "tags", "security"},
+        {"parameters", "requestBody"},
     ),
     "parameter": ({"name", "in", "required", "schema"}, {"description"}),
     "requestBody": ({"content", "required"}, set()),
@@ -101,19 +101,40 @@ def test_objects_have_their_fields() -> None:
     for scheme in COMPONENTS["securitySchemes"].values():
         assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
     tags = [tag["name"] for tag in DOCUMENT["tags"]]
-    assert len(tags) == len(set(tags))
+    assert len(tags) == len(set(tags)) and all(tag["description"] for tag in DOCUMENT["tags"])
     for _, path, operation in described():
         check_shape("operation", operation)
+        assert operation["description"], path
         assert set(operation["tags"]) <= set(tags)
         assert operation["responses"], path
         for status, found in operation["responses"].items():
             assert re.fullmatch("[2-5][0-9][0-9]", status)
             check_shape("response", response(found))
             for media, content in response(found)["content"].items():
-                assert re.fullmatch(r"[a-z]+/[a-z.+-]+", media) and content.keys() == {"schema"}
+                assert re.fullmatch(r"[a-z]+/[a-z.+-]+", media) and content.keys() - {"example"} == {"schema"}
         for parameter in operation.get("parameters", ()):
             check_shape("parameter", parameter)
             assert parameter["in"] in ("path", "query")
+
+
+def test_every_answer_of_an_object_has_an_example_that_its_schema_takes() -> None:
+    shapes, seen = Shapes(COMPONENTS["schemas"], closed=True), 0
+    for _, path, operation in described():
+        for status, found in operation["responses"].items():
+            for media, content in response(found)["content"].items():
+                if media != "application/json" or "$ref" not in str(content["schema"]):
+                    continue
+                assert shapes.faults(content["example"], content["schema"]) == [], (path, status)
+                seen += 1
+    assert seen > 150
+
+
+def test_an_id_that_is_answered_is_of_the_kind_that_is_asked_for() -> None:
+    schemas = COMPONENTS["schemas"]
+    told = schemas["Challenge"]["properties"]["challengeId"]
+    assert (told["type"], "format" in told) == ("string", False)
+    assert schemas["VerifyBody"]["properties"]["challengeId"] == {"type": "string"}
+    assert {"type": "string"} in schemas["ProfileBody"]["properties"]["challengeId"]["anyOf"]
 
 
 def test_ids_are_unique_and_fit_for_names_of_functions() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import re
 import sqlite3
@@ -118,6 +119,21 @@ async def test_five_bad_tries_end_a_challenge_whether_well_formed_or_not(service
         answer = await service.api("POST", "/api/auth/verify", good | wrong)
         assert (answer.status, answer.json) == (401, REFUSED)
     assert (await service.api("POST", "/api/auth/verify", good)).status == 401
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("raw", "is_told"),
+    [(bytes([31]) + bytes(64), True), (bytes([39]) + b"x" * 64, True), (bytes(65), False), (bytes([31]) * 66, False)],
+    ids=["ecdsa", "segwit", "no header", "too long"],
+)
+async def test_a_proof_of_the_older_kind_is_told_what_to_do(service: Service, raw: bytes, is_told: bool) -> None:
+    proof = proof_of(await challenge_for(service)) | {"signature": base64.b64encode(raw).decode()}
+
+    answer = await service.api("POST", "/api/auth/verify", proof)
+
+    hint = {"message": "This is not BIP-322; ask the wallet for bip322-simple."}
+    assert (answer.status, answer.json) == (401, REFUSED | (hint if is_told else {}))
 
 
 @pytest.mark.gen_test

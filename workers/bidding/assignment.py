@@ -1,4 +1,4 @@
-"""What a bidding worker is to do: its task's row, the config in it, and what its user may do."""
+"""A bidding worker's assignment: its task's row, the config in it, and its user's rights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workers.wanted import config_of, wanted_task
 
 @dataclass(frozen=True, slots=True)
 class BiddingAssignment:
-    """`refusal` says why nothing may be placed at the moment; `plan` is None when the user has none that is offered."""
+    """An assignment. `refusal` says why nothing may be placed at the moment; `plan` is None without an offered plan."""
 
     task: Task
     user: User
@@ -29,14 +29,14 @@ class BiddingAssignment:
 
     @property
     def restraint(self) -> Reason | None:
-        """What the strictest of control and plan leaves: None everything, reduce cancels, halt nothing live."""
+        """The restraint by control and plan: None allows everything, reduce cancels only, halt nothing live."""
         if self.control.state == controls.HALT:
             return Reason.HALT
         return Reason.REDUCE if self.refusal or self.control.state == controls.REDUCE else None
 
 
 def read_bidding_assignment(context: Context) -> BiddingAssignment | None:
-    """What to do as of now; None when the task is no longer wanted or another worker has taken over.
+    """Reads the assignment of this moment; None when the task is no longer wanted or another worker has taken over.
 
     Raises BadConfig, with the task's `last_error` written, when its config cannot be carried out.
     """

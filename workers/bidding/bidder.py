@@ -1,4 +1,4 @@
-"""One bidding task's cycles: who it is for, one after the other, and when the next one is due."""
+"""One bidding task's cycles: one after the other, and the time of the next."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from workers.pace import Backoff, until_rare_cycle
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
 SHORTEST_PAUSE_S = 1.0
 AT_ONCE_S = 0.05
-LONGEST_REST_S = 30.0  # between cycles; a longer loop wakes up meanwhile to hear of control
+LONGEST_REST_S = 30.0  # between cycles; a longer loop wakes up meanwhile to look for control
 
 
 class Bidder:
-    """Keeps the bids of one task right, one `cycle` after the other (see `Job`).
+    """The job that keeps the bids of one task right, one `cycle` after the other (see `Job`).
 
-    It survives being killed anywhere: the ledger and the venue's own-bid list are all that a successor needs.
+    It survives being killed anywhere: a successor needs only the ledger and the venue's own-bid list.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Bidder:
         journal: Journal | None = None,
         until_cycle: Callable[[str, float, float], float] | None = None,
     ) -> None:
-        """`until_cycle`, see workers/pace.py, says when cycles are due; without it a loop after the last one began."""
+        """Wires the job. `until_cycle`, see workers/pace.py, times the cycles; without it they begin a loop apart."""
         self._context = context
         self._monotonic = monotonic
         self._until_cycle = until_cycle
@@ -66,11 +66,11 @@ class Bidder:
         self._was_late = False
 
     def cycle(self) -> float | None:
-        """One cycle; returns the seconds until the next one, or None when the task is no longer ours to act for.
+        """Runs one cycle; returns the seconds until the next one, or None when the task is no longer ours.
 
         Raises BadConfig, and BadCredentials when the venue does not accept a write of ours; both are recorded first.
-        When our own bids cannot be read, nothing is placed; bids that the ledger knows and that are forbidden by cap,
-        range or limits are cancelled all the same.
+        When our own bids cannot be read, nothing is placed; known bids that cap, range or limits forbid are cancelled
+        all the same.
         """
         began = self._monotonic()
         assignment = read_bidding_assignment(self._context)
@@ -121,7 +121,7 @@ class Bidder:
             return SHORTEST_PAUSE_S
         pause_s = max(self._until_next(assignment, began), SHORTEST_PAUSE_S)
         if any(order.state == CANCELLING for order in orders.open_orders(self._context.task_id)):
-            pause_s = min(pause_s, LONGEST_REST_S)  # a cancel that did not work is not left alone for a long loop
+            pause_s = min(pause_s, LONGEST_REST_S)  # a failed cancel does not wait for a long loop
         if pause_s > LONGEST_REST_S:
             self._due = self._monotonic() + pause_s
         return min(pause_s, LONGEST_REST_S)
@@ -139,7 +139,7 @@ class Bidder:
         return until_rare_cycle(first_s, config.loop_s, now_ms / 1000, every=every, due_s=due_s)
 
     def _next_due_ms(self, config: BidConfig, now_ms: int) -> float:
-        """When an order of ours next needs a cycle, whatever the market does."""
+        """Returns when an order of ours next needs a cycle, whatever the market does."""
         own = orders.open_orders(self._context.task_id)
         if needs_fresh_read(own, now_ms):
             return now_ms

@@ -1,4 +1,4 @@
-"""Cancelling bids: write down, ask the venue, and believe only what a later read shows."""
+"""Cancels of bids: write down, send, and believe only what a later read shows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from workers.context import Context
 from workers.faults import Faults
 from workers.signals_held import signals_held
 
-WRITE_MS = 10_000  # a write that has not reached the venue after this long is not to reach it any more
+WRITE_MS = 10_000  # a write that has not reached the venue after this long is given up
 
 
 class CancelAnswer(Enum):
-    """What the venue said to a cancel."""
+    """The venue's answer to a cancel."""
 
     DONE = "done"
     NOT_FOUND = "not_found"  # it knows no such bid: cancelled before, expired, or sold
-    FAILED = "failed"  # it said no, or its answer was lost
+    FAILED = "failed"  # it refused, or its answer was lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class _Ask:
 
 
 class Canceller:
-    """Cancels bids of one wallet during one cycle; a challenge that the venue wants signed is so once, when needed.
+    """Cancels bids of one wallet during one cycle; a challenge is signed once, when needed.
 
-    `asked` are the orders (by id) that a cancel was sent for, with the venue's answer.
+    `asked` are the orders (by id) whose cancel was sent, with the venue's answer.
     """
 
     def __init__(self, context: Context, wallet: str, faults: Faults) -> None:
@@ -56,11 +56,10 @@ class Canceller:
     def cancel(self, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
         """Sends cancels for these orders and for the bids of `strays` (venue ids), in this order.
 
-        As many go in one call as the venue takes. Where it says no to several, or reports that it failed for some,
-        nobody knows for which: each is asked for by itself then. An order that is `cancelling` already is asked for
-        again: what is gone cannot be cancelled twice. A cancel that fails or whose answer is lost leaves its order
-        `cancelling`; the others go on. When the venue asks for a pause or gives nothing to sign, the rest is left as it
-        is: `is_stuck`.
+        As many go in one call as the venue takes. If it refuses several, or reports a failure for some without naming
+        them, each is cancelled by itself. An order that is `cancelling` already is sent again: a bid that is gone
+        cannot be cancelled twice. A cancel that fails or whose answer is lost leaves its order `cancelling`; the others
+        go on. When the venue asks for a pause or gives no challenge, the rest is left alone: `is_stuck`.
         """
         asks = [_Ask(str(order.venue_id), order) for order in doomed] + [_Ask(venue_id) for venue_id in strays]
         most = self._context.venue.cancels_at_once
@@ -76,7 +75,7 @@ class Canceller:
                 self._ask([ask])
 
     def note_denied(self) -> None:
-        """Notes the cancels that the venue reported as failed, after a read: what is gone by then needed none."""
+        """Notes the cancels that the venue reported as failed, after a read: bids gone by then needed none."""
         for ask in self._denied:
             if ask.order is None or Order.get_by_id(ask.order.id).state != CLOSED:
                 self._faults.add(f"cancel {ask}", "the venue reports a failure", backs_off=False)
@@ -100,7 +99,7 @@ class Canceller:
         return None
 
     def _ask(self, asks: list[_Ask]) -> CancelAnswer | None:
-        """Sends one call, with its orders `cancelling` before it; as `_sent`."""
+        """Sends one call, with its orders `cancelling` before it; returns the answer of `_sent`."""
         doomed = [ask.order for ask in asks if ask.order is not None]
         with signals_held():
             for order in doomed:
@@ -113,7 +112,7 @@ class Canceller:
         return answer
 
     def _sent(self, asks: list[_Ask]) -> CancelAnswer | None:
-        """What the venue said to these, None when it said no to several: it does not say to which."""
+        """Sends one cancel; returns the venue's answer, None when it refused several without naming one."""
         context, failed_to = self._context, f"cancel {', '.join(map(str, asks))}"
         try:
             is_done = context.market.cancel(

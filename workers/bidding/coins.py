@@ -1,4 +1,4 @@
-"""The coins that a bid is paid with where bids are transactions: plain ones of the payment address, and no others."""
+"""The coins that pay for a bid where bids are transactions: plain ones of the payment address only."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from workers.context import Context
 from workers.faults import Faults
 
 COINS_S = 2.0  # how old the list of coins may be: it is read only when something is to be placed
-# What lies on a coin changes with the coin only; its being spent shows in the list.
+# A coin's assets never change; a spend shows in the list.
 CONTENTS_S = 3600.0
-MOST_COINS = 20  # of one bid: the signer looks each of them up
-# Less than this does not come back as change: nobody relays an output of so little.
+MOST_COINS = 20  # for one bid: the signer looks each of them up
+# Less does not come back as change: nodes relay no such small output.
 DUST_SATS = 546
 
 
@@ -30,9 +30,9 @@ class PaymentCoins:
         self._is_plain: dict[str, bool] = {}
 
     def pay(self, price: int, in_use: Collection[str]) -> tuple[Coin, ...] | PlaceResult:
-        """The fewest coins, none of them `in_use`, that come to `price` sats with no dust over; with the dearest first.
+        """Chooses the fewest coins, none of them `in_use`, that pay `price` sats and leave no dust; the dearest first.
 
-        Else NO_COINS, or NOT_SENT when that could not be told, with the fault noted.
+        Else returns NO_COINS, or NOT_SENT when that could not be found out, with the fault noted.
         """
         chosen: list[Coin] = []
         failed_to = f"find coins for a bid of {price}"
@@ -62,7 +62,7 @@ class PaymentCoins:
         return self._coins
 
     def _holds_nothing(self, outpoint: str) -> bool:
-        """Whether neither an inscription nor a rune lies on the coin, and that is known."""
+        """Tells whether the coin is known to hold neither inscription nor rune."""
         if outpoint not in self._is_plain:
             facts = self._context.market.outpoint(outpoint, CONTENTS_S)
             self._is_plain[outpoint] = facts.inscriptions == () and facts.runes == () and facts.is_unspent is not False

@@ -1,4 +1,4 @@
-"""One cycle of a bidding task: settle, look, decide, carry out. What lasts longer than a cycle is in `Lasting`."""
+"""One cycle of a bidding task: settle, look, decide, carry out. State that outlives a cycle is in `Lasting`."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class BiddingCycle:
         self._canceller = Canceller(inputs.context, inputs.keys.payment, inputs.faults)
 
     def run(self) -> BiddingOutcome:
-        """Does all of it and says what came of it."""
+        """Runs the whole cycle and returns its outcome."""
         found = self._settler.settle()
         decision = self._decided(found)
         if decision.wants_anything and self._settler.is_held:
-            # The bids of a cycle ago are good enough to see that all is well, and for nothing else.
+            # The last cycle's bids are good enough to see that all is well, and for nothing else.
             found = self._settler.read(self._config.loop_s / 2)
             decision = self._decided(found)
         self._context.crash("after_plan")
@@ -61,11 +61,11 @@ class BiddingCycle:
         return self._decider.decide(found, self._settler.sales, self._config.loop_s / 2, memory, by_floor=True)
 
     def _carried_out(self, decision: Decision, found: Found) -> Done:
-        """Cancels what has to go and the strays of `found`, places, then cancels what was replaced, in the order given.
+        """Cancels the doomed orders and the strays of `found`, places, then cancels replaced bids, in the given order.
 
-        Nothing is placed when the first cancels could not be sent, when no read says what became of them, or while a
-        stray is still there. A cancel that merely failed stops nothing: its order counts, and each new bid is reserved
-        against the limits. What waits for a bid that was not clearly accepted is kept.
+        Nothing is placed when the first cancels could not be sent, when no read tells their fate, or while a stray is
+        still there. A cancel that merely failed stops nothing: its order counts, and each new bid is reserved against
+        the limits. An order that waits for a bid that was not clearly accepted is kept.
         """
         done = Done(decision)
         left = self._cancel_what_must_go(done, found)
@@ -81,7 +81,7 @@ class BiddingCycle:
         return done
 
     def _cancel_what_must_go(self, done: Done, found: Found) -> Found | None:
-        """Sends the first cancels. Returns what is at the venue after them, None when nothing may be placed."""
+        """Sends the first cancels; returns what is left at the venue, None when nothing may be placed."""
         hard, soft, strays = done.last.hard, done.last.soft, [bid.venue_id for bid in found.strays]
         self._cancel(hard)
         self._cancel(soft, strays)
@@ -96,11 +96,11 @@ class BiddingCycle:
         return left
 
     def _place(self, done: Done, left: Found) -> None:
-        """Tries each bid of the decision, in its order, until one shows that there is no point in going on.
+        """Tries each bid of the decision, in its order, until one shows that the rest is pointless.
 
-        Where the decision has become too old, or something was sold since it was made, the market is looked at and
-        decided on anew, and the bids of that go on for the rungs that were not tried. When it wants cancels first, or
-        there is none, the rest is put off: never a bid on a book of a while ago.
+        If the decision has become too old, or a bid was sold since, a new one is made on a new look at the market, and
+        its bids go on for the untried rungs. If it wants cancels first, or there is none, the rest is put off: no bid
+        is made on an old book.
         """
         inputs, clock_ms = self._inputs, self._context.clock_ms
         placer = BidPlacer(self._context, inputs.keys.payment, inputs.faults, inputs.state.new_intent)
@@ -122,9 +122,9 @@ class BiddingCycle:
         done.put_off()
 
     def _decided_again(self, done: Done, left: Found) -> Decision | None:
-        """Decides on a market of this moment. Returns None when the task is to do something else by now.
+        """Decides on the market of this moment; returns None when the task's wishes have changed meanwhile.
 
-        Own bids are not read again, so this must not go on for long: a fill would go unseen.
+        Own bids are not read again, so this must not last long: a fill would go unseen.
         """
         if self._context.clock_ms() - self._settler.settled_ms > max(LONGEST_PLACING_MS, self._config.loop_s * 1000):
             return None
@@ -133,14 +133,14 @@ class BiddingCycle:
             return None
         if (now.task.revision, now.plan) != (before.task.revision, before.plan):
             return None
-        # A raise that the last decision has made counts. One that it had no time for is the same one now.
+        # A raise that the last decision has made counts. One that it had no time for is still the same.
         last = done.last.plan
         is_made = raise_rung(last) is None or raise_rung(last) in done.tried
         memory = last.memory if is_made else memory_without_raise(last)
         gone = frozenset(order.id for order in done.replaced)
         newer = self._decider.decide(left, self._settler.sales, FRESH_BOOK_S, memory, replaced=gone)
         if not is_made and newer.plan.to_place and raise_rung(newer.plan) is None:
-            # The bid that was outbid is gone, so what takes its place looks like a first bid.
+            # The outbid bid is gone, so its successor looks like a first bid.
             return replace(newer, plan=replace(newer.plan, memory=last.memory))
         return newer
 
@@ -166,7 +166,7 @@ class BiddingCycle:
 
 
 def _remembered(done: Done) -> Memory:
-    """Returns the memory for the next cycle: a raise counts once it was tried, or that could not make it."""
+    """Returns the memory for the next cycle: a raise counts once it was tried, or the next cycle could not make it."""
     plan = done.last.plan
     rung = raise_rung(plan)
     is_tried = any(each.intent.rung == rung and each.order is not None for each in done.tries)
@@ -178,7 +178,7 @@ def _real(found: Iterable[Order]) -> list[Order]:
 
 
 def _closed(doomed: Sequence[Order]) -> tuple[Order, ...]:
-    """Returns those of the doomed that are gone; a bid that was sold before its cancel came is none of them."""
+    """Returns the doomed orders that are gone, without those sold before their cancel came."""
     if not doomed:
         return ()
     open_ids = {order.id for order in orders.open_orders(doomed[0].task_id)}

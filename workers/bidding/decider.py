@@ -1,4 +1,4 @@
-"""Looks at the market and decides, as often as one cycle asks."""
+"""The decisions of one cycle, each on a look at the market."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from workers.evidence import LATE_MS
 
 log = logging.getLogger(__name__)
 
-# Reasons for a cancel that the worker sees and the strategy does not.
+# The worker's own reasons for a cancel, which the strategy does not see.
 WRONG_SLUG = "wrong_slug"  # the task was changed to another slug
 OVERDUE = "overdue"  # still shown well after its expiry
 DRY_RUN = "dry_run"  # the task was turned into a dry run
@@ -36,7 +36,7 @@ NOTHING_SEEN = MarketLook(None, 0, None, None)
 
 
 class Decider:
-    """Makes the decisions of one cycle, and keeps each in the journal."""
+    """The maker of one cycle's decisions, which keeps each in the journal."""
 
     def __init__(self, inputs: CycleInputs) -> None:
         self._inputs = inputs
@@ -54,9 +54,9 @@ class Decider:
         by_floor: bool = False,
         replaced: Collection[int] = (),
     ) -> Decision:
-        """Decides on books that are `max_age_s` old at most, with what was `found` of our bids (None: not known).
+        """Decides on books that are `max_age_s` old at most; our bids are as `found` (None: unknown).
 
-        `by_floor`: the floor of now may confirm older asks. Orders with the ids of `replaced` are as good as gone.
+        `by_floor`: the present floor may confirm older asks. Orders with the ids of `replaced` are as good as gone.
         """
         assignment, config = self._inputs.assignment, self._config
         restraint = assignment.restraint
@@ -90,7 +90,7 @@ class Decider:
         return Decision(entry, plan, seen, own, _overruled(own, config, now_ms), is_blind=found is None)
 
     def _wants_rooms(self, plan: BidPlan) -> bool:
-        """Tells whether the room to sign matters: something will be signed, or the last answer made it patient."""
+        """Tells whether the signer's ceilings matter: a bid will be placed, or they made the task patient."""
         return not self._config.dry_run and (bool(plan.to_place) or patience_of(self._state.rooms) > 1)
 
     def _ask_rooms(self) -> None:
@@ -98,13 +98,13 @@ class Decider:
         try:
             self._state.rooms = context.signer.rooms(context.task_id, context.token, context.secret)
         except SignerError as error:
-            # It keeps what it said before. A signer that is away is told of by the signature that it does not give.
+            # Its last answer stands. A signer that is away shows by the signature that it does not give.
             log.info("task %d: failed to ask how much may be signed: %s", context.task_id, error)
 
     def _sample(self, plan: BidPlan, now_ms: int) -> None:
-        """Records the reference as the minute's sample, where it was held against the history or there was too little.
+        """Stores the reference as the minute's sample.
 
-        Not where a fixed range made no use of it, nor where a collection's floor stands in for a trait's own.
+        Not if a fixed range made no use of it, nor if a collection's floor stands in for a trait's own.
         """
         if plan.reference is None or self._config.bid_mode != "percent" or Reason.TRAIT_FLOOR_MISSING in plan.marks:
             return

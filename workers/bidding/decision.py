@@ -1,4 +1,4 @@
-"""What a cycle decided, and on what: one look at the market and the plan that was made of it."""
+"""A cycle's decision and its basis: one look at the market and the plan made of it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from models.ledger.order_table import CANCELLING, LIVE, Order
 from strategy.entry import Entry
 from strategy.intents import BidPlan
 
-# A bid is signed within this time of the reading of the book that it hangs on, or looked at again. What a book says is
-# the market's word for that moment only: a floor that fell since makes of a bid below it one above it.
+# A bid is signed within this time of reading the book that it depends on, or the market is looked at again. A book
+# holds for its moment only: when the floor falls, a bid below the old one may be above the new one.
 SIGN_WITHIN_MS = 12_000
 CLOCK_SLACK_MS = 1_000  # a book from further in the future than this was read before the clock was set back
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`entry` are the inputs, `own` the ledger's open orders behind them and others that the plan does not judge.
+    """One decision. `entry` are its inputs, `own` the ledger's open orders behind them and those the plan does not
+    judge.
 
     `overruled` are orders that the strategy cannot judge, with the worker's own reason to cancel each. `is_blind`: our
     own bids could not be read.
@@ -30,15 +31,15 @@ class Decision:
     own: tuple[Order, ...]
     overruled: Mapping[int, str]
     is_blind: bool = False
-    _live: frozenset[int] = field(init=False)  # which of `own` could be cancelled when this was decided
+    _live: frozenset[int] = field(init=False)  # those of `own` that could be cancelled at the time of the decision
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_live", frozenset(o.id for o in self.own if o.state == LIVE and o.venue_id))
 
     def is_fresh(self, now_ms: int) -> bool:
-        """Whether a bid that this decision asks for may be signed now."""
+        """Tells whether a bid of this decision may be signed now."""
         snapshot = self.seen.snapshot
-        # Without a book a fixed range hangs on nothing but the config; then the decision's own age counts.
+        # Without a book a fixed range depends on the config only; then the decision's own age counts.
         taken_ms = self.entry.now_ms if snapshot is None else snapshot.taken_ms
         return -CLOCK_SLACK_MS <= now_ms - taken_ms < SIGN_WITHIN_MS
 
@@ -51,19 +52,19 @@ class Decision:
     def hard(self) -> list[Order]:
         """The orders that must go, highest price first."""
         ids = {cancel.order_id for cancel in self.plan.to_cancel if cancel.hard} | self.overruled.keys()
-        # While nobody can tell whether a cancel has worked, it is sent again.
+        # While a cancel's success is unknown, it is sent again.
         again = [o for o in self.own if o.state == CANCELLING and o.id not in self._live and o.venue_id]
         return _highest_first([*self._of(ids), *(again if self.is_blind else ())])
 
     @property
     def soft(self) -> list[Order]:
-        """The orders that go before anything comes, highest price first."""
+        """The orders that go before any bid comes, highest price first."""
         ids = {cancel.order_id for cancel in self.plan.to_cancel if not cancel.hard and cancel.after_rung is None}
         return _highest_first(self._of(ids - self.overruled.keys()))
 
     @property
     def waiting(self) -> dict[int, Order]:
-        """The orders that go once what takes their place was accepted, by its rung."""
+        """The orders that go once their successor was accepted, by its rung."""
         rungs = {cancel.order_id: cancel.after_rung for cancel in self.plan.to_cancel if cancel.after_rung is not None}
         return {rungs[order.id]: order for order in self._of(rungs.keys() - self.overruled.keys())}
 
@@ -74,7 +75,7 @@ class Decision:
 
     @property
     def wants_cancels(self) -> bool:
-        """Whether something has to go before anything may come."""
+        """Whether an order must go before a bid may come."""
         at_once = any(cancel.after_rung is None for cancel in self.plan.to_cancel)
         return at_once or any(order.id in self.overruled and order.state == LIVE for order in self.own)
 

@@ -1,4 +1,4 @@
-"""The deeds of one cycle, noted while its decision is carried out."""
+"""The actions of one cycle, noted while its decision is carried out."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from workers.bidding.places import Try
 
 @dataclass(slots=True)
 class Done:
-    """The deeds so far: orders whose cancel is confirmed, and every bid that was to be placed.
+    """The actions so far: orders whose cancel is confirmed, and every bid that was tried.
 
-    `last` is the decision that the last places hang on. `filled` are orders that turned out to be sold when the cancels
-    were looked at, `replaced` those that the bids accepted so far take the place of: they are cancelled in the end.
-    `is_outdated` says that some bids were put off because the decision had become too old.
+    `last` is the decision behind the last places. `filled` are orders that turned out to be sold when the cancels were
+    looked at, `replaced` those replaced by the bids accepted so far: they are cancelled in the end. `is_outdated`: some
+    bids were put off because the decision had become too old.
     """
 
     last: Decision
@@ -41,7 +41,7 @@ class Done:
 
     @property
     def is_late(self) -> bool:
-        """Whether the next cycle is due at once: bids were put off, or more are to be renewed now that others were."""
+        """Whether the next cycle is due at once: bids were put off, or more renewals wait for it."""
         waits = any(note.reason is Reason.RENEW_WAITS for note in self.last.plan.rungs)
         return self.is_outdated or (waits and any(attempt.result is PlaceResult.PLACED for attempt in self.tries))
 
@@ -57,5 +57,5 @@ class Done:
             self.replaced.append(replaced)
 
     def put_off(self) -> None:
-        """Notes of what is still to be placed that none of it is tried."""
+        """Notes for all remaining bids that they are not tried."""
         self.tries += [Try(intent, PlaceResult.PUT_OFF) for intent in self.untried]

@@ -1,4 +1,4 @@
-"""Ends the orders of a task that must not run: no strategy, it only reads and cancels."""
+"""The drain: it ends the orders of a task that must not run; without strategy, it only reads and cancels."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 
 
 class BiddingDrain:
-    """Reads, and cancels unless the user wants bids to stay, until every order of the task is closed (see `Job`).
+    """The job that reads, and cancels unless the user wants bids to stay, until every order of the task is closed.
 
-    Its credentials being refused does not end it: what cannot be cancelled is watched until its expiry has passed.
+    Refused credentials do not end it: bids that cannot be cancelled are watched until their expiry has passed.
     """
 
     def __init__(self, context: Context, *, rng: random.Random | None = None) -> None:
@@ -40,7 +40,7 @@ class BiddingDrain:
         self._partly: dict[str, frozenset[int]] = {}
 
     def cycle(self) -> float | None:
-        """One round; returns the seconds until the next, or None when no order is open or another worker acts."""
+        """Runs one round; returns the seconds until the next, or None when no order is open or another worker acts."""
         task = tasks.under_token(self._context.task_id, self._context.token)
         if task is None:
             return None
@@ -58,7 +58,7 @@ class BiddingDrain:
         strays = () if read is None else self._settle(task, wallet, read, faults).strays
         if not self._must_cancel(task):
             return
-        # What the ledger knows is cancelled though nothing could be read, and asked for again: it ends in no other way.
+        # Known orders are cancelled though nothing could be read, and sent again: they end in no other way.
         states = {LIVE} if read is not None else {LIVE, CANCELLING}
         doomed = [o for o in orders.open_orders(task.id) if o.state in states and _can_be_cancelled(o, wallet)]
         doomed.sort(key=lambda order: (-order.price_sats, order.id))
@@ -84,7 +84,7 @@ class BiddingDrain:
         faults: Faults,
         cancels: dict[int, CancelAnswer] | None = None,
     ) -> Found:
-        """What was sold meanwhile is told from what was cancelled: it counts when the task is started again."""
+        """Tells sold bids from cancelled ones: fills count when the task is started again."""
         context = self._context
         buyers = frozenset({wallet, task.user.address, task.user.ordinals_address, *self._vault(task, faults)})
         explainer = Explainer(context.market, buyers, task.id, faults, partly=self._partly.get(wallet, ()))
@@ -95,7 +95,7 @@ class BiddingDrain:
         return found
 
     def _vault(self, task: Task, faults: Faults) -> frozenset[str]:
-        """Where what is bought goes, at venues that know us by our own two addresses."""
+        """Returns the vault, which gets bought items at venues that know us by our own two addresses."""
         if not self._context.venue.bids_are_psbt:
             return frozenset()
         try:
@@ -105,7 +105,7 @@ class BiddingDrain:
             return frozenset()
 
     def _must_cancel(self, task: Task) -> bool:
-        """Only a task that its user merely stopped, and told to leave its bids, keeps them until they expire."""
+        """Tells whether the bids must go; only a task stopped by its user, and told to leave them, keeps them."""
         if task.deleted_ms is not None or self._is_refused(task):
             return True
         if controls.effective(task.user_id, task.id).state == controls.HALT:
@@ -120,7 +120,7 @@ class BiddingDrain:
         return Entitlements(context.settings).refusal(task.user, context.clock_ms()) is not None
 
     def _tell(self, task: Task, left: int, faults: Faults) -> None:
-        """What keeps us from cancelling goes to the task's `last_error`, and only what we wrote there is cleared."""
+        """Writes to the task's `last_error` why we cannot cancel, and clears only our own text there."""
         log.info("task %d: %d open orders left%s", task.id, left, f"; {faults.text}" if faults.texts else "")
         if faults.texts:
             tasks.set_error(task, faults.text)

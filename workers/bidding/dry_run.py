@@ -1,4 +1,4 @@
-"""Orders of dry runs: in the ledger as in earnest, and known to nobody else. They expire by the clock."""
+"""Orders of dry runs: in the ledger like real ones, and unknown to any venue. They expire by the clock."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from models.ledger.order_table import CANCELLING, CLOSED, LIVE, SIGNED, SUBMITTE
 
 
 def place(order: Order, clock_ms: Callable[[], int]) -> None:
-    """Takes a reserved order to where a venue that accepts it would: `live`."""
+    """Takes a reserved order to `live`, as a venue that accepts it would."""
     orders.move(order, SIGNED, clock_ms())
     orders.move(order, SUBMITTED, clock_ms())
     orders.move(order, LIVE, clock_ms(), venue_id=f"dry-{order.id}")
 
 
 def cancel(doomed: Iterable[Order], clock_ms: Callable[[], int]) -> None:
-    """Cancels live orders; nothing can go wrong with that."""
+    """Cancels live orders, which cannot fail."""
     for order in doomed:
         orders.move(order, CANCELLING, clock_ms())
         orders.move(order, CLOSED, clock_ms(), reason="cancelled")
 
 
 def settle(task_id: int, clock_ms: Callable[[], int], *, is_dry: bool) -> None:
-    """Ends what is over: expired by the clock, or left half-way by a worker that died.
+    """Ends orders that expired by the clock, or that a dead worker left half-way.
 
-    `is_dry` False, the task has turned to earnest: all of them end.
+    With `is_dry` False the task has become a real one: all of them end.
     """
     for order in orders.open_orders(task_id):
         if not order.dry_run:

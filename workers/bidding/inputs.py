@@ -1,4 +1,4 @@
-"""One cycle's inputs, and all that its worker keeps from cycle to cycle."""
+"""One cycle's inputs, and the state that its worker keeps from cycle to cycle."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from workers.faults import Faults
 
 @dataclass(slots=True)
 class BidderState:
-    """All that one worker keeps from cycle to cycle. `new_intent` gives 32 hex digits, never the same again."""
+    """The state that one worker keeps from cycle to cycle. `new_intent` gives 32 hex digits, never the same again."""
 
     looker: Looker
     journal: Journal
     new_intent: Callable[[], str]
     has_read: bool = False  # our own bids, since the worker began
-    rooms: tuple[SignedRoom, ...] = ()  # what the signer said last of its ceilings
+    rooms: tuple[SignedRoom, ...] = ()  # the signer's last answer about its ceilings
     partly: frozenset[int] = field(default_factory=frozenset)  # orders last seen sold in part
-    # When each of the wallet's bids (venue id) was last shown: a book may have one that is gone for a while yet.
+    # When each of the wallet's bids (venue id) was last shown: a book may show one for a while after it is gone.
     bids_seen: dict[str, int] = field(default_factory=dict)
-    read_ms: int = 0  # when our own bids were, as far as the last cycle knew
+    read_ms: int = 0  # when our own bids were read, as far as the last cycle knew
     is_quiet: bool = False  # the last cycle changed nothing, and nothing had changed
     calm: Calm = field(default_factory=Calm)
 
 
 @dataclass(frozen=True, slots=True)
 class CycleInputs:
-    """One cycle's inputs: for whom, with which keys, what the market asks of bids. `faults` takes what fails."""
+    """One cycle's inputs: assignment, keys, the market's rules for bids. `faults` collects failures."""
 
     context: Context
     assignment: BiddingAssignment

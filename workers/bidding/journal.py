@@ -1,4 +1,4 @@
-"""A task's journal on disk, for `bidkeeper replay`: what its cycles decided from. Bounded, never in trading's way."""
+"""A task's journal on disk, for `bidkeeper replay`: the basis of its decisions. Bounded, never in trading's way."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from strategy.journal_format import Encoder
 
 log = logging.getLogger(__name__)
 
-MAX_BYTES = 5_000_000  # of each of two files: the newer one and the older one
+MAX_BYTES = 5_000_000  # for each of two files: the newer one and the older one
 
 
 def journal_path(data_dir: Path, task_id: int) -> Path:
-    """The newer file of a task's journal; the older one has `.1` behind its name."""
+    """Returns the newer file of a task's journal; the older one has `.1` behind its name."""
     return data_dir / "journal" / f"task-{task_id}.jsonl"
 
 
 def older(path: Path) -> Path:
-    """The file before this one."""
+    """Returns the file before this one."""
     return path.with_name(f"{path.name}.1")
 
 
 class Journal:
     """Appends entries to `path`, in a directory whose parent is there. One process writes to it at a time.
 
-    Without an absolute path it keeps none: settings that were made up, as for a zygote's warm-up, name no directory.
+    Without an absolute path it writes nothing: made-up settings, as in a zygote's warm-up, name no directory.
     """
 
     def __init__(self, path: Path | None, max_bytes: int = MAX_BYTES) -> None:
@@ -37,13 +37,13 @@ class Journal:
         self._is_failing = False
 
     def write(self, entry: Entry) -> None:
-        """Appends one entry. What cannot be written is left out, with one log line until it can be again."""
+        """Appends one entry. One that cannot be written is left out, with one log line until it can be again."""
         if self._path is None:
             return
         try:
             self._append(self._path, entry)
         except Exception as error:
-            # A journal is worth less than any cycle, so nothing that goes wrong with it may end one.
+            # A journal is worth less than any cycle, so no fault of it may end one.
             self._encoder.forget()
             if not self._is_failing:
                 log.warning("failed to write the journal %s: %s: %s", self._path, type(error).__name__, error)
@@ -54,7 +54,7 @@ class Journal:
     def _append(self, path: Path, entry: Entry) -> None:
         size = path.stat().st_size if path.exists() else 0
         if size == 0:
-            self._encoder.forget()  # another file, or one that somebody emptied
+            self._encoder.forget()  # another file, or an emptied one
         begins = self._encoder.is_at_beginning
         line = f"{self._encoder.line(entry)}\n".encode()
         if size and size + len(line) >= self._max_bytes:
@@ -80,7 +80,7 @@ def _opened(path: Path) -> int:
 
 
 def _write_whole(fd: int, line: bytes, size: int) -> None:
-    """All of the line or, when the disk is full, nothing of it."""
+    """Writes the whole line or, when the disk is full, nothing of it."""
     try:
         if os.write(fd, line) != len(line):
             raise OSError("no space left for the whole line")

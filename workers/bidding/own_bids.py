@@ -1,10 +1,10 @@
-"""Brings the ledger and what the venue shows of a wallet together. The venue's word adds at once, and removes slowly.
+"""Reconciliation of the ledger with the venue's bids: a shown bid counts at once, a missing one closes slowly.
 
 A read is evidence of absence only for an order that had reached its present state before the read began, and a failed
-read is none at all. A second pass over the same answer changes nothing. What is gone is first looked for among the
-sales: only where none explains it may it have been cancelled, have expired or be lost.
+read is none at all. A second pass over the same answer changes nothing. A missing bid is first looked for among the
+sales: only if none explains it may it have been cancelled, have expired or be lost.
 
-Orders of dry runs are none of this: no venue knows them (`workers/bidding/dry_run.py`).
+Orders of dry runs are left out: no venue knows them (`workers/bidding/dry_run.py`).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ DARK_MS = 600_000  # how long after its expiry a bid is waited for while the sal
 
 @dataclass(frozen=True, slots=True)
 class Found(Matched[OwnBid]):
-    """What a pass found out: how bids and orders match, and the orders that were sold (`filled`)."""
+    """The findings of a pass: the match of bids and orders, and the orders that were sold (`filled`)."""
 
     filled: tuple[Order, ...] = ()
 
 
 def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, faults: Faults) -> OwnBids | None:
-    """What the venue shows of the wallet; None when that could not be read, which is not the same as nothing.
+    """Reads the venue's bids of the wallet; None when that failed, which is not the same as no bids.
 
-    A venue that tells a wallet's bids by collection only is asked about `slug` and all that the task has orders on.
+    A venue that tells a wallet's bids by collection only is asked about `slug` and all slugs of the task's orders.
     """
     try:
         return _read_of(context, wallet, slug, max_age_s)
@@ -61,9 +61,9 @@ def _read_of(context: Context, wallet: str, slug: str, max_age_s: float) -> OwnB
 
 
 def settle_reserved(context: Context, faults: Faults) -> None:
-    """Orders that were reserved and no more: free what the signer never signed, doubt what it did.
+    """Settles orders that were only reserved: frees those never signed, doubts those that were.
 
-    Without the signer's word they stay as they are. A signature that it makes only now would reach nobody: who asked
+    Without the signer's word they stay as they are. A signature made only now would reach nobody: the client that asked
     for it is dead, or waits no more.
     """
     now_ms = context.clock_ms()
@@ -89,11 +89,11 @@ def settle(
     just_cancelled: Mapping[int, CancelAnswer] | None = None,
     explainer: Explainer | None = None,
 ) -> Found:
-    """Moves the task's open orders of this wallet at this venue to where the read shows them to be.
+    """Moves the task's open orders of this wallet at this venue to the states that the read shows.
 
-    `just_cancelled`: orders (by id) that a cancel was sent for a moment ago, with the venue's answer. Of these, what
-    the read no longer shows is closed if acknowledged; what it still shows is left to a later read, since this one may
-    have begun before the venue had done it. Without an `explainer` nothing is looked for among the sales.
+    `just_cancelled`: orders (by id) whose cancel was sent a moment ago, with the venue's answer. Those that the read no
+    longer shows are closed if acknowledged; those that it still shows are left to a later read, since this one may have
+    begun before the cancel took effect. Without an `explainer` the sales are not searched.
     """
     cancels, now_ms = just_cancelled or {}, context.clock_ms()
     shown = match(context.task_id, context.venue, wallet, read.bids, read.taken_ms)
@@ -127,7 +127,7 @@ def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:
 
 
 def _absent(order: Order, read_ms: int, now_ms: int, answer: CancelAnswer, explainer: Explainer | None) -> bool:
-    """Draws the conclusions from a read that does not show the order; True when a sale explains it."""
+    """Draws the conclusions from a read that does not show the order; returns True when a sale explains it."""
     if read_ms <= order.updated_ms or order.state == RESERVED:
         return False
     if order.state in (SIGNED, SUBMITTED):
@@ -137,7 +137,8 @@ def _absent(order: Order, read_ms: int, now_ms: int, answer: CancelAnswer, expla
         if explainer.fill(order, now_ms):
             return True
         if order.state != UNKNOWN and read_ms <= order.expires_ms + LATE_MS and explainer.is_in_the_dark(order):
-            # It may have been sold: neither cancelled nor expired before that is known. A live bid still vanishes.
+            # It may have been sold: it is neither cancelled nor expired before that is known. A live bid still
+            # vanishes.
             if order.state == LIVE and read_ms < order.expires_ms:
                 _vanish(order, read_ms, now_ms)
             return False
@@ -159,16 +160,17 @@ def _vanish(order: Order, read_ms: int, now_ms: int) -> None:
 
 
 def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None) -> None:
-    """An order in doubt ends when it can no longer be live, or when the venue has had to cancel it.
+    """Ends an order in doubt when it can no longer be live, or when the venue must have cancelled it.
 
-    A bid that the venue once showed, that no read shows and no sale explains, and that the balance no longer covers
-    was cancelled by the venue. There is no hurry: nothing can be placed on such a balance, and sales may lag. So was
-    one whose coin is spent; what spends it may be a sale into the bid itself, so that has to have had its time to show.
+    A bid that the venue once showed, that no read shows and no sale explains, and that the balance no longer covers,
+    was cancelled by the venue. There is no hurry: nothing can be placed on such a balance, and sales may lag. The same
+    goes for one whose coin is spent; the spend may be a sale into the bid itself, so that has to have had its time to
+    show.
     """
     if missed(order, read_ms) < LOST_READS:
         return
     if read_ms > order.expires_ms + LATE_MS:
-        # It may have been sold: for some minutes more it is not lost while nobody can tell.
+        # It may have been sold: it is not lost for some more minutes while the sales are unknown.
         if read_ms > order.expires_ms + DARK_MS or not (explainer and explainer.is_in_the_dark(order)):
             orders.move(order, CLOSED, now_ms, reason="lost")
     elif order.venue_id and explainer and not explainer.is_in_the_dark(order):
@@ -178,5 +180,5 @@ def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None)
 
 
 def needs_fresh_read(own: Iterable[Order], now_ms: int) -> bool:
-    """Whether some order's fate hangs on the next read."""
+    """Tells whether some order's fate depends on the next read."""
     return any(order.state != LIVE or order.expires_ms <= now_ms or order.misses for order in own)

@@ -1,7 +1,7 @@
-"""Placing bids, so that a crash anywhere leaves no bid that the ledger does not know.
+"""Places of bids in steps, so that a crash anywhere leaves no bid that the ledger does not know.
 
-Reserve, sign, store, submit, record: each step's fact is on disk before the next one begins, nothing is sent twice,
-and an answer that is not clear leaves the order `unknown`, counted.
+Reserve, sign, store, submit, record: each step's fact is on disk before the next one begins, nothing is sent twice, and
+an answer that is not clear leaves the order `unknown`, counted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ENDS_PLACING = {
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One bid that was to be placed, and what became of it; without an order when none was reserved."""
+    """One bid that was to be placed, and its fate; without an order when none was reserved."""
 
     intent: PlaceIntent
     result: str
@@ -46,14 +46,16 @@ class Try:
 
 
 class Sent(NamedTuple):
-    """What came of sending a bid; `venue_id` where the venue says under which id it took it."""
+    """The result of sending a bid; `venue_id` is the venue's id, if it gave one."""
 
     result: PlaceResult
     venue_id: str | None = None
 
 
 class BidPlacer:
-    """Places bids of one wallet for one task in one cycle. `new_intent` gives 32 hex digits, never the same again."""
+    """The placer of one wallet's bids for one task in one cycle. `new_intent` gives 32 hex digits, never the same
+    again.
+    """
 
     def __init__(self, context: Context, wallet: str, faults: Faults, new_intent: Callable[[], str]) -> None:
         self._context = context
@@ -127,9 +129,11 @@ class BidPlacer:
         return result
 
     def _sent(self, bid: BidOrder, rung: int, deadline_ms: int) -> Sent:
-        """One try. What the error tree calls Unavailable is closed like a refusal: it is the gateway's word that
-        nothing was written to the venue, and the signature was in no other hands. Were that ever wrong, the bid would
-        be found by its expiry as a stray and cancelled.
+        """Sends a bid once.
+
+        An Unavailable closes the order like a refusal: it is the gateway's word that nothing was written to the venue,
+        and the signature was in no other hands. Were that ever wrong, the bid would be found by its expiry as a stray
+        and cancelled.
         """
         context, failed_to = self._context, f"place {bid.price}"
         try:
@@ -143,7 +147,7 @@ class BidPlacer:
             self._faults.add(failed_to, error)
             return Sent(PlaceResult.NOT_SENT)
         except VenueError as error:
-            # Unknown, and whatever else is not clearly one of the above.
+            # Unknown, and any other error that is not clearly one of the above.
             self._faults.add(failed_to, error)
             return Sent(PlaceResult.UNKNOWN)
         return Sent(PlaceResult.PLACED, venue_id)

@@ -1,4 +1,4 @@
-"""What a month of a task costs in calls, for its owner, while the quota is short or does not carry it."""
+"""Words for a task's owner about its month of calls, while the quota is short or too small for it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from strategy.monthly import Bidding, MonthlyQuota, MonthlyVerdict
 from workers.bidding.assignment import BiddingAssignment
 from workers.context import Context
 
-_EVERY_MS = 600_000  # who else runs is looked up again
+_EVERY_MS = 600_000  # the other running tasks are looked up again
 
 
 class QuotaWords:
-    """For one worker: reckons again when the config has changed or some minutes have passed."""
+    """The words of one worker, computed again when the config has changed or some minutes have passed."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -22,7 +22,7 @@ class QuotaWords:
         self._known: tuple[int, Bidding, MonthlyVerdict] | None = None
 
     def words(self, assignment: BiddingAssignment) -> str:
-        """A clause for the line of the cycle; empty where there is no quota, and while there are calls enough."""
+        """Returns a clause for the line of the cycle; empty without a quota, and while there are calls enough."""
         if not self._quota:
             return ""
         found = self._verdict(assignment)

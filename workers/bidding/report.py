@@ -1,4 +1,4 @@
-"""What a cycle leaves behind: one line for its owner, the detail behind it, and one log line for each bid."""
+"""A cycle's report: one line for its owner, the details, and one log line for each bid."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from workers.faults import Faults
 
 log = logging.getLogger(__name__)
 
-MOST_FOREIGN = 50  # bids of others' making that a cycle's detail lists
-# Marks that the owner reads in the line; that there is little history yet is for the detail.
+MOST_FOREIGN = 50  # bids of other origin that a cycle's details list
+# Marks that the owner reads in the line; a short history is left to the details.
 TOLD_MARKS = (
     Reason.FLOOR_ALARM,
     Reason.FLOOR_SPIKE,
@@ -42,7 +42,7 @@ TOLD_MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class BiddingOutcome:
-    """One finished cycle: what was decided at first, what else was at the venue, what was done, what to remember."""
+    """One finished cycle: the first decision, the other bids at the venue, the actions, the memory."""
 
     assignment: BiddingAssignment
     decision: Decision
@@ -52,12 +52,12 @@ class BiddingOutcome:
 
     @property
     def filled(self) -> tuple[Order, ...]:
-        """Orders that turned out to be sold."""
+        """The orders that turned out to be sold."""
         return (*self.found.filled, *self.done.filled)
 
 
 def record(context: Context, outcome: BiddingOutcome, faults: Faults, monthly_words: str = "") -> None:
-    """Writes the cycle down and logs it. `monthly_words` is what there is to say of its cost in calls."""
+    """Writes the cycle down and logs it. `monthly_words` is the clause about its cost in calls."""
     action = _action(outcome)
     if every_s := stretch_s(context.market, is_rune=outcome.assignment.config.is_rune):
         action += f"; the market is read every {every_s} s (quota)"
@@ -107,7 +107,7 @@ def _write(context: Context, action: str, detail: dict[str, Any], memory: Memory
 
 
 def _action(outcome: BiddingOutcome) -> str:
-    """For example `control reduce (user): dry run: placed 0, kept 2, cancelled 1 (surplus); skipped 1 reduce`."""
+    """Writes, for example, `control reduce (user): placed 0, kept 2, cancelled 1 (surplus); skipped 1 reduce`."""
     tries = {tried.intent.rung: tried for tried in outcome.done.tries}
     notes = _notes(outcome)
     kept = sum(note.reason is Reason.KEPT for note in notes)
@@ -129,14 +129,14 @@ def _action(outcome: BiddingOutcome) -> str:
 
 
 def _patience(outcome: BiddingOutcome) -> str:
-    """For example `patience x 2.05 (signatures 64 %)`, empty while there is no need of any."""
+    """Writes, for example, `patience x 2.05 (signatures 64 %)`; empty without patience."""
     rooms = outcome.done.last.entry.limits.signed
     patience = patience_of(rooms)
     return f"patience x {patience.normalize():f} (signatures {used_percent(rooms)} %)" if patience > 1 else ""
 
 
 def _notes(outcome: BiddingOutcome) -> list[RungNote]:
-    """One note for each rung: of the decision by which it was tried, else of the last one."""
+    """Returns one note for each rung: of the decision that tried it, else of the last one."""
     first, last = outcome.decision.plan, outcome.done.last.plan
     if last is first:
         return list(first.rungs)
@@ -163,7 +163,7 @@ def _cancel_reasons(outcome: BiddingOutcome) -> Mapping[int, str]:
 
 
 def _detail(outcome: BiddingOutcome, faults: Faults) -> dict[str, Any]:
-    """The cycle as JSON values; money in sats, exact numbers as text."""
+    """Returns the cycle as JSON values; money in sats, exact numbers as text."""
     decision, done = outcome.decision, outcome.done
     assignment, limits = outcome.assignment, done.last.entry.limits
     return {

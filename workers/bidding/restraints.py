@@ -9,7 +9,7 @@ from workers.bidding.inputs import CycleInputs
 
 
 def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
-    """Adds to the cycle's faults all that keeps the task from placing."""
+    """Adds to the cycle's faults every restraint of the task's places."""
     config, limits, faults = inputs.config, decision.entry.limits, inputs.faults
     if inputs.assignment.refusal:
         faults.add("place", inputs.assignment.refusal, backs_off=False)
@@ -30,7 +30,7 @@ def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
 
 
 def _low_cap(inputs: CycleInputs) -> str:
-    """Returns the fault of a hard cap that leaves no price to bid, and its cure."""
+    """Describes the fault of a hard cap that leaves no price to bid, and its remedy."""
     if inputs.config.hardcap_sats < inputs.profile.min_bid:
         return "the hard cap is below the market's least bid: raise it"
     if inputs.config.bid_mode == "fixed":

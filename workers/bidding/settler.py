@@ -1,4 +1,4 @@
-"""Brings ledger and venue together, as often as one cycle asks."""
+"""The reconciliation of ledger and venue, as often as one cycle asks."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from workers.bidding.inputs import CycleInputs
 from workers.bidding.own_bids import Found, needs_fresh_read, read_own_bids, settle, settle_reserved
 
 GHOST_MS = 120_000  # and a loop: for how long a book may show a bid of ours that the read before did not show
-# After a quiet cycle our own bids may be so old, in loops and at most in seconds: those of the cycle before, not of the
-# one before that, and only where cycles come often.
+# After a quiet cycle our own bids may be this old, in loops and at most in seconds: the ones of the cycle before, not
+# of the one before that, and only where cycles are frequent.
 QUIET_LOOPS, QUIET_S = 1.5, 90.0
 
 
 class Settler:
-    """Reads our own bids and settles the ledger by them, for one cycle.
+    """The reader of our own bids, which settles the ledger by them, for one cycle.
 
-    `settled_ms` is when the cycle last began with that. `is_held`: what is known of our own bids is of the cycle
-    before. `sales` are those that were read to explain what is gone, None when none were asked for.
+    `settled_ms` is when the cycle last began to. `is_held`: our own bids are known from the cycle before. `sales` were
+    read to explain vanished bids, None when none were asked for.
     """
 
     def __init__(self, inputs: CycleInputs) -> None:
@@ -38,7 +38,7 @@ class Settler:
         self.sales: tuple[SaleIntoBid, ...] | None = None
 
     def settle(self) -> Found | None:
-        """Brings ledger and venue together as a cycle begins. Returns None when our own bids could not be read."""
+        """Reconciles ledger and venue as a cycle begins; returns None when our own bids could not be read."""
         context, task_id = self._context, self._context.task_id
         own = orders.open_orders(task_id)
         if any(order.dry_run for order in own):
@@ -48,21 +48,21 @@ class Settler:
         own = [order for order in own if not order.dry_run]
         self.settled_ms = context.clock_ms()
         if self._config.dry_run and not own:
-            return Found()  # there is nothing of ours at the venue that this task should look after
+            return Found()  # nothing of ours is at the venue for this task to look after
         if not self._state.has_read or needs_fresh_read(own, context.clock_ms()):
             return self.read(0.0)
         loop_s = self._config.loop_s
         if not self._state.is_quiet:
             return self.read(loop_s / 2)
-        # What was read for the cycle before will do. So a fill is seen a cycle later, and nothing hangs on that: a bid
-        # that was filled unseen counts in full, against maxFills, spendCapSats and every limit, until a read closes it.
-        # Before anything is placed or cancelled our bids are read anew, so the pause after a fill holds, too.
+        # The read of the cycle before is enough. A fill is then seen a cycle later, which does no harm: a bid that was
+        # filled unseen counts in full, against maxFills, spendCapSats and every limit, until a read closes it. Before
+        # anything is placed or cancelled our bids are read anew, so the pause after a fill holds, too.
         found = self.read(max(loop_s / 2, min(QUIET_LOOPS * loop_s, QUIET_S)))
         self.is_held = found is not None and context.clock_ms() - self._state.read_ms > loop_s * 500
         return found
 
     def read(self, max_age_s: float, cancels: dict[int, CancelAnswer] | None = None) -> Found | None:
-        """Does so by one more read; `cancels` are the orders (by id) that one was sent for a moment ago."""
+        """Reconciles after one more read; `cancels` are the orders (by id) whose cancel was sent a moment ago."""
         context, state, faults, wallet = self._context, self._state, self._inputs.faults, self._inputs.keys.payment
         read = read_own_bids(context, wallet, self._config.slug, max_age_s, faults)
         if read is None:

@@ -1,4 +1,4 @@
-"""How a reserved bid gets its signature: as a text that the signer composes, or as PSBTs that the venue drafts."""
+"""Signatures for reserved bids: on texts that the signer composes, or on PSBTs that the venue drafts."""
 
 from __future__ import annotations
 
@@ -22,30 +22,32 @@ from workers.bidding.terms import HOUR_MS, Terms
 from workers.context import Context
 from workers.faults import Faults
 
-# The signer's tags for its ceilings on what is signed and unexpired. The plan keeps to them; but between its look at
-# them and the signature another task of the user may have been faster.
+# The signer's tags for its ceilings on unexpired signatures. The plan keeps to them; but between its look at them and
+# the signature another task of the user may have been faster.
 CEILINGS = frozenset({"outstanding-task", "outstanding-user", "outstanding-host"})
 
 T = TypeVar("T")
 
 
 class BidSigning(Protocol):
-    """Has the bids of one cycle signed."""
+    """The signing of one cycle's bids."""
 
     def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
-        """What is to pay for a bid that is still to be reserved, nothing where texts are signed. Else what became of
-        it, with the fault noted.
+        """Chooses the coins for a bid that is still to be reserved, none where texts are signed.
+
+        Else returns its fate, with the fault noted.
         """
 
     def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | PlaceResult:
-        """What is to be submitted for a reserved order. Else what became of it, and the order is closed (nothing was
-        signed), unknown (signed, but out of our hands) or still reserved: the signer could not even be asked, and the
-        next cycle asks it.
+        """Returns the signed form of a reserved order, ready to be submitted.
+
+        Else its fate, and the order is closed (nothing was signed), unknown (signed, but out of our hands) or still
+        reserved: the signer could not even be asked, and the next cycle asks it.
         """
 
 
 class TextSigning:
-    """The signer composes the venue's text from our numbers."""
+    """Signing where the signer composes the venue's text from our numbers."""
 
     def __init__(self, context: Context, faults: Faults) -> None:
         self._context = context
@@ -77,7 +79,7 @@ class TextSigning:
 
 
 class DraftSigning:
-    """The venue drafts what pays for the bid from coins that we choose, and the signer signs what is right in it."""
+    """Signing where the venue drafts PSBTs on coins that we choose, and the signer signs them if they are right."""
 
     def __init__(self, context: Context, faults: Faults, payment_coins: PaymentCoins) -> None:
         self._context = context
@@ -85,8 +87,10 @@ class DraftSigning:
         self._payment_coins = payment_coins
 
     def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
-        """A venue takes a bid that stands on a coin of another one with the same scope as its replacement, so those
-        coins are left alone. Bids on other collections and traits may stand on the same: one of them can be filled.
+        """Chooses coins that no other bid of the same scope stands on.
+
+        A venue takes a bid on the same coin as a replacement of the other. Bids on other collections and traits may
+        share coins: one of them can be filled.
         """
         return self._payment_coins.pay(intent.price_sats, self._in_use(intent, terms))
 
@@ -153,7 +157,7 @@ class DraftSigning:
 
 
 def _asked(context: Context, faults: Faults, order: Order, ask: Callable[[], T]) -> T | PlaceResult:
-    """The signer's answer, or what became of the order without one."""
+    """Returns the signer's answer, or the order's fate without one."""
     failed_to = f"sign a bid of {order.price_sats}"
     try:
         return ask()
@@ -181,7 +185,7 @@ def _settle_unsigned(context: Context, order: Order) -> None:
 
 
 def _bid(order: Order, terms: Terms, timestamp_ms: int) -> BidOrder:
-    """What is submitted, still without its signature."""
+    """Makes the bid to submit, still without its signature."""
     return BidOrder(
         price=order.price_sats,
         quantity=Decimal(order.quantity),
@@ -203,6 +207,6 @@ def _fee_rate(config: BidConfig) -> str:
 
 
 def canonical(number: Decimal) -> str:
-    """The one way of writing a number in a signed text: 1, 1000, 0.5."""
+    """Writes a number in its only form for a signed text: 1, 1000, 0.5."""
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,4 +1,4 @@
-"""On what terms the bids of one decision are placed, and how long each of them lives."""
+"""The terms of one decision's bids, and the life of each of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What all bids of one decision have in common. `life_ms` is from reservation to expiry."""
+    """The common terms of one decision's bids. `life_ms` is from reservation to expiry."""
 
     config: BidConfig
     user_id: int
@@ -34,7 +34,7 @@ class Terms:
 
 
 def terms_of(inputs: CycleInputs, decision: Decision, untracked_sats: int) -> Terms:
-    """Returns the terms of this decision's bids, beside so many sats that no order explains."""
+    """Makes the terms of this decision's bids; `untracked_sats` are bids of the wallet without an order."""
     config, assignment, venue, keys = inputs.config, inputs.assignment, inputs.context.venue, inputs.keys
     most_sats = inputs.context.settings.max_exposure_sats
     exposure_limits = exposure_limits_of(config, assignment.plan, decision.entry.limits, most_sats, untracked_sats)
@@ -45,13 +45,13 @@ def terms_of(inputs: CycleInputs, decision: Decision, untracked_sats: int) -> Te
 
 
 def life_ms(config: BidConfig, profile: VenueProfile, venue: Capabilities, patience: Decimal = Decimal(1)) -> int:
-    """How long a bid lives: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
+    """Returns a bid's life: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
 
-    With `patience` it is signed for less (strategy/bidding/patience.py). 16 minutes are 6 hours where the shortest life
-    is that, and 7 hours are 12 where there is none between.
+    With `patience` it is shorter (strategy/bidding/patience.py). 16 minutes are 6 hours where the shortest life is
+    that, and 7 hours are 12 where there is none between.
     """
     wanted_ms = shortened_ms(config.expiry_ms, config.loop_s, patience)
     if venue.expiry == "hours":
         return life_s(venue, max(wanted_ms // 1000, profile.min_duration_s)) * 1000
-    # A venue counts its shortest life from when the bid arrives, which may be as late as its deadline.
+    # A venue counts its shortest life from the bid's arrival, which may be as late as its deadline.
     return max(wanted_ms, profile.min_duration_s * 1000 + WRITE_MS)

@@ -1,4 +1,4 @@
-"""What a listing worker is to do: its task's row, the config in it, and whether it may sign at the moment."""
+"""A listing worker's assignment: its task's row, the config in it, and its right to sign at the moment."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from strategy.listing.listing_config import ListingConfig, load_listing_config, 
 from workers.context import Context
 from workers.wanted import config_of, wanted_task
 
-# Millionths of the price that the venue keeps of a sale. Of the venues that listings can be signed for (by the
-# signer's templates) none keeps any: the buyer pays on top.
+# The venue's share of a sale in millionths of the price. Of the venues that listings can be signed for (by the signer's
+# templates) none takes any: the buyer pays on top.
 SELLER_FEE_PPM = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ListingAssignment:
-    """`refusal` says why nothing may be signed at the moment though control allows it."""
+    """An assignment. `refusal` says why nothing may be signed at the moment though control allows it."""
 
     task: Task
     user: User
@@ -30,12 +30,12 @@ class ListingAssignment:
 
     @property
     def may_sign(self) -> bool:
-        """Whether the item may be listed or its price changed. A listing that is there stays in any case."""
+        """Whether the item may be listed or its price changed. An existing listing stays in any case."""
         return self.refusal is None and self.control.state == controls.RUN
 
 
 def read_listing_assignment(context: Context) -> ListingAssignment | None:
-    """What to do as of now; None when the task is no longer wanted or another worker has taken over.
+    """Reads the assignment of this moment; None when the task is no longer wanted or another worker has taken over.
 
     Raises BadConfig, with the task's `last_error` written, when its config cannot be carried out.
     """

@@ -24,15 +24,15 @@ from workers.listing.places import ItemToList, ListingPlacer, ListingResult
 from workers.listing.whereabouts import LocatedInscription
 
 HOUR_MS = 3_600_000
-CHAIN_AGE_S = 5.0  # how old the chain's word may be when something is to be signed; the signer asks for itself
-# ... while the venue shows the listing as we know it: what was sold is not shown, and then the chain is asked at once.
+CHAIN_AGE_S = 5.0  # how old the chain's facts may be when something is to be signed; the signer asks for itself
+# ... while the venue shows the listing as we know it: a sold one is not shown, and then the chain is asked at once.
 # Asking for each item at each cycle would be too much for a public explorer.
 CHAIN_AGE_WHILE_SHOWN_S = 600.0
 
 
 @dataclass(slots=True)
 class ListerState:
-    """What one worker keeps from cycle to cycle."""
+    """The state that one worker keeps from cycle to cycle."""
 
     finder: CollectionFinder
     end_finder: EndFinder
@@ -62,7 +62,7 @@ class ListingCycle:
         self._slug: str | None = None
 
     def run(self) -> ListingOutcome:
-        """Does all of it and says what came of it."""
+        """Runs the whole cycle and returns its outcome."""
         self._settle()
         self._context.crash("listing-settled")
         open_ = listings.open_listing(self._context.task_id)
@@ -78,7 +78,7 @@ class ListingCycle:
         return outcome
 
     def _settle(self) -> None:
-        """Ledger and venue brought together."""
+        """Reconciles ledger and venue."""
         context, faults = self._context, self._faults
         listing = listings.open_listing(context.task_id)
         if listing is not None:
@@ -112,7 +112,7 @@ class ListingCycle:
         return open_ is not None and open_.state == LIVE and self._shown is not None and open_.misses == 0
 
     def _end(self, open_: Listing | None, outcome: ListingOutcome) -> None:
-        """The inscription left the vault: sold, gone, or not known yet."""
+        """Ends the task, or waits, when the inscription left the vault: sold, gone, or not known yet."""
         newest = listings.newest_listed(self._context.task_id)
         if open_ is not None and open_.signed_ms is not None:
             newest = open_
@@ -158,9 +158,9 @@ class ListingCycle:
             self._carry_out(open_, outcome)
 
     def _adopted(self, outcome: ListingOutcome) -> Listing | None:
-        """What the venue shows of us and the ledger does not know becomes a row of it.
+        """Writes a row for a listing that the venue shows and the ledger does not know.
 
-        Not when the inscription has moved since: what the venue still shows then cannot be bought.
+        Not when the inscription has moved since: such a listing cannot be bought.
         """
         outpoint, former = outcome.located.outpoint, listings.newest_listed(self._context.task_id)
         if self._shown is None or outpoint is None or outcome.located.inscription_state != "held":
@@ -229,7 +229,7 @@ class ListingCycle:
 
 
 def _listed(newest: Listing | None) -> tuple[Listed | None, int]:
-    """The listing that is there, or that was until the venue dropped it, and how many reads do not show it."""
+    """Returns the present listing, or the one that the venue dropped, and the number of reads that do not show it."""
     if newest is None or newest.listed_ms is None:
         return None, 0
     if newest.state == LIVE:

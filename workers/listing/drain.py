@@ -1,4 +1,4 @@
-"""Ends the listing of a deleted auto-list task: no strategy, it only reads and cancels."""
+"""The drain of a deleted auto-list task: it ends the listing; without strategy, it only reads and cancels."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 _WORDS = {"challenge": "challenge", "psbt": "PSBT"}
-_CHAIN_AGE_S = 0.0  # how old the chain's word may be
+_CHAIN_AGE_S = 0.0  # how old the chain's facts may be
 
 
 class ListingDrain:
-    """Reads and cancels until the task's listing is closed (see `Job`). A task that is not deleted keeps its listing.
+    """The job that reads and cancels until the task's listing is closed (see `Job`). A task that is not deleted keeps
+    its listing.
 
-    It is cancelled as long as any read shows it, whatever the venue answers, and closed only by a read that does not.
+    A listing is cancelled as long as any read shows it, whatever the venue answers, and closed only by a read without
+    it.
     """
 
     def __init__(self, context: Context, *, rng: random.Random | None = None) -> None:
@@ -39,7 +41,7 @@ class ListingDrain:
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, rng or random.Random())
 
     def cycle(self) -> float | None:
-        """One round; returns the seconds until the next, or None when nothing is open or another worker acts."""
+        """Runs one round; returns the seconds until the next, or None when nothing is open or another worker acts."""
         context, faults = self._context, Faults()
         task = tasks.under_token(context.task_id, context.token)
         listing = listings.open_listing(context.task_id)
@@ -48,7 +50,7 @@ class ListingDrain:
         self._end(listing, task.collection_id, faults)
         how = listing.close_reason if listing.state == CLOSED else listing.state
         log.info("listing at %d: %s%s", listing.price_sats, how, f"; {faults.text}" if faults.texts else "")
-        is_left = listings.count_open(context.task_id)  # what a listing that never came to be was to replace
+        is_left = listings.count_open(context.task_id)  # the listing that a failed one was to replace
         return self._backoff.delay(faults.retry_after_s) if is_left else None
 
     def _end(self, listing: Listing, slug: str | None, faults: Faults) -> None:
@@ -60,7 +62,7 @@ class ListingDrain:
             self._cancel(listing, faults)
             return
         if listing.state == CANCELLING and self._has_left(listing, faults):
-            self._close_left(listing, slug, faults)  # it was no cancel of ours that took it from view
+            self._close_left(listing, slug, faults)  # it vanished without a cancel of ours
             return
         settle_unsent(context, listing, faults)
         if listing.state != CLOSED:
@@ -87,7 +89,7 @@ class ListingDrain:
             settle(context, listing, shown, read.taken_ms, is_acknowledged=is_acknowledged)
 
     def _proof(self, listing: Listing, faults: Faults) -> str | None:
-        """What the venue wants signed before it cancels the listing, signed; "" where it is a session."""
+        """Returns the signed proof that the venue wants before it cancels the listing; "" where it is a session."""
         context, wanted = self._context, self._context.venue.delist_proof
         right = context.task_id, context.token, context.secret
         try:
@@ -104,7 +106,7 @@ class ListingDrain:
         return None
 
     def _sent(self, listing: Listing, signature: str, faults: Faults) -> bool:
-        """Whether the venue says that the listing is cancelled, or that it knows none and none was sold meanwhile."""
+        """Sends the cancel; tells whether the venue confirms it, or has no such listing and no sale of it."""
         context = self._context
         try:
             is_done = context.market.delist(
@@ -125,14 +127,14 @@ class ListingDrain:
         return is_done
 
     def _close_dropped(self, listing: Listing, slug: str | None, faults: Faults) -> None:
-        """No read shows it any more, and it was not we who cancelled it."""
+        """Closes a listing that no read shows any more, though we did not cancel it."""
         if self._has_left(listing, faults):
             self._close_left(listing, slug, faults)
         else:
             listings.move(listing, CLOSED, self._context.clock_ms(), reason=LOST)
 
     def _close_left(self, listing: Listing, slug: str | None, faults: Faults) -> None:
-        """Once it is known whether it was sold."""
+        """Closes a listing once it is known whether it was sold."""
         if self._locate(listing, faults) != "spent":
             return
         ending = self._end_finder.ending(listing, slug or listing.slug, faults)
@@ -140,7 +142,7 @@ class ListingDrain:
             listing_end.close(listing, ending.proceeds_sats, self._context.clock_ms())
 
     def _has_left(self, listing: Listing, faults: Faults) -> bool:
-        """Whether a transaction spends the listing's output, be it in a block or not yet."""
+        """Tells whether a transaction spends the listing's output, in a block or not."""
         return self._locate(listing, faults) in ("spent", "pending")
 
     def _locate(self, listing: Listing, faults: Faults) -> InscriptionState:

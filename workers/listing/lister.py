@@ -1,4 +1,4 @@
-"""One auto-list task's cycles: who it is for, one after the other, and when the next one is due."""
+"""One auto-list task's cycles: one after the other, and the time of the next."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from workers.listing.outcome import ListingOutcome
 from workers.pace import Backoff
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
-IN_DOUBT_S = 6.0  # until the next read may say something new about what is in doubt
+IN_DOUBT_S = 6.0  # until the next read may resolve a doubt
 
 
 class Lister:
-    """Keeps one inscription listed at the configured price, one `cycle` after the other (see `Job`).
+    """The job that keeps one inscription listed at the configured price, one `cycle` after the other (see `Job`).
 
-    It survives being killed anywhere: the ledger and the venue's own-listings answer are all that a successor needs.
+    It survives being killed anywhere: a successor needs only the ledger and the venue's own-listings answer.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Lister:
         new_intent: Callable[[], str] = lambda: os.urandom(32).hex(),
         until_cycle: Callable[[str, float, float], float] | None = None,
     ) -> None:
-        """`until_cycle`, see workers/pace.py, says when cycles are due; without it a loop after the last one ended."""
+        """Wires the job. `until_cycle`, see workers/pace.py, times the cycles; without it a loop lies between two."""
         self._context = context
         self._until_cycle = until_cycle
         self._state = ListerState(CollectionFinder(context), EndFinder(context), new_intent)
@@ -45,10 +45,10 @@ class Lister:
         self._keys: UserKeys | None = None
 
     def cycle(self) -> float | None:
-        """One cycle; returns the seconds until the next one.
+        """Runs one cycle; returns the seconds until the next one.
 
-        None when the task is no longer ours to act for, or when nothing is left to do: sold, or gone. Raises
-        BadConfig, and BadCredentials when the venue does not accept a write of ours; both are recorded first.
+        None when the task is no longer ours to act for, or when nothing is left to do: sold, or gone. Raises BadConfig,
+        and BadCredentials when the venue does not accept a write of ours; both are recorded first.
         """
         context = self._context
         assignment = read_listing_assignment(context)

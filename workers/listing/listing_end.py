@@ -1,4 +1,4 @@
-"""How a listing ended when its inscription left: sold, which the sales tell, or gone."""
+"""The end of a listing whose inscription left: sold, which the sales tell, or gone."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from workers.context import Context
 from workers.faults import Faults
 
 CLOCKS_MS = 2_000  # how far the venue's clock may be behind ours; it may tell whole seconds only
-SALE_LATE_MS = 120_000  # how long after the spend a sale may take to be told
+SALE_LATE_MS = 120_000  # how late after the spend the venue may report a sale
 
 
 @dataclass(frozen=True, slots=True)
 class ListingEnd:
-    """`proceeds_sats` of a sale; `is_dark`: whether it was one could not be read, or may be told later."""
+    """An end. `proceeds_sats` of a sale; `is_dark`: the sales could not be read, or may be told later."""
 
     proceeds_sats: int | None = None
     is_dark: bool = False
 
 
 class EndFinder:
-    """The end of one task's listing; remembers since when the inscription is known to be gone from which output.
+    """The end of one task's listing; it remembers the output that the inscription left, and since when that is known.
 
-    Only in memory: whoever starts anew waits anew for a sale that is told late, and nothing but a record hangs on that.
+    Only in memory: a new worker waits anew for a late sale, and only a record depends on that.
     """
 
     def __init__(self, context: Context) -> None:
@@ -34,7 +34,7 @@ class EndFinder:
         self._since_ms = 0
 
     def ending(self, newest: Listing, slug: str | None, faults: Faults) -> ListingEnd:
-        """What the sales say of the inscription since its output was first listed; `newest` is its last listing."""
+        """Reads the end from the sales since the output was first listed; `newest` is its last listing."""
         now_ms = self._context.clock_ms()
         if self._outpoint != newest.outpoint:
             self._outpoint, self._since_ms = newest.outpoint, now_ms
@@ -63,6 +63,6 @@ class EndFinder:
 
 
 def close(listing: Listing, proceeds_sats: int | None, now_ms: int) -> None:
-    """The open listing's output is spent: sold for `proceeds_sats`, or gone."""
+    """Closes the open listing, whose output is spent: sold for `proceeds_sats`, or gone."""
     reason = GONE if proceeds_sats is None else SOLD
     listings.move(listing, CLOSED, now_ms, reason=reason, proceeds_sats=proceeds_sats)

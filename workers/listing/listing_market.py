@@ -1,4 +1,4 @@
-"""What the price of a listing hangs on: the asks of others, their median of the last hour, the last sales."""
+"""The market values behind a listing's price: the asks of others, their median of the last hour, the last sales."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from workers.faults import Faults
 # A book for pricing may be this old, so that tasks on one collection share it.
 BOOK_S = 10.0
 SALES_S = 60.0
-ITEM_S = 86_400.0  # what collection an inscription is of does not change
+ITEM_S = 86_400.0  # an inscription's collection does not change
 LAST_SALE_MS = 30 * 86_400_000  # an older one says nothing about today
 
 
 @dataclass(frozen=True, slots=True)
 class ListingMarket:
-    """What was read; None is not known. `asks` are with our own. `key` is under which the asks' history is kept."""
+    """The values read; None is unknown. `asks` include our own. `key` is that of the asks' history."""
 
     asks: tuple[Ask, ...] | None = None
     trait_asks: tuple[Ask, ...] | None = None
@@ -35,14 +35,14 @@ class ListingMarket:
 
 
 class CollectionFinder:
-    """Which collection the task's inscription is of, by whoever knows; the venue is asked last."""
+    """The search for the collection of the task's inscription, at the venue last."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._told: str | None = None
 
     def slug(self, task: Task, shown: str | None, faults: Faults) -> str | None:
-        """`shown` is what the venue says beside our listing."""
+        """Returns the collection's slug; `shown` is the venue's word beside our listing."""
         known = task.collection_id or shown or self._told or inscriptions.collection_of(task.inscription_id)
         if known is None:
             known = self._told = self._asked(task.inscription_id, faults)
@@ -58,7 +58,7 @@ class CollectionFinder:
 
 
 def read_market(context: Context, config: ListingConfig, slug: str | None, faults: Faults) -> ListingMarket:
-    """Reads what this config's price hangs on."""
+    """Reads the values that this config's price depends on."""
     wants_sale = config.price_mode == "percent" and config.reference == "lastSale"
     if not config.wants_asks and not wants_sale:
         return ListingMarket()
@@ -67,7 +67,7 @@ def read_market(context: Context, config: ListingConfig, slug: str | None, fault
         return ListingMarket()
     if wants_sale:
         return ListingMarket(last_sales=_last_sales(context, slug, faults))
-    # What a collection asks at one venue is no history of another's.
+    # The asks at one venue are no history of another's.
     is_default = context.venue.name == context.settings.market
     measured = measure(config) if is_default else f"{measure(config)} at {context.venue.name}"
     key = ("ordinals", normal_slug("ordinals", slug), measured)
@@ -80,12 +80,12 @@ def read_market(context: Context, config: ListingConfig, slug: str | None, fault
 
 
 def measure(config: ListingConfig) -> str:
-    """What the asks of this config measure. Sellers and bidders believe different things, so each keep their own."""
+    """Returns the measure of this config's asks. Sellers and bidders trust different values, so each keep their own."""
     return "ask" if config.trait is None else f"ask:{config.trait_type}={config.trait_value}"
 
 
 def sample(market: ListingMarket, own_wallets: Collection[str], now_ms: int) -> None:
-    """The floor that was believed becomes the minute's sample."""
+    """Stores the believed floor as the minute's sample."""
     asks = market.asks if market.asks is not None else market.trait_asks
     prices = foreign_prices(asks or (), own_wallets)
     if market.key is not None and prices:
@@ -94,7 +94,7 @@ def sample(market: ListingMarket, own_wallets: Collection[str], now_ms: int) -> 
 
 
 def _history(key: tuple[str, str, str], now_ms: int) -> History:
-    """Ours; while we have none, what bidders on the same have seen."""
+    """Returns our history; without one, that of bidders on the same."""
     kind, slug_key, measured = key
     found = floor_samples.history(*key, now_ms)
     if found.samples:
@@ -114,7 +114,7 @@ def _asks(context: Context, slug: str, trait: tuple[str, str] | None, faults: Fa
 
 
 def _last_sales(context: Context, slug: str, faults: Faults) -> tuple[int, ...] | None:
-    """The prices of the collection's sales, newest first."""
+    """Returns the prices of the collection's sales, newest first."""
     since_ms = context.clock_ms() - LAST_SALE_MS
     try:
         found = context.market.sales(slug, "ordinals", since_ms, SALES_S)
@@ -122,5 +122,5 @@ def _last_sales(context: Context, slug: str, faults: Faults) -> tuple[int, ...] 
         faults.add("read the sales", error)
         return None
     newest_first = sorted(found.sales, key=lambda sale: sale.sold_ms, reverse=True)
-    # Who has read further back for somebody else may answer with earlier ones, too.
+    # An answer made for another task may reach further back.
     return tuple(sale.price for sale in newest_first if sale.sold_ms >= since_ms)

@@ -1,4 +1,4 @@
-"""What came of one cycle of an auto-list task."""
+"""The outcome of one cycle of an auto-list task."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from workers.listing.whereabouts import LocatedInscription
 
 @dataclass(slots=True)
 class ListingOutcome:
-    """What a report and the next cycle need to know.
+    """The outcome, for the report and the next cycle.
 
-    `listing` is the task's newest one afterwards, `former_sats` the price that was to be replaced. Without a `plan`
-    it was not for the strategy to decide: `words` says what there was instead. `is_over`: the task has nothing left to
-    do, `error` is what its owner is to know of it. `is_in_doubt`: the next read may say something new.
+    `listing` is the task's newest one afterwards, `former_sats` the price to be replaced. Without a `plan` the strategy
+    was not asked: `words` says why. `is_over`: the task has nothing left to do, `error` is for its owner.
+    `is_in_doubt`: the next read may resolve a doubt.
     """
 
     assignment: ListingAssignment

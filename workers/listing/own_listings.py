@@ -1,4 +1,4 @@
-"""Brings the ledger's open listing and what the venue shows together. What is shown counts at once, absence slowly.
+"""Reconciliation of the ledger's open listing with the venue's: a shown one counts at once, absence slowly.
 
 A read is evidence of absence only when it began after the listing had reached its present state, and a failed read is
 none at all. A second pass over the same answer changes nothing.
@@ -32,7 +32,7 @@ from workers.faults import Faults
 
 
 def read_own_listings(context: Context, wallet: str, max_age_s: float, faults: Faults) -> OwnListings | None:
-    """What the venue shows of the vault; None when that could not be read, which is not the same as nothing."""
+    """Reads the vault's listings at the venue; None when that failed, which is not the same as no listings."""
     try:
         return context.market.own_listings(wallet, max_age_s)
     except VenueError as error:
@@ -41,7 +41,7 @@ def read_own_listings(context: Context, wallet: str, max_age_s: float, faults: F
 
 
 def shown_of(read: OwnListings | None, inscription_id: str, wallet: str) -> OwnListing | None:
-    """The listing of this inscription by this wallet, as the read shows it."""
+    """Returns the listing of this inscription by this wallet in the read."""
     for found in read.listings if read else ():
         if found.inscription_id == inscription_id and found.owner == wallet:
             return found
@@ -49,7 +49,7 @@ def shown_of(read: OwnListings | None, inscription_id: str, wallet: str) -> OwnL
 
 
 def settle_unsent(context: Context, listing: Listing, faults: Faults) -> None:
-    """What a worker that is gone had begun: free what the signer never signed, doubt what it did.
+    """Settles a dead worker's beginnings: frees a listing that was never signed, doubts one that was.
 
     Without the signer's word a reserved listing stays as it is.
     """
@@ -73,10 +73,10 @@ def settle_unsent(context: Context, listing: Listing, faults: Faults) -> None:
 def settle(
     context: Context, listing: Listing, shown: OwnListing | None, read_ms: int, *, is_acknowledged: bool = False
 ) -> None:
-    """Moves the open listing to where a read begun at `read_ms` shows it to be.
+    """Moves the open listing to the state that a read begun at `read_ms` shows.
 
-    `is_acknowledged`: the venue has just said that it cancelled it. A live listing that is not shown stays live,
-    with its misses counted: whether it was dropped hangs on where the inscription is (`drop`).
+    `is_acknowledged`: the venue has just said that it cancelled it. A live listing that is not shown stays live, with
+    its misses counted: whether it was dropped depends on the inscription's place (`drop`).
     """
     if listing.state == RESERVED or read_ms <= listing.updated_ms:
         return
@@ -97,17 +97,17 @@ def settle(
 
 
 def is_dropped(listing: Listing) -> bool:
-    """Whether enough good reads do not show a listing that was live."""
+    """Tells whether enough good reads do not show a listing that was live."""
     return bool(listing.state == LIVE and listing.misses >= VANISHED_READS)
 
 
 def needs_fresh_read(listing: Listing | None) -> bool:
-    """Whether the listing's fate hangs on the next read."""
+    """Tells whether the listing's fate depends on the next read."""
     return listing is not None and (listing.state != LIVE or listing.misses > 0)
 
 
 def _outdone(listing: Listing, read_ms: int, now_ms: int) -> None:
-    """The venue shows the inscription at another price of ours: it never took this one, or it took another after it."""
+    """Handles a listing of ours at another price: the venue never took this one, or it took another after it."""
     misses = missed(listing, read_ms)
     if listing.state == UNKNOWN and misses >= LOST_READS and _is_late(listing, read_ms):
         listings.give_up(listing, LOST, now_ms)

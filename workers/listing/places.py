@@ -1,4 +1,4 @@
-"""Putting a listing up, so that a crash anywhere leaves none at the venue that the ledger does not know.
+"""Listings put up in steps, so that a crash anywhere leaves none at the venue that the ledger does not know.
 
 Reserve, draft, sign, store, submit, record: each step's fact is on disk before the next one begins, nothing is sent
 twice, and an answer that is not clear leaves the row `unknown`: it is looked for, never sent again.
@@ -24,20 +24,20 @@ from workers.signals_held import signals_held
 
 
 class ListingResult(StrEnum):
-    """What became of a listing that was to be put up."""
+    """The fate of a listing that was to be put up."""
 
     LISTED = "listed"  # the venue accepted it
     UNKNOWN = "unknown"  # the venue's answer was lost: it is looked for
-    REFUSED = "refused"  # the venue said no
-    NOT_SENT = "not_sent"  # nothing to sign was to be had, or nothing reached the venue
-    NOT_SIGNED = "not_signed"  # the signer said no or did not answer
+    REFUSED = "refused"  # the venue refused
+    NOT_SENT = "not_sent"  # there was nothing to sign, or nothing reached the venue
+    NOT_SIGNED = "not_signed"  # the signer refused or did not answer
     NOT_ALLOWED = "not_allowed"  # the task is no longer wanted, or another worker has taken over
     OPEN_ELSEWHERE = "open_elsewhere"  # a deleted task's listing of the same item is not ended yet
 
 
 @dataclass(frozen=True, slots=True)
 class ItemToList:
-    """What is sold, by whom: the inscription at `outpoint`, for the task's user, as the config's `revision` says."""
+    """The item for sale: the inscription at `outpoint`, for the task's user, by the config's `revision`."""
 
     inscription_id: str
     outpoint: str
@@ -57,7 +57,7 @@ class ListingPlacer:
         self._new_intent = new_intent
 
     def put_up(self, item: ItemToList, price_sats: int, replacing: Listing | None) -> ListingResult:
-        """Lists the item, in place of `replacing` when that is live. One try."""
+        """Lists the item once, in place of `replacing` when that is live."""
         with signals_held():
             try:
                 row = listings.reserve(self.new(item, price_sats), replacing, self._context.clock_ms())
@@ -71,7 +71,7 @@ class ListingPlacer:
             return self._carried_out(row, item)
 
     def new(self, item: ItemToList, price_sats: int) -> NewListing:
-        """The row of a listing of this item."""
+        """Makes the row of a listing of this item."""
         return NewListing(
             intent=self._new_intent(),
             task_id=self._context.task_id,
@@ -117,7 +117,9 @@ class ListingPlacer:
             return None
 
     def _signed(self, row: Listing, draft: ListingDraft) -> SignedListing | None:
-        """None leaves the row closed, or reserved when the signer may have signed: the next cycle asks it."""
+        """Returns the signed listing. None leaves the row closed, or reserved when the signer may have signed: the
+        next cycle asks it.
+        """
         context = self._context
         listing = ListingToSign(
             intent=row.intent,
@@ -153,7 +155,7 @@ class ListingPlacer:
         return result
 
     def _sent(self, order: ListingOrder, deadline_ms: int) -> ListingResult:
-        """One try. What the error tree calls Unavailable never reached the venue, by the gateway's word."""
+        """Sends a listing once. An Unavailable never reached the venue, by the gateway's word."""
         context, failed_to = self._context, f"list at {order.ask.price}"
         try:
             context.market.list_item(order, task=context.task_id, token=context.token, deadline_ms=deadline_ms)
@@ -164,7 +166,7 @@ class ListingPlacer:
             self._faults.add(failed_to, error)
             return ListingResult.NOT_SENT
         except VenueError as error:
-            # Unknown, and whatever else is not clearly one of the above.
+            # Unknown, and any other error that is not clearly one of the above.
             self._faults.add(failed_to, error)
             return ListingResult.UNKNOWN
         return ListingResult.LISTED

@@ -1,4 +1,4 @@
-"""What a cycle of a listing says of itself: one line for the task, the details as JSON, lines in the log."""
+"""A listing cycle's report: one line for the task, the details as JSON, lines in the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workers.listing.places import ListingResult
 
 log = logging.getLogger(__name__)
 
-# What keeps a task from listing though nothing has failed.
+# Reasons that keep a task from listing though nothing has failed.
 _HINDRANCES = {
     Reason.NO_REFERENCE,
     Reason.IMPOSSIBLE_PRICE,
@@ -63,7 +63,7 @@ def _note_hindrances(outcome: ListingOutcome, faults: Faults) -> None:
 
 
 def _action(outcome: ListingOutcome) -> str:
-    """For example `listed at 105,000: 1.05 x floor 100,000`, or `control halt (user): kept at 105,000: ...`."""
+    """Writes, for example, `listed at 105,000: 1.05 x floor 100,000` or `control halt (user): kept at 105,000: ...`."""
     plan = outcome.plan
     text = outcome.words if plan is None else _decided(plan, outcome)
     if outcome.adopted_sats is not None:
@@ -99,7 +99,7 @@ def _written(plan: ListingPlan, outcome: ListingOutcome) -> str:
 
 
 def _detail(outcome: ListingOutcome, faults: Faults) -> dict[str, Any]:
-    """The cycle as JSON values; money in sats, exact numbers as text."""
+    """Returns the cycle as JSON values; money in sats, exact numbers as text."""
     plan, market, control = outcome.plan, outcome.market, outcome.assignment.control
     median = market.history.median
     return {

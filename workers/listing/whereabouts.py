@@ -1,4 +1,4 @@
-"""Where the inscription of a listing is: what the index and the chain say together. Doubt is not an answer."""
+"""The place of a listing's inscription, by index and chain together. Doubt is not an answer."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FactsOf = Callable[[str], OutpointFacts | None]
 
 @dataclass(frozen=True, slots=True)
 class LocatedInscription:
-    """`outpoint` (txid:vout) is where the inscription is, known when it is `held` or `moved`.
+    """The place. `outpoint` (txid:vout) is the inscription's, known when it is `held` or `moved`.
 
-    `is_untraced`: its output is spent, and no index says where it went.
+    `is_untraced`: its output is spent, and no index knows the new one.
     """
 
     inscription_state: InscriptionState
@@ -34,7 +34,7 @@ _SPENT = LocatedInscription("spent")
 def locate(
     market: MarketClient, inscription_id: str, vault: str, signed_at: str | None, max_age_s: float, faults: Faults
 ) -> LocatedInscription:
-    """Asks, and says what it means; `signed_at` is the output of the open listing, if there is one."""
+    """Asks index and chain, and judges; `signed_at` is the output of the open listing, if there is one."""
 
     def facts_of(outpoint: str) -> OutpointFacts | None:
         try:
@@ -52,7 +52,7 @@ def locate(
 
 
 def judged(vault: str, signed_at: str | None, where: Whereabouts | None, facts_of: FactsOf) -> LocatedInscription:
-    """An index tells of confirmed blocks only, so what it does not know of a spent output yet is a pending spend."""
+    """Judges the answers. An index knows confirmed blocks only, so its unknown spend is a pending one."""
     if where is None:
         return _UNKNOWN if signed_at is None else _without_index(signed_at, facts_of(signed_at))
     if where.outpoint is None:
@@ -65,13 +65,13 @@ def judged(vault: str, signed_at: str | None, where: Whereabouts | None, facts_o
         return _settled(found, LocatedInscription("held", where.outpoint))
     former = facts_of(signed_at)
     if former is None or former.is_unspent is not False:
-        return _UNKNOWN  # the index says that it has left an output that the chain calls unspent
+        return _UNKNOWN  # by the index it has left an output that the chain calls unspent
     found = facts_of(where.outpoint)
     return _settled(found, LocatedInscription("moved", where.outpoint) if where.address == vault else _SPENT)
 
 
 def _settled(found: OutpointFacts | None, if_so: LocatedInscription) -> LocatedInscription:
-    """`if_so` when the inscription's output is confirmed and, if it is still ours, unspent."""
+    """Returns `if_so` when the inscription's output is confirmed and, if it is still ours, unspent."""
     if found is None or found.is_confirmed is None:
         return _UNKNOWN
     if not found.is_confirmed:

@@ -1,4 +1,4 @@
-"""Work beside the manager's loop: tasks of the loop that nobody waits for, and calls that would block it."""
+"""Work beside the manager's loop: background tasks, and calls that would block it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Background:
-    """Tasks of the loop that nobody waits for. They are held here, since the loop itself would forget them."""
+    """Background tasks, which nothing awaits. They are held here, since the loop itself would forget them."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -39,7 +39,7 @@ class Background:
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """What `call` returns or raises, made in a thread of its own, which the end of the process does not wait for."""
+    """Makes the call in a thread of its own, which the end of the process does not wait for; returns its result."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -56,7 +56,7 @@ async def in_thread(call: Callable[[], T]) -> T:
             outcome: tuple[T | None, BaseException | None] = (call(), None)
         except Exception as error:
             outcome = (None, error)
-        with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+        with suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits any more
             loop.call_soon_threadsafe(settle, *outcome)
 
     threading.Thread(target=work, daemon=True).start()

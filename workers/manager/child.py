@@ -20,8 +20,8 @@ _ASK_AGAIN_S = 0.005
 class Child:
     """Watches one worker from the loop it is made in, until its end; then gives its descriptors back.
 
-    `on_news` is called when it has its lock and when it has ended. `revision` is the config's it was started for (0: of
-    none, so it is due to be replaced), `cycles_before` what its task had finished before it.
+    `on_news` is called when it has its lock and when it has ended. `revision` is the config's at its start (0: none, so
+    it is due to be replaced), `cycles_before` the task's number of cycles before it.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Child:
             self._handle.signal(number)
 
     async def end(self, term_s: float, kill_s: float) -> bool:
-        """SIGTERM, after `term_s` SIGKILL; whether it has ended, at most `kill_s` later."""
+        """Ends it by SIGTERM, after `term_s` by SIGKILL; returns whether it has ended, at most `kill_s` later."""
         for number, wait_s in ((signal.SIGTERM, term_s), (signal.SIGKILL, kill_s)):
             self.signal(number)
             if await self.wait_for_end(wait_s):
@@ -79,7 +79,7 @@ class Child:
         return True
 
     def is_silent(self, lock: Path, now: float) -> bool:
-        """Whether the lock file's mtime has not moved for `silent_s`; to be asked every few seconds.
+        """Tells whether the lock file's mtime has not moved for `silent_s`; call it every few seconds.
 
         Only whether it moves counts, by the monotonic `now`: the wall clock that it is written in may jump.
         """
@@ -92,7 +92,7 @@ class Child:
         return self.has_lock and now - self._sign_of_life[1] > self._silent_s
 
     def look_for_end(self) -> None:
-        """A net under the pidfd's event."""
+        """Looks for an end that the pidfd's event has missed."""
         if not self.has_ended:
             self._on_end()
 
@@ -107,7 +107,7 @@ class Child:
             self._on_news()
 
     def _on_pidfd(self) -> None:
-        # How it ended may be heard of a moment later, and until then this event would come without a pause.
+        # The cause may be heard of a moment later, and until then this event would come without a pause.
         self._loop.remove_reader(self._handle.pidfd)
         self._ask_how_it_ended()
 

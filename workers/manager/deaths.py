@@ -1,4 +1,4 @@
-"""What becomes of a task whose worker ended unasked: the row says why, and the back-off when it starts again."""
+"""A worker's unasked end: the task's row says why, and the back-off when it starts again."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def record_death(child: Child, restarts: Restarts, task_id: int, now: float) -> 
     if child.kind == "drain":
         _record_drain_death(child.exit_status, restarts, task_id, now)
     elif row.desired != RUNNING or row.deleted_ms is not None:
-        # Not `stopped` yet: what it left on the wire is waited for first (Step.SETTLE).
+        # Not `stopped` yet: its writes on the wire are waited for first (Step.SETTLE).
         tasks.observe(task_id, row.observed, pid=None, exit_status=judge(child.exit_status).text)
     else:
         _record_worker_death(row, child, child.exit_status, restarts, now)
 
 
 def _record_drain_death(status: int, restarts: Restarts, task_id: int, now: float) -> None:
-    """One that is through is over; any other is started again as long as orders are open, and never given up on."""
+    """Notes a drain's end: done, or it starts again as long as orders are open, and is never given up on."""
     if status == EXIT_STOPPED and not still_open.count_open(task_id):
         restarts.forgive()
         return

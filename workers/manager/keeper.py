@@ -1,9 +1,9 @@
-"""What the manager does for one task: it makes the kernel agree with the row, one operation at a time.
+"""One task's keeper: it makes the kernel agree with the row, one operation at a time.
 
 `desired` is the API's to write. There is one exception: a task whose owner may no longer trade is set to stopped, with
 `last_error` saying why; otherwise it would start again at the next look.
 
-The file is long because the orders of a start and of a stop are read best beside each other.
+The file is long because the sequences of a start and of a stop are best read side by side.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from workers.pace import until_first_cycle
 
 log = logging.getLogger(__name__)
 
-_MOST_STEPS = 20  # of one operation; a row that changes all the time is looked at again by the sweep
+_MOST_STEPS = 20  # of one operation; a row that keeps changing is left to the sweep
 _DRAIN_LOOK_S = 0.05
 _RENEW_MS = 3_600_000
 
@@ -64,13 +64,13 @@ class Keeper:
 
     @property
     def is_resting(self) -> bool:
-        """Whether an automatic start has to wait for the end of a back-off."""
+        """Whether an automatic start must wait for the end of a back-off."""
         return time.monotonic() < self._restarts.not_before
 
     async def settle(self, drain_s: float) -> dict[str, Any]:
-        """Makes the kernel agree with the row for somebody who waits: the manager's operation `settle`.
+        """Makes the kernel agree with the row for a waiting client: the manager's operation `settle`.
 
-        Raises PeerRefused. Being asked forgets every crash, back-off and earlier failure.
+        Raises PeerRefused. The request forgets every crash, back-off and earlier failure.
         """
         if tasks.with_owner(self.task_id) is None:
             raise PeerRefused(ME, "unknown_task", f"there is no task {self.task_id}")
@@ -98,13 +98,13 @@ class Keeper:
             self._surroundings.background.run(self._look())
 
     def entitlement_over(self, reason: str) -> None:
-        """The task's owner may not trade any more: it is stopped and drained, and its row says why."""
+        """Stops and drains a task whose owner may not trade any more, and writes the reason to its row."""
         self._stop_reason = reason
         tasks.stop_wanting(self.task_id, reason)
         self.look()
 
     def check(self, row: Task | None) -> None:
-        """The slow sweep's look at the worker: a missed end, silence, rights that run out."""
+        """Checks the worker in the slow sweep: a missed end, silence, rights that run out."""
         child = self.child
         if child is None:
             return
@@ -118,7 +118,7 @@ class Keeper:
             self.look()
 
     def close(self) -> None:
-        """From now on no worker is started."""
+        """Starts no worker from now on."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -142,9 +142,9 @@ class Keeper:
                 self._restarts.rest(time.monotonic())
 
     async def _agree(self, *, asked: bool) -> bool:
-        """Takes one step after the other; False when another operation is to go on instead, with a newer row.
+        """Takes one step after the other; returns False when another operation must go on instead, with a newer row.
 
-        Somebody who waits (`asked`) is not kept waiting for the start of a drain worker.
+        A waiting client (`asked`) is not kept waiting for the start of a drain worker.
         """
         for _ in range(_MOST_STEPS):
             if self.child is not None and self.child.has_ended:
@@ -188,18 +188,18 @@ class Keeper:
             await self._stop(row)
         elif step is Step.SETTLE:
             if self._granted is not None:
-                # A worker that died may have left something on the wire.
+                # A worker that died may have left a write on the wire.
                 await self._surroundings.rights.take_back(row.id, row.token)
             tasks.observe(row.id, STOPPED, pid=None)
         elif step is Step.REMOVE:
             await self._withdraw()
             tasks.remove_tombstone(row.id)
-            # No worker is started for a row that is gone, so nobody can be about to lock this file.
+            # No worker is started for a row that is gone, so no process can be about to lock this file.
             self._lock_path.unlink(missing_ok=True)
         return True
 
     async def _start(self, kind: Kind, row: Task, asked: bool) -> bool:
-        """Starts a worker; False when another operation is to go on instead. Raises PeerRefused if `asked`."""
+        """Starts a worker; returns False when another operation must go on instead. Raises PeerRefused if `asked`."""
 
         def gives_way() -> bool:
             return self._turns.askers > 0 and (not asked or has_changed(row))
@@ -214,7 +214,7 @@ class Keeper:
                     reason := self._surroundings.rights.entitlements.refusal(row.user, self._surroundings.clock_ms())
                 ):
                     raise PeerRefused(ME, "not_entitled", reason)
-                # After a whole restart, or the end of a zygote, all start at once, and nobody waits for this one.
+                # After a whole restart, or the end of a zygote, all start at once, and no client waits for this one.
                 is_awaited = asked or kind == "drain"
                 wait_s = 0.0 if is_awaited else until_first_cycle(place_key(row), self._surroundings.slots.waiting)
                 return await self._bring_up(kind, row, wait_s)
@@ -226,7 +226,7 @@ class Keeper:
                 return True
 
     async def _bring_up(self, kind: Kind, row: Task, wait_s: float) -> bool:
-        """The order of a start: token, signer, gateway, process, lock."""
+        """Runs the sequence of a start: token, signer, gateway, process, lock."""
         surroundings = self._surroundings
         if kind != "drain":
             tasks.observe(row.id, "starting")
@@ -259,7 +259,7 @@ class Keeper:
 
         timeout_s = self._surroundings.timing.locked_s
         up = await self._turns.until(lambda: child.has_lock or child.has_ended, overtaken, timeout_s)
-        # One whose item is sold ends at once, and no longer wants to run.
+        # A worker whose item is sold ends at once, and no longer wants to run.
         is_done = child.has_lock and child.exit_status == EXIT_STOPPED and has_changed(row)
         if child.exit_status is not None and not is_done:
             raise PeerRefused(ME, "start_failed", f"the worker {judge(child.exit_status).text}")
@@ -267,7 +267,7 @@ class Keeper:
             self._is_up(child)
             return True
         changed = has_changed(row)
-        # It may have got its lock, and begun to act, without our having heard of it yet.
+        # It may have got its lock, and begun to act, before we heard of it.
         await self._surroundings.rights.take_back(row.id, child.token)
         await self._end(child, term_s=0)
         if changed:
@@ -286,7 +286,7 @@ class Keeper:
         self._error_told = False
 
     def _start_refused(self, kind: Kind) -> None:
-        """Somebody who waits is told; their row is theirs to take back before it is tried again."""
+        """Tells the waiting client, which may take its row back before the next try."""
         if self.child is not None and self.child.has_ended:
             self.child = None
         self._restarts.rest_for(time.monotonic(), self._surroundings.timing.refused_rest_s)
@@ -308,7 +308,9 @@ class Keeper:
             tasks.set_error(row, f"open orders cannot be cancelled: {refusal.message}")
 
     async def _stop(self, row: Task) -> None:
-        """The order of a stop: the right to place, what is on the wire, the process. Peers away do not prevent it."""
+        """Runs the sequence of a stop: the right to place, writes on the wire, the process. Absent peers do not
+        prevent it.
+        """
         child = self.child
         assert child is not None
         if child.kind == "drain":
@@ -320,7 +322,7 @@ class Keeper:
             await self._surroundings.rights.take_back(row.id, child.token)
             await self._end(child, self._surroundings.timing.term_s)
         except OperationalError as error:
-            # A worker that hangs in a transaction keeps everybody from writing, and its end is what helps.
+            # A worker that hangs in a transaction keeps every process from writing, so its end comes first.
             log.error("task %d: its worker is killed first: %s", row.id, error)
             await self._end(child, term_s=0)
             await self._surroundings.rights.take_back(row.id, child.token)
@@ -344,7 +346,7 @@ class Keeper:
                 await child.end(self._surroundings.timing.term_s, self._surroundings.timing.kill_s)
 
     async def _vanished(self) -> None:
-        """The row is gone, by no hand of ours: whatever acts for it has to go too."""
+        """Ends whatever acts for a row that is gone, by no hand of ours."""
         if self.child is not None:
             await self._end(self.child, self._surroundings.timing.term_s)
 
@@ -354,7 +356,7 @@ class Keeper:
             await self._surroundings.rights.withdraw(self.task_id, token)
 
     async def _drained(self, drain_s: float) -> None:
-        """Waits until no order is open any more, or the task runs again, at most `drain_s`."""
+        """Waits until no order is open, or the task runs again, at most `drain_s`."""
         deadline = time.monotonic() + drain_s
         while time.monotonic() < deadline:
             if self._runs_worker() or not still_open.count_open(self.task_id):

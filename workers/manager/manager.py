@@ -1,12 +1,12 @@
 """The manager: parent of all workers. It makes the kernel agree with the database, and answers on a Unix socket.
 
-    {"op": "ping"}                               {"state": "ready"}, or what keeps it from starting workers
+    {"op": "ping"}                               {"state": "ready"}, or why it starts no workers
     {"op": "settle", "task": 17, "drain_s": 10}  {"observed": "running" | "stopped", "open_orders": 0}
     {"op": "status"}                             {"observed": {"running": 3, ...}, "workers": 3}
     {"op": "entitlements"}                       {"stopped": 2}
 
-`entitlements` is for whoever has just changed a plan or the whitelist: it answers when the tasks that these allow no
-more have lost their right to place, and their workers. The manager finds out by itself, too, within some seconds.
+`entitlements` follows a change of a plan or the whitelist: it answers when the tasks that are no longer allowed have
+lost their right to place, and their workers. The manager finds out by itself, too, within some seconds.
 
 `open_orders` counts a listing, too.
 
@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 
 _PREDECESSOR_S = 3.0
 _END_TERM_S = 5.0
-_END_KILL_S = 2.0  # with the above and what is left, well within 10 s
+_END_KILL_S = 2.0  # with the above and the rest, well within 10 s
 _LONGEST_DRAIN_S = 60.0
 
 
@@ -64,7 +64,7 @@ def now_ms() -> int:
 
 
 def run(settings: Settings, *, spawner: Spawner | None = None, timing: Timing | None = None) -> None:
-    """Runs until SIGTERM or SIGINT; ends all workers then, cancels no bids, and leaves what is wanted wanted.
+    """Runs until SIGTERM or SIGINT; then ends all workers, cancels no bids, and leaves wanted tasks wanted.
 
     Raises BidkeeperError when another manager runs in this data directory.
     """
@@ -100,7 +100,7 @@ class Manager:
         )
 
     async def run(self) -> None:
-        """From taking over to the end of the last worker."""
+        """Runs from taking over to the end of the last worker."""
         asked_to_stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -114,7 +114,7 @@ class Manager:
             await self.stop()
 
     async def start(self) -> None:
-        """Ends what a dead manager left, starts what is wanted, and answers from now on."""
+        """Ends a dead manager's leftovers, starts wanted tasks, and answers from now on."""
         self._surroundings.spawner.open()
         _free_locks(self._settings)
         tasks.forget_workers()
@@ -125,7 +125,7 @@ class Manager:
         self._background.run(self._every(self._timing.full_sweep_s, self._full_sweep))
 
     async def stop(self) -> None:
-        """Ends every worker. Their bids stay, and so does what is wanted."""
+        """Ends every worker. Their bids stay, and wanted tasks stay wanted."""
         self._stopping = True
         self._server.close()
         self._settings.manager_socket.unlink(missing_ok=True)
@@ -142,7 +142,7 @@ class Manager:
                 log.error("process %d does not end", child.pid)
 
     async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """One request of the socket. Raises PeerRefused."""
+        """Answers one request of the socket. Raises PeerRefused."""
         op = request.get("op")
         if op == "ping":
             return {"state": "ready" if self._surroundings.spawner.is_ready else "without a zygote"}
@@ -176,10 +176,10 @@ class Manager:
                 log.exception("failed to sweep")
 
     async def _sweep(self) -> None:
-        """Finds rows that nobody has told us of.
+        """Finds changed rows without a request.
 
-        Only what was asked for at the last sweep too is done (at the first one, everything): a row that was written a
-        moment ago is about to be told of by somebody who waits for the outcome.
+        It acts only on changes that the last sweep saw, too (the first one on all): a row written a moment ago is about
+        to be followed by a request whose client waits for the outcome.
         """
         to_end = frozenset(still_open.tasks_to_end())
         glances = tasks.glances(to_end)
@@ -201,7 +201,7 @@ class Manager:
                 del self._keepers[task_id]
 
     async def _full_sweep(self) -> list[int]:
-        """Looks at every worker, and ends what an owner's plan or the whitelist does not allow any more.
+        """Checks every worker, and ends those that an owner's plan or the whitelist no longer allows.
 
         Returns the ids of the tasks that it has begun to stop.
         """
@@ -223,7 +223,7 @@ class Manager:
         return stopped
 
     def _end_sessions(self) -> None:
-        """Signs those out who may not sign in any more."""
+        """Ends the sessions of users who may not sign in any more."""
         for user in sessions.users_with_sessions():
             if not self._surroundings.rights.entitlements.may_sign_in(user.address):
                 sessions.end_sessions(user.id)
@@ -250,7 +250,7 @@ def _step(glance: tasks.Glance, keeper: Keeper, owes: bool) -> Step:
 
 
 def _instance_lock(settings: Settings) -> int:
-    """Held until this process ends; a predecessor that is about to end is waited for."""
+    """Takes the manager's lock until this process ends; waits for a predecessor that is about to end."""
     deadline = time.monotonic() + _PREDECESSOR_S
     while (held := hold_lock(settings.run_dir / "manager.lock")) is None:
         if time.monotonic() > deadline:
@@ -260,7 +260,7 @@ def _instance_lock(settings: Settings) -> int:
 
 
 def _free_locks(settings: Settings) -> None:
-    """Workers die with their manager; one that did not is killed before its task gets another."""
+    """Frees the task locks: workers die with their manager; one that did not is killed before its task gets another."""
     for path in task_lock.lock_paths(settings.run_dir):
         try:
             task_lock.free(path)
@@ -269,6 +269,6 @@ def _free_locks(settings: Settings) -> None:
 
 
 def _raise_file_limit() -> None:
-    """Three descriptors for each worker, so the customary soft limit of 1024 would be 300 workers."""
+    """Raises the file limit: each worker takes three descriptors; the usual soft limit of 1024 means 300 workers."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,4 +1,4 @@
-"""What a task's row and its worker together ask for. Pure: somebody else gathers the facts and carries the step out."""
+"""The next step for a task's row and its worker. Pure: other code gathers the facts and carries the step out."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from workers.context import Kind
 
 
 class Step(Enum):
-    """The one thing to do next; after it the facts are looked at again."""
+    """The one thing to do next; then the facts are looked at again."""
 
     NOTHING = "nothing"
-    REST = "rest"  # something is to be started, but not before the back-off is over
+    REST = "rest"  # a start is due, but not before the back-off is over
     START_WORKER = "start worker"  # the task's own: a bidder or a lister
     START_DRAIN = "start drain"
     STOP = "stop"
-    SETTLE = "settle"  # nothing runs, and the row says otherwise
-    REMOVE = "remove"  # a deleted task that owes nothing any more
+    SETTLE = "settle"  # nothing runs, though the row says otherwise
+    REMOVE = "remove"  # a deleted task without open orders
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """A task as its row shows it, its worker (`kind` and the `worker_revision` of the config it reads), its back-off.
+    """A task's row, its worker (`kind` and the `worker_revision` of the config it reads), its back-off.
 
     `open_orders` are those that must be ended when the task has no worker of its own. `resting`: an automatic start has
-    to wait. `given_up`: it crashed, and nobody has asked for it since.
+    to wait. `given_up`: it crashed, and no client has asked for it since.
     """
 
     is_wanted: bool
@@ -40,10 +40,10 @@ class TaskFacts:
 
 
 def next_step(facts: TaskFacts) -> Step:
-    """What makes worker and row agree.
+    """Returns the step that makes worker and row agree.
 
-    A wanted task has a worker of its own for the newest revision; one that is not wanted has none, and a drain worker
-    as long as orders are to be ended. A worker of the wrong kind is stopped first: there is never a second one.
+    A wanted task has a worker of its own for the newest revision; an unwanted one has none, and a drain worker as long
+    as orders must be ended. A worker of the wrong kind is stopped first: there is never a second one.
     """
     worker_due = facts.is_wanted and not facts.is_deleted and not facts.given_up
     if facts.worker == "drain":
@@ -55,7 +55,7 @@ def next_step(facts: TaskFacts) -> Step:
     if worker_due:
         return Step.REST if facts.resting else Step.START_WORKER
     if facts.observed == "backoff" or (facts.observed == "crashed" and not facts.is_wanted):
-        # Before its orders are seen to: who stops a task is not answered while its dead worker's write is on the wire.
+        # Before its orders: a client that stops a task is not answered while its dead worker's write is on the wire.
         return Step.SETTLE
     if facts.open_orders:
         return Step.REST if facts.resting else Step.START_DRAIN

@@ -1,4 +1,4 @@
-"""When a worker that died is started again: growing delays, and giving up on one that only dies.
+"""Restarts of a worker that died: growing delays, and an end for one that only dies.
 
 Times are seconds of a monotonic clock, given by the caller.
 """
@@ -10,7 +10,7 @@ import random
 MAX_DEATHS = 5
 WINDOW_S = 600.0
 LONGEST_REST_S = 60.0
-PEERS_AWAY_REST_S = 5.0  # the longest wait for signer or gateway: theirs is a short absence, and asking is cheap
+PEERS_AWAY_REST_S = 5.0  # the longest wait for signer or gateway: their absences are short, and asking is cheap
 _JITTER = 0.2
 
 
@@ -25,7 +25,7 @@ class Restarts:
         self.not_before = 0.0  # no automatic start before this time
 
     def died(self, now: float) -> bool:
-        """Counts a death of its own; True when it was the MAX_DEATHS-th within WINDOW_S: do not start it again."""
+        """Counts a death of its own; returns True for the MAX_DEATHS-th within WINDOW_S: do not start it again."""
         self._deaths = [death for death in self._deaths if death > now - WINDOW_S] + [now]
         self.rest(now)
         return len(self._deaths) >= MAX_DEATHS
@@ -33,7 +33,7 @@ class Restarts:
     def rest(self, now: float, at_most: float = LONGEST_REST_S) -> float:
         """Makes the next start wait 1, 2, 4 ... times the first rest, at most `at_most`; less up to 20 %.
 
-        Returns how many seconds.
+        Returns the seconds.
         """
         longest = min(at_most, self._first_rest_s * 2.0 ** min(self._failures, 10))
         self._failures += 1

@@ -1,7 +1,7 @@
-"""A worker's right to act, given and taken back where it is enforced: at the signer (grants) and the gateway (fences).
+"""A worker's right to act, given and taken back at the signer (grants) and the gateway (fences).
 
-Both are asked in threads, since they may be slow. Their failures become the refusals a start can have: PeerRefused
-with the code signer_unavailable, signer_locked, gateway_unavailable or start_failed.
+Both are asked in threads, since they may be slow. Their failures become a start's refusals: PeerRefused with the code
+signer_unavailable, signer_locked, gateway_unavailable or start_failed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What a worker shows the signer, and until when that counts."""
+    """A worker's proof for the signer, and its end."""
 
     secret: str = field(repr=False)
     ends_ms: int
@@ -63,7 +63,7 @@ class Rights:
         self._fence_s = fence_s
 
     async def hand_over(self, row: Task, kind: Kind, token: int, now_ms: int) -> Right:
-        """`give` and `fence` at once: neither waits for the other, and both are done when this returns.
+        """Does `give` and `fence` at once: neither waits for the other, and both are done when this returns.
 
         Raises PeerRefused when either fails. A fence without a right stands, since the row's token is raised too; a
         right without a fence is withdrawn.
@@ -79,12 +79,12 @@ class Rights:
         return right
 
     async def give(self, row: Task, kind: Kind, token: int, now_ms: int) -> Right:
-        """Grants the task's worker what its kind and its owner's plan allow."""
+        """Grants the task's worker the rights of its kind and its owner's plan."""
         grant = self._grant(row, kind, token, now_ms)
         return Right(await self._ask_signer(lambda: self._signer.grant(grant)), grant.expires_ms)
 
     async def fence(self, task_id: int, token: int) -> None:
-        """Refuses the task's writes under lower tokens; returns when none of them is on the wire any more."""
+        """Refuses the task's writes under lower tokens; returns when none of them is on the wire."""
 
         def ask() -> None:
             client = MarketClient(self._settings.gateway_socket, self._fence_s)
@@ -101,10 +101,10 @@ class Rights:
             raise PeerRefused(ME, "start_failed", f"failed to fence: {error}") from error
 
     async def take_back(self, task_id: int, token: int) -> None:
-        """The right to place: nothing is signed or sent under `token` any more, nor is anything on the wire.
+        """Takes back the right to place: nothing is signed, sent or on the wire under `token` any more.
 
-        Failures are noted only, since a stop must not wait for peers that are away: the row's new token refuses the
-        worker's reservations, and its end follows.
+        Failures are only logged, since a stop must not wait for absent peers: the row's new token refuses the worker's
+        reservations, and its end follows.
         """
         try:
             await self._ask_signer(lambda: self._signer.revoke_place(task_id, token))
@@ -117,14 +117,14 @@ class Rights:
             log.warning("task %d: failed to wait for what is on the wire: %s", task_id, refusal.message)
 
     async def withdraw(self, task_id: int, token: int) -> None:
-        """Ends every right under this and lower tokens. They end by themselves in time: a failure is noted only."""
+        """Ends every right under this and lower tokens. They end by themselves in time: a failure is only logged."""
         try:
             await self._ask_signer(lambda: self._signer.withdraw(task_id, token))
         except PeerRefused as refusal:
             log.info("task %d: failed to withdraw its grant: %s", task_id, refusal.message)
 
     def ends_ms(self, row: Task, now_ms: int) -> int:
-        """When the grant of a task's own worker would end, were it given now."""
+        """Returns when the grant of a task's own worker would end, if it were given now."""
         subscription = subscription_of(row.user_id)
         return min(subscription.expires_ms if subscription else 0, now_ms + GRANT_MS)
 
@@ -160,7 +160,7 @@ class Rights:
 def bidder_grant(
     row: Task, config: BidConfig, plan: SubscriptionPlan, token: int, ends_ms: int, *, spent_sats: int
 ) -> Grant:
-    """To bid and cancel within the config, of which `spent_sats` are spent; prices are whole orders' sats."""
+    """Makes a grant to bid and cancel within the config; `spent_sats` are spent, prices are whole orders' sats."""
     life = life_ms(config, profile(row.venue, kind_of(config)), capabilities(row.venue))
     return replace(
         _cancelling(row, token, ends_ms),
@@ -174,13 +174,13 @@ def bidder_grant(
 
 
 def lister_grant(row: Task, config: ListingConfig, token: int, ends_ms: int) -> Grant:
-    """To list the one inscription for the config's least price or more, and to cancel that."""
+    """Makes a grant to list the one inscription for the config's least price or more, and to cancel that."""
     least_sats = guard(config, SELLER_FEE_PPM, tick=1)
     return replace(_cancelling(row, token, ends_ms), operations=("list", "cancel"), min_price_sats=least_sats)
 
 
 def drain_grant(row: Task, token: int, now_ms: int) -> Grant:
-    """To cancel and nothing else, whatever has become of the owner's plan or the config."""
+    """Makes a grant to cancel only, whatever the owner's plan or the config is now."""
     return _cancelling(row, token, now_ms + GRANT_MS)
 
 

@@ -1,4 +1,4 @@
-"""What the manager needs to know of a task's row beyond its columns."""
+"""Facts of a task's row beyond its columns, for the manager."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from strategy.listing.listing_config import load_listing_config
 
 
 def has_changed(row: Task) -> bool:
-    """Whether the row asks for something else by now than when it was read."""
+    """Tells whether the row has changed since it was read."""
     now = tasks.with_owner(row.id)
     return now is None or (now.desired, now.revision, now.deleted_ms) != (row.desired, row.revision, row.deleted_ms)
 
 
 def loop_s(row: Task) -> float:
-    """Seconds between cycles; 0 when the config cannot be read, which the worker will complain of."""
+    """Returns the seconds between cycles; 0 when the config cannot be read, which the worker will report."""
     try:
         return load_bid_config(row.config).loop_s if row.kind == BIDDING else load_listing_config(row.config).loop_s
     except ValueError:
@@ -23,12 +23,12 @@ def loop_s(row: Task) -> float:
 
 
 def place_key(row: Task) -> str:
-    """What tasks have in common that read the same book, see workers/pace.py."""
+    """Returns the key that tasks on the same book share, see workers/pace.py."""
     return str(row.slug_key or row.collection_id or row.inscription_id)
 
 
 def leaves_orders(row: Task) -> bool:
-    """Whether a stop by its user leaves the task's orders at the venue: a listing, or bids until they expire."""
+    """Tells whether a stop by its user leaves the task's orders at the venue: a listing, or bids until they expire."""
     if row.deleted_ms is not None:
         return False
     if row.kind == LISTING:

@@ -1,4 +1,4 @@
-"""How many workers may be starting at once: those a user waits for first, then in the order of asking."""
+"""The number of workers that may start at once: those that a user waits for first, then in the order of requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Slot:
 
 
 class StartSlots:
-    """`count` slots."""
+    """A queue for `count` slots."""
 
     def __init__(self, count: int) -> None:
         self._free = count
@@ -34,11 +34,11 @@ class StartSlots:
 
     @property
     def waiting(self) -> int:
-        """How many are in the queue."""
+        """The length of the queue."""
         return len(self._queue)
 
     def ask(self, *, urgent: bool, on_granted: Callable[[], None]) -> Slot:
-        """A slot that is granted now or later; `on_granted` is called when it is."""
+        """Requests a slot, granted now or later; `on_granted` is called then."""
         slot = Slot(self, on_granted)
         heapq.heappush(self._queue, (not urgent, next(self._order), slot))
         self._hand_out()

@@ -1,4 +1,4 @@
-"""What the keepers of all tasks share: whom they ask, what they start workers with, how long they wait."""
+"""The common surroundings of all tasks' keepers: peers, spawner, timing."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from workers.spawning.spawner import Spawner
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds. Together they bound a start (signer, fence, locked) and a stop (signer, fence, term, kill)."""
+    """Times in seconds. Together they bound a start (signer, fence, locked) and a stop (signer, fence, term, kill)."""
 
     signer_s: float = 5.0
     fence_s: float = 15.0  # longer than a write may be on the wire
     locked_s: float = 10.0  # from the start of a process until it holds its lock
     term_s: float = 5.0  # from SIGTERM to SIGKILL
     kill_s: float = 10.0  # from SIGKILL to an error
-    silent_s: float = 120.0  # a worker that gives no sign of life for this and for three cycles is hung
+    silent_s: float = 120.0  # a worker without a sign of life for this and for three cycles is hung
     first_rest_s: float = 1.0  # after a death or a failed start; it doubles with each
-    refused_rest_s: float = 5.0  # after a refused start, for the asker to take it back
+    refused_rest_s: float = 5.0  # after a refused start, for the client to take it back
     sweep_s: float = 1.0
     full_sweep_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """`clock_ms` is the wall clock; intervals are measured by the monotonic one."""
+    """The peers and clocks. `clock_ms` is the wall clock; intervals are measured by the monotonic one."""
 
     settings: Settings
     spawner: Spawner

@@ -1,4 +1,4 @@
-"""One operation at a time on a task, and when the present one gives way to the next."""
+"""One operation at a time on a task, and the moment when it gives way to the next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 
 class OperationTurns:
-    """Who may change a task's worker. `askers` counts those with somebody waiting for them, who have no turn yet."""
+    """The right to change a task's worker. `askers` counts operations with a waiting client and without a turn."""
 
     def __init__(self) -> None:
         self.askers = 0
@@ -20,18 +20,18 @@ class OperationTurns:
         return self._lock.locked()
 
     def news(self) -> None:
-        """Something happened that `until` may be waiting for."""
+        """Wakes `until` up after an event that it may be waiting for."""
         self._news.set()
 
     @asynccontextmanager
     async def own(self) -> AsyncIterator[None]:
-        """A turn of the manager's own accord."""
+        """Holds a turn of the manager's own accord."""
         async with self._lock:
             yield
 
     @asynccontextmanager
     async def asked(self) -> AsyncIterator[None]:
-        """A turn that somebody waits for; whoever has it now learns of that."""
+        """Holds a turn that a client waits for; the present holder learns of that."""
         self.askers += 1
         self.news()
         try:
@@ -46,7 +46,7 @@ class OperationTurns:
     async def until(
         self, done: Callable[[], bool], gives_way: Callable[[], bool], timeout_s: float | None = None
     ) -> bool:
-        """For the holder of the turn: waits for `done`; False after `timeout_s` or when it is to give way.
+        """Waits for `done` as the holder of the turn; returns False after `timeout_s` or when it must give way.
 
         Both are looked at again at each `news`.
         """

@@ -1,4 +1,4 @@
-"""The kinds of work that a worker process can be given."""
+"""The jobs of a worker process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def make_job(
     context: Context,
     until_cycle: Callable[[str, float, float], float] = until_cycle,
 ) -> Job:
-    """The job of this kind: bidder, lister or drain. Raises ValueError for another."""
+    """Makes the job of this kind: bidder, lister or drain. Raises ValueError for another."""
     if kind == "bidder":
         return Bidder(context, journal=_journal(context), until_cycle=until_cycle)
     if kind == "lister":
@@ -34,5 +34,5 @@ def make_job(
 
 def _journal(context: Context) -> Journal:
     data_dir = context.settings.data_dir
-    # Settings that were read have an absolute directory; made-up ones, as a zygote warms up with, are to leave nothing.
+    # Real settings have an absolute directory; made-up ones, for a zygote's warm-up, must leave no file.
     return Journal(journal_path(data_dir, context.task_id) if data_dir.is_absolute() else None)

@@ -1,6 +1,6 @@
-"""How a worker hears that it is to end, wherever it is, without a thread of its own.
+"""A worker's stop, heard wherever it is, without a thread of its own.
 
-Asked:  SIGTERM raises StopAsked in the middle of whatever runs; between cycles it ends the wait.
+Asked:  SIGTERM raises StopAsked at any instruction; between cycles it ends the wait.
 Orphan: the kernel sends SIGTERM when the manager's thread that started us ends (PDEATHSIG), and SIGIO when the other
         end of stdin, which the manager holds open, is closed. Either alone is enough: PDEATHSIG is per thread and lost
         at some exec calls, and the pipe stays open if a stray process inherits its end. Between cycles the wait looks
@@ -24,14 +24,14 @@ _LONGEST_LINE = 4096
 
 
 class StopAsked(BaseException):
-    """The worker is to end now. It may be raised at any instruction: that is no worse than a kill -9 there."""
+    """The worker must end now. It may be raised at any instruction: that is no worse than a kill -9 there."""
 
 
 class LifeLine:
     """Signals and stdin of this process. Make one, in the main thread, and only one."""
 
     def __init__(self, parent: int) -> None:
-        """Ends the process (SystemExit) when `parent`, a pid, is not our parent any more."""
+        """Connects signals and stdin. Ends the process (SystemExit) when `parent`, a pid, is no longer our parent."""
         self._stop_asked = False
         self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         # Written to by the C handler: a signal just before select() would otherwise be noticed only after it.
@@ -40,19 +40,19 @@ class LifeLine:
         signal.signal(signal.SIGINT, self._on_term)
         signal.signal(signal.SIGIO, self._on_io)
         end_with_parent(parent)
-        # The end of stdin comes as SIGIO. One that came before this is seen by read_line.
+        # The end of stdin comes as SIGIO. An end before this is seen by read_line.
         fcntl.fcntl(_STDIN, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(_STDIN, fcntl.F_SETFL, fcntl.fcntl(_STDIN, fcntl.F_GETFL) | os.O_ASYNC)
 
     def read_line(self, timeout_s: float) -> bytes:
-        """The first line of stdin. Raises StopAsked at its end, TimeoutError when it does not come."""
+        """Reads the first line of stdin. Raises StopAsked at its end, TimeoutError when it does not come."""
         line = b""
         deadline = time.monotonic() + timeout_s
         while not line.endswith(b"\n"):
             readable, _, _ = select.select([_STDIN], [], [], max(0.0, deadline - time.monotonic()))
             if not readable or len(line) > _LONGEST_LINE:
                 raise TimeoutError("failed to read the first line of stdin")
-            # One byte a time: nothing after the line is ours to take.
+            # One byte at a time: anything after the line is not ours.
             read = os.read(_STDIN, 1)
             if not read:
                 raise StopAsked
@@ -60,7 +60,7 @@ class LifeLine:
         return line
 
     def pause(self, seconds: float) -> None:
-        """Waits. Raises StopAsked as soon as we are to end."""
+        """Waits. Raises StopAsked as soon as we must end."""
         deadline = time.monotonic() + seconds
         while True:
             self.check()
@@ -74,7 +74,7 @@ class LifeLine:
                 raise StopAsked
 
     def check(self) -> None:
-        """Raises StopAsked again if something swallowed the first one."""
+        """Raises StopAsked again if the first one was swallowed."""
         if self._stop_asked:
             raise StopAsked
 

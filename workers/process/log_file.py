@@ -1,4 +1,4 @@
-"""A worker's log file: stdout and stderr lead there, so that import errors and crashes of C code are in it too."""
+"""A worker's log file: stdout and stderr go there, so that it has import errors and crashes of C code, too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STDERR = 2
 
 
 class OwnLog:
-    """`path`, and what it was renamed to when it grew: `path`.1, `path`.2."""
+    """The log file `path`, and its older ones `path`.1, `path`.2."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -25,14 +25,14 @@ MakeJob = Callable[[str, "Context"], "Job"]
 
 
 def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings | None = None) -> int:
-    """Works until asked to stop, and returns the exit code. `make_job` stands in for that of `workers/process/jobs.py`.
+    """Works until asked to stop, and returns the exit code. `make_job` replaces that of `workers/process/jobs.py`.
 
     `settings` are those of the process that it was forked from; without them it reads its own.
     """
     kind, task_id, token, parent, status_fd = argv[0], *map(int, argv[1:])
     own_log = OwnLog(Path(os.environ["BIDKEEPER_DATA_DIR"]) / "logs" / f"task-{task_id}.log")
 
-    # Only now: an import that fails says so in the task's log. A signal before this ends the process by itself.
+    # Only now: a failed import then appears in the task's log. A signal before this ends the process by itself.
     from workers.process.life_line import LifeLine, StopAsked
     from workers.process.worker import Worker
 
@@ -45,7 +45,7 @@ def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings
 
 
 def run_forked(argv: Sequence[str], settings: Settings | None) -> int:
-    """`run` with the job of `workers/process/jobs.py`, as a zygote calls it."""
+    """Runs the job of `workers/process/jobs.py`, for a zygote."""
     return run(argv, settings=settings)
 
 

@@ -1,4 +1,4 @@
-"""Signing in at a venue that wants a session: the gateway says when, the signer signs, and the gateway keeps it."""
+"""Sign-ins at a venue that wants a session: the gateway asks for one, the signer signs, the gateway keeps it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SignIn = Callable[[MarketClient], None]
 
 
 class SigningInClient(MarketClient):
-    """The gateway's client, which signs in when a venue asks for it, and then asks once more.
+    """A client of the gateway that signs in when a venue asks for it, and then repeats the call.
 
-    Nothing was sent when a venue asks to be signed in to, so a write is repeated as safely as a read.
+    Nothing was sent when a venue asks for a sign-in, so a write is repeated as safely as a read.
     """
 
     def __init__(self, socket_path: Path, sign_in: SignIn, timeout_s: float = 30.0, venue: str | None = None) -> None:
@@ -40,7 +40,7 @@ class SigningInClient(MarketClient):
         except RateLimited:
             raise
         except VenueError as error:
-            # Whatever came of it, what was to be asked was not sent.
+            # Whatever its result, the call itself was not sent.
             raise Unavailable(f"failed to sign in: {error}") from error
         finally:
             self._is_signing_in = False
@@ -58,7 +58,7 @@ class TaskSignIn:
         self._keys: UserKeys | None = None
 
     def __call__(self, market: MarketClient) -> None:
-        """Raises VenueError leaves; Unavailable when nobody signs."""
+        """Signs in. Raises VenueError leaves; Unavailable without a signature."""
         try:
             keys = self._known_keys()
             pair = Pair(keys.payment, keys.payment_pubkey, keys.vault, keys.vault_pubkey)

@@ -1,4 +1,4 @@
-"""What `ps` shows of a process. A nicety that must not fail."""
+"""A process's title in `ps`. A nicety that must not fail."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 
 
 def set_title(title: str) -> None:
-    """Shows `title` as the command line; nothing when that cannot be done."""
-    # Else the title is written over the environment that the kernel shows, by which operators find us.
+    """Shows `title` as the command line; does nothing when that is impossible."""
+    # Else the title would overwrite the environment that the kernel shows, by which operators find us.
     os.environ["SPT_NOENV"] = "1"
     try:
         from setproctitle import setproctitle

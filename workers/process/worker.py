@@ -29,14 +29,14 @@ log = logging.getLogger(__name__)
 
 _SECRET_S = 10.0  # for the first line of stdin; it is there before we are
 _LONGEST_DELAY_S = 60.0
-# How long a worker lives at least before it ends for want of a grant, so that none is made and lost all the time.
+# A worker that lost its grant runs at least this long, so that a faulty signer causes no restart loop.
 _LEAST_LIFE_S = 60.0
 _OPEN_FILES = 64
-_OOM_SCORE = 500  # a worker goes before the programs that all of them need
+_OOM_SCORE = 500  # a worker is killed before the programs that all of them need
 
 
 class Worker:
-    """One worker process. `run` is its whole life and raises StopAsked when it is asked to end."""
+    """One worker process. `run` is its whole life and raises StopAsked when it must end."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Worker:
         self._settings = settings
 
     def run(self, make_job: Callable[[str, Context], Job], status_fd: int) -> int:
-        """Returns the exit code."""
+        """Runs the worker and returns the exit code."""
         _confine()
         settings = self._settings or without_secrets(load())
         logs.set_up(f"task-{self._task_id}", settings.log_level)
@@ -89,7 +89,7 @@ class Worker:
             return self._give_up(exits.EXIT_BAD_CREDENTIALS, error)
 
     def _cycles(self, job: Job, context: Context, lock: TaskLock) -> int:
-        """Returns the exit code."""
+        """Runs the cycles and returns the exit code."""
         began, failures = time.monotonic(), 0
         while True:
             lock.touch()
@@ -117,7 +117,7 @@ class Worker:
 
     def _context(self, settings: Settings, venue: str, secret: str, lock: TaskLock) -> Context:
         def clock_ms() -> int:
-            # Every step of a job asks for the time, so asking is its sign of life, also in a cycle of many steps.
+            # Every step of a job asks for the time, so that is its sign of life, also in a cycle of many steps.
             lock.touch()
             return time.time_ns() // 1_000_000
 
@@ -147,7 +147,7 @@ class Worker:
 
 
 def _confine() -> None:
-    """Bounds what a worker gone wrong can take from its host, and keeps its memory out of core files."""
+    """Bounds the harm that a faulty worker can do to its host, and keeps its memory out of core files."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
@@ -163,6 +163,6 @@ def _confine() -> None:
 
 
 def without_secrets(settings: Settings) -> Settings:
-    """Venue keys are the gateway's alone; none stays in a worker's memory."""
+    """Removes the venue keys from the settings: they are the gateway's alone."""
     without: dict[str, Any] = dict.fromkeys(SECRETS)
     return replace(settings, **without)

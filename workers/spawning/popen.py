@@ -51,13 +51,13 @@ class PopenSpawner:
     is_ready = True
 
     def open(self) -> None:
-        """There is nothing to get ready."""
+        """Does nothing: there is nothing to prepare."""
 
     def renew(self) -> None:
-        """Each start reads the code anew."""
+        """Does nothing: each start reads the code anew."""
 
     async def close(self) -> None:
-        """There is nothing to end."""
+        """Does nothing: there is nothing to end."""
 
     async def start(self, kind: Kind, task_id: int, token: int, secret: str, *, wait_s: float = 0.0) -> PopenHandle:
         return self._start([kind, str(task_id), str(token)], first_line(secret, wait_s))
@@ -89,5 +89,5 @@ def _write(process: subprocess.Popen[bytes], line: bytes) -> None:
     try:
         process.stdin.write(line)
     except BrokenPipeError:
-        # It has died already, which its handle will show.
+        # It has died already, as its handle will show.
         return

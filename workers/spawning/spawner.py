@@ -1,8 +1,8 @@
-"""How the manager starts workers and holds on to them; the back-ends are interchangeable.
+"""The manager's way to start and hold workers; the back-ends are interchangeable.
 
 `zygote_spawner.py` forks them from a process that has everything loaded, `popen.py` starts a Python for each. A worker
-is given a kind, a task's id, a token and the secret of its grant; all else it reads from the database.
-No back-end adopts workers it did not start: they die with the manager that started them.
+is given a kind, a task's id, a token and the secret of its grant; all else it reads from the database. No back-end
+adopts workers it did not start: they die with the manager that started them.
 """
 
 from __future__ import annotations
@@ -21,54 +21,54 @@ class Handle(Protocol):
 
     pid: int
     start_time: int
-    """Clock ticks since boot: with `pid` it names the process for ever."""
+    """The process's start in clock ticks since boot: with `pid` it names the process for ever."""
     pidfd: int
     """Becomes readable when the process has ended. Watch it; do not close it."""
     status_fd: int
-    """Read end of the status pipe: "locked" when the worker holds its lock, the end of file when it will not say it."""
+    """The read end of the status pipe: "locked" when the worker holds its lock, end of file when it never will."""
 
     def poll(self) -> int | None:
-        """How the process ended: its exit code, or the number of the signal that killed it, below 0.
+        """Returns the end of the process: its exit code, or the number of the signal that killed it, below 0.
 
-        None means that it runs (stopped by SIGSTOP counts as running), or, for moments only, that it has ended and
-        how is not known yet; ask again then. `exits.UNKNOWN` means that it has ended and nobody can say how. An answer
-        that cannot be found out is an error, never "not running". After a first status the same one is given for ever.
+        None means that it runs (stopped by SIGSTOP counts as running), or, for moments only, that it has ended in a way
+        not known yet; ask again then. `exits.UNKNOWN` means that it has ended in an unknown way. An answer that cannot
+        be found out is an error, never "not running". The first status stays the answer for ever.
         """
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to this process, never to another that has its pid by now; nothing when it has ended."""
+        """Sends a signal to this process, never to another that has its pid by now; does nothing when it has ended."""
 
     def close(self) -> None:
         """Gives back the descriptors, once `poll` has given a status."""
 
 
 class Spawner(Protocol):
-    """Starts worker processes. To be used in the main thread: what it starts dies with the thread that started it."""
+    """Starts worker processes. Use it in the main thread: workers die with the thread that started them."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether a start would succeed at once, as far as can be known."""
+        """Whether a start would succeed at once, as far as known."""
 
     def open(self) -> None:
         """Gets ready, in the running loop and in the background. `start` may be called at once."""
 
     async def start(self, kind: Kind, task_id: int, token: int, secret: str, *, wait_s: float = 0.0) -> Handle:
-        """Starts a worker; whether it comes up is seen at its handle. Raises OSError.
+        """Starts a worker; its handle shows whether it comes up. Raises OSError.
 
         Once it holds its lock it waits `wait_s` before its first cycle.
         """
 
     def renew(self) -> None:
-        """Has later starts run the code that is installed now; workers that run are left alone."""
+        """Makes later starts run the code that is installed now; running workers are left alone."""
 
     async def close(self) -> None:
-        """Ends whatever was needed to start workers, and starts no more. End the workers first."""
+        """Ends all means to start workers, and starts no more. End the workers first."""
 
 
 def worker_environment(settings: Settings) -> dict[str, str]:
-    """Ours, with the data directory named for operators who look for its processes, and without venue keys.
+    """Returns our environment without venue keys, and with the data directory, by which operators find its processes.
 
-    A key that is set must look set, or the worker's settings would be refused.
+    A set key must look set, or the worker's settings would be refused.
     """
     environment = dict(os.environ) | {"BIDKEEPER_DATA_DIR": str(settings.data_dir)}
     for name in SECRETS:
@@ -80,5 +80,5 @@ def worker_environment(settings: Settings) -> dict[str, str]:
 
 
 def first_line(secret: str, wait_s: float) -> bytes:
-    """What a worker reads from its stdin before anything else."""
+    """Makes the first line that a worker reads from its stdin."""
     return json.dumps({"secret": secret, "wait_s": wait_s}).encode() + b"\n"

@@ -1,7 +1,7 @@
-"""What a zygote does before it forks: it lives through a worker's day on a made-up market, in memory.
+"""The zygote's warm-up before it forks: a worker's day on a made-up market, in memory.
 
-Every module is then imported, every query compiled, every piece of code has run once; workers share that memory, and
-none of them has to do it again. Nothing is open afterwards.
+Then every module is imported, every query compiled, every piece of code has run once; workers share that memory, and
+none of them must do it again. Nothing is open afterwards.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CYCLES = 3
 
 
 class MadeUpMarket(MarketClient):
-    """Answers as a gateway would, without one: a book of two hundred asks, and what was placed and listed."""
+    """A made-up gateway: a book of two hundred asks, and the bids and listings placed."""
 
     def __init__(self, clock_ms: Callable[[], int]) -> None:
         super().__init__(_NOWHERE)
@@ -61,7 +61,7 @@ class MadeUpMarket(MarketClient):
         return unpack(json.loads(json.dumps(codec.pack(answer))))
 
     def answer(self, verb: str, args: dict[str, Any]) -> Any:
-        """What the market says to one question of the gateway's socket."""
+        """Answers one question of the gateway's socket."""
         return getattr(self, f"_{verb}")(args)
 
     def _profile(self, args: dict[str, Any]) -> VenueProfile:
@@ -73,7 +73,7 @@ class MadeUpMarket(MarketClient):
         return AskBook(tuple(asks), self._clock_ms())
 
     def _own_bids(self, args: dict[str, Any]) -> OwnBids:
-        # A moment later than now: a read of the very millisecond of a cancel would prove nothing about it.
+        # A moment later than now: a read in the millisecond of a cancel would prove nothing about it.
         return OwnBids(tuple(self._bids), self._clock_ms() + 1)
 
     def _balance(self, args: dict[str, Any]) -> Balance:
@@ -117,7 +117,7 @@ class MadeUpMarket(MarketClient):
 
 
 class MadeUpSigner(SignerClient):
-    """Answers as a signer would, without keys."""
+    """A made-up signer, without keys."""
 
     def __init__(self) -> None:
         super().__init__(_NOWHERE)
@@ -142,9 +142,9 @@ class MadeUpSigner(SignerClient):
 
 
 def warm_up() -> Settings | None:
-    """A dry run, whose failure costs speed and memory, not the zygote; the settings that all its workers will have.
+    """Makes a dry run, whose failure costs speed and memory only; returns the settings for all workers.
 
-    None when these cannot be read: each worker will find out by itself, and say so in its log.
+    None when these cannot be read: each worker will find out and log it.
     """
     settings = None
     try:
@@ -160,7 +160,7 @@ def warm_up() -> Settings | None:
 
 
 def dry_run() -> list[str]:
-    """Cycles of every kind of worker, on a database in memory; what each left, oldest first."""
+    """Runs cycles of every kind of worker, on a database in memory; returns their records, oldest first."""
     base.connect("sqlite:///:memory:")
     try:
         schema.migrate()

@@ -1,8 +1,8 @@
 """The process that workers are forked from: `python -m workers.spawning.zygote LINK_FD MANAGER_PID`.
 
-It has everything loaded that a worker needs, holds nothing open that a worker must not have, runs one thread, and does
-nothing but fork, reap and tell. It ends with the manager (PDEATHSIG, and the end of its link) and its workers end with
-it (PDEATHSIG), so it needs no handler of its own for SIGTERM.
+It has everything loaded that a worker needs, holds nothing open that a worker must not have, runs one thread, and only
+forks, reaps and reports. It ends with the manager (PDEATHSIG, and the end of its link) and its workers end with it
+(PDEATHSIG), so it needs no handler of its own for SIGTERM.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _KEPT = (0, 1, 2)
 
 
 class Unfit(Exception):
-    """This process must not fork, now or ever."""
+    """A refusal: this process must not fork, now or ever."""
 
 
 class Zygote:
-    """Serves one manager over `link`; `run` is what each worker does, as `process.main.run`, with our settings."""
+    """A zygote that serves one manager over `link`; `run` is each worker's program, like `process.main.run`."""
 
     def __init__(self, link: socket.socket, run: Run, settings: Settings | None) -> None:
         self._link = link
@@ -52,7 +52,7 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
 
     def serve(self) -> None:
-        """Returns when the manager is gone or lets go of its end."""
+        """Serves until the manager is gone or lets go of its end."""
         zygote_link.send(self._link, {"ready": True})
         poll = select.poll()
         poll.register(self._link, select.POLLIN)
@@ -80,7 +80,7 @@ class Zygote:
         number = request["start"]
         try:
             status_fd, life_line = descriptors
-            # Whoever gave up on this start has let go of the other end.
+            # A manager that gave up on this start has closed the other end.
             if _hung_up(life_line):
                 return
             pid = self._fork(request, status_fd, life_line)
@@ -92,7 +92,7 @@ class Zygote:
             for descriptor in descriptors:
                 os.close(descriptor)
         self._workers[pid] = number
-        # It is not reaped before this is sent: its pid is its own until then.
+        # It is not reaped before this is sent: until then its pid is its own.
         pidfd = os.pidfd_open(pid)
         zygote_link.send(self._link, {"started": number, "pid": pid}, [pidfd])
         os.close(pidfd)
@@ -100,7 +100,7 @@ class Zygote:
     def _fork(self, request: dict[str, Any], status_fd: int, life_line: int) -> int:
         require_one_thread()
         parent = os.getpid()
-        # No handler of the zygote's may run in the child, and no signal may get lost on the way to its own.
+        # No handler of the zygote's may run in the child, and no signal may get lost before the child's own.
         unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         pid = os.fork()
         if pid == 0:
@@ -110,14 +110,14 @@ class Zygote:
                 arguments = [request["kind"], *map(str, (request["task"], request["token"], parent, status_fd))]
                 code = _exit_code(lambda: self._run(arguments, self._settings))
             finally:
-                # Nothing of the zygote's is to be unwound or flushed in a worker.
+                # Nothing of the zygote's may be unwound or flushed in a worker.
                 os._exit(code)
         signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
         return pid
 
 
 def require_one_thread() -> None:
-    """Raises Unfit when there is another thread: a lock that it holds would stay locked in the child for ever."""
+    """Raises Unfit when there is another thread: a lock it holds would stay locked in the child for ever."""
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - a start is waiting for this
     if threads != 1:
         raise Unfit(f"the zygote has {threads} threads")
@@ -130,7 +130,7 @@ def _hung_up(fd: int) -> bool:
 
 
 def _become_worker(status_fd: int, life_line: int) -> None:
-    """In the child: as if it had been started anew, with every signal's default action and nothing inherited open."""
+    """Prepares the child as if started anew: default actions for all signals, no inherited descriptor open."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
@@ -151,7 +151,7 @@ def _close(fd: int) -> None:
 
 
 def _exit_code(run: Callable[[], int]) -> int:
-    """What the interpreter would exit with if `run` were its program."""
+    """Returns the interpreter's exit code if `run` were its program."""
     try:
         try:
             return run()
@@ -170,10 +170,10 @@ def _exit_code(run: Callable[[], int]) -> int:
 
 
 def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
-    """The whole life of a zygote; `run` stands in for that of `workers/process/main.py`."""
+    """Lives a whole zygote's life; `run` replaces that of `workers/process/main.py`."""
     link_fd, manager = map(int, argv[:2])
     end_with_parent(manager)
-    # Ctrl-C is for the manager to hear: it ends its workers in order.
+    # Ctrl-C is for the manager: it ends its workers in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
     link = socket.socket(fileno=link_fd)

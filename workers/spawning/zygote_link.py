@@ -1,4 +1,4 @@
-"""What the manager and its zygote say to each other: one JSON object a packet, with descriptors where they belong.
+"""The protocol of manager and zygote: one JSON object a packet, with descriptors where needed.
 
     manager  {"start": 7, "kind": "bidder", "task": 17, "token": 3}   [status pipe's write end, life line's read end]
     zygote   {"ready": true}                                          once, when it is warmed up
@@ -22,7 +22,7 @@ _MOST_DESCRIPTORS = 2
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """The two ends: the manager's, and the zygote's."""
+    """Makes the two ends: the manager's, and the zygote's."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
@@ -32,7 +32,7 @@ def send(link: socket.socket, message: dict[str, Any], descriptors: Sequence[int
 
 
 def receive(link: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """One message with its descriptors, which are the caller's to close; None when the other end is gone."""
+    """Receives one message with its descriptors, which the caller closes; None when the other end is gone."""
     try:
         packet, descriptors, _, _ = socket.recv_fds(link, _LONGEST, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:

@@ -1,8 +1,8 @@
-"""What a zygote does to its memory before it forks, so that a worker shares most of it and keeps doing so.
+"""The zygote's preparation of its memory before it forks, so that a worker shares most of it and keeps doing so.
 
-A fork shares every page until one side writes to it. What a worker allocates would go into the gaps that imports and
-warm-up have left all over the heap, and each page so touched is copied. So the gaps are filled, and what a worker
-allocates comes to lie side by side in pages of its own: nearly two MiB less for each worker, of ten.
+A fork shares every page until one side writes to it. A worker's allocations would go into the gaps that imports and
+warm-up have left all over the heap, and each touched page is copied. So the gaps are filled, and a worker's allocations
+lie side by side in pages of their own: nearly two MiB less for each worker, of ten.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ log = logging.getLogger(__name__)
 _BYTES_HEAD = sys.getsizeof(b"")
 _SMALLEST_BYTES = 48  # the smallest size class of Python's allocator that an object of `bytes` goes into
 _HEAP_CHUNKS = [1 << power for power in range(16, 5, -1)] + [48, 32]
-_HEAP_HEAD = 8  # what the C library adds to a chunk
+_HEAP_HEAD = 8  # the C library's overhead for a chunk
 _MOST_CHUNKS = 100_000
 
 _fillers: list[object] = []  # for ever
 
 
 def settle() -> None:
-    """Fills the gaps, and keeps the garbage collector from ever writing to what is there now."""
+    """Fills the gaps, and keeps the garbage collector from ever writing to present objects."""
     gc.collect()
     try:
         _fill_pools()
         _fill_heap()
     except (OSError, AttributeError, ValueError) as error:
-        # Another interpreter or C library: workers are larger, and that is all.
+        # Another interpreter or C library: workers are just larger.
         log.info("gaps in memory are left as they are: %s", error)
     gc.freeze()
 
 
 def _fill_pools() -> None:
-    """The gaps of Python's own allocator, which has pools of blocks for each size up to 512 bytes."""
+    """Fills the gaps of Python's own allocator, which has pools of blocks for each size up to 512 bytes."""
     for size, count in _free_blocks().items():
         if size >= _SMALLEST_BYTES:
             _fillers.append([bytes(size - _BYTES_HEAD) for _ in range(count)])
@@ -46,7 +46,7 @@ def _fill_pools() -> None:
 
 
 def _free_blocks() -> dict[int, int]:
-    """Size of a block to how many are free in pools that are partly used; the allocator tells it to stderr only."""
+    """Returns the number of free blocks by size in partly used pools; the allocator prints it to stderr only."""
     stderr = os.dup(2)
     told = os.memfd_create("allocator")
     try:
@@ -64,13 +64,13 @@ def _free_blocks() -> dict[int, int]:
 
 
 class _HeapFacts(ctypes.Structure):
-    """What mallinfo2(3) gives: ten numbers, of which the last counts the free bytes at the heap's end (keepcost)."""
+    """The result of mallinfo2(3): ten numbers, the last of which counts the free bytes at the heap's end (keepcost)."""
 
     _fields_ = tuple((name, ctypes.c_size_t) for name in (*"abcdefghi", "at_end"))
 
 
 def _fill_heap() -> None:
-    """The gaps of the C library's allocator: chunks from large to small, until each comes from the heap's end."""
+    """Fills the gaps of the C library's allocator: chunks from large to small, until each comes from the heap's end."""
     libc = ctypes.CDLL(None)
     facts, allocate, free = libc.mallinfo2, libc.malloc, libc.free
     facts.restype, facts.argtypes = _HeapFacts, []

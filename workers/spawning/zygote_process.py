@@ -1,4 +1,4 @@
-"""One zygote and the workers that were forked from it, as the manager's loop sees them."""
+"""One zygote and its workers, as the manager's loop sees them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from workers.kernel import send, start_time, wait_for_end
 from workers.spawning import zygote_link
 
 _ANSWER_S = 10.0  # a start waits this long for a zygote's answer
-_STATUS_S = 5.0  # a zygote that lives tells within this how a worker ended
+_STATUS_S = 5.0  # a living zygote reports a worker's end within this time
 _ORPHAN_S = 5.0  # a dead zygote's worker that does not end by itself is killed after this
-# Its workers write their titles over the arguments that it was started with, so there must be enough of them.
+# Its workers write their titles over its arguments, so these must be long enough.
 _ROOM_FOR_TITLES = "-" * 120
 
 
@@ -53,7 +53,7 @@ class ForkedHandle:
             send(self.pidfd, number)
 
     def cut(self) -> None:
-        """Lets go of its life line, which ends a worker that listens."""
+        """Closes its life line, which ends a worker that listens."""
         if not self._is_cut:
             self._is_cut = True
             os.close(self._life_line)
@@ -84,7 +84,7 @@ class _Start(NamedTuple):
 
 
 class ZygoteProcess:
-    """Started when made. `on_ready` is called when it can fork, `on_end` when it has ended and was reaped."""
+    """A zygote, started when made. `on_ready` is called when it can fork, `on_end` when it has ended and was reaped."""
 
     def __init__(
         self,
@@ -127,9 +127,9 @@ class ZygoteProcess:
         return time.monotonic() - self._began
 
     async def start(self, number: int, kind: Kind, task_id: int, token: int, line: bytes) -> ForkedHandle:
-        """Has it fork a worker whose stdin begins with `line`; `number` is never used again.
+        """Makes it fork a worker whose stdin begins with `line`; `number` is never used again.
 
-        Raises OSError, and may be `is_unfit` then.
+        Raises OSError; `is_unfit` may be set then.
         """
         start = self._ask(number, {"kind": kind, "task": task_id, "token": token}, line)
         try:
@@ -144,7 +144,7 @@ class ZygoteProcess:
             raise
 
     def retire(self) -> None:
-        """It is asked for no more starts, and ends with its last worker."""
+        """Asks it for no more starts; it ends with its last worker."""
         self.is_retired = True
         self._let_go_if_done()
 
@@ -159,12 +159,12 @@ class ZygoteProcess:
             send(self._pidfd, signal.SIGKILL)
 
     def forget(self, number: int) -> None:
-        """The worker of this start has ended, and whoever held its handle has closed it."""
+        """Forgets a start whose worker has ended and whose handle is closed."""
         self._workers.pop(number, None)
         self._let_go_if_done()
 
     def read(self) -> None:
-        """Takes in what it has told."""
+        """Reads its messages."""
         while self._link.fileno() >= 0:
             try:
                 received = zygote_link.receive(self._link)
@@ -192,7 +192,7 @@ class ZygoteProcess:
         return start
 
     def _abandon(self, number: int, start: _Start) -> None:
-        """Nobody waits for it any more; what may have come of it, perhaps only just now, is killed."""
+        """Gives up on a start that nothing waits for; a worker that came of it, perhaps only just now, is killed."""
         if self._starts.pop(number, None) is not None:
             start.close()
         elif not start.answer.cancelled() and start.answer.exception() is None:

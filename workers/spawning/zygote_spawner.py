@@ -1,7 +1,7 @@
-"""The back-end that forks workers from a zygote (`workers/spawning/zygote.py`), and keeps one at hand.
+"""The back-end that forks workers from a zygote (`workers/spawning/zygote.py`), and keeps one ready.
 
 A zygote that dies takes its workers with it, and another follows it: at once, then after 1, 2, 4 ... 60 s if they die
-young. `renew` puts a new one in the place of one that lives, which then ends with its last worker.
+young. `renew` replaces a living one, which then ends with its last worker.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OLD_AGE_S = 60.0
 
 
 class ZygoteSpawner:
-    """Starts workers by way of `command`, which is given the number of a socket and our pid."""
+    """Starts workers through `command`, which gets the number of a socket and our pid."""
 
     def __init__(self, settings: Settings, command: Sequence[str] = ZYGOTE) -> None:
         self._command = tuple(command)

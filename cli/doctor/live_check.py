@@ -1,0 +1,123 @@
+"""The doctor's checklist for going live: real keys, bounds, sources and funds, in the order of docs/going-live.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cli.doctor.check import Check, fail, ok, warn
+from cli.funds import fundings, funds
+from core.errors import BidkeeperError
+from core.settings import PLAY_MARKET, Settings
+from markets.base import NotFound, VenueError
+from markets.funding import Funding
+from markets.market_client import MarketClient
+from models import base
+from models.users import User, Whitelist
+from wallet.protocol import UserKeys
+from wallet.signer_client import SignerClient
+
+_PATIENCE_S = 15.0
+_PAGE = "docs/going-live.md"
+
+
+def examine(settings: Settings) -> Iterator[Check]:
+    """Yields a line for each step; what is right for practice only is a fault here."""
+    if settings.market == PLAY_MARKET:
+        yield fail("live market", "this is the practice market", "a data directory of its own, and BIDKEEPER_MARKET")
+        return
+    yield ok("live market", f"{settings.market}; tasks can name {', '.join(settings.venues)}")
+    yield from _name(settings)
+    yield from _bounds(settings)
+    yield from _sources(settings)
+    yield from _keys(settings)
+    yield from _people(settings)
+
+
+def _name(settings: Settings) -> Iterator[Check]:
+    if settings.public_name:
+        yield ok("live name", f"the sign-in text names {settings.public_name}")
+    else:
+        text = "the sign-in text names host and port: a signature for another service could look the same"
+        yield fail("live name", text, "set BIDKEEPER_PUBLIC_NAME to your domain")
+
+
+def _bounds(settings: Settings) -> Iterator[Check]:
+    """Ceilings of the signer that hold whatever tasks, the database or a marketplace say."""
+    if settings.max_exposure_sats:
+        text = f"all open bids together are at most {settings.max_exposure_sats:,} sats"
+        yield ok("live bids", text)
+    else:
+        yield fail("live bids", "nothing bounds all bids together", "set BIDKEEPER_MAX_EXPOSURE_SATS")
+    if settings.min_listing_sats:
+        yield ok("live listings", f"none is signed below {settings.min_listing_sats:,} sats")
+    else:
+        text = "no least price: a task's own minimum is all that bounds a listing"
+        yield warn("live listings", text, "set BIDKEEPER_MIN_LISTING_SATS, if anything is to be sold")
+    if settings.max_withdrawal_sats_per_day:
+        text = f"at most {settings.max_withdrawal_sats_per_day:,} sats a user and day, to the sign-in address only"
+        yield ok("live withdrawals", text)
+    else:
+        text = "no daily bound; they go to the sign-in address only"
+        yield warn("live withdrawals", text, "set BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY")
+
+
+def _sources(settings: Settings) -> Iterator[Check]:
+    if not settings.mempool_url:
+        text = "without a mempool server neither fee rates nor balances are known: no bid is placed"
+        yield fail("live sources", text, "set BIDKEEPER_MEMPOOL_URL")
+    elif not (settings.ord_url or settings.unisat_url):
+        text = "no index of inscriptions: bids only, no listing and no withdrawal is signed"
+        yield warn("live sources", text, "set BIDKEEPER_ORD_URL or BIDKEEPER_UNISAT_URL")
+    else:
+        yield ok("live sources", "fee rates, balances and what lies on coins can be asked for")
+
+
+def _keys(settings: Settings) -> Iterator[Check]:
+    try:
+        status = SignerClient(settings.signer_socket, _PATIENCE_S).status()
+    except BidkeeperError as error:
+        yield fail("live keys", f"the signer does not answer: {error}", "bidkeeper up, then look again")
+        return
+    if status.state != "ready":
+        makes = "keys init" in status.reason
+        yield fail("live keys", f"{status.state}: {status.reason}", f"bidkeeper keys {'init' if makes else 'unlock'}")
+    elif status.play:
+        yield fail("live keys", "these are play keys", "bidkeeper keys init in a data directory of its own")
+    else:
+        yield ok("live keys", "real keys, unlocked; are the 24 words on paper, and is there a backup?")
+
+
+def _people(settings: Settings) -> Iterator[Check]:
+    """Yields who may sign in and, for each user who has, the funds behind their bids."""
+    with base.reading(settings.database_url):
+        listed = {str(row.address) for row in Whitelist.select()} | settings.whitelist | settings.admins
+        users = [(str(user.address), str(user.ordinals_address)) for user in User.select().order_by(User.id)]
+    if "*" in listed:
+        yield warn("live users", "everybody may sign in", f"name addresses in the whitelist ({_PAGE})")
+    elif listed:
+        yield ok("live users", f"{len(listed)} addresses may sign in")
+    else:
+        yield fail("live users", "nobody may sign in", "bidkeeper whitelist add ADDRESS")
+    if not users:
+        yield warn("live funds", "nobody has signed in yet", "bidkeeper sign-in ADDRESS")
+    for address, receive in users:
+        try:
+            keys = SignerClient(settings.signer_socket, _PATIENCE_S).addresses(address)
+        except BidkeeperError as error:
+            yield fail(f"live funds of {address}", f"the signer does not tell its addresses: {error}", "see live keys")
+            continue
+        with MarketClient(settings.gateway_socket, _PATIENCE_S) as market:
+            for funding in fundings(settings):
+                yield _funds(market, funding, keys, receive, f"live funds of {address} at {funding.venue}")
+
+
+def _funds(market: MarketClient, funding: Funding, keys: UserKeys, receive: str, name: str) -> Check:
+    try:
+        address, sats = funds(market, funding, keys, receive)
+    except NotFound:
+        return warn(name, "the marketplace has no bidding wallet for these addresses yet", f"see {_PAGE}, Funding")
+    except VenueError as error:
+        return fail(name, f"cannot be read: {error.message}", "see what is said of the venue")
+    if sats:
+        return ok(name, f"{sats:,} sats at {address}")
+    return warn(name, f"nothing at {address}: {funding.backs}", f"send a small sum there first ({_PAGE}, Funding)")

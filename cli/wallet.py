@@ -1,0 +1,84 @@
+"""`bidkeeper wallet ADDRESS`: which address of a user is for what, what lies there, and how it comes out again."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from cli.funds import confirmed, fundings, funds
+from cli.migrate import migrate
+from core.errors import BidkeeperError
+from core.settings import Settings
+from markets.base import NotFound, VenueError
+from markets.funding import Funding
+from markets.market_client import MarketClient
+from models import base
+from models.users import User
+from wallet.address import AddressError, sign_in_address
+from wallet.protocol import UserKeys
+from wallet.signer_client import SignerClient
+
+_PATIENCE_S = 15.0
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """Adds ADDRESS."""
+    parser.add_argument("address", type=_address, help="the address that the user signs in with")
+
+
+def _address(text: str) -> str:
+    try:
+        return sign_in_address(text)
+    except AddressError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Prints the addresses. Raises BidkeeperError when the user is not known, or the service does not run."""
+    migrate(settings)
+    base.connect(settings.database_url)
+    try:
+        user = User.get_or_none(User.address == options.address)
+        if user is None:
+            raise BidkeeperError(f"{options.address} has never signed in here: bidkeeper sign-in {options.address}")
+        receive = user.ordinals_address
+    finally:
+        base.close()
+    keys = SignerClient(settings.signer_socket, _PATIENCE_S).addresses(options.address)
+    with MarketClient(settings.gateway_socket, _PATIENCE_S) as market:
+        for line in _lines(settings, market, keys, receive):
+            print(line)
+    return 0
+
+
+def _lines(settings: Settings, market: MarketClient, keys: UserKeys, receive: str) -> Iterator[str]:
+    yield f"payment  {keys.payment}  {_sats_at(market, keys.payment)}"
+    yield "         signs bids; what comes out of a bidding wallet, and the price of what is sold, arrives here"
+    yield f"vault    {keys.vault}"
+    yield "         send inscriptions here that are to be listed; rare sats and runes do not belong here"
+    yield f"bought   {receive}"
+    yield "         what bids buy is delivered here"
+    for funding in fundings(settings):
+        yield ""
+        yield f"{funding.venue}: fund {_place(market, funding, keys, receive)}"
+        yield f"         {funding.backs}"
+        yield f"         out: {funding.way_out}"
+    yield ""
+    yield 'out      POST /api/wallet/withdraw {"from": "payment", "dryRun": true}; docs/withdrawing.md'
+
+
+def _place(market: MarketClient, funding: Funding, keys: UserKeys, receive: str) -> str:
+    try:
+        address, sats = funds(market, funding, keys, receive)
+    except NotFound:
+        return "nothing yet: the marketplace has no bidding wallet for these addresses"
+    except VenueError as error:
+        return f"nothing now: {error.message}"
+    return f"{address}  {sats:,} sats"
+
+
+def _sats_at(market: MarketClient, address: str) -> str:
+    try:
+        return f"{confirmed(market, address):,} sats confirmed"
+    except VenueError as error:
+        return f"(its coins cannot be read: {error.message})"

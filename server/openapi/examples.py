@@ -1,0 +1,192 @@
+"""An example of every answer, made from its schema, with values that a reader recognises where a name calls for one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from server.http.json_out import iso
+
+_NOW_S = 1_790_000_000
+_TIME = iso(1000 * _NOW_S)
+_PAYMENT = "bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"
+_VAULT = "bc1pr5tl40fulfznkxw64j577qfx2927zlrydv2e9qwdzffgd3pnadcsk3hs39"
+_TXID = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799"
+_ORDER = "65f0c0ffee65f0c0ffee65f0"
+
+# By the field's name, or by "Schema.field" where another schema means something else by it.
+_VALUES: dict[str, Any] = {
+    "action": "placed 1, kept 4, cancelled 0",
+    "address": _PAYMENT,
+    "autolist": [],
+    "balanceSats": 250_000,
+    "Bid.id": _ORDER,
+    "Bid.price": 65_000,
+    "cancels": [],
+    "Challenge.message": f"Sign in to Bidkeeper as {_PAYMENT} until {_TIME} (nonce: 5f0c)",
+    "challengeId": "3f0a2c4e-8d1b-4f6a-9c7e-2b5d8a1f4c60",
+    "closeReason": None,
+    "collectionId": "bitcoin-puppets",
+    "collectionName": "Bitcoin Puppets",
+    "contentType": "image/webp",
+    "contentUrl": f"https://ordinals.com/content/{_TXID}i0",
+    "createdAt": _TIME,
+    "Cycle.error": None,
+    "depthSats": 1_000_000,
+    "destination": _PAYMENT,
+    "coins": [f"{_TXID}:1"],
+    "Cycle.detail": {"errors": []},
+    "dryRun": True,
+    "maxBidsPerTask": 20,
+    "maxTasks": 10,
+    "needsSignIn": False,
+    "NewWithdrawal.inscriptionId": None,
+    "NewWithdrawal.reason": None,
+    "NewWithdrawal.venue": None,
+    "paymentSats": 155_000,
+    "PlannedRung.detail": "",
+    "requestsPerSecond": 5,
+    "PlanDetails.priceSats": 0,
+    "durationDays": 30,
+    "withdrawals": [],
+    "worstLoss": 250_000,
+    "ifAllFillNow": 65_000,
+    "burst": 9,
+    "callsPerMonth": 100_000,
+    "readsPerMinute": None,
+    "writesPerMinute": None,
+    "readsPerMinutePerWallet": None,
+    "writesPerMinutePerWallet": None,
+    "displayName": None,
+    "errors": [],
+    "expiresAt": _TIME,
+    "exposure": 65_000,
+    "feeReserve": 1_250,
+    "feeSats": 305,
+    "floor": Decimal("0.899"),
+    "floorPrice": 100_000,
+    "from": "payment",
+    "genesisTransaction": _TXID,
+    "haltFile": False,
+    "hardcapSats": 90_000,
+    "hints": [],
+    "hold": None,
+    "imageUrl": f"https://ordinals.com/preview/{_TXID}i0",
+    "Inscription.id": f"{_TXID}i0",
+    "inscriptionId": f"{_TXID}i0",
+    "inscriptionNumber": 0,
+    "isAdmin": False,
+    "lastError": None,
+    "leftOut": [],
+    "lines": [f"{_TIME} INFO cycle: placed 1, kept 4, cancelled 0"],
+    "listedAt": _TIME,
+    "listedCount": 120,
+    "listingPrice": 110_000,
+    "Listing.price": 110_000,
+    "Listing.state": "live",
+    "location": f"{_TXID}:0:0",
+    "lowestNote": None,
+    "lowestOutstanding": 110_000,
+    "marks": [],
+    "maxExposure": 1_000_000,
+    "name": "Puppet #551",
+    "ordinalsAddress": _VAULT,
+    "outpoint": f"{_TXID}:0",
+    "output": f"{_TXID}:0",
+    "outputValue": 546,
+    "owner": _VAULT,
+    "payment": _PAYMENT,
+    "plan": "beta",
+    "PlanDetails.name": "beta",
+    "price": 65_000,
+    "priceSats": 110_000,
+    "proceeds": None,
+    "quotaLeft": 81_000,
+    "rankUnknown": None,
+    "rawReference": 100_000,
+    "PlannedRung.reason": "place",
+    "reference": 100_000,
+    "refusal": None,
+    "scope": "user",
+    "seller": None,
+    "sentSats": 150_000,
+    "setAt": _TIME,
+    "signed": [],
+    "signedFreeAt": _TIME,
+    "signedLimitSats": 5_000_000,
+    "signedSats": 130_000,
+    "slug": "bitcoin-puppets",
+    "takenAt": _TIME,
+    "tasks": [],
+    "ticker": "DOG•GO•TO•THE•MOON",
+    "title": "Satflow",
+    "token": "cT9fV2xkR1pXb0l1Y2s3ZHdLbV9sUGJ0U3hYcUU0aFE",
+    "trait": None,
+    "Trait.type": "Hat",
+    "Trait.value": "Red",
+    "txid": _TXID,
+    "updatedAt": _TIME,
+    "vault": _VAULT,
+    "venue": "satflow",
+    "VenueInfo.bids": {"ordinals": {"tick": 1000, "minBid": 1000, "minDurationSeconds": 900}},
+    "VenueInfo.calls": {"cancel": 2},
+    "VenueInfo.name": "satflow",
+    "vwap": Decimal("0.921"),
+    "Challenge.expiresAt": _NOW_S,
+    "time": _NOW_S,
+    "WalletInscription.address": _VAULT,
+    "WalletInscription.id": f"{_TXID}i0",
+}
+_NEW = {"BiddingConfig": "NewBiddingTask", "AutolistConfig": "NewAutolistTask"}
+_ERRORS: dict[int, dict[str, Any]] = {
+    400: {"error": "Validation failed", "details": ["hardcapSats: is required"]},
+    401: {"error": "Unauthorized"},
+    403: {"error": "Address not whitelisted for beta access", "message": "Please contact the admin to get access."},
+    404: {"error": "Not found"},
+    409: {"error": "Conflict", "message": "There is a task for this slug already."},
+    413: {"error": "Request body too large", "message": "A body may have at most 65536 bytes."},
+    415: {"error": "Unsupported media type", "message": "Send JSON with Content-Type: application/json."},
+    429: {"error": "Too many sign-in calls", "message": "Wait, then try again."},
+    502: {"error": "The marketplace cannot be read", "message": "the venue does not answer"},
+    503: {"error": "The signer cannot be asked", "message": "the signer is locked"},
+}
+
+
+def of_error(status: int) -> dict[str, Any]:
+    """Returns an example of the answer that `status` comes with."""
+    return _ERRORS[status]
+
+
+def of_answer(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
+    """Returns an example of a value of `schema`, which may refer to `schemas`; what may be missing is missing."""
+    return _value(schema, schemas, "", "")
+
+
+def _value(schema: Mapping[str, Any], schemas: Mapping[str, Any], owner: str, field: str) -> Any:
+    if f"{owner}.{field}" in _VALUES:
+        return _VALUES[f"{owner}.{field}"]
+    if "default" in schema or "const" in schema:
+        return schema.get("default", schema.get("const"))
+    if field in _VALUES:
+        return _VALUES[field]
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return _object(schemas[name], schemas, name)
+    if "anyOf" in schema:
+        return _value(schema["anyOf"][0], schemas, owner, field)
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type")
+    if kind == "array":
+        return [_value(schema["items"], schemas, "", "")]
+    if kind in ("integer", "number"):
+        return max(1, schema.get("minimum", 1))
+    return {"boolean": True, "object": {}}.get(str(kind), field or "text")
+
+
+def _object(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str) -> dict[str, Any]:
+    properties = schema["properties"]
+    if name in _NEW:  # a config has what a new task has that names none of it
+        properties = properties | schemas[_NEW[name]]["properties"]
+    return {field: _value(properties[field], schemas, name, field) for field in schema.get("required", ())}

@@ -1,0 +1,135 @@
+"""The checklist for real money, and the verbs that lead an operator there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from cli.sign_in import WALLETS
+from models import base, schema
+from models.users import Whitelist
+from tests.cli.conftest import Examine
+from tests.clock import START_MS
+from tests.e2e.installation import PATIENCE, Installation, Trader, installation
+from wallet.signer.signing import sign_message
+
+REAL = {
+    "BIDKEEPER_MARKET": "satflow",
+    "BIDKEEPER_SATFLOW_URL": "https://satflow.example/v1",
+    "BIDKEEPER_SATFLOW_API_KEY": "a-key-of-a-test",
+    "BIDKEEPER_WHITELIST": "",
+}
+
+
+@pytest.fixture
+def real(environment: dict[str, str]) -> dict[str, str]:
+    """The settings of an installation for real money that was never started."""
+    environment |= REAL
+    base.connect(f"sqlite:///{environment['BIDKEEPER_DATA_DIR']}/bidkeeper.db")
+    schema.migrate()
+    base.close()
+    return environment
+
+
+def test_the_practice_market_is_not_live(examine: Examine, environment: dict[str, str]) -> None:
+    assert {name: check.status for name, check in examine("live").items()} == {"live market": "FAIL"}
+
+
+def test_it_tells_each_step_that_is_open(examine: Examine, real: dict[str, str]) -> None:
+    found = {name: (check.status, check.remedy) for name, check in examine("live").items()}
+    assert found == {
+        "live market": ("ok", ""),
+        "live name": ("FAIL", "set BIDKEEPER_PUBLIC_NAME to your domain"),
+        "live bids": ("FAIL", "set BIDKEEPER_MAX_EXPOSURE_SATS"),
+        "live listings": ("warn", "set BIDKEEPER_MIN_LISTING_SATS, if anything is to be sold"),
+        "live withdrawals": ("warn", "set BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY"),
+        "live sources": ("FAIL", "set BIDKEEPER_MEMPOOL_URL"),
+        "live keys": ("FAIL", "bidkeeper up, then look again"),
+        "live users": ("FAIL", "bidkeeper whitelist add ADDRESS"),
+        "live funds": ("warn", "bidkeeper sign-in ADDRESS"),
+    }
+
+
+def test_what_is_set_is_told(examine: Examine, real: dict[str, str]) -> None:
+    real |= {
+        "BIDKEEPER_PUBLIC_NAME": "bids.example",
+        "BIDKEEPER_MAX_EXPOSURE_SATS": "200000",
+        "BIDKEEPER_MIN_LISTING_SATS": "50000",
+        "BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY": "300000",
+        "BIDKEEPER_MEMPOOL_URL": "https://mempool.example",
+    }
+    bids_only = examine("live")["live sources"]
+    real["BIDKEEPER_ORD_URL"] = "https://ord.example"
+    base.connect(f"sqlite:///{real['BIDKEEPER_DATA_DIR']}/bidkeeper.db")
+    Whitelist.create(address="bc1qone", is_admin=False, added_ms=START_MS)
+    base.close()
+    found = examine("live")
+
+    assert bids_only.status == "warn" and bids_only.text.startswith("no index of inscriptions: bids only")
+    assert [name for name, check in found.items() if check.status != "ok"] == ["live keys", "live funds"]
+    assert found["live bids"].text == "all open bids together are at most 200,000 sats"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Installation]:
+    with installation() as made:
+        yield made
+
+
+def bidkeeper(running: Installation, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cli.main", *words]
+    return subprocess.run(
+        command, env=running.environment, input=given, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+
+@pytest.mark.slow
+def test_an_operator_signs_in_without_a_front_end_and_sees_where_money_goes(running: Installation) -> None:
+    trader = Trader(running)
+    before = bidkeeper(running, "wallet", trader.address)
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli.main", "sign-in", trader.address],
+        env=running.environment | {"PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin and process.stderr and process.stdout
+    said = ""
+    while not said.endswith("signature (base64): "):
+        read = os.read(process.stderr.fileno(), 4096)
+        assert read, said
+        said += read.decode()
+    text = said.split(WALLETS)[1].split("signature (base64)")[0].strip()
+    out, _ = process.communicate(sign_message(trader.key, "p2wpkh", text) + "\n", timeout=PATIENCE)
+    assert process.returncode == 0
+    trader.session.headers["Authorization"] = "Bearer " + out.strip().removeprefix("export TOKEN=")
+    told = trader.ok("GET", "/api/wallet")
+    wallet = bidkeeper(running, "wallet", trader.address)
+
+    assert before.returncode == 1 and "has never signed in here" in before.stderr
+    assert wallet.returncode == 0, wallet.stderr
+    lines = wallet.stdout.splitlines()
+    assert lines[0].split()[:2] == ["payment", told["payment"]]
+    assert f"simulator-ordnet: fund {told['payment']}  {told['paymentSats']:,} sats" in lines
+    assert any(line.startswith("simulator: fund ") for line in lines)
+
+
+@pytest.mark.slow
+def test_a_wrong_signature_is_refused_in_words(running: Installation) -> None:
+    answer = bidkeeper(running, "sign-in", Trader(running).address, given="AAAA\n")
+    assert answer.returncode == 1 and answer.stdout == ""
+    assert "bidkeeper: POST /api/auth/verify: " in answer.stderr
+
+
+def test_a_server_that_is_not_there_is_told(environment: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "cli.main", "sign-in", "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"]
+    answer = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    assert f"no server answers at 127.0.0.1:{environment['BIDKEEPER_PORT']}" in answer.stderr
