@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import pytest
@@ -53,6 +54,12 @@ BID = BidMessage(
     slug="bitcoin-frogs",
     timestamp_ms=START_MS,
 )
+
+
+@pytest.fixture
+def engine() -> ModuleType:
+    """Another program's consensus engine, where it is installed."""
+    return pytest.importorskip("btclib.script.engine")
 
 
 def intent(number: int) -> str:

@@ -172,11 +172,6 @@ def test_what_is_refused_is_not_remembered(desk: Desk) -> None:
     assert desk.list(SECOND, secure=True)
 
 
-@pytest.fixture
-def engine() -> Any:
-    return pytest.importorskip("btclib.script.engine")
-
-
 def bought_together(engine: Any, *answers: tuple[Item, str], pays: list[TxOutput]) -> list[bool]:
     """Asks a consensus engine about each signature in one transaction that spends all the items in this order."""
     signatures = [dict(parse(base64.b64decode(psbt)).maps[1])[b"\x13"] for _, psbt in answers]

@@ -92,13 +92,13 @@ def _taproot_as_embit(transaction: Any, index: int, spent: Any, sighash: int) ->
 
 # A rule that does nothing, or a step that does another thing, as a slip in the code would have it.
 PLANTED: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "list-min": (check_listing, "_list_min", lambda draft: 250_000),
-    "dest-allow": (check_listing, "_dest_allow", lambda draft: PAYOUT_SCRIPT),
+    "list-min": (check_listing, "list_min", lambda draft: 250_000),
+    "dest-allow": (check_listing, "dest_allow", lambda draft: PAYOUT_SCRIPT),
     "inputs-reserved": (check_listing, "inputs_reserved", lambda psbt, intent, owner: len(psbt.inputs) - 1),
-    "inputs-confirmed": (check_listing, "_inputs_confirmed", lambda draft: draft.facts),
-    "amount-proof": (check_listing, "_amount_proof", _facts_alone),
+    "inputs-confirmed": (check_listing, "inputs_confirmed", lambda draft: draft.facts),
+    "amount-proof": (check_listing, "amount_proof", _facts_alone),
     "amount-proof, former transaction": (check_listing, "claimed", _witness_utxo_alone),
-    "inputs-cardinal": (check_listing, "_inputs_cardinal", lambda draft: 900_000),
+    "inputs-cardinal": (check_listing, "inputs_cardinal", lambda draft: 900_000),
     "outputs-known, whoever is paid": (check_listing, "payout_of", _at_our_index),
     "outputs-known, paid anywhere": (check_listing, "payout_of", _anywhere),
     "payout": (check_listing, "_payout", lambda draft: None),

@@ -41,11 +41,6 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 OTHERS = (TxOutput(70_000, STRANGER_SCRIPT), TxOutput(80_000, PAYOUT_SCRIPT))
 
 
-@pytest.fixture
-def engine() -> ModuleType:
-    return pytest.importorskip("btclib.script.engine")
-
-
 def transaction_of(index: int) -> Transaction:
     """Three inputs, ours at `index`, and three outputs."""
     inputs = [TxInput(Outpoint(bytes([n + 1]) * 32, n), b"", 0xFFFFFFFD) for n in range(3)]

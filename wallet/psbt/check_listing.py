@@ -64,7 +64,7 @@ def check_listing(
     for rule in RULES.values():
         rule(draft)
     spent: list[TxOutput | None] = [None] * len(psbt.inputs)
-    spent[draft.index] = _amount_proof(draft)
+    spent[draft.index] = amount_proof(draft)
     return ApprovedListing(psbt, draft.index, sighash, tuple(spent), owner, payout_of(draft))
 
 
@@ -91,7 +91,7 @@ def _is_ours(item: Map, outpoint: Outpoint, owner: Owner) -> bool:
         raise PolicyRefused("inputs-reserved", f"of another input: {refused.message}") from None
 
 
-def _list_min(draft: Draft) -> int:
+def list_min(draft: Draft) -> int:
     price, least = draft.intent.price_sats, draft.intent.min_price_sats
     if price is None or least is None:
         raise PolicyRefused("list-min", "the price or its minimum is not known")
@@ -100,7 +100,7 @@ def _list_min(draft: Draft) -> int:
     return price
 
 
-def _dest_allow(draft: Draft) -> bytes:
+def dest_allow(draft: Draft) -> bytes:
     """Returns the payout's script. Refuses one off mainnet, or where this user may not be paid."""
     try:
         address = parse(draft.intent.payout_address)
@@ -114,7 +114,7 @@ def _dest_allow(draft: Draft) -> bytes:
     return script
 
 
-def _inputs_confirmed(draft: Draft) -> OutpointFacts:
+def inputs_confirmed(draft: Draft) -> OutpointFacts:
     facts = draft.facts
     if facts is None or facts.outpoint != draft.intent.outpoint:
         raise PolicyRefused("inputs-confirmed", "nothing is known of the output that is to be listed")
@@ -123,9 +123,9 @@ def _inputs_confirmed(draft: Draft) -> OutpointFacts:
     return facts
 
 
-def _amount_proof(draft: Draft) -> TxOutput:
+def amount_proof(draft: Draft) -> TxOutput:
     """Returns the output our input spends; facts, our own key and the PSBT must agree on it."""
-    facts, owner = _inputs_confirmed(draft), draft.owner
+    facts, owner = inputs_confirmed(draft), draft.owner
     if facts.value_sats is None or facts.script is None:
         raise PolicyRefused("amount-proof", "the value or the script of the output is not known")
     spent = TxOutput(facts.value_sats, facts.script)
@@ -141,9 +141,9 @@ def _amount_proof(draft: Draft) -> TxOutput:
     return spent
 
 
-def _inputs_cardinal(draft: Draft) -> int:
+def inputs_cardinal(draft: Draft) -> int:
     """Returns the chain's tip. The listed output must hold only the inscription, by an index that is not behind."""
-    facts = _inputs_confirmed(draft)
+    facts = inputs_confirmed(draft)
     if facts.tip_height is None or facts.index_height is None:
         raise PolicyRefused("inputs-cardinal", "it is not known how far the index is behind")
     if facts.tip_height - facts.index_height > MOST_BLOCKS_BEHIND:
@@ -167,7 +167,7 @@ def payout_of(draft: Draft) -> TxOutput:
     A second one could satisfy another signature of ours.
     """
     _single_pair(draft)
-    outputs, script = draft.psbt.transaction.outputs, _dest_allow(draft)
+    outputs, script = draft.psbt.transaction.outputs, dest_allow(draft)
     covered = outputs[draft.index : draft.index + 1] if draft.sighash == LISTING else outputs
     ours = [output for output in covered if output.script == script]
     if len(ours) != 1:
@@ -180,7 +180,7 @@ def payout_of(draft: Draft) -> TxOutput:
 
 
 def _payout(draft: Draft) -> None:
-    payout, least = payout_of(draft), draft.intent.least_payout(_list_min(draft), _amount_proof(draft).value)
+    payout, least = payout_of(draft), draft.intent.least_payout(list_min(draft), amount_proof(draft).value)
     if payout.value < least:
         raise PolicyRefused("payout", f"the seller is paid {payout.value} sats instead of at least {least}")
 
@@ -192,17 +192,17 @@ def _sighash_allowed(draft: Draft) -> None:
 
 
 def _tx_form(draft: Draft) -> None:
-    tx_form(draft.psbt.transaction, _inputs_cardinal(draft), index=draft.index)
+    tx_form(draft.psbt.transaction, inputs_cardinal(draft), index=draft.index)
 
 
 # The rules in their order, after the PSBT was read and our input found. A rule that needs another's result raises that
 # one's tag.
 RULES: dict[str, Callable[[Draft], object]] = {
-    "list-min": _list_min,
-    "dest-allow": _dest_allow,
-    "inputs-confirmed": _inputs_confirmed,
-    "amount-proof": _amount_proof,
-    "inputs-cardinal": _inputs_cardinal,
+    "list-min": list_min,
+    "dest-allow": dest_allow,
+    "inputs-confirmed": inputs_confirmed,
+    "amount-proof": amount_proof,
+    "inputs-cardinal": inputs_cardinal,
     "single-pair": _single_pair,
     "outputs-known": payout_of,
     "payout": _payout,

@@ -55,7 +55,8 @@ class OutpointFacts:
     """Facts of the listed output, from a source independent of the venue; None is unknown.
 
     `inscriptions` and `runes` are complete. Heights are of the chain's tip and of the index. `is_spent_in_block` is
-    true only where that is known: a spend in the mempool alone may be replaced by another.
+    true only where that is known: a spend in the mempool alone may be replaced by another. `item_offset` is how many of
+    the output's sats lie before the one that its only inscription is on.
     """
 
     outpoint: Outpoint
@@ -68,6 +69,7 @@ class OutpointFacts:
     tip_height: int | None
     index_height: int | None
     is_spent_in_block: bool = False
+    item_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from embit.ec import PublicKey
+from embit.util import secp256k1
 
 from wallet.psbt.rules import x_only
 from wallet.psbt.transaction import sized
@@ -28,8 +28,20 @@ def output_script(leaf: bytes, control_block: bytes) -> bytes:
     x_only(internal)
     root = leaf
     for at in range(0, len(path), _HASH_BYTES):
-        root = _tagged(b"TapBranch", b"".join(sorted((root, path[at : at + _HASH_BYTES]))))
-    return b"\x51\x20" + bytes(PublicKey.from_xonly(internal).taproot_tweak(root).xonly())
+        root = branch_hash(root, path[at : at + _HASH_BYTES])
+    return b"\x51\x20" + output_key(internal, root)[1:]
+
+
+def branch_hash(one: bytes, other: bytes) -> bytes:
+    """Returns the hash of two leaves or branches, in whichever order they are given."""
+    return _tagged(b"TapBranch", b"".join(sorted((one, other))))
+
+
+def output_key(internal: bytes, root: bytes) -> bytes:
+    """Returns the key (33 bytes, the first its parity) of the output with this x-only internal key and merkle root."""
+    tweak = _tagged(b"TapTweak", internal + root)
+    point = secp256k1.ec_pubkey_add(secp256k1.ec_pubkey_parse(b"\x02" + internal), tweak)
+    return bytes(secp256k1.ec_pubkey_serialize(point))
 
 
 def _tagged(tag: bytes, data: bytes) -> bytes:
