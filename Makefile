@@ -22,9 +22,9 @@ setup: .venv/.ok
 run: setup
 	@exec $(BIN)/bidkeeper demo
 
-# Four more than there are processors: what a test has started is mostly waited for.
+# Six more than there are processors: what a test has started is mostly waited for.
 test: setup
-	$(BIN)/python -m pytest -n $$(($$(nproc) + 4)) --dist loadfile --no-loadscope-reorder -m "not faults"
+	$(BIN)/python -m pytest -n $$(($$(nproc) + 6)) --dist loadfile --no-loadscope-reorder -m "not faults"
 
 # On a disk, where each commit waits for it; the other tests' databases lie in memory.
 faults: setup
