@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from strategy import stored
+from strategy import bid_parts, stored
+from strategy.bid_parts import BidLevel
 
 MAX_SATS = 2_100_000_000_000_000  # every bitcoin there can be; below 2**53, so exact in any JSON
 FEE_TIERS = ("fastestFee", "halfHourFee", "hourFee", "minimumFee")
@@ -22,7 +23,10 @@ DEFAULT_LOOP_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class BidConfig:
-    """The config of one bidding task. Sats are of one whole bid, percents are fractions (0.01 is 1 %)."""
+    """The config of one bidding task. Sats are of one whole bid, percents are fractions (0.01 is 1 %).
+
+    With `bid_levels`, `bid_count` is the number of their bids.
+    """
 
     slug: str
     type: str = "ordinals"
@@ -59,6 +63,8 @@ class BidConfig:
     keep_within_gap: Decimal = Decimal("0.25")
     min_age_seconds: int | None = None
     replace_mode: str = "auto"
+    bid_levels: tuple[BidLevel, ...] | None = None
+    ladder_shape: str = "even"
 
     @property
     def expiry_ms(self) -> int:
@@ -69,6 +75,11 @@ class BidConfig:
     def loop_s(self) -> int:
         """Cycle interval in seconds."""
         return DEFAULT_LOOP_SECONDS if self.loop_seconds is None else self.loop_seconds
+
+    @property
+    def level_count(self) -> int:
+        """The bids of all levels together, 0 without levels."""
+        return sum(level.count for level in self.bid_levels or ())
 
     @property
     def is_rune(self) -> bool:
@@ -109,6 +120,7 @@ CHOICES = {
     "bid_type": ("collection", "trait"),
     "quantity_mode": ("quantity", "sats"),
     "replace_mode": ("auto", "breakFirst", "makeFirst"),
+    "ladder_shape": ("even", "geometric", "top"),
 }
 WHOLE_RANGES = {
     "bid_fixed_low": (0, MAX_SATS),
@@ -195,6 +207,19 @@ def _single_fields(config: BidConfig) -> Iterator[Problem]:
     for name in TEXTS:
         if len(getattr(config, name)) > MAX_TEXT:
             yield Problem(name, f"must not be longer than {MAX_TEXT} characters")
+    yield from _parts(config)
+
+
+def _parts(config: BidConfig) -> Iterator[Problem]:
+    """Finds one fault of each part; most configs have none of them."""
+    found: dict[str, Iterator[str]] = {}
+    is_fixed = config.bid_mode == "fixed"
+    if config.bid_levels is not None:
+        most = Decimal(MAX_SATS if is_fixed else MAX_PERCENT)
+        found["bid_levels"] = bid_parts.wrong_levels(config.bid_levels, is_fixed=is_fixed, most=most)
+    for name, faults in found.items():
+        if (text := next(faults, None)) is not None:
+            yield Problem(name, text)
 
 
 def _is_within(value: Decimal, above: Decimal, most: Decimal) -> bool:
@@ -238,6 +263,8 @@ def _between_fields(config: BidConfig, broken: set[str]) -> Iterator[Problem]:
         yield Problem("bid_fixed_low", "must not be above the high end")
     if sound("hardcap_sats") and c.bid_mode == "percent" and c.hardcap_sats == 0:
         yield Problem("hardcap_sats", "is required in percent mode")
+    if sound("bid_levels", "bid_count") and c.bid_levels is not None and c.bid_count != c.level_count:
+        yield Problem("bid_count", f"must be {c.level_count}, the bids of bidLevels, or be left out")
     least_s = 2 * c.loop_s + 60
     if sound("bid_expiry_minutes", "loop_seconds") and c.expiry_ms < least_s * 1000:
         yield Problem("bid_expiry_minutes", f"must be at least two cycles and a minute ({least_s} seconds)")

@@ -1,4 +1,4 @@
-"""Stored configs: JSON with every field by its name, Decimals as strings."""
+"""Stored configs: JSON with every field by its name, Decimals as strings, parts (strategy/bid_parts.py) as objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Collection
 from dataclasses import MISSING, fields
 from decimal import Decimal, InvalidOperation
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_type_hints
+
+from strategy.packing import pack, unpack
 
 Config = TypeVar("Config")
 
@@ -15,7 +17,7 @@ Config = TypeVar("Config")
 def dumps(config: Any) -> str:
     """Returns the config (a dataclass) as JSON."""
     values = {name: getattr(config, name) for name in _kinds(cast(Any, type(config)))}
-    return json.dumps({k: str(v) if isinstance(v, Decimal) else v for k, v in values.items()}, sort_keys=True)
+    return json.dumps({name: pack(value) for name, value in values.items()}, sort_keys=True)
 
 
 def loads(kind: type[Config], text: str, words: Collection[str] = ()) -> Config:
@@ -35,7 +37,7 @@ def loads(kind: type[Config], text: str, words: Collection[str] = ()) -> Config:
         raise ValueError(f"stored config has unknown fields: {', '.join(unknown)}")
     if missing := sorted(required - values.keys()):
         raise ValueError(f"stored config has no {', '.join(missing)}")
-    return kind(**{name: _stored(name, kinds[name], value, words) for name, value in values.items()})
+    return kind(**{name: _stored(kind, name, kinds[name], value, words) for name, value in values.items()})
 
 
 @cache
@@ -49,8 +51,10 @@ def _required(kind: Any) -> frozenset[str]:
     return frozenset(field.name for field in fields(kind) if field.default is MISSING)
 
 
-def _stored(name: str, kind: str, value: Any, words: Collection[str]) -> Any:
+def _stored(of: type[Any], name: str, kind: str, value: Any, words: Collection[str]) -> Any:
     """Reads one stored value as the type `kind` of its field."""
+    if isinstance(value, list | dict):
+        return _part(of, name, value)
     if value is None and kind.endswith("| None"):
         return None
     wanted = kind.split(" | ")[0]
@@ -59,6 +63,19 @@ def _stored(name: str, kind: str, value: Any, words: Collection[str]) -> Any:
     if wanted == {bool: "bool", int: "int", str: "str"}.get(type(value)):
         return value
     raise ValueError(f"stored config: {name} cannot be {value!r}")
+
+
+def _part(of: type[Any], name: str, value: Any) -> Any:
+    """Reads a part; one that this version would not write is none: a key that it does not know could mean a limit."""
+    found = unpack(_hints(cast(Any, of))[name], value, f"stored config: {name}")
+    if json.loads(json.dumps(pack(found))) != value:
+        raise ValueError(f"stored config: {name} cannot be {repr(value)[:60]}")
+    return found
+
+
+@cache
+def _hints(of: Any) -> dict[str, Any]:
+    return get_type_hints(of)
 
 
 def _decimal(name: str, value: str) -> Decimal:

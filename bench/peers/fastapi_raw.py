@@ -80,6 +80,8 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     keep_within_gap: float = 0.25
     min_age_seconds: int | None = None
     replace_mode: str = "auto"
+    bid_levels: list[dict[str, float]] | None = None
+    ladder_shape: str = "even"
 
 
 class TaskOut(msgspec.Struct, rename="camel"):

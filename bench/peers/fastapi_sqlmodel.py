@@ -118,6 +118,8 @@ class Config(Camel):
     keep_within_gap: float = 0.25
     min_age_seconds: int | None = None
     replace_mode: str = "auto"
+    bid_levels: list[dict[str, float]] | None = None
+    ladder_shape: str = "even"
 
 
 class LastCycle(Camel):

@@ -25,7 +25,12 @@ class Body(BaseModel):
 
 Shape = TypeVar("Shape", bound=Body)
 
-_WORDS = {"missing": "is required", "extra_forbidden": "unknown field"}
+_WORDS = {
+    "missing": "is required",
+    "extra_forbidden": "unknown field",
+    "list_type": "must be a list",
+    "model_type": "must be an object",
+}
 
 
 def details_of(faults: ValidationError) -> list[str]:
@@ -34,11 +39,13 @@ def details_of(faults: ValidationError) -> list[str]:
 
 
 def faults_of(faults: ValidationError) -> list[tuple[str, str]]:
-    """Returns every fault as (field by the caller's name, fault)."""
-    return [
-        (".".join(shown(str(part)) for part in fault["loc"]), _WORDS.get(fault["type"], fault["msg"]))
-        for fault in faults.errors(include_url=False, include_input=False)
-    ]
+    """Returns every fault as (field by the caller's name, fault); inside a field it says where: `0.at is required`."""
+    found = []
+    for fault in faults.errors(include_url=False, include_input=False):
+        field, *inside = [shown(str(part)) for part in fault["loc"]]
+        text = _WORDS.get(fault["type"], fault["msg"])
+        found.append((field, f"{'.'.join(inside)} {text}" if inside else text))
+    return found
 
 
 def read(shape: type[Shape], given: dict[str, Any]) -> tuple[Shape, list[tuple[str, str]]]:

@@ -13,6 +13,8 @@ from pydantic.alias_generators import to_camel
 
 from server.http.bodies import Body, Flag, Number, Text, Whole, number, or_null, read, text, whole, wrong
 from server.http.json_out import Raw, dumps
+from server.schemas import bid_parts
+from server.schemas.bid_parts import shown_part
 from strategy.bid_config import BidConfig, Problem, canonical_slug, load_bid_config, problems
 
 _NAMES = [field.name for field in fields(BidConfig)]
@@ -55,6 +57,7 @@ _KINDS = {
     "Decimal | None": _Kind(Annotated[Decimal | None, or_null(number, float)], None, Decimal(-1)),
     "str": _Kind(Text, "", ""),
     "str | Decimal": _Kind(_FEE_RATE, "", ""),
+    "tuple[BidLevel, ...] | None": _Kind(bid_parts.LEVELS, None, bid_parts.BROKEN_LEVELS),
 }
 _OF = {field.name: _KINDS[str(field.type)] for field in fields(BidConfig)}
 # Each is judged by itself; the rules between them are in `strategy/bid_config.py`. The defaults only mark optional
@@ -76,6 +79,8 @@ def merged(given: dict[str, Any], stored: BidConfig | None) -> tuple[BidConfig, 
         broken.add("slug")
     changes |= {name: _OF[name].broken for name in broken}
     config = BidConfig(**changes) if stored is None else replace(stored, **changes)
+    if config.bid_levels is not None and "bid_count" not in changes and "bid_levels" not in broken:
+        config = replace(config, bid_count=config.level_count)
     faults += [(_CAMEL[p.field], p.text) for p in problems(config) if p.field not in broken]
     faults.sort(key=lambda fault: _PLACES.get(fault[0], len(_PLACES)))
     if (slug := canonical_slug(config.type, config.slug)) != config.slug:
@@ -100,4 +105,4 @@ _SHOWN = "{" + ", ".join(f'"{camel}": %s' for camel in _CAMEL.values()) + "}"
 
 def shown(config: BidConfig) -> Raw:
     """Returns the config as callers see it: every field with its effective value."""
-    return Raw(_SHOWN % tuple(map(dumps, _VALUES(config))))
+    return Raw(_SHOWN % tuple([dumps(shown_part(value)) for value in _VALUES(config)]))

@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from core.settings import VENUES
 from server.schemas.bid_config import BidConfigFields
+from server.schemas.bid_parts import SIZES
 from server.schemas.listing_config import ListingFields
 from strategy import bid_config
 from strategy.bid_config import BidConfig
@@ -71,6 +72,8 @@ _BID_TEXTS = {
     "keep_within_gap": "Lower rungs also keep a bid this close, as a fraction of the gap between two rungs.",
     "min_age_seconds": "No bid is replaced before this age; null is the service's own.",
     "replace_mode": "Whether a new bid comes before the one that it replaces goes; auto: where limits allow.",
+    "bid_levels": "The prices of the bids, in place of rungs spread over the range; bidCount is then their number.",
+    "ladder_shape": "How rungs are spread: evenly, by equal ratios, or most of them near the top.",
     "venue": _VENUE,
 }
 _LISTING_TEXTS = {
@@ -112,6 +115,8 @@ def _bid_rules(schema: Schema) -> None:
         of[name].update(exclusiveMinimum=0, maximum=bid_config.MAX_PERCENT)
     for name, (lowest, highest) in bid_config.FRACTION_RANGES.items():
         of[name].get("anyOf", [of[name]])[0].update(minimum=lowest, maximum=highest)
+    for name, sizes in SIZES.items():
+        of[name].get("anyOf", [of[name]])[0].update(sizes)
     of["quantity"]["exclusiveMinimum"] = 0
     of["fee_rate"]["anyOf"] = [
         {"type": "string", "enum": list(bid_config.FEE_TIERS)},

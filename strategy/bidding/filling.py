@@ -84,7 +84,7 @@ class Filling:
             else:
                 budget.take(order.price_sats)
         builder.leave(order, reason)
-        builder.note(rung, reason, order.id, detail=rung.detail if reason is Reason.SIGNED_LIMIT else "")
+        builder.note(rung, reason, order.id, detail=rung.detail if reason is Reason.SIGNED_LIMIT else rung.lowered)
 
     def _make_way(self, top: Rung, free: int, budget: SatsBudget) -> None:
         """Gives up one bid for the top one: the outbid one, or, without a free slot, the highest that stays.
@@ -111,7 +111,7 @@ class Filling:
         self._builder.place(rung)
         is_raise = not self.has_raised and any(rung is each for each in self._raising)
         self.has_raised = self.has_raised or is_raise
-        self._builder.note(rung, Reason.PLACE, detail=RAISE if is_raise else "")
+        self._builder.note(rung, Reason.PLACE, detail=RAISE if is_raise else rung.lowered)
 
     def _slot_reason(self) -> Reason:
         reasons = {self._builder.bids[order.id] for order in self.staying}

@@ -23,7 +23,8 @@ class Rung:
 
     `below` and `above` are the distances from `level` within which a live bid still holds the rung. `barred` says why
     no new bid may be placed here, though an old one may stay. `accepts` decides which orders may hold the rung where
-    nearness does not. Neither `order` nor `refused` means that a bid is missing.
+    nearness does not. Neither `order` nor `refused` means that a bid is missing. `lowered` names the end that put the
+    rung below its owner's level.
     """
 
     index: int
@@ -37,6 +38,7 @@ class Rung:
     barred: Reason | None = None
     accepts: Callable[[OwnOrder], bool] | None = None
     order: OwnOrder | None = None
+    lowered: str = ""
 
     @property
     def is_missing(self) -> bool:

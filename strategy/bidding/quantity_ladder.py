@@ -11,6 +11,7 @@ from decimal import Decimal
 
 from strategy.bid_config import MAX_SATS, BidConfig
 from strategy.bidding.pairing import Level, Rung
+from strategy.bidding.spacing import crowded, geometric, level_ratios, nearest_gaps
 from strategy.book import Bid, VenueProfile
 from strategy.intents import OwnOrder, Rules
 from strategy.pricing import Exact, ceil_quotient, ceil_to_tick, floor_to_tick, plus, quotient_up, ratio_of, times
@@ -26,7 +27,7 @@ class Range:
 
     `most` is the highest price at which a live bid may stay, `above` says why one over it may not. `cause` is empty
     unless low > high, and then names the reason: `hardcap`, `ask`, `min_bid` or `tick` (no price of the grid lies
-    between the ends).
+    between the ends). `top` names what the high end is: `hardcap`, `ask` or, if it is the range's own, `high`.
     """
 
     low: int
@@ -34,6 +35,7 @@ class Range:
     most: int
     above: Reason
     cause: str
+    top: str = "high"
 
 
 def order_quantity(config: BidConfig) -> Decimal:
@@ -78,6 +80,7 @@ def price_range(
     low = max(-(-over // (under * tick)) * tick, ceil_to_tick(max(profile.min_bid, 1), tick))
     cap, cause, above = min(caps, key=lambda entry: entry[0], default=(MAX_SATS, "", Reason.ABOVE_RANGE))
     high = floor_to_tick(cap, tick)
+    top = cause or "high"
     if low > high and not cause:
         cause = "min_bid" if profile.min_bid * under > over else "tick"
     most = high
@@ -88,7 +91,7 @@ def price_range(
         if config.hardcap_sats > 0:
             bounds.append((config.hardcap_sats, Reason.HARDCAP))
         most, above = min(bounds, key=lambda entry: entry[0])
-    return Range(low, high, most, above, cause if low > high else "")
+    return Range(low, high, most, above, cause if low > high else "", top)
 
 
 def targets(low: int, high: int, count: int, tick: int) -> list[int]:
@@ -100,6 +103,9 @@ def targets(low: int, high: int, count: int, tick: int) -> list[int]:
         return [high] * count
     gaps = count - 1
     return [(high * gaps - i * (high - low)) // (gaps * tick) * tick for i in range(count)]
+
+
+_SHAPES = {"even": targets, "geometric": geometric, "top": crowded}
 
 
 class QuantityLadder:
@@ -121,6 +127,11 @@ class QuantityLadder:
         self.low: Level = self._range.low
         self.high: Level = self._range.high
         self.cause = self._range.cause
+        self._highest = self._range.high  # of a bid that outbids
+        ratios = level_ratios(config, reference, self._quantity)
+        self._levels = None if ratios is None else [over // (under * self._tick) * self._tick for over, under in ratios]
+        if self._levels:
+            self._highest = min(self._highest, self._levels[0])
 
     @property
     def is_known(self) -> bool:
@@ -130,7 +141,7 @@ class QuantityLadder:
     @property
     def unit_ceiling(self) -> Decimal:
         """The unit price above which no bid can be outbid."""
-        return quotient_up(self._range.high, self._quantity)
+        return quotient_up(max(self._highest, 1), self._quantity)
 
     def level(self, order: OwnOrder) -> Level:
         """Returns the level of an order of ours."""
@@ -148,12 +159,20 @@ class QuantityLadder:
 
     def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]:
         """Returns `count` rungs from `top` down to the low end; the lower ones are not above `ceiling`."""
-        prices = targets(self._range.low, int(top), count, self._tick)
+        if self._levels is not None:
+            prices = [min(level, int(top)) for level in self._levels[:count]]
+        else:
+            prices = _SHAPES[self._config.ladder_shape](self._range.low, int(top), count, self._tick)
         if ceiling is not None:
             most = max(floor_to_tick(int(ceiling), self._tick), self._range.low)
             prices = [*prices[:1], *(min(price, most) for price in prices[1:])]
-        gap_part = self._part_of_gap(int(top), count)
-        rungs = [self._rung(index, price, gap_part if index else 0) for index, price in enumerate(prices)]
+        gap_parts = self._parts_of_gaps(prices, int(top))
+        rungs = [
+            self._rung(index, price, gap_part)
+            for index, (price, gap_part) in enumerate(zip(prices, gap_parts, strict=True))
+        ]
+        if self._levels is not None:
+            self._bound(rungs)
         if rungs and self._config.outbid_enabled:
             rungs[0].above = max(self._tick, self._two_steps(rungs[0].price_sats))
         return rungs
@@ -164,15 +183,27 @@ class QuantityLadder:
         reach = max(self._tick, price * parts // of, gap_part)
         return Rung(index, price, self._quantity, price, reach, reach)
 
-    def _part_of_gap(self, top: int, count: int) -> int:
-        """Returns the part of the gap between two rungs that a bid may be away from its rung; 0 while outbidding.
+    def _bound(self, rungs: list[Rung]) -> None:
+        """Notes which levels the range lowers, and refuses those below it: a bid is never above its owner's level."""
+        assert self._levels is not None
+        for rung, level in zip(rungs, self._levels, strict=False):
+            if rung.price_sats < self._range.low:
+                rung.refused, rung.detail = Reason.RANGE_EMPTY, "low"
+            elif level > self._range.high:
+                rung.lowered = self._range.top
 
-        Example: a quarter of the gap between 72,000 and 15,000 in five is 3,562.
+    def _parts_of_gaps(self, prices: list[int], top: int) -> list[int]:
+        """Returns for each rung the part of the gap to the next one that a bid may be away from it; 0 at the top.
+
+        None while outbidding. Example: a quarter of the gap between 72,000 and 15,000 in five is 3,562.
         """
+        count = len(prices)
         if count < 2 or self._config.outbid_enabled:
-            return 0
+            return [0] * count
         parts, of = self._config.keep_within_gap.as_integer_ratio()
-        return (top - self._range.low) * parts // ((count - 1) * of)
+        if self._levels is None and self._config.ladder_shape == "even":
+            return [0] + [(top - self._range.low) * parts // ((count - 1) * of)] * (count - 1)
+        return [int(gap) * parts // of for gap in nearest_gaps(prices)]
 
     def _two_steps(self, price: int) -> int:
         """Returns twice the step of outbidding at this price: the top bid does not step down for less."""
@@ -192,4 +223,4 @@ class QuantityLadder:
         else:
             more = times(tokens, self._config.outbid_amount)
         price = ceil_quotient(plus(theirs, max(more, tick)), tick) * self._tick
-        return price if price <= self._range.high else None
+        return price if price <= self._highest else None

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from strategy.bid_config import MAX_SATS, BidConfig
 from strategy.bidding.pairing import Level, Rung
+from strategy.bidding.spacing import crowded_units, geometric_units, level_ratios, nearest_gaps
 from strategy.book import Bid, VenueProfile
 from strategy.intents import OwnOrder, Rules
 from strategy.pricing import Exact, quotient_up
@@ -54,6 +55,9 @@ class SatsLadder:
         self._is_asked = lowest_ask is not None and self.high >= lowest_ask
         if lowest_ask is not None and self._is_asked:
             self.high = Fraction(lowest_ask)
+        ratios = level_ratios(config, reference)
+        self._levels = None if ratios is None else [Fraction(*ratio) for ratio in ratios]
+        self._highest = min([self.high, *(self._levels or ())[:1]])  # of a bid that outbids
         if self.low > self.high:
             self.cause = "ask"
         elif config.sats_per_order < self._least:
@@ -67,7 +71,7 @@ class SatsLadder:
     @property
     def unit_ceiling(self) -> Decimal:
         """The unit price above which no bid can be outbid."""
-        return quotient_up(self.high.numerator, self.high.denominator)
+        return quotient_up(self._highest.numerator, self._highest.denominator)
 
     def level(self, order: OwnOrder) -> Level:
         """Returns the level of an order of ours."""
@@ -111,17 +115,44 @@ class SatsLadder:
 
         The lower ones are not above `ceiling`.
         """
-        gaps = max(count - 1, 1)
-        units: list[Level] = [top - Fraction(index, gaps) * (top - self.low) for index in range(count)]
+        units = self._units(top, count)
+        gap_parts = self._parts_of_gaps(units, top)
         if ceiling is not None:
             most = max(ceiling, self.low)
             units[1:] = [min(unit, most) for unit in units[1:]]
-        gap_part = self._share * Fraction(1, gaps) * (top - self.low)
-        rungs = [self._rung(index, unit, gap_part if index else NOTHING) for index, unit in enumerate(units)]
+        rungs = [self._rung(index, unit, gap_parts[index]) for index, unit in enumerate(units)]
+        if self._levels is not None:
+            self._bound(rungs, units)
         if rungs and self._config.outbid_enabled and rungs[0].quantity:
             sat = _inverse(rungs[0].quantity)
             rungs[0].above = max(sat, self._two_steps(rungs[0]))
         return rungs
+
+    def _units(self, top: Level, count: int) -> list[Level]:
+        if self._levels is not None:
+            return [min(level, top) for level in self._levels[:count]]
+        if self._config.ladder_shape == "geometric":
+            return [*geometric_units(Fraction(self.low), Fraction(top), count)]
+        if self._config.ladder_shape == "top":
+            return [*crowded_units(Fraction(self.low), Fraction(top), count)]
+        gaps = max(count - 1, 1)
+        return [top - Fraction(index, gaps) * (top - self.low) for index in range(count)]
+
+    def _parts_of_gaps(self, units: list[Level], top: Level) -> list[Fraction]:
+        """Returns for each rung the part of the gap to the next one that a bid may be away from it; 0 at the top."""
+        if self._levels is None and self._config.ladder_shape == "even":
+            gap_part = self._share * Fraction(1, max(len(units) - 1, 1)) * (top - self.low)
+            return [NOTHING, *[gap_part] * (len(units) - 1)]
+        return [self._share * gap for gap in nearest_gaps(units)]
+
+    def _bound(self, rungs: list[Rung], units: list[Level]) -> None:
+        """Notes which levels the range lowers, and refuses those below it: a bid is never above its owner's level."""
+        assert self._levels is not None
+        for rung, unit, level in zip(rungs, units, self._levels, strict=False):
+            if unit < self.low:
+                rung.refused, rung.detail = Reason.RANGE_EMPTY, "low"
+            elif level > self.high:
+                rung.lowered = "ask" if self._is_asked else "high"
 
     def _two_steps(self, top: Rung) -> Fraction:
         """Returns twice the step of outbidding in the price of a token: the top bid does not step down for less."""
@@ -165,7 +196,7 @@ class SatsLadder:
         sats, tokens = ratio(bid)
         theirs = Fraction(sats) * _inverse(tokens)
         unit = self._raised(theirs)
-        if unit is None or unit > self.high:
+        if unit is None or unit > self._highest:
             return None
         top = self._rung(0, max(unit, self.low))
         return max(unit, self.low) if top.refused is None and is_above(top.price_sats, top.quantity, bid) else None

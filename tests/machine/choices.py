@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
 
 from strategy.bid_config import BidConfig, problems
+from strategy.bid_parts import BidLevel
 
 SLUGS, TICKER = ("cats", "dogs"), "MODELRUNE"
 # Of each operation of the venue, the ways in which it may fail. Left out are lies that leave nobody a way to know: a
@@ -59,6 +61,7 @@ COMMON = {
     "spend_cap_sats": _seldom(0, 100_000),
     "replace_mode": st.sampled_from(["auto", "auto", "breakFirst", "makeFirst"]),
     "dry_run": _seldom(False, True),
+    "ladder_shape": _seldom("even", "geometric", "top"),
 }
 RANGE = {
     "bid_percent_low": st.sampled_from([Decimal("0.15"), Decimal("0.4")]),
@@ -89,5 +92,14 @@ runes = st.builds(
     **COMMON,
     **RANGE,
 )
+LEVELS = (BidLevel(Decimal("0.85"), 1), BidLevel(Decimal("0.6"), 2))
+
+
+def _with_levels(config: BidConfig, are_wanted: bool) -> BidConfig:
+    """Returns the config with levels in place of its even ladder, where they are fractions."""
+    return replace(config, bid_levels=LEVELS, bid_count=3) if are_wanted and config.bid_mode == "percent" else config
+
+
+ordinals = st.builds(_with_levels, ordinals, _seldom(False, True))
 ordinals = ordinals.filter(lambda config: not problems(config))
 configs = st.one_of(ordinals, ordinals, runes.filter(lambda config: not problems(config)))

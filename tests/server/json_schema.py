@@ -15,7 +15,7 @@ Schema = Mapping[str, Any]
 # Every keyword that is understood here; a test holds the document against it.
 KEYWORDS = {
     *("$ref", "type", "anyOf", "enum", "const", "properties", "required", "additionalProperties", "items", "minItems"),
-    *("minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "format"),
+    *("maxItems", "minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "format"),
     *("title", "description", "default"),
 }
 _TYPES: dict[str, Callable[[Any], bool]] = {
@@ -64,6 +64,8 @@ class Shapes:
         elif isinstance(value, list) and "items" in schema:
             if len(value) < schema.get("minItems", 0):
                 yield f"{at}: has too few items"
+            if len(value) > schema.get("maxItems", len(value)):
+                yield f"{at}: has too many items"
             for place, item in enumerate(value):
                 yield from self.faults(item, schema["items"], f"{at}[{place}]")
         elif isinstance(value, dict):
@@ -94,7 +96,11 @@ class Shapes:
                 optional={name: each for name, each in of.items() if name not in required},
             )
         if schema["type"] == "array":
-            return st.lists(self.values(schema["items"]), min_size=schema.get("minItems", 0), max_size=3)
+            return st.lists(
+                self.values(schema["items"]),
+                min_size=schema.get("minItems", 0),
+                max_size=min(schema.get("maxItems", 3), 3),
+            )
         return _scalars(schema)
 
 

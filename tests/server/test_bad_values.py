@@ -55,6 +55,14 @@ BAD: dict[str, list[str]] = {
     "keepWithinGap": [*NO_NUMBER, "null", "-0.01", "0.46", "1e999"],
     "minAgeSeconds": [*NO_WHOLE, "3601"],
     "replaceMode": [*NO_CHOICE, '"breakfirst"'],
+    "ladderShape": [*NO_CHOICE, '"Even"'],
+    "bidLevels": [
+        *("5", "true", '"a"', "{}", "[]", "[5]", "[[]]", "[{}]", '[{"at":1}]', '[{"at":1,"count":1,"more":1}]'),
+        *(f'[{{"at":{at},"count":1}}]' for at in ("null", '"1"', "0", "-1", "10.1", "1e999", "1e-39", "[]")),
+        *(f'[{{"at":1,"count":{count}}}]' for count in ("null", '"1"', "0", "21", "1.5", "1e999", "[]")),
+        '[{"at":1,"count":1},{"at":1.0,"count":1}]',
+        "[" + ",".join(f'{{"at":{at},"count":20}}' for at in (1, 2, 3, 4, 5, 6)) + "]",
+    ],
 }
 LISTING_BAD: dict[str, list[str]] = {
     "inscriptionId": [*NO_TEXT, '""', '"' + "A" * 64 + 'i0"', '"' + "a" * 63 + 'i0"', '"' + "a" * 64 + 'i"'],

@@ -47,6 +47,8 @@ DEFAULTS = {
     "keepWithinGap": 0.25,
     "minAgeSeconds": None,
     "replaceMode": "auto",
+    "bidLevels": None,
+    "ladderShape": "even",
 }
 
 
@@ -133,6 +135,13 @@ ROUND_TRIPS = [
     ("minAgeSeconds", 0, 0),
     ("minAgeSeconds", None, None),
     ("replaceMode", "makeFirst", "makeFirst"),
+    ("ladderShape", "geometric", "geometric"),
+    (
+        "bidLevels",
+        [{"at": 0.9, "count": 1}, {"count": 2, "at": 0.70}],
+        [{"at": 0.9, "count": 1}, {"at": 0.7, "count": 2}],
+    ),
+    ("bidLevels", None, None),
 ]
 
 
@@ -261,3 +270,25 @@ async def test_log_and_journal_go_with_the_task_and_no_others(service: Service) 
 
     assert [path for path in files if path.exists()] == []
     assert of_another.exists()
+
+
+@pytest.mark.gen_test
+async def test_levels_set_the_number_of_bids(service: Service) -> None:
+    levels = [{"at": 0.7, "count": 2}, {"at": 0.6, "count": 1}]
+    made = await service.ask("POST", "/api/tasks", {"slug": "a", "hardcapSats": 1000, "bidLevels": levels})
+    assert (made.status, made.json["config"]["bidCount"]) == (201, 3)
+    path = f"/api/tasks/{made.json['id']}"
+    refused = await service.ask("PUT", path, {"bidCount": 5})
+    assert refused.json["details"] == ["bidCount: must be 3, the bids of bidLevels, or be left out"]
+    fewer = await service.ask("PUT", path, {"bidLevels": levels[1:]})
+    assert fewer.json["config"]["bidCount"] == 1
+    even = await service.ask("PUT", path, {"bidLevels": None, "bidCount": 4})
+    assert (even.json["config"]["bidCount"], even.json["config"]["bidLevels"]) == (4, None)
+    both = await service.ask(
+        "POST", "/api/tasks", {"slug": "b", "hardcapSats": 1000, "bidLevels": levels, "bidCount": 3}
+    )
+    assert both.status == 201
+    bad = await service.ask("PUT", path, {"bidLevels": [{"at": "x", "cuont": 1}]})
+    assert bad.json["details"] == [
+        "bidLevels: 0.at must be a number", "bidLevels: 0.count is required", "bidLevels: 0.cuont unknown field",
+    ]  # fmt: skip

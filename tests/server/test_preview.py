@@ -138,6 +138,20 @@ async def test_limits_skip_rungs_and_say_so(service: Service) -> None:
 
 
 @pytest.mark.gen_test
+async def test_levels_of_ones_own_are_capped_last(service: Service) -> None:
+    with_floor(service, 100_000)
+    levels = [{"at": 0.9, "count": 1}, {"at": 0.85, "count": 2}, {"at": 0.7, "count": 2}]
+
+    answer = await preview(service, **EXAMPLE | {"hardcapSats": 88_000, "bidPercentHigh": 0.9}, bidLevels=levels)
+
+    assert [(rung["price"], rung["reason"], rung["detail"]) for rung in answer.json["rungs"]] == [
+        (88_000, "place", "hardcap"),
+        *[(85_000, "place", "")] * 2,
+        *[(70_000, "place", "")] * 2,
+    ]
+
+
+@pytest.mark.gen_test
 async def test_own_listings_are_no_floor(service: Service) -> None:
     with_floor(service, 100_000)
     book = (listed(50_000, keys_of(OWNER)["vault"]), listed(60_000, OWNER), listed(100_000))

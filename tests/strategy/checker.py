@@ -103,6 +103,7 @@ def violations(case: Case) -> list[str]:
     found = facts(case.config, case.snapshot, case.rules, case.now_ms)
     return [
         *_prices(case, found),
+        *_levels(case, found),
         *_outbidding(case, found),
         *_who_stays(case, found),
         *_above_the_range(case, found),
@@ -148,6 +149,20 @@ def _prices(case: Case, found: Facts) -> Iterator[str]:
                 yield f"{price} is outside the range"
 
 
+def _levels(case: Case, found: Facts) -> Iterator[str]:
+    """Finds bids above the levels that their owner named."""
+    config = case.config
+    if not config.bid_levels:
+        return
+    ats = sorted((Fraction(level.at) for level in config.bid_levels for _ in range(level.count)), reverse=True)
+    for intent in case.plan.to_place:
+        most = ats[intent.rung]
+        if config.bid_mode == "percent":
+            most *= (found.reference or 0) * Fraction(intent.quantity)
+        if intent.price_sats > most:
+            yield f"{intent.price_sats} is above its level"
+
+
 def worth(bid: Bid) -> Fraction:
     return Fraction(bid.price) / Fraction(bid.quantity)
 
@@ -187,6 +202,11 @@ def _outbidding(case: Case, found: Facts) -> Iterator[str]:
     lowest = ceil(max(low, case.profile.min_bid, 1) / tick) * tick
     if lowest > highest or not case.count:
         return
+    if config.bid_levels:
+        scale = quantity * found.reference if config.bid_mode == "percent" and found.reference else Fraction(1)
+        highest = min(highest, max(Fraction(level.at) for level in config.bid_levels) * scale // tick * tick)
+        if highest < lowest:
+            return
     winning = [price for bid in found.bids if (price := _least_winning(case, bid, quantity)) <= highest]
     top = max([lowest, *winning])
     if plan.rungs[0].price_sats not in (None, top):
@@ -210,6 +230,8 @@ def _sats_top(case: Case, found: Facts) -> Iterator[str]:
         return (most if found.ask is None else min(most, floor(found.ask * quantity) - 1)), quantity
 
     best = order_at(low)
+    if config.bid_levels:
+        high = min(high, max(Fraction(level.at) for level in config.bid_levels) * found.reference)
     for bid in found.bids or ():
         theirs = worth(bid)
         unit = theirs * (1 + Fraction(config.outbid_percent))
@@ -305,23 +327,58 @@ def _above_the_range(case: Case, found: Facts) -> Iterator[str]:
             yield f"{order.price_sats} goes ({reason}) though up to {most} may stay"
 
 
+def _wanted(case: Case, found: Facts, top: int, lowest: int) -> list[Fraction]:
+    """Returns the rungs' prices before they are rounded down to the grid, from the top."""
+    config = case.config
+    if config.bid_levels:
+        scale = Fraction(config.quantity if config.type == "rune" else 1) * (found.reference or 0)
+        scale = Fraction(1) if config.bid_mode == "fixed" else scale
+        each = sorted(Fraction(level.at) * scale for level in config.bid_levels for _ in range(level.count))
+        return [min(price, Fraction(top)) for price in reversed(each)][: case.count]
+    gaps = max(case.count - 1, 1)
+    if config.ladder_shape == "top":
+        return [top - Fraction(rung, gaps) ** 2 * (top - lowest) for rung in range(case.count)]
+    if config.ladder_shape == "geometric":
+        return [_root(top ** (gaps - rung) * lowest**rung, gaps) for rung in range(case.count)]
+    return [top - Fraction(rung, gaps) * (top - lowest) for rung in range(case.count)]
+
+
+def _root(number: int, degree: int) -> Fraction:
+    """Finds the whole part of a root by halving."""
+    low, high = 0, number + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if middle**degree <= number else (low, middle)
+    return Fraction(low)
+
+
 def _near_a_rung(case: Case, found: Facts) -> Iterator[str]:
-    """Rungs are spread evenly, keep what is near and nothing else. For orders of one quantity."""
+    """Rungs are spread as they should be, keep what is near and nothing else. For orders of one quantity."""
     config, plan = case.config, case.plan
     noted = [note for note in plan.rungs if note.price_sats is not None]
     if not noted or noted[0].rung != 0 or (config.type == "rune" and config.quantity_mode == "sats"):
         return
     top = noted[0].price_sats
     assert top is not None
-    gap = Fraction(0)
-    if case.count > 1 and not config.outbid_enabled:
+    gaps = [Fraction(0)] * max(case.count, len(noted))
+    wanted = [Fraction(top)]
+    if not config.outbid_enabled and case.count:
         quantity = Fraction(config.quantity if config.type == "rune" else 1)
         low = Fraction(config.bid_fixed_low)
         if config.bid_mode == "percent":
             assert found.reference is not None
             low = Fraction(config.bid_percent_low) * found.reference * quantity
         lowest = ceil(max(low, case.profile.min_bid, 1) / case.tick) * case.tick
-        gap = Fraction(top - lowest, case.count - 1)
+        wanted = _wanted(case, found, top, lowest)
+        if config.bid_levels is None and config.ladder_shape == "even":
+            gaps[1:] = [Fraction(top - lowest, max(case.count - 1, 1))] * (case.count - 1)
+        else:
+            levels = [floor(price / case.tick) * case.tick for price in wanted]
+            others = [[abs(one - other) for other in levels if other != one] for one in levels]
+            gaps[:] = [
+                Fraction(min(each)) if each and at < top else Fraction(0)
+                for at, each in zip(levels, others, strict=True)
+            ]
     prices = {order.id: order.price_sats for order in case.own}
     live = {order.id for order in case.own if case.is_loose(order)}
     moved = [prices[cancel.order_id] for cancel in plan.to_cancel if cancel.reason == "surplus"]
@@ -329,11 +386,11 @@ def _near_a_rung(case: Case, found: Facts) -> Iterator[str]:
     for note in noted:
         price = note.price_sats
         assert price is not None
-        if not config.outbid_enabled and price != floor((top - note.rung * gap) / case.tick) * case.tick:
-            yield f"rung {note.rung} is at {price}, which is not evenly spread"
+        if not config.outbid_enabled and case.count and price != floor(wanted[note.rung] / case.tick) * case.tick:
+            yield f"rung {note.rung} is at {price}, which is not where it should be"
         reach = max(Fraction(case.tick), case.tolerance * price)
         if note.rung > 0:
-            reach = max(reach, Fraction(config.keep_within_gap) * gap)
+            reach = max(reach, Fraction(config.keep_within_gap) * gaps[note.rung])
         above = below = reach
         if config.outbid_enabled and note.rung == 0:
             step = price * Fraction(config.outbid_percent) if config.outbid_mode == "percent" else config.outbid_amount

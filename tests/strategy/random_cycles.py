@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from random import Random
+from typing import Any
 
 from strategy.bid_config import BidConfig, problems
+from strategy.bid_parts import BidLevel
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.entry import Entry
@@ -160,9 +162,25 @@ def _config(rng: Random) -> BidConfig:
     )
     # Drawn by what is drawn already: the cycles of a seed stay what they were.
     mode = ("auto", "breakFirst", "makeFirst")[(low + fixed_low) % 3]
-    config = replace(config, replace_mode=mode)
+    config = replace(config, replace_mode=mode, **_spacing(config, high + 7 * fixed_low))
     assert problems(config) == []
     return config
+
+
+def _spacing(config: BidConfig, lot: int) -> dict[str, Any]:
+    """Returns fields about the rungs' prices: mostly an even ladder, else another shape or levels of the owner's."""
+    kind = lot % 9
+    if kind < 5:
+        return {}
+    if kind < 7:
+        return {"ladder_shape": ("geometric", "top")[kind - 5]}
+    low, high = config.bid_percent_low, config.bid_percent_high
+    if config.bid_mode == "fixed":
+        low, high = Decimal(config.bid_fixed_low), Decimal(config.bid_fixed_high)
+    gap = (high - low) / 3 or low / 10
+    ats = {int(at) if config.bid_mode == "fixed" else at for at in (high + gap, high - gap / 2, low, low - gap / 7)}
+    levels = tuple(BidLevel(Decimal(at), 1 + (lot + place) % 3) for place, at in enumerate(sorted(ats)) if at > 0)
+    return {"bid_levels": levels, "bid_count": sum(level.count for level in levels)}
 
 
 def basis(config: BidConfig) -> Decimal:
@@ -176,9 +194,10 @@ def _edited(rng: Random, config: BidConfig) -> BidConfig:
     """Returns the config after a PUT, now and then."""
     if rng.random() < 0.8:
         return config
+    count = rng.randint(1, 8)
     return replace(
         config,
-        bid_count=rng.randint(1, 8),
+        bid_count=config.level_count or count,
         hardcap_sats=rng.choice([50_000, 90_000]),
         update_bid_enabled=False,
         update_tolerance=rng.choice([None, Decimal("0.002"), Decimal("0.2")]),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from strategy.bid_config import BidConfig, problems, unsupported
+from strategy.bid_parts import BidLevel
 from strategy.bidding.plan_bids import measure
 from strategy.book import Snapshot
 from strategy.intents import BidPlan
@@ -57,6 +58,8 @@ FLIPS: dict[str, tuple[BidConfig, Any, Snapshot, Any]] = {
     "loop_seconds": (ladder_config(), 20, MARKET, DUE),
     "update_tolerance": (ladder_config(), Decimal("0.1"), MARKET, OFF_TARGET),
     "keep_within_gap": (ladder_config(), Decimal("0.1"), MARKET, OFF_TARGET),
+    "bid_levels": (ladder_config(), (BidLevel(Decimal("0.5"), 5),), MARKET, ()),
+    "ladder_shape": (ladder_config(), "geometric", MARKET, ()),
     "min_age_seconds": (ladder_config(), 601, MARKET, OFF_TARGET),
 }
 # Fields that others use: the readers, the placing and the limits; `max_fills` and the like come as Limits.
