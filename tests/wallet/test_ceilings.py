@@ -59,6 +59,9 @@ def test_what_holds_without_any_setting() -> None:
         user=Rate(a_minute=600, an_hour=12_000),
         host=Rate(a_minute=3_000, an_hour=36_000),
         challenges_a_minute=240,
+        challenges=Rate(a_minute=3_000, an_hour=36_000),
+        loosened=Rate(a_minute=600, an_hour=12_000),
+        token_jump=1_000_000,
         users=10_000,
     )
 
@@ -182,6 +185,38 @@ def test_the_same_intent_again_is_no_second_signature(bench: Bench) -> None:
     secret = opened(bench, host=Rate(1, 1))
     first = bench.sign_bid(secret)
     assert bench.sign_bid(secret) == first
+
+
+@pytest.mark.parametrize(("rate", "wait_ms"), [(Rate(2, 9), MINUTE_MS), (Rate(9, 2), HOUR_MS)])
+def test_challenges_of_all_tasks_together_are_bounded(bench: Bench, rate: Rate, wait_ms: int) -> None:
+    """Each is a line in the audit log, and numbers of tasks cost an intruder nothing."""
+    opened(bench, challenges=rate)
+    secrets = {task: bench.grant(task=task) for task in (21, 22, 23)}
+    bench.sign_challenge(secrets[21], task=21)
+    bench.sign_challenge(secrets[22], task=22)
+    written = bench.audit_path.read_bytes()
+    assert tag_of(bench.sign_challenge, secrets[23], task=23) == "velocity"
+    assert bench.audit_path.read_bytes() == written
+    bench.restart()
+    bench.now_ms += wait_ms - 1
+    assert tag_of(bench.sign_challenge, secrets[23], task=23) == "velocity"
+    bench.now_ms += 1
+    assert bench.sign_challenge(secrets[23], task=23)
+
+
+@pytest.mark.parametrize("operation", ["grant", "withdraw", "revoke_place"])
+def test_no_token_far_above_the_others_ends_a_tasks_grants_for_ever(bench: Bench, operation: str) -> None:
+    secret = bench.grant(token=5)
+
+    def ask(token: int) -> Any:
+        return bench.grant(token=token) if operation == "grant" else bench.ask(operation, task=17, token=token)
+
+    for token in (5 + 1_000_001, 2**62, 2**63 - 1):
+        assert tag_of(ask, token) == "token-jump"
+    assert bench.sign_bid(secret)
+    ask(5 + 1_000_000)
+    assert tag_of(bench.sign_bid, secret, intent=intent(2)) in ("stale-token", "grant-live", "op-allowed")
+    assert bench.sign_challenge(bench.grant(token=7 + 1_000_000), token=7 + 1_000_000), "the next one is above it"
 
 
 def test_challenges_are_counted_for_each_task_and_not_among_bids(bench: Bench) -> None:

@@ -105,6 +105,17 @@ class Authority:
             policy.velocity_sats("the user", hourly, late["user"], bid_sats)
             policy.velocity_sats("the installation", most.sats_hour_host, late["host"], bid_sats)
 
+    def challenge_rates(self, task: int, now_ms: int) -> None:
+        """Refuses a challenge, sign-in or delisting that exceeds the rates of its task or of the installation."""
+        signed, most = self.ledger.signed, self.ceilings
+        policy.velocity_challenges(most.challenges_a_minute, signed.challenges(task, now_ms))
+        policy.velocity_count("the installation", most.challenges, signed.challenges_of_all(now_ms), "challenges")
+
+    def may_loosen(self, now_ms: int) -> None:
+        """Refuses one more change of a control state to a looser one beyond the installation's rate."""
+        loosened = self.ledger.loosened(now_ms)
+        policy.velocity_count("the installation", self.ceilings.loosened, loosened, "loosened control states")
+
     def _may_place(self, grant: Grant) -> None:
         if self.has_halt_file():
             raise PolicyRefused("control-state", "the halt file is there: no bid or listing is signed")

@@ -14,11 +14,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from wallet.policy import HeldGrant
+from wallet.policy import HeldGrant, RecentSignatures
 from wallet.protocol import ControlState, Grant, Scope, State
 from wallet.signer import payouts, signed_withdrawals
 from wallet.signer.payouts import PayoutStore
-from wallet.signer.signed import SCHEMA, SignedStore
+from wallet.signer.signed import HOUR_MS, SCHEMA, SignedStore, recent
 from wallet.signer.signed_withdrawals import WithdrawalStore
 
 _BUSY_SECONDS = 5.0
@@ -41,6 +41,10 @@ CREATE TABLE IF NOT EXISTS controls (
     state TEXT NOT NULL,
     PRIMARY KEY (scope, subject)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS loosened (
+    created_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS loosened_created ON loosened (created_ms);
 """
 
 
@@ -132,6 +136,15 @@ class Ledger:
             "SELECT state FROM controls WHERE scope = ? AND subject = ?", (scope, subject)
         ).fetchone()
         return row[0] if row else "run"
+
+    def loosened(self, now_ms: int) -> RecentSignatures:
+        """Counts the changes to a looser state of the minute and the hour before `now_ms`."""
+        return recent(self._database, "loosened", now_ms)
+
+    def count_loosened(self, now_ms: int) -> None:
+        """Counts one change to a looser state and forgets those too old to count."""
+        self._database.execute("DELETE FROM loosened WHERE created_ms <= ?", (now_ms - HOUR_MS,))
+        self._database.execute("INSERT INTO loosened VALUES (?)", (now_ms,))
 
     def put_control(self, control: ControlState) -> None:
         """Stores a control; `run` deletes the row, so the table holds restrictions only."""
