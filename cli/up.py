@@ -74,7 +74,7 @@ class Installation:
 
     def _prepare(self) -> None:
         settings = self.settings
-        os.umask(0o077)  # everything is one user's here; supervisord.conf says the same to the programs
+        os.umask(0o077)  # everything is one user's here; supervisord and the programs inherit it
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         _require_own(settings.data_dir)
         for directory in (settings.run_dir, settings.log_dir):
