@@ -140,6 +140,13 @@ async def bidding(service: Service, drive: Driver) -> None:
     await drive("getTask", path=one)
     await drive("startTask", path=one)
     await drive("listTasks")
+    await drive("stopTask", path=one)
+    service.manager.refuse = ("too_many_workers", "1000 tasks run")
+    await drive("startTask", path=one)
+    service.manager.refuse = None
+    await drive("startTask", path=one)
+    service.manager.refuse = ("too_many_workers", "1000 tasks run")
+    await drive("changeTask", {"bidCount": 2}, path=one)
     service.manager.refuse = ("not_entitled", "plan expired")
     await drive("changeTask", {"bidCount": 2}, path=one)
     service.manager.refuse = ("signer_locked", "")
@@ -291,6 +298,13 @@ async def auto_listing(service: Service, drive: Driver) -> None:
     listed(service, one["id"])
     for name in ("getAutolistTask", "stopAutolistTask", "listAutolistTasks", "startAutolistTask"):
         await drive(name, path=one)
+    await drive("stopAutolistTask", path=one)
+    service.manager.refuse = ("too_many_workers", "1000 tasks run")
+    await drive("startAutolistTask", path=one)
+    service.manager.refuse = None
+    await drive("startAutolistTask", path=one)
+    service.manager.refuse = ("too_many_workers", "1000 tasks run")
+    await drive("changeAutolistTask", {"costSats": 6}, path=one)
     service.manager.refuse = ("not_entitled", "plan expired")
     await drive("changeAutolistTask", {"costSats": 6}, path=one)
     service.manager.refuse = ("signer_locked", "")
