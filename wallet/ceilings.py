@@ -34,7 +34,8 @@ class Ceilings:
 
     `least_listing` is the lowest price of a listing, `withdrawn_a_day` the most that leaves for one user in a day.
 
-    `users` is how many may have keys: each new user's addresses are a write to the signer's disk.
+    `users` is how many may need their keys at one time: a new user's addresses are a write to the signer's disk. One
+    who got them a week ago and has no signature that counts leaves room for another, and keeps the keys.
 
     `seller_fee_ppm` is the part of a listing's price that a venue may keep, in millionths; `secure_listings` are the
     venues whose secure forms of listings are signed beside the plain ones. `co_signers` are the keys that may spend the

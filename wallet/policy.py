@@ -190,10 +190,10 @@ def velocity_sats(whose: str, most: int | None, signed: RecentSignatures | None,
         raise PolicyRefused("velocity", f"with {price} sats more than {most} are signed in an hour for {whose}")
 
 
-def users_max(ceiling: int, users: int, *, is_new: bool) -> None:
-    """Refuses keys for a new user once as many users have them as the ceiling allows."""
-    if is_new and users >= ceiling:
-        raise PolicyRefused("users-max", f"{users} users have keys, and no more are given any")
+def users_max(ceiling: int, users: int) -> None:
+    """Refuses keys for a new user once as many users have need of theirs as the ceiling allows."""
+    if users >= ceiling:
+        raise PolicyRefused("users-max", f"{users} users have new keys or signatures that count; no more are given any")
 
 
 def velocity_challenges(a_minute: int, signed: int | None) -> None:

@@ -9,10 +9,11 @@ import pytest
 
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
-from tests.wallet.conftest import OTHER_USER, START_MS, Bench, intent, tag_of
+from tests.wallet.conftest import GRANT, OTHER_USER, START_MS, Bench, intent, tag_of
 from wallet.ceilings import Ceilings, Rate, ceilings_of
 from wallet.keystore.keys import UserSecrets, derive_user
-from wallet.signer.signed import HOUR_MS, MINUTE_MS
+from wallet.psbt.transaction import TxOutput
+from wallet.signer.signed import HOUR_MS, MINUTE_MS, ListingSignature
 
 
 def plan(most: int) -> SubscriptionPlan:
@@ -179,6 +180,40 @@ def test_no_more_users_have_keys_than_the_ceiling_says(bench: Bench) -> None:
     bench.restart()
     assert bench.ask("addresses", user=others[1])["payment"]
     assert tag_of(bench.ask, "addresses", user=others[2]) == "users-max"
+
+
+WEEK_MS = 7 * 24 * HOUR_MS
+
+
+def test_a_user_without_a_signature_that_counts_leaves_the_place_after_a_week_and_keeps_the_keys(bench: Bench) -> None:
+    """Else whoever may sign in under any number of addresses could keep everybody else out for ever."""
+    secret = opened(bench, users=2, max_expiry_ms=2 * WEEK_MS)
+    idle, second, third, fourth = (keys_of(number).public.payment for number in range(4))
+    theirs = bench.ask("addresses", user=idle)
+    bench.sign_bid(secret, expires_ms=START_MS + WEEK_MS + 5)
+    bench.now_ms = START_MS + WEEK_MS - 1
+    assert tag_of(bench.ask, "addresses", user=second) == "users-max"
+    bench.now_ms += 1
+    bench.restart()
+    assert bench.ask("addresses", user=second), "in place of the idle one; the first has a bid that can be filled"
+    assert tag_of(bench.ask, "addresses", user=third) == "users-max"
+    assert bench.ask("addresses", user=idle) == theirs, "who has keys is never refused, and they are the same"
+    bench.now_ms = START_MS + 2 * WEEK_MS
+    assert bench.ask("addresses", user=third), "the second's week is over"
+    assert tag_of(bench.ask, "addresses", user=fourth) == "users-max", "a bid counts for a week after its end"
+    bench.now_ms += 5
+    assert bench.ask("addresses", user=fourth)
+    assert list(bench.keys.users) == [GRANT.user, idle, second, third, fourth]
+
+
+def test_a_listing_that_can_be_bought_keeps_its_users_place(bench: Bench) -> None:
+    bench.ledger.signed.put_listing(
+        ListingSignature("1" * 64, 17, 5, "a", "i0", "ff:0", 5, START_MS, "hash", ("psbt",))
+    )
+    bench.ledger.payouts.put("ff:0", TxOutput(5, b"script"), 0x83)
+    assert bench.ledger.users_in_need(START_MS + 100 * WEEK_MS) == 1
+    bench.ledger.payouts.forget("ff:0")
+    assert bench.ledger.users_in_need(START_MS + 100 * WEEK_MS) == 0
 
 
 def test_the_same_intent_again_is_no_second_signature(bench: Bench) -> None:

@@ -190,11 +190,10 @@ def test_token_jump() -> None:
 
 
 def test_users_max() -> None:
-    policy.users_max(2, 1, is_new=True)
-    policy.users_max(2, 3, is_new=False)
+    policy.users_max(2, 1)
     for users in (2, 3):
         with pytest.raises(PolicyRefused, match="users-max"):
-            policy.users_max(2, users, is_new=True)
+            policy.users_max(2, users)
 
 
 def test_hourly_user_is_what_bids_of_a_quarter_of_an_hour_can_come_to() -> None:
