@@ -119,7 +119,8 @@ def test_signer_and_workers_have_a_filter_more_than_the_rest(seen: dict[str, str
     """The unit's own filters must let them give up the network; `doctor` tries it where it is asked from."""
     units = int(seen["filters_gateway"])
     assert units > 0, seen["log"]
-    counted = {name: int(seen[f"filters_{name}"]) - units for name in ("facts", "server", "manager", "signer", "zygote")}
+    names = "facts", "server", "manager", "signer", "zygote"
+    counted = {name: int(seen[f"filters_{name}"]) - units for name in names}
     assert counted == {"facts": 0, "server": 0, "manager": 0, "signer": 1, "zygote": 1}, seen["log"]
 
 
