@@ -1,4 +1,4 @@
-"""Reference prices of the last hour, one a minute, which tell a sudden rise from a lasting price.
+"""Reference prices of the last day, one a minute, which tell a sudden rise from a lasting price, and a sudden fall.
 
 Kept by slug and measure, so that all tasks on a slug share them and they survive restarts.
 """
@@ -7,25 +7,33 @@ from __future__ import annotations
 
 from decimal import Context, Decimal
 
-from peewee import CharField, CompositeKey, IntegerField, TextField
+from peewee import BigIntegerField, CharField, CompositeKey, IntegerField, TextField
 
 from models.base import Row, transaction
 from models.prepared import Prepared, given
-from strategy.book import History
+from strategy.bid_config import BidConfig
+from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
+from strategy.book import NO_HISTORY, History
 
 WINDOW_MINUTES = 60
+KEPT_MINUTES = 1_440  # for tasks that are guarded against a fall
 _MINUTE_MS = 60_000
 _EXACT = Context(prec=1_000)  # more digits than any price has: sums and halves are not rounded
 
 
 class FloorSample(Row):
-    """The reference price of one minute since 1970, in sats a token (ordinals: of one item), as a decimal's text."""
+    """The reference price of one minute since 1970, in sats a token (ordinals: of one item), as a decimal's text.
+
+    `reference` is the minute's first, `low` its lowest, which was seen at `low_ms`.
+    """
 
     kind = CharField(max_length=10)
     slug_key = CharField(max_length=200)
     measure = TextField()
     minute = IntegerField()
     reference = TextField()
+    low = TextField()
+    low_ms = BigIntegerField()
 
     class Meta:
         table_name = "floor_samples"
@@ -39,32 +47,60 @@ _KEY = (
     FloorSample.slug_key == given("slug_key"),
     FloorSample.measure == given("measure"),
 )
-_IN_MINUTE = Prepared(
-    lambda: FloorSample.select(FloorSample.minute).where(*_KEY, FloorSample.minute == given("minute"))
-)
+_IN_MINUTE = Prepared(lambda: FloorSample.select(FloorSample.low).where(*_KEY, FloorSample.minute == given("minute")))
 _BETWEEN = Prepared(
     lambda: FloorSample.select(FloorSample.reference).where(
         *_KEY, FloorSample.minute > given("after"), FloorSample.minute <= given("minute")
     )
 )
 
+_ALL_BETWEEN = Prepared(
+    lambda: (
+        FloorSample.select(FloorSample.minute, FloorSample.reference, FloorSample.low, FloorSample.low_ms)
+        .where(*_KEY, FloorSample.minute > given("after"), FloorSample.minute <= given("minute"))
+        .order_by(FloorSample.minute)
+    )
+)
+
 
 def record(kind: str, slug_key: str, measure: str, reference: Decimal, now_ms: int) -> None:
-    """Writes the minute's first sample of `measure` (see strategy.bidding.measure); later ones change nothing.
+    """Writes the minute's first sample of `measure` (see strategy.bidding.measure); of later ones only a lower one.
 
-    All samples older than the window go. Raises ValueError for an impossible price.
+    All samples older than a day go. Raises ValueError for an impossible price.
     """
     if not reference.is_finite() or reference <= 0:
         raise ValueError(f"{reference} is no reference price")
     minute = now_ms // _MINUTE_MS
     # Most cycles find the minute's sample there, and need no write lock to see it.
-    if _IN_MINUTE.rows(kind=kind, slug_key=slug_key, measure=measure, minute=minute):
+    key = {"kind": kind, "slug_key": slug_key, "measure": measure, "minute": minute}
+    known = _IN_MINUTE.row(**key)
+    if known is not None and Decimal(known[0]) <= reference:
         return
+    low = {"low": str(reference), "low_ms": now_ms}
     with transaction():
-        FloorSample.insert(
-            kind=kind, slug_key=slug_key, measure=measure, minute=minute, reference=str(reference)
-        ).on_conflict_ignore().execute()
-        FloorSample.delete().where(FloorSample.minute <= minute - WINDOW_MINUTES).execute()
+        # Another process may have been quicker since.
+        if (known := _IN_MINUTE.row(**key)) is None:
+            FloorSample.insert(**key, reference=str(reference), **low).execute()
+            FloorSample.delete().where(FloorSample.minute <= minute - KEPT_MINUTES).execute()
+        elif Decimal(known[0]) > reference:
+            FloorSample.update(**low).where(
+                *(getattr(FloorSample, name) == value for name, value in key.items())
+            ).execute()
+
+
+def samples(kind: str, slug_key: str, measure: str, minutes: int, now_ms: int) -> list[MinuteSample]:
+    """Returns the samples of the last `minutes` minutes and the present one, oldest first."""
+    minute = now_ms // _MINUTE_MS
+    rows = _ALL_BETWEEN.rows(kind=kind, slug_key=slug_key, measure=measure, after=minute - minutes - 1, minute=minute)
+    return [MinuteSample(at, Decimal(reference), Decimal(low), low_ms) for at, reference, low, low_ms in rows]
+
+
+def history_for(config: BidConfig, key: tuple[str, str, str], now_ms: int) -> History:
+    """Returns the history that a task of this config decides by; none if it makes no use of one."""
+    if not config.wants_history:
+        return NO_HISTORY
+    found = history(*key, now_ms)
+    return guarded(found, config, samples(*key, minutes_wanted(config), now_ms), now_ms) if config.is_guarded else found
 
 
 def history(kind: str, slug_key: str, measure: str, now_ms: int) -> History:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from strategy import bid_parts, stored
-from strategy.bid_parts import BidLevel
+from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
 
 MAX_SATS = 2_100_000_000_000_000  # every bitcoin there can be; below 2**53, so exact in any JSON
 FEE_TIERS = ("fastestFee", "halfHourFee", "hourFee", "minimumFee")
@@ -65,6 +65,13 @@ class BidConfig:
     replace_mode: str = "auto"
     bid_levels: tuple[BidLevel, ...] | None = None
     ladder_shape: str = "even"
+    pause_after_fill_seconds: int = 60
+    max_fills_per_day: int = 0
+    spend_cap_per_day_sats: int = 0
+    only_while_floor_between: tuple[Decimal, ...] | None = None
+    pause_on_floor_drop: FloorDrop | None = None
+    active_hours: ActiveHours | None = None
+    ignore_addresses: tuple[str, ...] = ()
 
     @property
     def expiry_ms(self) -> int:
@@ -101,9 +108,19 @@ class BidConfig:
         """Whether a collection's lowest ask is all that matters of the market.
 
         Not for a trait, whose own floor moves independently, nor for a rune, whose asks are read elsewhere and may
-        count as far as a depth goes.
+        count as far as a depth goes, nor where some sellers are ignored, of whom the floor may be.
         """
-        return not (self.wants_bids or self.is_rune or self.bid_type == "trait")
+        return not (self.wants_bids or self.is_rune or self.bid_type == "trait" or self.ignore_addresses)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the floor's own course may keep the task from bidding."""
+        return self.only_while_floor_between is not None or self.pause_on_floor_drop is not None
+
+    @property
+    def wants_history(self) -> bool:
+        """Whether earlier references matter: to clamp a reference that bids depend on, or to guard against its fall."""
+        return self.bid_mode == "percent" or self.is_guarded
 
 
 class Problem(NamedTuple):
@@ -136,6 +153,9 @@ WHOLE_RANGES = {
     "max_fills": (0, 1_000_000),
     "spend_cap_sats": (0, MAX_SATS),
     "min_age_seconds": (0, 3600),
+    "pause_after_fill_seconds": (0, 86_400),
+    "max_fills_per_day": (0, 1_000_000),
+    "spend_cap_per_day_sats": (0, MAX_SATS),
 }
 # Fractions: of a rung's price, and of the gap between two rungs. From half a gap on a bid could hold two rungs.
 FRACTION_RANGES = {
@@ -217,6 +237,15 @@ def _parts(config: BidConfig) -> Iterator[Problem]:
     if config.bid_levels is not None:
         most = Decimal(MAX_SATS if is_fixed else MAX_PERCENT)
         found["bid_levels"] = bid_parts.wrong_levels(config.bid_levels, is_fixed=is_fixed, most=most)
+    if config.only_while_floor_between is not None:
+        bounds, is_rune = config.only_while_floor_between, config.type == "rune"
+        found["only_while_floor_between"] = bid_parts.wrong_bounds(bounds, is_rune=is_rune, most=MAX_SATS)
+    if config.pause_on_floor_drop is not None:
+        found["pause_on_floor_drop"] = bid_parts.wrong_drop(config.pause_on_floor_drop)
+    if config.active_hours is not None:
+        found["active_hours"] = bid_parts.wrong_hours(config.active_hours)
+    if config.ignore_addresses:
+        found["ignore_addresses"] = bid_parts.wrong_addresses(config.ignore_addresses)
     for name, faults in found.items():
         if (text := next(faults, None)) is not None:
             yield Problem(name, text)

@@ -13,9 +13,10 @@ from decimal import Decimal
 MOST_LEVELS, MOST_AT_A_LEVEL = 100, 20
 MOST_DROP_MINUTES = 720
 MOST_IGNORED = 50
-_CLOCK = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
+CLOCK, ADDRESS = "(?:[01][0-9]|2[0-3]):[0-5][0-9]", "[0-9A-Za-z]{14,90}"
+_CLOCK = re.compile(CLOCK)
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9][A-Za-z0-9_+-]*)*")
-_ADDRESS = re.compile(r"[0-9A-Za-z]{14,90}")
+_ADDRESS = re.compile(ADDRESS)
 
 
 @dataclass(frozen=True, slots=True)

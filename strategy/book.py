@@ -31,10 +31,19 @@ class Bid:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The references of a slug over the last hour, one a minute: their median, and their number."""
+    """The references of a slug over the last hour, one a minute: their median, and their number.
+
+    The rest is for a task with guards (strategy/bidding/guards.py), of the time before this cycle: `highest` and
+    `lowest` within the window of pauseOnFloorDrop, `dropped_ms` when the floor last fell that far, and `was_outside`
+    if onlyWhileFloorBetween last kept the task from bidding.
+    """
 
     median: Decimal | None = None
     samples: int = 0
+    highest: Decimal | None = None
+    lowest: Decimal | None = None
+    dropped_ms: int | None = None
+    was_outside: bool = False
 
 
 NO_HISTORY = History()

@@ -26,6 +26,9 @@ _SETTLED = frozenset(
         Reason.TASK_TOTAL,
         Reason.BELOW_LOT,
         Reason.NOT_HIGHEST,
+        Reason.FLOOR_GUARD,
+        Reason.FLOOR_DROP,
+        Reason.ACTIVE_HOURS,
     }
 )
 

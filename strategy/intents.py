@@ -57,12 +57,13 @@ class Limits:
     task's orders. None in `balance_sats` and `fee_reserve_sats` (one order's fees) is "unknown".
 
     `fills_left` and `spend_left_sats` are the fills and sats that maxFills and spendCapSats still allow, None without
-    them: open and new orders together stay within both. `hold` says why nothing may be placed or raised now though
-    everything is known (`fill_pause`, `fill_burst`, `clock_skew`). `rungs` is the number of rungs, from the top, that
-    may have new and renewed bids while the month's quota of calls runs short, None = all. `signed` are the signer's
-    ceilings for a new bid, empty if nothing is signed. `installation_room` is the exposure of all users left for this
-    task, its own orders included: it decides whether a bid and its successor fit side by side. Only the ledger refuses
-    by it.
+    them: open and new orders together stay within both; `fills_left_today` and `spend_left_today_sats` likewise for
+    maxFillsPerDay and spendCapPerDaySats, over the last 24 hours. `hold` says why nothing may be placed or raised now
+    though everything is known (`fill_pause`, `fill_burst`, `clock_skew`, `active_hours`). `rungs` is the number of
+    rungs, from the top, that may have new and renewed bids while the month's quota of calls runs short, None = all.
+    `signed` are the signer's ceilings for a new bid, empty if nothing is signed. `installation_room` is the exposure of
+    all users left for this task, its own orders included: it decides whether a bid and its successor fit side by side.
+    Only the ledger refuses by it.
     """
 
     task_total: int
@@ -76,6 +77,8 @@ class Limits:
     rungs: int | None = None
     signed: tuple[SignedRoom, ...] = ()
     installation_room: int = MAX_SATS
+    fills_left_today: int | None = None
+    spend_left_today_sats: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

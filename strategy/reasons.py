@@ -37,12 +37,17 @@ class Reason(StrEnum):
     RAISE_LIMITED = "raise_limited"  # raised to outbid as often as allowed
     MAX_FILLS = "max_fills"  # open bids could already fill as often as maxFills allows
     SPEND_CAP = "spend_cap"  # would pass spendCapSats
+    MAX_FILLS_PER_DAY = "max_fills_per_day"  # open bids could already fill as often as 24 hours allow
+    SPEND_CAP_PER_DAY = "spend_cap_per_day"  # would pass spendCapPerDaySats
     FILL_PAUSE = "fill_pause"  # a bid was just filled: the next ones wait a moment
     FILL_BURST = "fill_burst"  # several bids were filled in a short time: nothing more is placed for now
     QUOTA = "quota"  # the month's quota of calls runs short: a ladder's lowest rungs wait first
     CLOCK_SKEW = "clock_skew"  # our clock and the marketplace's are too far apart: nothing is placed
     SIGNED_LIMIT = "signed_limit"  # would pass a ceiling of signatures: waits until earlier ones expire
     REDUCE = "reduce"  # control allows cancels only
+    FLOOR_GUARD = "floor_guard"  # the floor is not where onlyWhileFloorBetween wants it: nothing is placed
+    FLOOR_DROP = "floor_drop"  # the floor fell as far as pauseOnFloorDrop says: every bid goes, none is placed for now
+    ACTIVE_HOURS = "active_hours"  # not within activeHours: every bid goes, none is placed
 
     # Reasons why a live bid is cancelled or left alone.
     HARDCAP = "hardcap"  # above hardcapSats
@@ -68,6 +73,7 @@ class Reason(StrEnum):
     FLOOR_ALARM = "floor_alarm"  # the lowest ask is far above its median: it may be manipulated
     TRAIT_FLOOR_MISSING = "trait_floor_missing"  # no ask is known to have the trait: the collection's floor stands in
     THIN_BOOK = "thin_book"  # the asks hold less than half of depthSats: no VWAP
+    RIVAL_ABOVE_ASK = "rival_above_ask"  # a bid of others is above the lowest ask, which it could buy: not followed
     NO_REFERENCE_FIXED = "no_reference_fixed"  # fixed mode goes on without the ask cap
 
     # Listings: actions.

@@ -120,6 +120,13 @@ class Config(Camel):
     replace_mode: str = "auto"
     bid_levels: list[dict[str, float]] | None = None
     ladder_shape: str = "even"
+    pause_after_fill_seconds: int = 60
+    max_fills_per_day: int = 0
+    spend_cap_per_day_sats: int = 0
+    only_while_floor_between: list[float] | None = None
+    pause_on_floor_drop: dict[str, float] | None = None
+    active_hours: dict[str, str] | None = None
+    ignore_addresses: list[str] = []
 
 
 class LastCycle(Camel):

@@ -10,11 +10,12 @@ from decimal import Decimal, localcontext
 
 from cli.replay.paper_market import Fill, PaperMarket
 from cli.replay.recording import ReplayError
-from models.floor_samples import WINDOW_MINUTES
-from models.ledger.limits import hold
-from models.ledger.orders import Fills
+from models.floor_samples import KEPT_MINUTES, WINDOW_MINUTES
+from models.ledger.limits import fill_limits, hold
+from models.ledger.orders import DAY_MS, Fills
 from server.http.json_out import iso
 from strategy.bid_config import BidConfig
+from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
 from strategy.bidding.plan_bids import measure, plan_bids
 from strategy.book import NO_HISTORY, History, Snapshot
 from strategy.entry import Entry
@@ -89,7 +90,7 @@ class _Run:
         self._is_journal = is_journal
         self._market = PaperMarket()
         self._memory = Memory()
-        self._samples: dict[str, dict[int, Decimal]] = {}
+        self._samples: dict[str, dict[int, MinuteSample]] = {}
         self._fills: list[Fill] = []
         self._expired: list[OwnOrder] = []
         self._last_ms: int | None = None
@@ -158,7 +159,8 @@ class _Run:
         if _trait(config) != _trait(entry.config):
             snapshot = replace(snapshot, bids=None, trait_asks=None)
         is_percent = (config.bid_mode, entry.config.bid_mode) == ("percent", "percent")
-        if self._is_journal and is_percent and measure(config) == measure(entry.config):
+        has_same_guards = _guards(config) == _guards(entry.config)
+        if self._is_journal and is_percent and has_same_guards and measure(config) == measure(entry.config):
             return snapshot
         return replace(snapshot, history=self._history(config, entry.now_ms))
 
@@ -166,35 +168,45 @@ class _Run:
         """Returns the history that a worker would have: the last hour's samples of this config's reference."""
         samples = self._samples.get(measure(config), {})
         first = now_ms // MINUTE_MS - WINDOW_MINUTES
-        prices = sorted(price for minute, price in samples.items() if minute > first)
-        if not prices or config.bid_mode == "fixed":
+        prices = sorted(sample.reference for sample in samples.values() if sample.minute > first)
+        if not config.wants_history:
             return NO_HISTORY
-        with localcontext() as context:
-            context.prec = 60
-            median = (prices[len(prices) // 2] + prices[(len(prices) - 1) // 2]) / 2
-        return History(median, len(prices))
+        found = NO_HISTORY
+        if prices:
+            with localcontext() as context:
+                context.prec = 60
+                median = (prices[len(prices) // 2] + prices[(len(prices) - 1) // 2]) / 2
+            found = History(median, len(prices))
+        since = now_ms // MINUTE_MS - minutes_wanted(config)
+        return guarded(found, config, [each for each in samples.values() if each.minute >= since], now_ms)
 
     def _sample(self, plan: BidPlan, config: BidConfig, now_ms: int) -> None:
-        is_own_reference = config.bid_mode == "percent" and Reason.TRAIT_FLOOR_MISSING not in plan.marks
+        is_own_reference = config.wants_history and Reason.TRAIT_FLOOR_MISSING not in plan.marks
         if plan.reference is not None and is_own_reference:
-            samples = self._samples.setdefault(measure(config), {})
-            samples.setdefault(now_ms // MINUTE_MS, plan.reference)
-            if len(samples) > WINDOW_MINUTES:
+            samples, minute = self._samples.setdefault(measure(config), {}), now_ms // MINUTE_MS
+            known = samples.setdefault(minute, MinuteSample(minute, plan.reference, plan.reference, now_ms))
+            if plan.reference < known.low:
+                samples[minute] = replace(known, low=plan.reference, low_ms=now_ms)
+            if len(samples) > KEPT_MINUTES:
                 del samples[min(samples)]
 
     def _limits(self, limits: Limits, config: BidConfig, now_ms: int) -> Limits:
         """Returns the recorded limits with our simulated fills in place of the recorded ones."""
         newest = tuple(sorted((fill.sale.sold_ms for fill in self._market.fills), reverse=True)[:10])
         spent = sum(fill.order.price_sats for fill in self._market.fills)
-        fills = Fills(len(self._market.fills), spent, newest)
-        return replace(
+        today = [fill.order.price_sats for fill in self._market.fills if fill.sale.sold_ms > now_ms - DAY_MS]
+        fills = Fills(len(self._market.fills), spent, newest, len(today), sum(today))
+        limits = replace(
             limits,
             task_total=config.max_bid_total,
             balance_sats=None if limits.balance_sats is None else max(0, limits.balance_sats - spent),
-            fills_left=max(0, config.max_fills - fills.count) if config.max_fills else None,
-            spend_left_sats=max(0, config.spend_cap_sats - spent) if config.spend_cap_sats else None,
-            hold=hold(fills, now_ms),
+            hold=hold(config, fills, now_ms),
         )
+        return fill_limits(limits, config, fills)
+
+
+def _guards(config: BidConfig) -> tuple[object, object]:
+    return config.pause_on_floor_drop, config.only_while_floor_between
 
 
 def _trait(config: BidConfig) -> tuple[str, str, str]:

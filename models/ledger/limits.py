@@ -9,15 +9,15 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from core.local_time import is_between, is_zone
 from core.subscription_plans import SubscriptionPlan
 from models.ledger import orders
 from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, Fills
-from strategy.bid_config import MAX_SATS, BidConfig, is_on
+from strategy.bid_config import MAX_SATS, BidConfig, Problem, is_on
 from strategy.intents import Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
 
-FILL_PAUSE_MS = 60_000  # nothing is placed for this long after a fill: the market has just moved towards us
 # Replaced or cancelled bids stay signed until they expire: see docs/decisions/0007-ceilings.md.
 SIGNED_FACTOR = 4  # how often all bids that may be live at once may be signed within the life of a bid
 LEAST_SIGNED_BIDS = 12  # ... and how often a task's dearest bid
@@ -55,8 +55,8 @@ def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: in
     """Computes this task's limits as of now; `installation_sats` is the limit of all users' bids, 0 = none."""
     task_id, config, plan = holder.task_id, holder.config, holder.plan
     own_sats = 0 if task_id is None else orders.task_exposure(task_id, dry_run=config.dry_run)
-    fills = fills_of(task_id, config)
-    return Limits(
+    fills = fills_of(task_id, config, now_ms)
+    limits = Limits(
         task_total=config.max_bid_total,
         user_headroom=_user_ceiling(config, plan, read.untracked_sats)
         - orders.exposure(holder.user_id, dry_run=config.dry_run)
@@ -64,13 +64,28 @@ def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: in
         plan_bids=plan.max_bids_per_task if plan else 0,
         balance_sats=read.balance_sats,
         fee_reserve_sats=read.fee_reserve_sats,
-        fills_left=max(0, config.max_fills - fills.count) if config.max_fills else None,
-        spend_left_sats=max(0, config.spend_cap_sats - fills.sats) if config.spend_cap_sats else None,
-        hold=Reason.CLOCK_SKEW if read.skew_s else hold(fills, now_ms),
+        hold=Reason.CLOCK_SKEW if read.skew_s else hold(config, fills, now_ms),
         rungs=read.rungs,
         signed=with_others(read.signed, holder.user_id, task_id),
         installation_room=_room_of_all(installation_sats, own_sats, is_dry=config.dry_run),
     )
+    return fill_limits(limits, config, fills)
+
+
+def fill_limits(limits: Limits, config: BidConfig, fills: Fills) -> Limits:
+    """Returns the limits with those by fills as these fills leave them."""
+    return replace(
+        limits,
+        fills_left=_left(config.max_fills, fills.count),
+        spend_left_sats=_left(config.spend_cap_sats, fills.sats),
+        fills_left_today=_left(config.max_fills_per_day, fills.today),
+        spend_left_today_sats=_left(config.spend_cap_per_day_sats, fills.sats_today),
+    )
+
+
+def _left(most: int, used: int) -> int | None:
+    """Returns the rest of a limit of the config, where 0 is none."""
+    return max(0, most - used) if most else None
 
 
 def own_orders(open_: Iterable[Order], config: BidConfig, replaced: Collection[int] = ()) -> tuple[OwnOrder, ...]:
@@ -122,12 +137,15 @@ def most_signed_task(config: BidConfig, plan: SubscriptionPlan, spent_sats: int)
     the user's. Example: five bids of 100,000 at most, maxBidTotal 300,000: 1,200,000; one bid of 100,000 alone:
     1,200,000, too.
     """
-    count = min(config.bid_count, plan.max_bids_per_task, config.max_fills or config.bid_count)
+    count = config.bid_count
+    count = min(count, plan.max_bids_per_task, config.max_fills or count, config.max_fills_per_day or count)
     bounds = [plan.max_exposure, count * most_sats(config)]
     if config.max_bid_total:
         bounds.append(config.max_bid_total)
     if config.spend_cap_sats:
         bounds.append(max(0, config.spend_cap_sats - spent_sats))
+    if config.spend_cap_per_day_sats:
+        bounds.append(config.spend_cap_per_day_sats)
     live = min(bounds)
     return min(most_signed_user(plan), max(SIGNED_FACTOR * live, LEAST_SIGNED_BIDS * min(live, most_sats(config))))
 
@@ -136,19 +154,33 @@ def _room_of_all(most_sats: int, own_sats: int, *, is_dry: bool) -> int:
     return most_sats - orders.exposure_of_all(dry_run=is_dry) + own_sats if most_sats else MAX_SATS
 
 
-def fills_of(task_id: int | None, config: BidConfig) -> Fills:
-    """Returns the fills of the task's orders since it was created."""
-    return Fills() if task_id is None else orders.fills(task_id, dry_run=config.dry_run)
+def fills_of(task_id: int | None, config: BidConfig, now_ms: int | None = None) -> Fills:
+    """Returns the fills of the task's orders since it was created; of the last day only where a limit counts them."""
+    if task_id is None:
+        return Fills()
+    counts_days = config.max_fills_per_day or config.spend_cap_per_day_sats
+    return orders.fills(task_id, dry_run=config.dry_run, now_ms=now_ms if counts_days else None)
 
 
-def hold(fills: Fills, now_ms: int) -> Reason | None:
-    """Returns why nothing may be placed or raised for a while after fills, or None.
+def unknown_zone(config: BidConfig) -> list[Problem]:
+    """Returns the problem of active hours in a time zone that this system does not know."""
+    if config.active_hours is None or is_zone(config.active_hours.tz):
+        return []
+    return [Problem("active_hours", "tz must be the name of a time zone that this system knows")]
+
+
+def hold(config: BidConfig, fills: Fills, now_ms: int) -> Reason | None:
+    """Returns why nothing may be placed or raised at this hour, or for a while after fills, or None.
 
     A burst ends by itself, when less than three fills are in the last ten minutes: no restart shortens it.
     """
+    hours = config.active_hours
+    if hours is not None and not is_between(hours.tz, hours.begin, hours.end, now_ms):
+        return Reason.ACTIVE_HOURS
     if fills.recent(now_ms) >= BURST_FILLS:
         return Reason.FILL_BURST
-    if fills.newest_ms is not None and 0 <= now_ms - fills.newest_ms < FILL_PAUSE_MS:
+    pause_ms = config.pause_after_fill_seconds * 1000
+    if fills.newest_ms is not None and 0 <= now_ms - fills.newest_ms < pause_ms:
         return Reason.FILL_PAUSE
     return None
 
@@ -159,8 +191,7 @@ def exposure_limits_of(
     """Makes the ceilings for the ledger, which refuses a decision's bids beyond `limits` one by one."""
     totals = [config.max_bid_total] if config.max_bid_total else []
     count = min(config.bid_count, limits.plan_bids)
-    if limits.spend_left_sats is not None:
-        totals.append(limits.spend_left_sats)
+    totals += [left for left in (limits.spend_left_sats, limits.spend_left_today_sats) if left is not None]
     if count <= 0:
         totals.append(0)
     return ExposureLimits(
@@ -169,7 +200,7 @@ def exposure_limits_of(
         user=_user_ceiling(config, plan, untracked_sats),
         installation=installation_sats,
         count=max(0, count),
-        fills=limits.fills_left,
+        fills=min((left for left in (limits.fills_left, limits.fills_left_today) if left is not None), default=None),
     )
 
 

@@ -86,6 +86,11 @@ FILLED_OF_TASK = Prepared(
         _OF_TASK, _IS_KIND, IS_FILLED
     )
 )
+FILLED_SINCE = Prepared(
+    lambda: Order.select(fn.COUNT(SQL("1")), fn.COALESCE(fn.SUM(Order.price_sats), SQL("0"))).where(
+        _OF_TASK, _IS_KIND, IS_FILLED, Order.closed_ms > given("after_ms")
+    )
+)
 NEWEST_FILLS = Prepared(
     lambda: (
         Order.select(Order.closed_ms)

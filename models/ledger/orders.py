@@ -32,6 +32,7 @@ from models.prepared import each, instance
 from models.tasks import tasks
 from models.tasks.table import BIDDING
 
+DAY_MS = 86_400_000
 FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 
 
@@ -96,11 +97,16 @@ class NewOrder:
 
 @dataclass(frozen=True, slots=True)
 class Fills:
-    """A task's filled orders: their number, their sats, and when the newest ten closed (Unix ms, newest first)."""
+    """A task's filled orders: their number, their sats, and when the newest ten closed (Unix ms, newest first).
+
+    `today` and `sats_today` are those of the last 24 hours.
+    """
 
     count: int = 0
     sats: int = 0
     newest: tuple[int, ...] = ()
+    today: int = 0
+    sats_today: int = 0
 
     @property
     def newest_ms(self) -> int | None:
@@ -264,8 +270,16 @@ def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order
     return {str(order.venue_id): order for order in (instance(Order, values) for values in found)}
 
 
-def fills(task_id: int, *, dry_run: bool = False) -> Fills:
-    """Returns the task's fills since it was created: of the real orders, or of those of dry runs."""
+def fills(task_id: int, *, dry_run: bool = False, now_ms: int | None = None) -> Fills:
+    """Returns the task's fills since it was created: of the real orders, or of those of dry runs.
+
+    With `now_ms` also those of the last 24 hours; one in the future, after a clock was set back, is among them.
+    """
     [(count, sats)] = statements.FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
-    newest = statements.NEWEST_FILLS.rows(task_id=task_id, dry_run=dry_run) if count else []
-    return Fills(count, sats, tuple(closed_ms for (closed_ms,) in newest))
+    if not count:
+        return Fills()
+    newest = statements.NEWEST_FILLS.rows(task_id=task_id, dry_run=dry_run)
+    today, sats_today = 0, 0
+    if now_ms is not None:
+        [(today, sats_today)] = statements.FILLED_SINCE.rows(task_id=task_id, dry_run=dry_run, after_ms=now_ms - DAY_MS)
+    return Fills(count, sats, tuple(closed_ms for (closed_ms,) in newest), today, sats_today)

@@ -120,7 +120,7 @@ CREATE TABLE controls (
 
 CREATE TABLE floor_samples (
     kind VARCHAR(10) NOT NULL, slug_key VARCHAR(200) NOT NULL, measure TEXT NOT NULL, minute INTEGER NOT NULL,
-    reference TEXT NOT NULL,
+    reference TEXT NOT NULL, low TEXT NOT NULL, low_ms INTEGER NOT NULL,
     PRIMARY KEY (kind, slug_key, measure, minute)
 ) WITHOUT ROWID;
 CREATE INDEX floor_samples_minute ON floor_samples (minute);

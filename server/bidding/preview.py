@@ -31,7 +31,7 @@ from server.http.api_errors import invalid, not_found
 from server.schemas import bid_config
 from strategy.bid_config import BidConfig, load_bid_config, normal_slug
 from strategy.bidding.plan_bids import plan_bids
-from strategy.book import NO_HISTORY, History, VenueProfile
+from strategy.book import History, VenueProfile
 from strategy.entry import Entry
 from strategy.intents import Memory, Rules
 from strategy.monthly import MonthlyQuota
@@ -133,10 +133,8 @@ class PreviewHandler(BiddingTaskHandler):
         addresses = frozenset({user.address, user.ordinals_address, keys.payment, keys.vault})
         wallet = BidderWallet(keys.payment, keys.payment_pubkey, user.ordinals_address, addresses)
         placed = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
-        # As for a worker: a fixed range has no use for it.
-        is_fixed = config.bid_mode == "fixed"
         key = history_key(config, venue, self.services.settings.market)
-        history = NO_HISTORY if is_fixed else floor_samples.history(*key, self.now_ms)
+        history = floor_samples.history_for(config, key, self.now_ms)
 
         def ask(default: MarketClient) -> _PreviewReads:
             market = default.at(venue)

@@ -39,6 +39,8 @@ def plan_as_json(entry: Entry, plan: BidPlan, seen: MarketLook, quota: MonthlyQu
             "bids": limits.plan_bids,
             "fills": limits.fills_left,
             "spend": limits.spend_left_sats,
+            "fillsToday": limits.fills_left_today,
+            "spendToday": limits.spend_left_today_sats,
             "hold": None if limits.hold is None else str(limits.hold),
             "signed": [
                 {"whose": room.whose, "most": room.most_sats, "signed": room.signed_sats} for room in limits.signed

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import PlainValidator, create_model
 from pydantic.alias_generators import to_camel
 
+from models.ledger.limits import unknown_zone
 from server.http.bodies import Body, Flag, Number, Text, Whole, number, or_null, read, text, whole, wrong
 from server.http.json_out import Raw, dumps
 from server.schemas import bid_parts
@@ -58,6 +59,10 @@ _KINDS = {
     "str": _Kind(Text, "", ""),
     "str | Decimal": _Kind(_FEE_RATE, "", ""),
     "tuple[BidLevel, ...] | None": _Kind(bid_parts.LEVELS, None, bid_parts.BROKEN_LEVELS),
+    "tuple[Decimal, ...] | None": _Kind(bid_parts.BOUNDS, None, ()),
+    "FloorDrop | None": _Kind(bid_parts.DROP, None, bid_parts.BROKEN_DROP),
+    "ActiveHours | None": _Kind(bid_parts.HOURS, None, bid_parts.BROKEN_HOURS),
+    "tuple[str, ...]": _Kind(bid_parts.ADDRESSES, (), ("",)),
 }
 _OF = {field.name: _KINDS[str(field.type)] for field in fields(BidConfig)}
 # Each is judged by itself; the rules between them are in `strategy/bid_config.py`. The defaults only mark optional
@@ -81,7 +86,10 @@ def merged(given: dict[str, Any], stored: BidConfig | None) -> tuple[BidConfig, 
     config = BidConfig(**changes) if stored is None else replace(stored, **changes)
     if config.bid_levels is not None and "bid_count" not in changes and "bid_levels" not in broken:
         config = replace(config, bid_count=config.level_count)
-    faults += [(_CAMEL[p.field], p.text) for p in problems(config) if p.field not in broken]
+    found = problems(config)
+    if all(problem.field != "active_hours" for problem in found):
+        found += unknown_zone(config)
+    faults += [(_CAMEL[p.field], p.text) for p in found if p.field not in broken]
     faults.sort(key=lambda fault: _PLACES.get(fault[0], len(_PLACES)))
     if (slug := canonical_slug(config.type, config.slug)) != config.slug:
         config = replace(config, slug=slug)

@@ -5,12 +5,23 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict
+from pydantic import AfterValidator, ConfigDict, Field, PlainValidator
 
-from server.http.bodies import Body, Number, Whole
-from strategy.bid_parts import MOST_AT_A_LEVEL, MOST_LEVELS, BidLevel
+from server.http.bodies import Body, Number, Text, Whole, text
+from strategy.bid_parts import (
+    ADDRESS,
+    CLOCK,
+    MOST_AT_A_LEVEL,
+    MOST_DROP_MINUTES,
+    MOST_IGNORED,
+    MOST_LEVELS,
+    ActiveHours,
+    BidLevel,
+    FloorDrop,
+)
 
 Schema = dict[str, Any]
+_CLOCK = f"^{CLOCK}$"
 
 
 def _of_level(schema: Schema) -> None:
@@ -28,15 +39,81 @@ class Level(Body):
     count: Whole
 
 
+def _of_drop(schema: Schema) -> None:
+    of = schema["properties"]
+    of["percent"] |= {"minimum": Decimal("0.001"), "maximum": 1, "description": "The fall as a fraction (0.1 is 10 %)."}
+    of["windowMinutes"] |= {"description": "The fall is from the highest floor of so many minutes."}
+    of["forMinutes"] |= {"description": "So long after it there are no bids."}
+    for name in ("windowMinutes", "forMinutes"):
+        of[name] |= {"minimum": 1, "maximum": MOST_DROP_MINUTES}
+
+
+class Drop(Body):
+    """A fall of the floor, and the pause after it."""
+
+    model_config = ConfigDict(json_schema_extra=_of_drop)
+
+    percent: Number
+    window_minutes: Whole
+    for_minutes: Whole
+
+
+def _of_hours(schema: Schema) -> None:
+    of = schema["properties"]
+    of["tz"] |= {"maxLength": 64, "description": "A time zone of the tz database, such as Europe/Berlin."}
+    of["from"] |= {"pattern": _CLOCK, "description": "The first minute with bids, as clocks there show it."}
+    of["to"] |= {"pattern": _CLOCK, "description": "The first minute without; before from: on the next day."}
+
+
+class Hours(Body):
+    """The hours of each day at which there are bids."""
+
+    model_config = ConfigDict(json_schema_extra=_of_hours)
+
+    tz: Text
+    begin: Annotated[Text, Field(alias="from")]
+    end: Annotated[Text, Field(alias="to")]
+
+
 def _levels(given: list[Level] | None) -> tuple[BidLevel, ...] | None:
     return None if given is None else tuple(BidLevel(each.at, each.count) for each in given)
 
 
+def _drop(given: Drop | None) -> FloorDrop | None:
+    return None if given is None else FloorDrop(given.percent, given.window_minutes, given.for_minutes)
+
+
+def _hours(given: Hours | None) -> ActiveHours | None:
+    return None if given is None else ActiveHours(given.tz, given.begin, given.end)
+
+
+def _tuple(given: list[Any] | None) -> tuple[Any, ...] | None:
+    return None if given is None else tuple(given)
+
+
+def _address(value: Any) -> str:
+    """Reads an address; one in bech32 is written in lower case by everybody else."""
+    found = text(value).strip()
+    return found.lower() if found.lower().startswith(("bc1", "tb1", "bcrt1")) else found
+
+
+_ADDRESS = Annotated[str, PlainValidator(_address, json_schema_input_type=Annotated[str, Field(pattern=ADDRESS)])]
+DROP = Annotated[Drop | None, AfterValidator(_drop)]
+HOURS = Annotated[Hours | None, AfterValidator(_hours)]
+BOUNDS = Annotated[list[Number] | None, AfterValidator(_tuple)]
+ADDRESSES = Annotated[list[_ADDRESS], AfterValidator(_tuple)]
 LEVELS = Annotated[list[Level] | None, AfterValidator(_levels)]
-BROKEN_LEVELS = (BidLevel(Decimal(0), 0),)  # `problems` finds it wrong
+# Values that `problems` finds wrong.
+BROKEN_LEVELS = (BidLevel(Decimal(0), 0),)
+BROKEN_DROP = FloorDrop(Decimal(0), 0, 0)
+BROKEN_HOURS = ActiveHours("", "", "")
 
 # The described interface's words about sizes, by field.
-SIZES: dict[str, Schema] = {"bid_levels": {"minItems": 1, "maxItems": MOST_LEVELS}}
+SIZES: dict[str, Schema] = {
+    "bid_levels": {"minItems": 1, "maxItems": MOST_LEVELS},
+    "only_while_floor_between": {"minItems": 2, "maxItems": 2},
+    "ignore_addresses": {"maxItems": MOST_IGNORED},
+}
 
 
 def shown_part(value: Any) -> Any:
@@ -45,4 +122,8 @@ def shown_part(value: Any) -> Any:
         return [shown_part(each) for each in value]
     if isinstance(value, BidLevel):
         return {"at": value.at, "count": value.count}
+    if isinstance(value, FloorDrop):
+        return {"percent": value.percent, "windowMinutes": value.window_minutes, "forMinutes": value.for_minutes}
+    if isinstance(value, ActiveHours):
+        return {"tz": value.tz, "from": value.begin, "to": value.end}
     return value

@@ -86,9 +86,13 @@ class CycleDetail(Answer):
     control: Annotated[dict[str, str], Field(description="The state that held, and the scope that said so.")] = {}
     dry_run: bool = False
     marks: Annotated[list[str], Field(description="What held for the whole plan, such as `floor_spike`.")] = []
-    hold: Annotated[str | None, Field(description="Why nothing was placed for a while, after fills.")] = None
+    hold: Annotated[str | None, Field(description="Why nothing was placed for a while: fills, or the hour.")] = None
     fills_left: Annotated[int | None, Field(description="What maxFills left; null without it.")] = None
     spend_left_sats: Annotated[int | None, Field(description="What spendCapSats left; null without it.")] = None
+    fills_left_today: Annotated[int | None, Field(description="What maxFillsPerDay left; null without it.")] = None
+    spend_left_today_sats: Annotated[int | None, Field(description="What spendCapPerDaySats left; null without.")] = (
+        None
+    )
     planned: Annotated[dict[str, Any], Field(description="What was decided at first.")] = {}
     looks: Annotated[
         int, Field(description="How many decisions there were; after cancels the market is read anew.")

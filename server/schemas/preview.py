@@ -78,13 +78,15 @@ class PreviewLimits(Answer):
     bids: Annotated[int, Field(ge=0, description="Bids a task may have under the plan.")]
     fills: Count | None
     spend: SATS | None
+    fills_today: Annotated[Count | None, Field(description="What maxFillsPerDay leaves of these 24 hours.")]
+    spend_today: Annotated[SATS | None, Field(description="What spendCapPerDaySats leaves of these 24 hours.")]
     signed: Annotated[
         list[SignedRoom],
         Field(
             description="What the signer's ceilings leave; empty for a dry run, and while the signer cannot be asked."
         ),
     ]
-    hold: Annotated[str | None, Field(description="Why nothing is placed for now: fills, or a clock that is wrong.")]
+    hold: Annotated[str | None, Field(description="Why nothing is placed for now: fills, the hour, or a wrong clock.")]
 
 
 class MonthlyCalls(Answer):

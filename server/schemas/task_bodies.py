@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from core.settings import VENUES
 from server.schemas.bid_config import BidConfigFields
-from server.schemas.bid_parts import SIZES
+from server.schemas.bid_parts import SIZES, shown_part
 from server.schemas.listing_config import ListingFields
 from strategy import bid_config
 from strategy.bid_config import BidConfig
@@ -74,6 +74,16 @@ _BID_TEXTS = {
     "replace_mode": "Whether a new bid comes before the one that it replaces goes; auto: where limits allow.",
     "bid_levels": "The prices of the bids, in place of rungs spread over the range; bidCount is then their number.",
     "ladder_shape": "How rungs are spread: evenly, by equal ratios, or most of them near the top.",
+    "pause_after_fill_seconds": "Nothing is placed for so long after a fill.",
+    "max_fills_per_day": "Most fills in any 24 hours; 0 is any number.",
+    "spend_cap_per_day_sats": "Most sats spent in any 24 hours; 0 is unlimited.",
+    "only_while_floor_between": (
+        "Nothing is placed while the floor (sats of an item or a token, as in GET /api/tasks/floor) is below the first "
+        "or above the second price."
+    ),
+    "pause_on_floor_drop": "All bids go when the floor falls so far, and come back after a pause.",
+    "active_hours": "There are bids only at these hours of the day.",
+    "ignore_addresses": "Bids and listings of these addresses are no part of the market.",
     "venue": _VENUE,
 }
 _LISTING_TEXTS = {
@@ -147,7 +157,7 @@ def _new(describe: Callable[[Schema], None], config: Any, required: str) -> Call
         describe(schema)
         for field in fields(config):
             if field.name != required:
-                schema["properties"][to_camel(field.name)]["default"] = field.default
+                schema["properties"][to_camel(field.name)]["default"] = shown_part(field.default)
         schema["required"] = [to_camel(required)]
 
     return describe_new

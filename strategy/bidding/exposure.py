@@ -72,4 +72,8 @@ class SatsBudget:
             return Reason.SPEND_CAP
         if limits.fills_left is not None and orders > max(limits.fills_left, 0):
             return Reason.MAX_FILLS
+        if limits.spend_left_today_sats is not None and used > max(limits.spend_left_today_sats, 0):
+            return Reason.SPEND_CAP_PER_DAY
+        if limits.fills_left_today is not None and orders > max(limits.fills_left_today, 0):
+            return Reason.MAX_FILLS_PER_DAY
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 from strategy.bid_config import BidConfig
 from strategy.bidding.ladders import Ladder
@@ -21,13 +22,20 @@ class Contest:
 
     `top` is the ladder's upper end. With outbidding that is the price that outbids `leader`, the highest foreign bid
     that can be outbid within the range: the least that wins, and the best attainable place when the first bid cannot be
-    beaten. Without such a bid it is the low end.
+    beaten. Without such a bid it is the low end. A bid above the lowest ask is none that its maker means, who could buy
+    that listing for less: it is left out, and `has_implausible` tells of it.
     """
 
-    def __init__(self, config: BidConfig, ladder: Ladder, bids: Sequence[Bid] | None) -> None:
+    def __init__(
+        self, config: BidConfig, ladder: Ladder, bids: Sequence[Bid] | None, lowest_ask: Decimal | None = None
+    ) -> None:
         self._config = config
         self._ladder = ladder
         ranked = by_price(bids or ())
+        self.has_implausible = False
+        if lowest_ask is not None and ranked and ranked[0].unit_price > lowest_ask:
+            self.has_implausible = config.wants_bids
+            ranked = [bid for bid in ranked if bid.unit_price <= lowest_ask]
         self.first: Bid | None = first_of_equals(ranked, 0) if ranked and config.only_bid_if_highest else None
         self.leader: Bid | None = None
         self.top: Level = ladder.high

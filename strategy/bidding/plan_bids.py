@@ -7,11 +7,12 @@ its cancels succeed; the worker reserves each new bid on its own, which guards t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from strategy.bid_config import BidConfig, unsupported
 from strategy.bidding.filling import RAISE
+from strategy.bidding.guards import guard_reason
 from strategy.bidding.ladders import ladder_for
 from strategy.bidding.outbid import Contest
 from strategy.bidding.pairing import highest_first
@@ -19,7 +20,7 @@ from strategy.bidding.patience import paced
 from strategy.bidding.planner import BidPlanner
 from strategy.bidding.reference import read_prices
 from strategy.bidding.rules import rules_of
-from strategy.book import VenueProfile
+from strategy.book import NO_HISTORY, Snapshot, VenueProfile
 from strategy.entry import Entry
 from strategy.intents import BidNote, BidPlan, CancelIntent, Memory, OwnOrder, RungNote
 from strategy.reasons import Reason
@@ -46,6 +47,8 @@ def _unrestrained(entry: Entry) -> BidPlan:
     if asked := unsupported(config):
         raise ValueError("; ".join(f"{problem.field}: {problem.text}" for problem in asked))
     rules = paced(rules_of(config, entry.rules), limits.signed, nominal_life_ms(config, entry.profile))
+    if snapshot is not None and config.ignore_addresses:
+        snapshot = without_makers(snapshot, frozenset(config.ignore_addresses))
     market = read_prices(config, snapshot, rules, now_ms)
     is_blind = market.reference is None and config.bid_mode == "percent"
     memory = _noted(entry.memory, is_blind=is_blind, now_ms=now_ms)
@@ -61,13 +64,35 @@ def _unrestrained(entry: Entry) -> BidPlan:
     else:
         if ladder.cause:
             planner.skip_all(Reason.RANGE_EMPTY, ladder.cause)
-        planner.walk(Contest(config, ladder, market.bids))
+        contest = Contest(config, ladder, market.bids, market.lowest_ask)
+        planner.walk(contest)
+        if contest.has_implausible:
+            planner.marks = (Reason.RIVAL_ABOVE_ASK,)
     plan = planner.plan()
-    if limits.hold is Reason.FILL_BURST:
-        return without_places(plan, Reason.FILL_BURST, soft_cancels=True)
+    if limits.hold is Reason.ACTIVE_HOURS:
+        return withdrawn(plan, entry, Reason.ACTIVE_HOURS)
+    guard = None
+    if config.is_guarded:
+        guard = guard_reason(config, market, snapshot.history if snapshot else NO_HISTORY, now_ms)
+    if guard is Reason.FLOOR_DROP:
+        return withdrawn(plan, entry, guard)
+    if guard is not None or limits.hold is Reason.FILL_BURST:
+        return without_places(plan, guard or Reason.FILL_BURST, soft_cancels=True)
     if limits.rungs is not None:
         return without_places(plan, Reason.QUOTA, soft_cancels=True, from_rung=limits.rungs)
     return plan
+
+
+def without_makers(snapshot: Snapshot, makers: Collection[str]) -> Snapshot:
+    """Returns the snapshot without the orders of these addresses."""
+    return replace(
+        snapshot,
+        asks=tuple(ask for ask in snapshot.asks if ask.maker not in makers),
+        bids=None if snapshot.bids is None else tuple(bid for bid in snapshot.bids if bid.maker not in makers),
+        trait_asks=None
+        if snapshot.trait_asks is None
+        else tuple(ask for ask in snapshot.trait_asks if ask.maker not in makers),
+    )
 
 
 def _noted(memory: Memory, *, is_blind: bool, now_ms: int) -> Memory:
@@ -106,6 +131,33 @@ def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> BidPla
         rungs=tuple(RungNote(index, None, Reason.HALT) for index in range(config.bid_count)),
         bids=tuple(BidNote(order_id, reasons[order_id]) for order_id in sorted(reasons)),
         memory=memory,
+    )
+
+
+def withdrawn(plan: BidPlan, entry: Entry, reason: Reason) -> BidPlan:
+    """Returns the plan with nothing placed and every live order cancelled: those that need not go at once softly.
+
+    Rungs and orders without an action of their own get `reason`.
+    """
+    hard = tuple(cancel for cancel in plan.to_cancel if cancel.hard)
+    gone = {cancel.order_id for cancel in hard}
+    going = [
+        order
+        for order in highest_first(entry.own)
+        if order.state == "live" and order.expires_ms > entry.now_ms and order.id not in gone
+    ]
+    soft = tuple(CancelIntent(order.id, order.price_sats, False, reason) for order in going)
+    ids = {order.id for order in going}
+    blocked = (Reason.IN_FLIGHT, Reason.CANCELLING, Reason.EXPIRED, Reason.PLAN_BIDS)
+    return replace(
+        plan,
+        to_cancel=(*hard, *sorted(soft, key=lambda cancel: (-cancel.price_sats, cancel.order_id))),
+        to_place=(),
+        rungs=tuple(
+            note if note.reason in blocked else RungNote(note.rung, note.price_sats, reason) for note in plan.rungs
+        ),
+        bids=tuple(replace(note, reason=reason) if note.order_id in ids else note for note in plan.bids),
+        memory=memory_without_raise(plan),
     )
 
 

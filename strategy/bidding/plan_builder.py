@@ -26,6 +26,8 @@ from strategy.reasons import Reason
 
 # Reasons of a bid that goes because another takes its place. Any other goes for its own sake, and waits for nothing.
 MAKES_WAY = frozenset({Reason.RENEW, Reason.OUTBID, Reason.SURPLUS, Reason.STEP_DOWN, Reason.BELOW_RANGE})
+# Holds that take all places out of the finished plan. Under any other, a bid that cannot be replaced is not given up.
+WITHOUT_ANY_PLACE = frozenset({Reason.FILL_BURST, Reason.ACTIVE_HOURS})
 
 
 @dataclass(slots=True)
@@ -40,6 +42,7 @@ class PlanBuilder:
     now_ms: int
     market: MarketPrices
     ladder: Ladder
+    marks: tuple[Reason, ...] = ()  # beside those of the market's prices
     may_make_way: int | None = None  # how many live bids may make way for others; None: any number
     live: list[OwnOrder] = field(default_factory=list)
     fixed: list[OwnOrder] = field(default_factory=list)  # block a slot and cannot be cancelled
@@ -66,7 +69,7 @@ class PlanBuilder:
             return Reason.FEE_UNKNOWN
         if self.limits.balance_sats is None:
             return Reason.BALANCE_UNKNOWN
-        return None if self.limits.hold is Reason.FILL_BURST else self.limits.hold
+        return None if self.limits.hold in WITHOUT_ANY_PLACE else self.limits.hold
 
     def is_due(self, order: OwnOrder) -> bool:
         """Tells whether an order is close enough to its expiry to be placed anew."""
@@ -134,6 +137,6 @@ class PlanBuilder:
             rungs=tuple(self.rungs[index] for index in sorted(self.rungs)),
             bids=tuple(BidNote(order_id, self.bids[order_id]) for order_id in sorted(self.bids)),
             memory=self.memory,
-            marks=(*self.market.marks, Reason.NO_REFERENCE_FIXED) if is_uncapped else self.market.marks,
+            marks=(*self.market.marks, *self.marks, *((Reason.NO_REFERENCE_FIXED,) if is_uncapped else ())),
             raw_reference=self.market.raw,
         )

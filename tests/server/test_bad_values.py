@@ -55,6 +55,69 @@ BAD: dict[str, list[str]] = {
     "keepWithinGap": [*NO_NUMBER, "null", "-0.01", "0.46", "1e999"],
     "minAgeSeconds": [*NO_WHOLE, "3601"],
     "replaceMode": [*NO_CHOICE, '"breakfirst"'],
+    "pauseAfterFillSeconds": [*NO_WHOLE, "null", "86401"],
+    "maxFillsPerDay": [*NO_WHOLE, "null"],
+    "spendCapPerDaySats": [*NO_WHOLE, "null"],
+    "onlyWhileFloorBetween": [
+        "5",
+        "{}",
+        "[]",
+        "[1]",
+        "[1,2,3]",
+        "[2,1]",
+        "[1,1]",
+        '["1",2]',
+        "[-1,2]",
+        "[0.5,2]",
+        "[1,1e999]",
+    ],
+    "pauseOnFloorDrop": [
+        *("5", "[]", "{}", '{"percent":0.1}'),
+        *(
+            f'{{"percent":{percent},"windowMinutes":{window},"forMinutes":{pause}}}'
+            for percent, window, pause in (
+                ("0", 1, 1),
+                ("1", 1, 1),
+                ('"0.1"', 1, 1),
+                ("1e-4", 1, 1),
+                ("0.1", 0, 1),
+                ("0.1", 721, 1),
+                ("0.1", 1, 0),
+                ("0.1", 1, 721),
+                ("0.1", 1.5, 1),
+                ("null", 1, 1),
+            )
+        ),
+    ],
+    "activeHours": [
+        *("5", "[]", "{}", '{"tz":"UTC","from":"08:00"}', '{"tz":"UTC","from":"08:00","to":"09:00","days":1}'),
+        *(
+            f'{{"tz":"{tz}","from":"{begin}","to":"{end}"}}'
+            for tz, begin, end in (
+                ("Mars/Olympus", "08:00", "09:00"),
+                ("", "08:00", "09:00"),
+                ("../etc/passwd", "08:00", "09:00"),
+                ("Europe", "08:00", "09:00"),
+                ("UTC", "8:00", "09:00"),
+                ("UTC", "24:00", "09:00"),
+                ("UTC", "08:60", "09:00"),
+                ("UTC", "08:00", "08:00"),
+                ("UTC", "08:00:00", "09:00"),
+            )
+        ),
+    ],
+    "ignoreAddresses": [
+        "null",
+        "5",
+        '"a"',
+        "{}",
+        "[5]",
+        '[""]',
+        '["a b"]',
+        '["short"]',
+        "[null]",
+        json.dumps(["a" * 40] * 51),
+    ],
     "ladderShape": [*NO_CHOICE, '"Even"'],
     "bidLevels": [
         *("5", "true", '"a"', "{}", "[]", "[5]", "[[]]", "[{}]", '[{"at":1}]', '[{"at":1,"count":1,"more":1}]'),

@@ -49,6 +49,13 @@ DEFAULTS = {
     "replaceMode": "auto",
     "bidLevels": None,
     "ladderShape": "even",
+    "pauseAfterFillSeconds": 60,
+    "maxFillsPerDay": 0,
+    "spendCapPerDaySats": 0,
+    "onlyWhileFloorBetween": None,
+    "pauseOnFloorDrop": None,
+    "activeHours": None,
+    "ignoreAddresses": [],
 }
 
 
@@ -136,12 +143,24 @@ ROUND_TRIPS = [
     ("minAgeSeconds", None, None),
     ("replaceMode", "makeFirst", "makeFirst"),
     ("ladderShape", "geometric", "geometric"),
-    (
-        "bidLevels",
-        [{"at": 0.9, "count": 1}, {"count": 2, "at": 0.70}],
-        [{"at": 0.9, "count": 1}, {"at": 0.7, "count": 2}],
-    ),
+    ("bidLevels", [{"at": 2, "count": 1}, {"count": 2, "at": 1.0}], [{"at": 2, "count": 1}, {"at": 1, "count": 2}]),
     ("bidLevels", None, None),
+    ("pauseAfterFillSeconds", 0, 0),
+    ("maxFillsPerDay", 3, 3),
+    ("spendCapPerDaySats", 1000, 1000),
+    ("onlyWhileFloorBetween", [50_000, 100_000.0], [50_000, 100_000]),
+    ("onlyWhileFloorBetween", None, None),
+    (
+        "pauseOnFloorDrop",
+        {"percent": 0.10, "windowMinutes": 60, "forMinutes": 120},
+        {"percent": 0.1, "windowMinutes": 60, "forMinutes": 120},
+    ),
+    (
+        "activeHours",
+        {"to": "06:30", "tz": "Europe/Berlin", "from": "22:00"},
+        {"tz": "Europe/Berlin", "from": "22:00", "to": "06:30"},
+    ),
+    ("ignoreAddresses", ["BC1QLZRWCF49YRLTR5GRAYE452QEYPXCRWK7L0WG75"], ["bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"]),
 ]
 
 

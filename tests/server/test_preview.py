@@ -127,6 +127,8 @@ async def test_limits_skip_rungs_and_say_so(service: Service) -> None:
         "bids": 20,
         "fills": None,
         "spend": None,
+        "fillsToday": None,
+        "spendToday": None,
         "hold": None,
         "signed": [
             {"whose": "task", "most": 1_200_000, "signed": 0},

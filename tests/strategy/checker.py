@@ -6,7 +6,7 @@ It knows the inputs and the outputs, and recomputes reference, range and the bid
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
 
@@ -15,6 +15,7 @@ from strategy.book import Ask, Bid, Snapshot, VenueProfile
 from strategy.intents import BidPlan, Limits, OwnOrder, Rules
 
 ACTING = ("place", "renew")
+WITHDRAWN = ("floor_drop", "active_hours")  # reasons for which every bid goes
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,13 @@ class Facts:
 def facts(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_ms: int) -> Facts:
     if snapshot is None or now_ms - snapshot.taken_ms > rules.stale_after_ms:
         return Facts(None, None, None, None)
+    ignored = config.ignore_addresses
+    snapshot = replace(
+        snapshot,
+        asks=tuple(ask for ask in snapshot.asks if ask.maker not in ignored),
+        bids=snapshot.bids and tuple(bid for bid in snapshot.bids if bid.maker not in ignored),
+        trait_asks=snapshot.trait_asks and tuple(ask for ask in snapshot.trait_asks if ask.maker not in ignored),
+    )
     if not snapshot.complete:
         return Facts(None, None, None, snapshot.bids)
     raw = ask = _lowest(snapshot.asks)
@@ -45,7 +53,11 @@ def facts(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_ms: in
     history = snapshot.history
     if raw is not None and history.median is not None and history.samples >= rules.min_samples:
         reference = min(raw, Fraction(rules.spike_factor) * Fraction(history.median))
-    return Facts(raw, reference, ask, snapshot.bids)
+    bids = snapshot.bids
+    if bids is not None:
+        # An ignored one is nobody's, and whoever bids above an ask could buy it.
+        bids = tuple(bid for bid in bids if ask is None or Fraction(bid.unit_price) <= ask)
+    return Facts(raw, reference, ask, bids)
 
 
 def _lowest(asks: tuple[Ask, ...]) -> Fraction | None:
@@ -110,6 +122,7 @@ def violations(case: Case) -> list[str]:
         *_near_a_rung(case, found),
         *_too_young(case),
         *_sums(case),
+        *_guards(case, found),
         *_side_by_side(case),
         *_shape(case),
         *_stillness(case, found),
@@ -418,7 +431,7 @@ def _too_young(case: Case) -> Iterator[str]:
     for cancel in case.plan.to_cancel:
         order = by_id[cancel.order_id]
         is_due = order.expires_ms - case.now_ms <= margin_ms
-        if cancel.hard or is_due or cancel.reason.value in ("renew", "outbid", "not_highest"):
+        if cancel.hard or is_due or cancel.reason.value in ("renew", "outbid", "not_highest", *WITHDRAWN):
             continue
         if case.now_ms - order.created_ms < age_ms and not (cancel.reason == "surplus" and "step_down" in reasons):
             yield f"{order.price_sats} goes ({cancel.reason}) too young"
@@ -434,10 +447,13 @@ def _sums(case: Case) -> Iterator[str]:
     ceilings = [limits.user_headroom, *([limits.task_total] if limits.task_total else [])]
     if limits.spend_left_sats is not None:
         ceilings.append(max(limits.spend_left_sats, 0))
+    if limits.spend_left_today_sats is not None:
+        ceilings.append(max(limits.spend_left_today_sats, 0))
     most = min(ceilings)
     if held - sum(order.price_sats for order in cancelling) > max(most, sum(order.price_sats for order in stuck)):
         yield "what stays passes a limit"
-    fills = None if limits.fills_left is None else max(limits.fills_left, 0)
+    counts = [most_fills for most_fills in (limits.fills_left, limits.fills_left_today) if most_fills is not None]
+    fills = max(min(counts), 0) if counts else None
     if fills is not None and len(standing) > max(fills, len(stuck)):
         yield "what stays may fill too often"
     renewals = sum(note.reason == "renew" for note in plan.rungs)
@@ -456,6 +472,37 @@ def _sums(case: Case) -> Iterator[str]:
             yield "the balance does not cover a bid"
     elif held + sum(new) + limits.fee_reserve_sats * (len(left) + len(new)) > limits.balance_sats:
         yield "the balance does not cover all bids"
+
+
+def _guards(case: Case, found: Facts) -> Iterator[str]:
+    """Finds bids made, or left, where a guard of the task forbids it. The samples before are in the history."""
+    config, plan = case.config, case.plan
+    history = case.snapshot.history if case.snapshot and case.now_ms - case.snapshot.taken_ms <= 120_000 else None
+    if config.only_while_floor_between:
+        low, high = map(Fraction, config.only_while_floor_between)
+        is_in = found.raw is not None and low <= found.raw <= high
+        if history and history.was_outside:
+            is_in = is_in and found.raw is not None and low * 101 / 100 <= found.raw <= high * 99 / 100
+        if plan.to_place and not is_in:
+            yield "a bid is placed beyond the floors that its owner named"
+        if is_in and any(note.reason == "floor_guard" for note in plan.rungs):
+            yield "a floor is guarded against that its owner named"
+    drop = config.pause_on_floor_drop
+    if drop and history:
+        falls = history.dropped_ms is not None and case.now_ms - history.dropped_ms < drop.for_minutes * 60_000
+        if found.reference is not None and history.highest and history.lowest and not _stands_in(case):
+            is_low = found.reference < Fraction(history.highest) * (1 - Fraction(drop.percent))
+            falls = falls or (is_low and found.reference < history.lowest)
+        if falls and (plan.to_place or any(case.is_loose(order) for order in case.left)):
+            yield "a bid stays after the floor has fallen"
+        if not falls and any(note.reason == "floor_drop" for note in (*plan.rungs, *plan.bids)):
+            yield "a fall is seen where there is none"
+    if case.limits.hold == "active_hours" and any(case.is_loose(order) for order in case.left):
+        yield "a bid stays beyond the hours"
+
+
+def _stands_in(case: Case) -> bool:
+    return case.config.bid_type == "trait" and not (case.snapshot and case.snapshot.trait_asks)
 
 
 def _side_by_side(case: Case) -> Iterator[str]:
@@ -488,9 +535,9 @@ def _side_by_side(case: Case) -> Iterator[str]:
     count = len(case.left) + len(new) + len(waiting)
     if sats > min(limits.user_headroom, limits.task_total or sats, limits.installation_room):
         yield "old and new bids pass a limit side by side"
-    if limits.spend_left_sats is not None and sats > limits.spend_left_sats:
+    if any(left is not None and sats > left for left in (limits.spend_left_sats, limits.spend_left_today_sats)):
         yield "old and new bids may spend too much"
-    if limits.fills_left is not None and count > limits.fills_left:
+    if any(left is not None and count > left for left in (limits.fills_left, limits.fills_left_today)):
         yield "old and new bids may fill too often"
     needed = sats + (limits.fee_reserve_sats or 0) * count
     if case.profile.balance_model == "reserved" and needed > (limits.balance_sats or 0):

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from strategy.bid_config import BidConfig, problems
-from strategy.bid_parts import BidLevel
+from strategy.bid_parts import BidLevel, FloorDrop
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.entry import Entry
@@ -17,6 +17,7 @@ from strategy.reasons import Reason
 from tests.strategy.checker import Case
 from tests.strategy.market import NOW, carry_out
 
+IGNORED = "bidderwhoisignored"
 IN_FLIGHT = ("reserved", "signed", "submitted", "unknown")
 
 
@@ -162,7 +163,9 @@ def _config(rng: Random) -> BidConfig:
     )
     # Drawn by what is drawn already: the cycles of a seed stay what they were.
     mode = ("auto", "breakFirst", "makeFirst")[(low + fixed_low) % 3]
-    config = replace(config, replace_mode=mode, **_spacing(config, high + 7 * fixed_low))
+    config = replace(
+        config, replace_mode=mode, **_spacing(config, high + 7 * fixed_low), **_guards(config, low + fixed_high)
+    )
     assert problems(config) == []
     return config
 
@@ -181,6 +184,19 @@ def _spacing(config: BidConfig, lot: int) -> dict[str, Any]:
     ats = {int(at) if config.bid_mode == "fixed" else at for at in (high + gap, high - gap / 2, low, low - gap / 7)}
     levels = tuple(BidLevel(Decimal(at), 1 + (lot + place) % 3) for place, at in enumerate(sorted(ats)) if at > 0)
     return {"bid_levels": levels, "bid_count": sum(level.count for level in levels)}
+
+
+def _guards(config: BidConfig, lot: int) -> dict[str, Any]:
+    """Returns guards by the floor, seldom."""
+    found: dict[str, Any] = {}
+    if lot % 7 == 0:
+        unit = basis(config) if config.is_rune else Decimal(1)
+        found["only_while_floor_between"] = (Decimal(60_000) / unit, Decimal(100_000) / unit)
+    if lot % 6 == 1:
+        found["pause_on_floor_drop"] = FloorDrop(Decimal("0.1"), 60, 120)
+    if lot % 5 == 2:
+        found["ignore_addresses"] = (IGNORED,)
+    return found
 
 
 def basis(config: BidConfig) -> Decimal:
@@ -221,8 +237,22 @@ def _snapshot(
         complete=rng.random() < 0.96,
         bids=None if rng.random() < 0.05 else tuple(_bid(rng, config, floor, own) for _ in range(rng.randint(0, 5))),
         trait_asks=None if rng.random() < 0.2 else with_trait,
-        history=history,
+        history=_guarded(rng, config, history, floor) if config.is_guarded else history,
         divisibility=None if rng.random() < 0.05 else rng.choice([0, 0, 2, 8]),
+    )
+
+
+def _guarded(rng: Random, config: BidConfig, history: History, floor: int) -> History:
+    """Returns the history with a course of the floor that a guard may mind."""
+    highest = (
+        Decimal(floor) / (basis(config) if config.is_rune else 1) * rng.choice([1, 1, Decimal("1.05"), Decimal("1.2")])
+    )
+    return replace(
+        history,
+        highest=highest,
+        lowest=highest * rng.choice([1, Decimal("0.8")]),
+        dropped_ms=rng.choice([None, None, NOW - 7_199_999, NOW - 7_200_000]),
+        was_outside=rng.random() < 0.3,
     )
 
 
@@ -242,11 +272,12 @@ def _bid(rng: Random, config: BidConfig, floor: int, own: tuple[OwnOrder, ...] |
         price = max(price // rng.choice([1, 500, 1_000]) * rng.choice([1, 500, 1_000]), 1)
         price = min(price, 2 * floor)
     many = rng.choice([1, 1, 3])
-    return Bid("bid", price * many, tokens * many, price * many / (tokens * many), "rival", placed_ms)
+    maker = IGNORED if price % 5 == 1 else "rival"
+    return Bid("bid", price * many, tokens * many, price * many / (tokens * many), maker, placed_ms)
 
 
 def _limits(rng: Random) -> Limits:
-    return Limits(
+    limits = Limits(
         task_total=rng.choice([0, 0, rng.randint(10_000, 500_000)]),
         user_headroom=rng.choice([10**12, 10**12, 10**12, rng.randint(0, 500_000)]),
         plan_bids=rng.choice([20] * 6 + [rng.randint(0, 5)]),
@@ -256,6 +287,16 @@ def _limits(rng: Random) -> Limits:
         spend_left_sats=rng.choice([None] * 6 + [rng.randint(-1, 300_000)]),
         hold=rng.choice([None] * 13 + [Reason.FILL_PAUSE, Reason.FILL_BURST, Reason.CLOCK_SKEW]),
     )
+    return _of_today(limits, rng.random())
+
+
+def _of_today(limits: Limits, luck: float) -> Limits:
+    """Returns the limits with some by the hour and the day, seldom."""
+    if luck < 0.03:
+        return replace(limits, hold=Reason.ACTIVE_HOURS)
+    if luck < 0.1:
+        return replace(limits, fills_left_today=int(luck * 100) % 5, spend_left_today_sats=int(luck * 3_000_000))
+    return limits
 
 
 def _aged(rng: Random, own: list[OwnOrder]) -> list[OwnOrder]:

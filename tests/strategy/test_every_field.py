@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 
 from strategy.bid_config import BidConfig, problems, unsupported
-from strategy.bid_parts import BidLevel
+from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
 from strategy.bidding.plan_bids import measure
-from strategy.book import Snapshot
+from strategy.book import History, Snapshot
 from strategy.intents import BidPlan
 from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config
 
 MARKET = replace(rivals(book(100_000), 30_000), trait_asks=(ask(110_000),))
 RUNE = Snapshot(NOW, (rune_ask("5000", "20"), rune_ask("100000", "30")), bids=(bid(9_000, "1000"),), divisibility=2)
+WITH_MAKER = replace(MARKET, bids=(replace(bid(30_000), maker="r" * 26),))
+FALLEN = replace(MARKET, history=History(highest=Decimal(120_000), lowest=Decimal(101_000)))
 OFF_TARGET = orders(70_000, 33_000)
 DUE = orders(75_000, expires_ms=NOW + 80_000)
 
@@ -60,11 +62,15 @@ FLIPS: dict[str, tuple[BidConfig, Any, Snapshot, Any]] = {
     "keep_within_gap": (ladder_config(), Decimal("0.1"), MARKET, OFF_TARGET),
     "bid_levels": (ladder_config(), (BidLevel(Decimal("0.5"), 5),), MARKET, ()),
     "ladder_shape": (ladder_config(), "geometric", MARKET, ()),
+    "only_while_floor_between": (ladder_config(), (Decimal(1), Decimal(99_999)), MARKET, ()),
+    "pause_on_floor_drop": (ladder_config(), FloorDrop(Decimal("0.1"), 60, 120), FALLEN, ()),
+    "ignore_addresses": (OUTBID, ("r" * 26,), WITH_MAKER, ()),
     "min_age_seconds": (ladder_config(), 601, MARKET, OFF_TARGET),
 }
 # Fields that others use: the readers, the placing and the limits; `max_fills` and the like come as Limits.
 ELSEWHERE = {
     "slug", "max_bid_total", "fee_rate", "cancel_on_stop", "max_fills", "spend_cap_sats", "dry_run",
+    "pause_after_fill_seconds", "max_fills_per_day", "spend_cap_per_day_sats", "active_hours",
 }  # fmt: skip
 
 
@@ -90,7 +96,8 @@ def test_every_field_is_here_or_used_elsewhere() -> None:
 def test_what_is_used_elsewhere_changes_no_plan() -> None:
     changes = {
         "slug": "other-cats", "max_bid_total": 1, "fee_rate": "fastestFee", "cancel_on_stop": False, "max_fills": 1,
-        "spend_cap_sats": 1, "dry_run": True,
+        "spend_cap_sats": 1, "dry_run": True, "pause_after_fill_seconds": 0, "max_fills_per_day": 1,
+        "spend_cap_per_day_sats": 1, "active_hours": ActiveHours("UTC", "08:00", "09:00"),
     }  # fmt: skip
     assert changes.keys() == ELSEWHERE
     for name, value in changes.items():

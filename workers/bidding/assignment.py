@@ -8,6 +8,7 @@ from core.subscription_plans import SubscriptionPlan
 from models import controls
 from models.controls import Effective
 from models.entitlements import Entitlements
+from models.ledger.limits import unknown_zone
 from models.own_ceilings import own_ceilings
 from models.tasks.table import Task
 from models.users import User
@@ -47,7 +48,7 @@ def read_bidding_assignment(context: Context) -> BiddingAssignment | None:
     task = wanted_task(context)
     if task is None:
         return None
-    config = config_of(task, load_bid_config, lambda config: problems(config) or unsupported(config))
+    config = config_of(task, load_bid_config, lambda c: problems(c) or unsupported(c) or unknown_zone(c))
     user, entitlements = task.user, Entitlements(context.settings)
     config, plan = own_ceilings(user).config(config), entitlements.plan(user)
     refusal = entitlements.refusal(user, context.clock_ms())

@@ -15,7 +15,6 @@ from models.ledger.order_table import LIVE, Order
 from strategy.bid_config import BidConfig, is_on
 from strategy.bidding.patience import patience_of
 from strategy.bidding.plan_bids import plan_bids
-from strategy.book import NO_HISTORY
 from strategy.entry import Entry, SaleIntoBid
 from strategy.intents import BidPlan, Limits, Memory, Rules
 from strategy.reasons import Reason
@@ -104,15 +103,15 @@ class Decider:
     def _sample(self, plan: BidPlan, now_ms: int) -> None:
         """Stores the reference as the minute's sample.
 
-        Not if a fixed range made no use of it, nor if a collection's floor stands in for a trait's own.
+        Not if a fixed range made no use of it (a guard does), nor if a collection's floor stands in for a trait's own.
         """
-        if plan.reference is None or self._config.bid_mode != "percent" or Reason.TRAIT_FLOOR_MISSING in plan.marks:
+        if plan.reference is None or not self._config.wants_history or Reason.TRAIT_FLOOR_MISSING in plan.marks:
             return
         floor_samples.record(*self._history_key(), plan.reference, now_ms)
 
     def _seen(self, max_age_s: float, *, by_floor: bool) -> MarketLook:
         config, faults, now_ms = self._config, self._inputs.faults, self._context.clock_ms()
-        history = NO_HISTORY if config.bid_mode == "fixed" else floor_samples.history(*self._history_key(), now_ms)
+        history = floor_samples.history_for(config, self._history_key(), now_ms)
         by_floor = by_floor and self._context.venue.floors_tell_asks
         return self._state.looker.look(config, self._wallet(), history, max_age_s, faults, by_floor=by_floor)
 

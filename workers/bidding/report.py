@@ -35,6 +35,7 @@ TOLD_MARKS = (
     Reason.FLOOR_ALARM,
     Reason.FLOOR_SPIKE,
     Reason.THIN_BOOK,
+    Reason.RIVAL_ABOVE_ASK,
     Reason.TRAIT_FLOOR_MISSING,
     Reason.NO_REFERENCE_FIXED,
 )
@@ -176,6 +177,8 @@ def _detail(outcome: BiddingOutcome, faults: Faults) -> dict[str, Any]:
         "hold": limits.hold and str(limits.hold),
         "fills_left": limits.fills_left,
         "spend_left_sats": limits.spend_left_sats,
+        "fills_left_today": limits.fills_left_today,
+        "spend_left_today_sats": limits.spend_left_today_sats,
         "signed": [
             {"whose": room.whose, "most_sats": room.most_sats, "signed_sats": room.signed_sats}
             for room in limits.signed

@@ -17,6 +17,12 @@ def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
         faults.add("place", f"as many bids were filled as maxFills ({config.max_fills}) allows", backs_off=False)
     if limits.spend_left_sats == 0:
         faults.add("place", f"spendCapSats ({config.spend_cap_sats}) is spent", backs_off=False)
+    if limits.fills_left_today == 0:
+        text = f"as many bids were filled within 24 hours as maxFillsPerDay ({config.max_fills_per_day}) allows"
+        faults.add("place", text, backs_off=False)
+    if limits.spend_left_today_sats == 0:
+        text = f"spendCapPerDaySats ({config.spend_cap_per_day_sats}) was spent within 24 hours"
+        faults.add("place", text, backs_off=False)
     if limits.hold is Reason.FILL_BURST:
         text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
         faults.add("place", f"{text} until that is ten minutes ago", backs_off=False)

@@ -1,0 +1,195 @@
+"""Guards by the floor's course: two floors between which a task bids, and a fall after which it rests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, problems
+from strategy.bid_parts import ActiveHours, FloorDrop
+from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
+from strategy.bidding.plan_bids import plan_bids
+from strategy.book import NO_HISTORY, Snapshot
+from strategy.entry import Entry
+from strategy.intents import BidPlan, Memory
+from strategy.reasons import Reason
+from tests.strategy.market import (
+    AMPLE,
+    NOW,
+    ORDINALS,
+    RULES,
+    ask,
+    bid_reasons,
+    book,
+    cancelled,
+    ladder_config,
+    order,
+    orders,
+    placed,
+    plan,
+    rivals,
+    rung_reasons,
+    with_limits,
+)
+
+MINUTE = 60_000
+DROP = ladder_config(pause_on_floor_drop=FloorDrop(Decimal("0.10"), 60, 120))
+BETWEEN = ladder_config(only_while_floor_between=(Decimal(80_000), Decimal(120_000)))
+LIVE = orders(75_000, 60_000, 45_000)
+
+
+def course(*prices: tuple[int, int]) -> list[MinuteSample]:
+    """The samples of these (minutes after NOW, price): the lowest of a minute is its last one given."""
+    samples: dict[int, MinuteSample] = {}
+    for minutes, price in prices:
+        minute, at_ms = (NOW // MINUTE) + minutes, (NOW // MINUTE + minutes) * MINUTE
+        first = samples.get(minute, MinuteSample(minute, Decimal(price), Decimal(price), at_ms))
+        samples[minute] = replace(first, low=min(first.low, Decimal(price)))
+    return list(samples.values())
+
+
+def at(minutes: int, floor: int, samples: list[MinuteSample], config: BidConfig = DROP, own: Any = LIVE) -> BidPlan:
+    """Returns the plan so many minutes after NOW, as a worker that knows the samples before it makes it."""
+    now_ms = (NOW // MINUTE + minutes) * MINUTE
+    wanted = [s for s in samples if now_ms // MINUTE - minutes_wanted(config) <= s.minute <= now_ms // MINUTE]
+    market = Snapshot(now_ms, (ask(floor),), history=guarded(NO_HISTORY, config, wanted, now_ms))
+    own = [replace(each, created_ms=now_ms - 10 * MINUTE, expires_ms=now_ms + 10 * MINUTE) for each in own]
+    return plan_bids(Entry(now_ms, config, ORDINALS, market, tuple(own), AMPLE, RULES, Memory()))
+
+
+HIGH = course(*((minutes, 100_000) for minutes in range(40)))
+FALLEN = [*HIGH, *course(*((minutes, 89_000) for minutes in range(40, 200)))]
+
+
+class TestAFallOfTheFloor:
+    def test_it_takes_every_bid_away_and_keeps_the_task_from_bidding_for_two_hours(self) -> None:
+        result = at(40, 89_000, HIGH)
+        # 75,000 is above the range (66,750, and 1,000 of tolerance): it must go in any case.
+        assert cancelled(result) == [
+            (75_000, True, "above_range"), (60_000, False, "floor_drop"), (45_000, False, "floor_drop"),
+        ]  # fmt: skip
+        assert (placed(result), rung_reasons(result)) == ([], ["floor_drop"] * 5)
+
+        assert rung_reasons(at(40 + 119, 89_000, FALLEN, own=()))[0] == "floor_drop"
+        assert rung_reasons(at(40 + 120, 89_000, FALLEN, own=()))[0] == "place"
+
+    def test_a_tenth_exactly_is_no_fall(self) -> None:
+        assert placed(at(40, 90_000, HIGH, own=())) != []
+        assert placed(at(40, 89_999, HIGH, own=())) == []
+
+    def test_the_high_is_that_of_the_window(self) -> None:
+        late = [*HIGH, *course(*((minutes, 95_000) for minutes in range(40, 101)))]
+        assert placed(at(99, 89_000, late, own=())) == [], "the last 100,000 is 60 minutes ago"
+        assert placed(at(100, 89_000, late, own=())) != []
+
+    def test_a_new_low_begins_the_pause_anew_and_staying_low_does_not(self) -> None:
+        again = [*FALLEN[:50], *course(*((minutes, 88_000) for minutes in range(50, 200)))]
+        assert placed(at(160, 88_000, again, own=())) == []
+        assert placed(at(50 + 119, 88_000, again, own=())) == []
+        assert placed(at(50 + 120, 88_000, again, own=())) != []
+
+    def test_a_fall_within_a_minute_is_known_afterwards(self) -> None:
+        dip = [*HIGH, *course((40, 100_000), (40, 89_000)), *course((41, 100_000))]
+        assert placed(at(41, 100_000, dip, own=())) == []
+        assert placed(at(160, 100_000, dip, own=())) != []
+
+    def test_a_rise_and_a_slow_fall_are_none(self) -> None:
+        slow = course(*((minutes, 100_000 - 100 * minutes) for minutes in range(200)))
+        assert placed(at(199, 80_100, slow, own=())) != []
+        assert placed(at(40, 300_000, HIGH, own=())) != []
+
+    def test_without_a_history_nothing_has_fallen(self) -> None:
+        assert placed(at(0, 89_000, [], own=())) != []
+
+    def test_a_fall_in_a_fixed_range_counts_too(self) -> None:
+        fixed = replace(DROP, bid_mode="fixed")
+        assert fixed.wants_history and not ladder_config(bid_mode="fixed").wants_history
+        assert rung_reasons(at(40, 89_000, HIGH, fixed, own=())) == ["floor_drop"] * 5
+
+    def test_what_is_in_flight_stays_what_it_is(self) -> None:
+        result = at(40, 89_000, HIGH, own=[order(7, 60_000, "unknown")])
+        assert (cancelled(result), bid_reasons(result)) == ([], {7: "in_flight"})
+
+    def test_a_collections_floor_in_place_of_a_traits_is_no_fall(self) -> None:
+        trait = replace(DROP, bid_type="trait", trait_type="Hat", trait_value="Crown")
+        high = guarded(NO_HISTORY, trait, HIGH, (NOW // MINUTE + 39) * MINUTE)
+        assert placed(plan(trait, replace(book(50_000), history=high, trait_asks=()))) != []
+        assert placed(plan(trait, replace(book(50_000), history=high, trait_asks=(ask(89_000),)))) == []
+
+
+class TestTwoFloors:
+    @pytest.mark.parametrize("floor", [79_999, 120_001])
+    def test_outside_nothing_is_placed_and_the_surplus_goes(self, floor: int) -> None:
+        result = at(0, floor, [], BETWEEN, orders(44_000))
+        assert placed(result) == []
+        assert set(rung_reasons(result)) <= {"floor_guard", "kept"} and "floor_guard" in rung_reasons(result)
+
+    @pytest.mark.parametrize("floor", [80_000, 120_000])
+    def test_the_bounds_are_inside(self, floor: int) -> None:
+        assert placed(at(0, floor, [], BETWEEN, own=())) != []
+
+    def test_a_bid_at_its_rung_stays_as_under_reduce(self) -> None:
+        result = at(0, 130_000, [], BETWEEN, orders(97_000, 20_000))
+        assert [note.label for note in result.rungs][:1] == ["kept"]
+        assert cancelled(result) == [] or cancelled(result) == [(20_000, False, "surplus")]
+
+    def test_once_outside_it_takes_one_percent_to_be_back(self) -> None:
+        outside = course((0, 79_000), (1, 80_500))
+        assert placed(at(2, 80_799, outside, BETWEEN, own=())) == []
+        assert placed(at(2, 80_800, outside, BETWEEN, own=())) != []
+        above = course((0, 121_000), (1, 119_500))
+        assert placed(at(2, 118_801, above, BETWEEN, own=())) == []
+        assert placed(at(2, 118_800, above, BETWEEN, own=())) != []
+
+    def test_what_was_well_inside_may_come_close_to_the_bounds(self) -> None:
+        inside = course((0, 79_000), (1, 90_000), (2, 80_500))
+        assert placed(at(3, 80_100, inside, BETWEEN, own=())) != []
+        assert placed(at(3, 80_100, course((0, 90_000), (0, 79_000)), BETWEEN, own=())) == []
+
+    def test_an_unknown_floor_is_not_inside(self) -> None:
+        fixed = replace(BETWEEN, bid_mode="fixed")
+        assert rung_reasons(plan(fixed, book())) == ["floor_guard"] * 5
+        assert placed(plan(replace(fixed, only_while_floor_between=None), book())) != []
+
+
+class TestHours:
+    def test_beyond_them_every_bid_goes(self) -> None:
+        result = plan(ladder_config(), book(100_000), orders(75_000, 61_000), with_limits(hold=Reason.ACTIVE_HOURS))
+        assert cancelled(result) == [(75_000, False, "active_hours"), (61_000, False, "active_hours")]
+        assert (placed(result), rung_reasons(result)) == ([], ["active_hours"] * 5)
+
+
+class TestADaysLimits:
+    def test_they_skip_rungs_and_say_so(self) -> None:
+        fills = plan(ladder_config(), book(100_000), limits=with_limits(fills_left_today=2))
+        assert rung_reasons(fills) == ["place", "place", *["max_fills_per_day"] * 3]
+        sats = plan(ladder_config(), book(100_000), limits=with_limits(spend_left_today_sats=90_000))
+        assert rung_reasons(sats) == ["place", *["spend_cap_per_day"] * 3, "place"]
+
+
+class TestWhoeverIsIgnored:
+    def test_their_bids_and_listings_are_none(self) -> None:
+        config = ladder_config(outbid_enabled=True, bid_percent_high=Decimal("0.9"))
+        market = rivals(replace(book(100_000), asks=(replace(ask(50_000), maker="bait"), ask(100_000))), 70_000)
+        assert placed(plan(replace(config, ignore_addresses=("rival", "bait")), market))[0] == 15_000
+        assert placed(plan(replace(config, ignore_addresses=("bait",)), market))[0] == 71_000
+
+    def test_a_rival_above_the_lowest_ask_is_not_followed_and_told(self) -> None:
+        highest = ladder_config(only_bid_if_highest=True)
+        result = plan(highest, rivals(book(100_000), 100_001, 50_000), orders(75_000))
+        assert (cancelled(result), rung_reasons(result)[:2]) == ([], ["kept", "place"])
+        assert Reason.RIVAL_ABOVE_ASK in result.marks
+        equal = plan(highest, rivals(book(100_000), 100_000, 50_000), orders(75_000))
+        assert cancelled(equal) == [(75_000, False, "not_highest")]
+        assert Reason.RIVAL_ABOVE_ASK not in equal.marks
+
+
+def test_guards_are_stored_exactly() -> None:
+    hours = ActiveHours("Europe/Berlin", "22:00", "06:30")
+    config = replace(DROP, only_while_floor_between=(Decimal("0.5"), Decimal(2)), active_hours=hours)
+    config = replace(config, ignore_addresses=("bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75",))
+    assert load_bid_config(dump_bid_config(config)) == config
+    assert [problem.field for problem in problems(config)] == ["only_while_floor_between"]
