@@ -199,6 +199,12 @@ def newest_listed(task_id: int) -> Listing | None:
     return None if found is None else instance(Listing, found)
 
 
+def first_listed_ms(task_id: int) -> int | None:
+    """Returns when the venue first had a listing of the task, None if it never had. Such rows are not forgotten."""
+    [(first_ms,)] = statements.FIRST_LISTED.rows(task_id=task_id)
+    return None if first_ms is None else int(first_ms)
+
+
 def count_open(task_id: int) -> int:
     """Counts the task's open listings: 0 or 1."""
     return int(statements.COUNT_OPEN.rows(task_id=task_id)[0][0])

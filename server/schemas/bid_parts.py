@@ -1,4 +1,4 @@
-"""The parts of a bidding task's config at the JSON edge: their shapes, and their forms for callers."""
+"""The parts of both kinds of task's configs at the JSON edge: their shapes, and their forms for callers."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from strategy.bid_parts import (
     BidLevel,
     FloorDrop,
 )
+from strategy.listing.listing_config import MOST_HOURS, MOST_STEPS, PriceStep
 
 Schema = dict[str, Any]
 _CLOCK = f"^{CLOCK}$"
@@ -75,6 +76,29 @@ class Hours(Body):
     end: Annotated[Text, Field(alias="to")]
 
 
+def _of_step(schema: Schema) -> None:
+    of = schema["properties"]
+    of["afterHours"] |= {"minimum": 0, "maximum": MOST_HOURS, "description": "Hours since the first listing."}
+    of["pricePercent"] |= {"description": "The price as a multiple of the reference; either this or priceSats."}
+    of["priceSats"] |= {"description": "The price in sats."}
+    for name in ("pricePercent", "priceSats"):
+        of[name].pop("default", None)
+
+
+class Step(Body):
+    """A price from some hours after the first listing on."""
+
+    model_config = ConfigDict(json_schema_extra=_of_step)
+
+    after_hours: Whole
+    price_percent: Number | None = None
+    price_sats: Whole | None = None
+
+
+def _steps(given: list[Step]) -> tuple[PriceStep, ...]:
+    return tuple(PriceStep(each.after_hours, each.price_percent, each.price_sats) for each in given)
+
+
 def _levels(given: list[Level] | None) -> tuple[BidLevel, ...] | None:
     return None if given is None else tuple(BidLevel(each.at, each.count) for each in given)
 
@@ -102,6 +126,7 @@ DROP = Annotated[Drop | None, AfterValidator(_drop)]
 HOURS = Annotated[Hours | None, AfterValidator(_hours)]
 BOUNDS = Annotated[list[Number] | None, AfterValidator(_tuple)]
 ADDRESSES = Annotated[list[_ADDRESS], AfterValidator(_tuple)]
+STEPS = Annotated[list[Step], AfterValidator(_steps)]
 LEVELS = Annotated[list[Level] | None, AfterValidator(_levels)]
 # Values that `problems` finds wrong.
 BROKEN_LEVELS = (BidLevel(Decimal(0), 0),)
@@ -113,6 +138,7 @@ SIZES: dict[str, Schema] = {
     "bid_levels": {"minItems": 1, "maxItems": MOST_LEVELS},
     "only_while_floor_between": {"minItems": 2, "maxItems": 2},
     "ignore_addresses": {"maxItems": MOST_IGNORED},
+    "price_schedule": {"maxItems": MOST_STEPS},
 }
 
 
@@ -122,6 +148,10 @@ def shown_part(value: Any) -> Any:
         return [shown_part(each) for each in value]
     if isinstance(value, BidLevel):
         return {"at": value.at, "count": value.count}
+    if isinstance(value, PriceStep):
+        is_sats = value.price_percent is None
+        price = {"priceSats": value.price_sats} if is_sats else {"pricePercent": value.price_percent}
+        return {"afterHours": value.after_hours} | price
     if isinstance(value, FloorDrop):
         return {"percent": value.percent, "windowMinutes": value.window_minutes, "forMinutes": value.for_minutes}
     if isinstance(value, ActiveHours):

@@ -28,6 +28,7 @@ from server.http.bodies import (
     wrong,
 )
 from server.http.json_out import Raw, dumps
+from server.schemas.bid_parts import ADDRESSES, STEPS, shown_part
 from strategy.bid_config import Problem
 from strategy.listing.listing_config import CHOICES, ListingConfig, load_listing_config, problems
 
@@ -79,6 +80,8 @@ class ListingFields(Body):
     trait_type: Text = ""
     trait_value: Text = ""
     loop_seconds: Annotated[int | None, or_null(whole, int)] = None
+    price_schedule: STEPS = Field(default_factory=list)
+    ignore_addresses: ADDRESSES = Field(default_factory=list)
     venue: Text = ""  # of the task, not of its config
 
 
@@ -118,4 +121,4 @@ def details_of(found: Iterable[Problem]) -> list[str]:
 def rendered(stored: str) -> Raw:
     """Returns the stored config as callers see it."""
     config = load_listing_config(stored)
-    return Raw(dumps({camel: getattr(config, name) for name, camel in _CAMEL.items()}))
+    return Raw(dumps({camel: shown_part(getattr(config, name)) for name, camel in _CAMEL.items()}))

@@ -101,6 +101,8 @@ _LISTING_TEXTS = {
     "trait_type": "Trait category whose cheapest listing is the reference traitFloor.",
     "trait_value": "Trait value of that reference.",
     "loop_seconds": "Seconds between two cycles; null is the default of 30.",
+    "price_schedule": "Prices over time: each step holds from its hour on, in place of the price above.",
+    "ignore_addresses": "Listings of these addresses are no part of the market.",
     "venue": _VENUE,
 }
 
@@ -111,6 +113,12 @@ def _described(schema: Schema, texts: Mapping[str, str]) -> None:
         property_ = schema["properties"][to_camel(name)]
         property_.pop("default", None)
         property_["description"] = text
+
+
+def _sized(schema: Schema) -> None:
+    for name, sizes in SIZES.items():
+        if (property_ := schema["properties"].get(to_camel(name))) is not None:
+            property_.get("anyOf", [property_])[0].update(sizes)
 
 
 def _bid_rules(schema: Schema) -> None:
@@ -125,8 +133,7 @@ def _bid_rules(schema: Schema) -> None:
         of[name].update(exclusiveMinimum=0, maximum=bid_config.MAX_PERCENT)
     for name, (lowest, highest) in bid_config.FRACTION_RANGES.items():
         of[name].get("anyOf", [of[name]])[0].update(minimum=lowest, maximum=highest)
-    for name, sizes in SIZES.items():
-        of[name].get("anyOf", [of[name]])[0].update(sizes)
+    _sized(schema)
     of["quantity"]["exclusiveMinimum"] = 0
     of["fee_rate"]["anyOf"] = [
         {"type": "string", "enum": list(bid_config.FEE_TIERS)},
@@ -139,6 +146,7 @@ def _bid_rules(schema: Schema) -> None:
 
 def _listing_rules(schema: Schema) -> None:
     _described(schema, _LISTING_TEXTS)
+    _sized(schema)
     schema["properties"]["pricePercent"].update(exclusiveMinimum=0, maximum=MAX_PERCENT)
     schema["properties"]["minMargin"].update(minimum=0, maximum=MAX_MARGIN)
     for name in ("traitType", "traitValue"):

@@ -109,6 +109,15 @@ def nominal_life_ms(config: BidConfig, profile: VenueProfile) -> int:
 
 def measure(config: BidConfig) -> str:
     """Returns the measure of this config's reference: tasks of one slug with the same measure share its history."""
+    return _measured(config) + without(config.ignore_addresses)
+
+
+def without(ignored: Collection[str]) -> str:
+    """Returns the end of a measure for which the orders of these addresses do not count."""
+    return f" without {' '.join(sorted(ignored))}" if ignored else ""
+
+
+def _measured(config: BidConfig) -> str:
     if config.bid_type == "trait":
         kind = config.trait_type.replace("\\", "\\\\").replace("=", "\\=")  # "A=B" of "c" is not "A" of "B=c"
         return f"trait:{kind}={config.trait_value}"

@@ -27,9 +27,9 @@ class ListingInputs:
     """The inputs of one cycle of an auto-list task. Prices in sats; None is unknown.
 
     `asks` is the whole book with our own listings, () when nothing is listed; `trait_asks` are those known to have
-    `config.trait`. `own_wallets` are the addresses whose asks are ours. `fee_ppm` is the venue's fee of a sale, in
-    millionths of the price. `median_60m` is of the asks that the price depends on. `last_sales` are the prices of the
-    collection's recent sales, newest first.
+    `config.trait`. `own_wallets` are the addresses whose asks are ours, or to be ignored. `fee_ppm` is the venue's fee
+    of a sale, in millionths of the price. `median_60m` is of the asks that the price depends on. `last_sales` are the
+    prices of the collection's recent sales, newest first.
 
     `listed` is our listing, with `missing_reads` as it was when last seen; `own_read` False says that our listings
     could not be read. `highest_last_hour` is the highest price at which the inscription was listed at any time within

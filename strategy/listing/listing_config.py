@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 
 from strategy import stored
 from strategy.bid_config import MAX_SATS, MAX_TEXT, Problem
+from strategy.bid_parts import wrong_addresses
 from strategy.pricing import plus, times
 
 CHOICES = {
@@ -21,13 +23,27 @@ CHOICES = {
 SATS = ("price_sats", "undercut_sats", "min_price_sats", "cost_sats")
 MAX_PERCENT = 1000
 MAX_MARGIN = 100
+MOST_STEPS, MOST_HOURS = 20, 8_760
 MAX_DECIMALS = 18
 DEFAULT_LOOP_SECONDS, LEAST_LOOP_SECONDS, MOST_LOOP_SECONDS = 30, 5, 3_600
 
 
 @dataclass(frozen=True, slots=True)
+class PriceStep:
+    """A price from so many hours after the first listing on: a multiple of the reference, or sats."""
+
+    after_hours: int
+    price_percent: Decimal | None = None
+    price_sats: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ListingConfig:
-    """The pricing of a listing. Sats are the item's, `price_percent` and `min_margin` are fractions (1.05 is 105 %)."""
+    """The pricing of a listing. Sats are the item's, `price_percent` and `min_margin` are fractions (1.05 is 105 %).
+
+    `price_schedule` changes the price as time goes by (strategy/listing/schedule.py). Asks of `ignore_addresses` are no
+    part of the market.
+    """
 
     price_mode: str = "percent"
     price_percent: Decimal = Decimal("1.05")
@@ -41,6 +57,13 @@ class ListingConfig:
     trait_type: str = ""
     trait_value: str = ""
     loop_seconds: int | None = None
+    price_schedule: tuple[PriceStep, ...] = ()
+    ignore_addresses: tuple[str, ...] = ()
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether the price is, or will be, a multiple of the reference."""
+        return self.price_mode == "percent" or any(step.price_percent is not None for step in self.price_schedule)
 
     @property
     def loop_s(self) -> int:
@@ -50,20 +73,18 @@ class ListingConfig:
     @property
     def trait(self) -> tuple[str, str] | None:
         """The trait (type, value) whose cheapest listing is the reference, None where another reference is used."""
-        wanted = self.price_mode == "percent" and self.reference == "traitFloor"
+        wanted = self.multiplies and self.reference == "traitFloor"
         return (self.trait_type, self.trait_value) if wanted else None
 
     @property
     def wants_asks(self) -> bool:
         """Whether the price depends on the asks of others."""
-        return self.price_mode == "undercut" or (
-            self.price_mode == "percent" and self.reference in ("floor", "traitFloor")
-        )
+        return self.price_mode == "undercut" or (self.multiplies and self.reference in ("floor", "traitFloor"))
 
     @property
     def wants_collection(self) -> bool:
         """Whether the price depends on asks or sales of others, for which the collection must be known."""
-        return self.wants_asks or (self.price_mode == "percent" and self.reference == "lastSale")
+        return self.wants_asks or (self.multiplies and self.reference == "lastSale")
 
 
 def problems(config: ListingConfig) -> list[Problem]:
@@ -89,6 +110,31 @@ def _single_fields(config: ListingConfig) -> Iterator[Problem]:
     for name in ("trait_type", "trait_value"):
         if len(getattr(config, name)) > MAX_TEXT:
             yield Problem(name, f"must not be longer than {MAX_TEXT} characters")
+    if (text := next(_wrong_steps(config.price_schedule), None)) is not None:
+        yield Problem("price_schedule", text)
+    if (text := next(wrong_addresses(config.ignore_addresses), None)) is not None:
+        yield Problem("ignore_addresses", text)
+
+
+def _wrong_steps(steps: tuple[PriceStep, ...]) -> Iterator[str]:
+    if len(steps) > MOST_STEPS:
+        yield f"must be a list of at most {MOST_STEPS} steps"
+    hours = [step.after_hours for step in steps]
+    if not all(0 <= each <= MOST_HOURS for each in hours):
+        yield f"each afterHours must be a whole number from 0 to {MOST_HOURS}"
+    if any(later <= earlier for earlier, later in pairwise(hours)):
+        yield "each step must come after the one before it"
+    for step in steps:
+        if (step.price_percent is None) == (step.price_sats is None):
+            yield "each step must have either pricePercent or priceSats"
+        elif step.price_sats is not None and not 1 <= step.price_sats <= MAX_SATS:
+            yield f"each priceSats must be a whole number from 1 to {MAX_SATS}"
+        elif step.price_percent is not None and not _is_multiple(step.price_percent):
+            yield f"each pricePercent must be above 0 and at most {MAX_PERCENT} (1 is the reference price)"
+
+
+def _is_multiple(percent: Decimal) -> bool:
+    return percent.is_finite() and _is_within(percent, MAX_PERCENT) and percent != 0
 
 
 def _is_within(value: Decimal, most: int) -> bool:
@@ -105,6 +151,13 @@ def _between_fields(config: ListingConfig, broken: set[str]) -> Iterator[Problem
         and not c.allow_below_reference
     ):
         yield Problem("price_percent", "is below 1, the reference price: set allowBelowReference if that is meant")
+    if not {"price_schedule", "min_price_sats"} & broken:
+        percents = [step.price_percent for step in c.price_schedule if step.price_percent is not None]
+        if any(percent < 1 for percent in percents) and not c.allow_below_reference:
+            text = "has a pricePercent below 1, the reference price: set allowBelowReference if that is meant"
+            yield Problem("price_schedule", text)
+        elif any(step.price_sats is not None and step.price_sats < c.min_price_sats for step in c.price_schedule):
+            yield Problem("price_schedule", "must not have a priceSats below minPriceSats")
     if c.price_mode == "fixed" and "price_sats" not in broken:
         if c.price_sats == 0:
             yield Problem("price_sats", "is required in fixed mode")
@@ -121,7 +174,7 @@ def _between_fields(config: ListingConfig, broken: set[str]) -> Iterator[Problem
 
 def unstartable(config: ListingConfig) -> list[Problem]:
     """Returns the gaps of this legal config. It may be stored, but a task that is to start must fill them."""
-    if config.price_mode != "percent":
+    if not config.multiplies:
         return []
     if config.reference == "purchase" and config.cost_sats is None:
         return [Problem("cost_sats", "is required when the reference is purchase")]

@@ -35,6 +35,8 @@ async def test_create_answers_the_stopped_task(service: Service) -> None:
             "traitType": "",
             "traitValue": "",
             "loopSeconds": None,
+            "priceSchedule": [],
+            "ignoreAddresses": [],
         },
         "listing": None,
         "lastCycle": None,

@@ -139,6 +139,19 @@ LISTING_BAD: dict[str, list[str]] = {
     "minMargin": [*NO_NUMBER, "null", "-0.1", "101", "1e999"],
     "reference": NO_CHOICE,
     "allowBelowReference": NO_FLAG,
+    "priceSchedule": [
+        *("null", "5", '"a"', "{}", "[5]", "[{}]", '[{"afterHours":0}]', '[{"afterHours":0,"pricePercent":1,"x":1}]'),
+        '[{"afterHours":0,"pricePercent":1,"priceSats":1}]',
+        *(
+            f'[{{"afterHours":0,"pricePercent":{price}}}]'
+            for price in ("0", "0.9", "-1", '"1"', "1e999", "1001", "1e-19")
+        ),
+        *(f'[{{"afterHours":0,"priceSats":{price}}}]' for price in ("0", "-1", '"1"', "1.5", "2100000000000001")),
+        *(f'[{{"afterHours":{hours},"priceSats":1}}]' for hours in ("null", "-1", '"1"', "0.5", "8761")),
+        '[{"afterHours":1,"priceSats":1},{"afterHours":1,"priceSats":2}]',
+        "[" + ",".join(f'{{"afterHours":{hours},"priceSats":1}}' for hours in range(21)) + "]",
+    ],
+    "ignoreAddresses": ["null", "5", '"a"', "{}", "[5]", '["short"]'],
     "traitType": NO_TEXT,
     "traitValue": NO_TEXT,
 }

@@ -107,6 +107,15 @@ def test_what_is_used_elsewhere_changes_no_plan() -> None:
 
 
 def test_the_depth_and_the_trait_are_told_apart_in_the_history() -> None:
-    configs = [ladder_config(), TRAIT, replace(TRAIT, trait_value="Cap"), VWAP, replace(VWAP, depth_sats=1_000)]
+    ignoring = ladder_config(ignore_addresses=("b", "a"))
+    assert measure(ignoring) == measure(replace(ignoring, ignore_addresses=("a", "b")))
+    configs = [
+        ladder_config(),
+        ignoring,
+        TRAIT,
+        replace(TRAIT, trait_value="Cap"),
+        VWAP,
+        replace(VWAP, depth_sats=1_000),
+    ]
 
     assert len({measure(config) for config in configs}) == len(configs)

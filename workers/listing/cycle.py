@@ -10,7 +10,9 @@ from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
 from models.ledger.listings import OpenElsewhere
 from strategy.listing.inputs import Listed, ListingInputs
+from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
+from strategy.listing.schedule import scheduled
 from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults
@@ -150,9 +152,10 @@ class ListingCycle:
         if open_ is not None and open_.state != LIVE:
             outcome.words = f"waiting: whether the listing at {open_.price_sats:,} reached the market is looked for"
             return
-        outcome.market = listing_market.read_market(self._context, self._assignment.config, self._slug, self._faults)
-        listing_market.sample(outcome.market, self._own_wallets, self._context.clock_ms())
-        outcome.plan = plan_listing(self._inputs(open_, located, outcome.market))
+        config = self._config_of_now()
+        outcome.market = listing_market.read_market(self._context, config, self._slug, self._faults)
+        listing_market.sample(outcome.market, self._not_the_market, self._context.clock_ms())
+        outcome.plan = plan_listing(self._inputs(config, open_, located, outcome.market))
         self._context.crash("listing-planned")
         if outcome.plan.action in ("list", "reprice") and self._assignment.may_sign:
             self._carry_out(open_, outcome)
@@ -206,17 +209,31 @@ class ListingCycle:
         user, keys = self._assignment.user, self._keys
         return frozenset({user.address, user.ordinals_address, keys.payment, keys.vault})
 
-    def _inputs(self, open_: Listing | None, located: LocatedInscription, market: ListingMarket) -> ListingInputs:
+    @property
+    def _not_the_market(self) -> frozenset[str]:
+        """The addresses whose asks do not count: our own, and those to ignore."""
+        return self._own_wallets.union(self._assignment.config.ignore_addresses)
+
+    def _config_of_now(self) -> ListingConfig:
+        """Returns the config with the price that its schedule has for this hour."""
+        config = self._assignment.config
+        if not config.price_schedule:
+            return config
+        return scheduled(config, listings.first_listed_ms(self._context.task_id), self._context.clock_ms())
+
+    def _inputs(
+        self, config: ListingConfig, open_: Listing | None, located: LocatedInscription, market: ListingMarket
+    ) -> ListingInputs:
         now_ms, context = self._context.clock_ms(), self._context
         listed, misses = _listed(open_ or listings.newest_listed(context.task_id))
         return ListingInputs(
             now_ms=now_ms,
-            config=self._assignment.config,
+            config=config,
             tick=self._context.venue.listing_tick,
             fee_ppm=SELLER_FEE_PPM,
             asks=market.asks,
             trait_asks=market.trait_asks,
-            own_wallets=self._own_wallets,
+            own_wallets=self._not_the_market,
             median_60m=market.history.median,
             last_sales=market.last_sales,
             listed=listed,

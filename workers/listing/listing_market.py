@@ -10,6 +10,7 @@ from markets.base import NotSupported, VenueError
 from models import floor_samples, inscriptions
 from models.tasks.table import Task
 from strategy.bid_config import normal_slug
+from strategy.bidding.plan_bids import without
 from strategy.book import NO_HISTORY, Ask, History
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.reference import foreign_prices, least_believed
@@ -81,7 +82,8 @@ def read_market(context: Context, config: ListingConfig, slug: str | None, fault
 
 def measure(config: ListingConfig) -> str:
     """Returns the measure of this config's asks. Sellers and bidders trust different values, so each keep their own."""
-    return "ask" if config.trait is None else f"ask:{config.trait_type}={config.trait_value}"
+    measured = "ask" if config.trait is None else f"ask:{config.trait_type}={config.trait_value}"
+    return measured + without(config.ignore_addresses)
 
 
 def sample(market: ListingMarket, own_wallets: Collection[str], now_ms: int) -> None:
@@ -99,7 +101,8 @@ def _history(key: tuple[str, str, str], now_ms: int) -> History:
     found = floor_samples.history(*key, now_ms)
     if found.samples:
         return found
-    of_bidders = "floor" if measured == "ask" else f"trait:{measured.partition(':')[2]}"
+    rest = measured.removeprefix("ask")
+    of_bidders = f"trait{rest}" if rest.startswith(":") else f"floor{rest}"
     return floor_samples.history(kind, slug_key, of_bidders, now_ms)
 
 
