@@ -50,8 +50,10 @@ def test_a_minute_has_one_sample_and_the_first_stays(database: str) -> None:
 
 
 def test_two_who_see_no_sample_at_once_write_one(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(floor_samples._IN_MINUTE, "rows", lambda **values: [])
+    real = floor_samples._IN_MINUTE.row
+    seen = iter([None])  # the first look of the second one comes before the first one's sample
     record("5")
+    monkeypatch.setattr(floor_samples._IN_MINUTE, "row", lambda **values: next(seen, real(**values)))
     record("6")
     assert floor_samples.history(*CATS, NOW) == History(Decimal(5), 1)
 
@@ -78,10 +80,26 @@ def test_samples_of_a_clock_that_was_ahead_do_not_count(database: str) -> None:
 
 
 def test_what_is_older_than_the_window_is_deleted_of_every_slug(database: str) -> None:
-    floor_samples.record("rune", "DOGS", "floor", Decimal(1), NOW)
-    record(*map(str, range(1, 131)))
-    assert FloorSample.select().count() == 131
+    floor_samples.record("rune", "DOGS", "floor", Decimal(1), NOW - 1_311 * MINUTE)
+    record(*map(str, range(1, 130)))
+    assert FloorSample.select().count() == 130
+    floor_samples.record(*CATS, Decimal(130), NOW + 129 * MINUTE)
+    assert FloorSample.select().count() == 130
     assert floor_samples.history(*CATS, NOW + 129 * MINUTE) == History(Decimal("100.5"), 60)
+
+
+def test_a_minutes_lowest_price_is_kept_beside_its_first(database: str) -> None:
+    for price, late_ms in ((100, 0), (90, 1_000), (89, 2_000), (95, 3_000), (89, 4_000)):
+        floor_samples.record(*CATS, Decimal(price), NOW + late_ms)
+    [found] = floor_samples.samples(*CATS, 60, NOW)
+    assert (found.reference, found.low, found.low_ms) == (100, 89, NOW + 2_000)
+    assert floor_samples.history(*CATS, NOW) == History(Decimal(100), 1)
+
+
+def test_samples_of_so_many_minutes_and_the_present_one_oldest_first(database: str) -> None:
+    record(*map(str, range(1, 11)))
+    found = floor_samples.samples(*CATS, 3, NOW + 9 * MINUTE)
+    assert [sample.reference for sample in found] == [7, 8, 9, 10]
 
 
 def test_samples_survive_a_restart(database: str) -> None:

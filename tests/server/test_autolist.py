@@ -49,6 +49,25 @@ async def test_create_answers_the_stopped_task(service: Service) -> None:
 
 
 @pytest.mark.gen_test
+async def test_a_price_over_time_comes_back_as_given(service: Service) -> None:
+    steps = [{"afterHours": 0, "pricePercent": 1.3}, {"afterHours": 48, "priceSats": 115_000}]
+    body = {"inscriptionId": INSCRIPTION, "priceSchedule": steps, "ignoreAddresses": ["BC1Q" + "Q" * 38]}
+    made = await service.ask("POST", "/api/autolist", body)
+    assert made.status == 201, made.text
+    assert (
+        '"priceSchedule": [{"afterHours": 0, "pricePercent": 1.3}, {"afterHours": 48, "priceSats": 115000}]'
+        in made.text
+    )
+    assert made.json["config"]["ignoreAddresses"] == ["bc1q" + "q" * 38]
+    path = f"/api/autolist/{made.json['id']}"
+    below = await service.ask("PUT", path, {"priceSchedule": [{"afterHours": 0, "pricePercent": 0.9}]})
+    text = "priceSchedule: has a pricePercent below 1, the reference price: set allowBelowReference if that is meant"
+    assert (below.status, below.json["details"]) == (400, [text])
+    none = await service.ask("PUT", path, {"priceSchedule": [], "ignoreAddresses": []})
+    assert (none.json["config"]["priceSchedule"], none.json["config"]["ignoreAddresses"]) == ([], [])
+
+
+@pytest.mark.gen_test
 async def test_create_without_an_inscription_says_so(service: Service) -> None:
     for given in ({}, {"inscriptionId": None}, {"inscriptionId": ""}):
         answer = await service.ask("POST", "/api/autolist", {**given, "priceMode": "fixed", "x": 1})

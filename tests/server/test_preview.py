@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnBid, OwnBids, Unavailable
-from models import controls, users
+from models import controls, floor_samples, users
 from models.ledger import orders
 from models.ledger.order_table import Order
 from models.tasks.table import Task
@@ -151,6 +151,38 @@ async def test_levels_of_ones_own_are_capped_last(service: Service) -> None:
         *[(85_000, "place", "")] * 2,
         *[(70_000, "place", "")] * 2,
     ]
+
+
+@pytest.mark.gen_test
+async def test_a_fallen_floor_leaves_no_bid_until_its_time_is_over(service: Service) -> None:
+    rule = {"percent": 0.10, "windowMinutes": 60, "forMinutes": 120}
+    fallen_ms = service.clock.now_ms
+    for minute in range(1, 41):
+        floor_samples.record("ordinals", "goosinals", "floor", Decimal(100_000), fallen_ms - minute * 60_000)
+    with_floor(service, 89_000)
+    assert {reason for _, reason in prices(await preview(service, **EXAMPLE, pauseOnFloorDrop=rule))} == {"floor_drop"}
+    assert {reason for _, reason in prices(await preview(service, **EXAMPLE))} == {"place"}
+
+    for minutes, expected in ((119, "floor_drop"), (120, "place")):
+        slug, before_ms = f"cats-{minutes}", fallen_ms - minutes * 60_000
+        floor_samples.record("ordinals", slug, "floor", Decimal(100_000), before_ms - 60_000)
+        floor_samples.record("ordinals", slug, "floor", Decimal(89_000), before_ms)
+        answer = await preview(service, **EXAMPLE | {"slug": slug}, pauseOnFloorDrop=rule)
+        assert prices(answer)[0][1] == expected
+
+
+@pytest.mark.gen_test
+async def test_guards_by_hour_and_floor_are_told(service: Service) -> None:
+    with_floor(service, 100_000)
+    outside = await preview(service, **EXAMPLE, onlyWhileFloorBetween=[50_000, 99_999])
+    assert {reason for _, reason in prices(outside)} == {"floor_guard"}
+    night = {"tz": "Europe/Berlin", "from": "22:00", "to": "06:00"}  # it is noon by UTC
+    hours = await preview(service, **EXAMPLE, activeHours=night, maxFillsPerDay=2, spendCapPerDaySats=100_000)
+    assert {reason for _, reason in prices(hours)} == {"active_hours"}
+    limits = hours.json["limits"]
+    assert (limits["hold"], limits["fillsToday"], limits["spendToday"]) == ("active_hours", 2, 100_000)
+    unknown = await preview(service, **EXAMPLE, activeHours=night | {"tz": "Mars/Olympus"})
+    assert unknown.status == 400 and unknown.names() == {"activeHours"}, unknown.text
 
 
 @pytest.mark.gen_test

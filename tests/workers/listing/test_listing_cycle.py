@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -12,7 +13,7 @@ from models.ledger import listings
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from models.tasks.table import STOPPED
-from strategy.listing.listing_config import DEFAULT_LOOP_SECONDS, ListingConfig
+from strategy.listing.listing_config import DEFAULT_LOOP_SECONDS, ListingConfig, PriceStep
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
 from wallet.signer_client import SignerLocked, SignerRefused
@@ -104,6 +105,33 @@ def test_modes_and_references(shop: ListingWorld, config: ListingConfig, price: 
         shop.clock.advance(1)
     shop.lister(shop.task(config)).cycle()
     assert shop.prices == [price]
+
+
+def test_a_price_over_time_counts_from_the_first_listing_and_survives_a_restart(shop: ListingWorld) -> None:
+    steps = tuple(PriceStep(hours, Decimal(percent)) for hours, percent in ((0, "1.30"), (48, "1.15"), (96, "1.00")))
+    task = shop.task(ListingConfig(cost_sats=80_000, min_margin=Decimal("0.10"), price_schedule=steps))
+    shop.clock.advance(100 * 3_600)
+    shop.lister(task).cycle()
+    assert shop.prices == [130_000]
+    for hours, floor, price in ((47, 100_000, 130_000), (1, 100_000, 117_000), (1.1, 100_000, 115_000)):
+        shop.floor(floor)
+        shop.clock.advance(hours * 3_600)
+        shop.lister(task).cycle()
+        assert shop.prices == [price]
+    for hours, floor, price in ((47, 100_000, 104_000), (1.1, 100_000, 100_000), (1.1, 85_000, 90_000)):
+        shop.floor(floor)
+        shop.clock.advance(hours * 3_600)
+        shop.lister(task).cycle()
+        assert shop.prices == [price]
+
+
+def test_sellers_to_ignore_set_no_price_and_keep_a_history_of_their_own(shop: ListingWorld) -> None:
+    shop.market.asks_ = [replace(ask(50_000), maker="b" * 26), ask(100_000)]
+    task = shop.task(ListingConfig(ignore_addresses=("b" * 26,)))
+    shop.lister(task).cycle()
+    assert shop.prices == [105_000]
+    assert floor_samples.history("ordinals", "cats", f"ask without {'b' * 26}", shop.clock()).median == 100_000
+    assert floor_samples.history("ordinals", "cats", "ask", shop.clock()).samples == 0
 
 
 def test_sales_that_are_few_or_long_ago_set_no_price(shop: ListingWorld) -> None:
