@@ -69,7 +69,8 @@ class PlanBuilder:
             return Reason.FEE_UNKNOWN
         if self.limits.balance_sats is None:
             return Reason.BALANCE_UNKNOWN
-        return None if self.limits.hold in WITHOUT_ANY_PLACE else self.limits.hold
+        hold = self.limits.hold
+        return None if hold is None or hold in WITHOUT_ANY_PLACE else hold
 
     def is_due(self, order: OwnOrder) -> bool:
         """Tells whether an order is close enough to its expiry to be placed anew."""

@@ -128,9 +128,9 @@ class QuantityLadder:
         self.high: Level = self._range.high
         self.cause = self._range.cause
         self._highest = self._range.high  # of a bid that outbids
-        ratios = level_ratios(config, reference, self._quantity)
-        self._levels = None if ratios is None else [over // (under * self._tick) * self._tick for over, under in ratios]
-        if self._levels:
+        self._levels: list[int] | None = None
+        if config.bid_levels is not None and (ratios := level_ratios(config, reference, self._quantity)) is not None:
+            self._levels = [over // (under * self._tick) * self._tick for over, under in ratios]
             self._highest = min(self._highest, self._levels[0])
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from strategy.bid_config import BidConfig, problems
-from strategy.bid_parts import BidLevel
+from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
 
 SLUGS, TICKER = ("cats", "dogs"), "MODELRUNE"
 # Of each operation of the venue, the ways in which it may fail. Left out are lies that leave nobody a way to know: a
@@ -62,6 +62,13 @@ COMMON = {
     "replace_mode": st.sampled_from(["auto", "auto", "breakFirst", "makeFirst"]),
     "dry_run": _seldom(False, True),
     "ladder_shape": _seldom("even", "geometric", "top"),
+    "pause_after_fill_seconds": _seldom(60, 0, 600),
+    "max_fills_per_day": _seldom(0, 1),
+    "spend_cap_per_day_sats": _seldom(0, 100_000),
+    "only_while_floor_between": _seldom(None, (Decimal(50_000), Decimal(120_000))),
+    "pause_on_floor_drop": _seldom(None, FloorDrop(Decimal("0.1"), 10, 20)),
+    "active_hours": _seldom(None, ActiveHours("Europe/Berlin", "08:00", "20:00")),
+    "ignore_addresses": _seldom((), ("bc1qnobodyhere0000000000000",)),
 }
 RANGE = {
     "bid_percent_low": st.sampled_from([Decimal("0.15"), Decimal("0.4")]),

@@ -56,6 +56,8 @@ def test_a_bidder_may_bid_and_cancel_within_its_config() -> None:
         ({"spend_cap_sats": 900_000}, 900_001, 0),
         ({"max_fills": 4}, 0, 1_600_000),
         ({"max_fills": 1}, 0, 1_200_000),
+        ({"max_fills_per_day": 4}, 0, 1_600_000),
+        ({"spend_cap_per_day_sats": 300_000}, 500_000, 1_200_000),
         ({"bid_count": 1}, 0, 1_200_000),
         ({"bid_count": 1, "max_bid_total": 60_000}, 0, 720_000),
         ({"bid_count": 20, "hardcap_sats": 10_000_000}, 0, 200_000_000),
