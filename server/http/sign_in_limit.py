@@ -1,6 +1,4 @@
-"""The limit of a client's sign-in calls per minute, counted in this server process's memory. Counted in this server
-process's memory.
-"""
+"""The limit of a client's sign-in calls per minute, counted in this server process's memory."""
 
 from __future__ import annotations
 

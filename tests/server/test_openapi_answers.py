@@ -64,14 +64,11 @@ async def signing_in(service: Service, drive: Driver) -> None:
     await drive("signIn", {"publicKey": "no"})
     await drive("signIn", proof | {"signature": "AA=="})
     await drive("signIn", proof, token="")
-    while (await drive("openChallenge", {"address": OTHER}, token="")).status == 200:
-        pass
     services = service.app.settings["services"]
     nobody = Entitlements(dataclasses.replace(services.settings, whitelist=frozenset()))
     service.app.settings["services"] = dataclasses.replace(services, entitlements=nobody)
     await drive("openChallenge", {"address": proofs.nested_address(proofs.OWNER)}, token="")
-    service.clock.now_ms += 301_000
-    opened = (await drive("openChallenge", {"address": OTHER})).json
+    await drive("openChallenge", {"address": OTHER})
     service.app.settings["services"] = services
     opened = (await drive("openChallenge", {"address": OTHER}, token="")).json
     service.app.settings["services"] = dataclasses.replace(services, entitlements=nobody)
@@ -79,6 +76,7 @@ async def signing_in(service: Service, drive: Driver) -> None:
     proof = {"challengeId": opened["challengeId"], "address": OTHER, "signature": signature}
     await drive("signIn", proof, token="")
     service.app.settings["services"] = dataclasses.replace(services, budget=Spent())
+    await drive("openChallenge", {"address": OTHER}, token="")
     await drive("signIn", proof)
     await drive("openApproval", {"maxExposure": 5})
     service.app.settings["services"] = services
