@@ -65,7 +65,7 @@ lint: setup
 
 # Node and the network are needed, so CI does without: whether other people's tools take the described interface.
 lint-api: setup
-	$(BIN)/python -m server.openapi > .openapi.json
+	$(BIN)/python -m server.describe > .openapi.json
 	npx -y @redocly/cli@2.77.0 lint --config redocly.yaml .openapi.json; found=$$?; rm -f .openapi.json; exit $$found
 
 format: setup
