@@ -94,6 +94,7 @@ class TaskHandler(SignedIn):
         """
         if is_idle(task):
             await self.before_hiding(task)
+            self.require_signed_in()
             if not still_open.count_open(task.id):
                 tasks.mark_deleted(task, self.now_ms)
                 task_files.remove(self.services.settings.data_dir, task.id)

@@ -16,6 +16,7 @@ from models.sessions import Session
 from models.tasks.table import RUNNING, Task
 from server.bidding import tasks as bidding_tasks
 from server.http.manager_client import ManagerClient
+from server.listing.tasks import OneAutolistTaskHandler
 from server.withdrawals.planner import WithdrawalPlanner
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of
@@ -70,6 +71,20 @@ async def test_no_worker_is_started_changed_or_deleted_after_a_wait_for_the_mana
 
     assert (answer.status, answer.json) == UNAUTHORIZED
     assert (everything(), service.manager.settled) == (before, [])
+
+
+@pytest.mark.gen_test
+async def test_a_listing_that_rests_is_not_deleted_after_its_look_at_the_market(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = (await service.ask("POST", "/api/autolist", LISTING)).json["id"]
+    before = everything()
+    then_ends(monkeypatch, service, OneAutolistTaskHandler, "before_hiding")
+
+    answer = await service.ask("DELETE", f"/api/autolist/{task_id}")
+
+    assert (answer.status, answer.json) == UNAUTHORIZED
+    assert everything() == before
 
 
 async def same_collection(handler: Any, task: Any, config: Any, collection_id: str | None) -> str | None:
