@@ -7,7 +7,7 @@ from typing import Any
 
 from peewee import BigIntegerField, CharField, ForeignKeyField
 
-from models.base import Row, primary_key, transaction
+from models.base import Row, primary_key, transaction, write_if_free
 from models.prepared import Prepared, given, instance
 from models.tasks.table import Task
 from models.users import User
@@ -92,5 +92,5 @@ def with_owner(token_hash: str, now_ms: int) -> tuple[ApiToken, User] | None:
     columns = len(ApiToken._meta.sorted_fields)
     token, user = instance(ApiToken, found[:columns]), instance(User, found[columns:])
     if now_ms - (token.used_ms or 0) > _TOUCH_MS:
-        ApiToken.update(used_ms=now_ms).where(ApiToken.id == token.id).execute()
+        write_if_free(ApiToken.update(used_ms=now_ms).where(ApiToken.id == token.id))
     return token, user

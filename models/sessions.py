@@ -7,7 +7,7 @@ from typing import Any
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField
 
 from models.api_tokens import ApiToken
-from models.base import Row, primary_key, transaction
+from models.base import Row, primary_key, transaction, write_if_free
 from models.prepared import Prepared, given, instance
 from models.users import User
 
@@ -155,7 +155,7 @@ def user_of_session(token_hash: str, now_ms: int) -> User | None:
         return None
     used_ms, *values = found
     if now_ms - used_ms > _TOUCH_MS:
-        Session.update(used_ms=now_ms).where(Session.token_hash == token_hash).execute()
+        write_if_free(Session.update(used_ms=now_ms).where(Session.token_hash == token_hash))
     return instance(User, values)
 
 

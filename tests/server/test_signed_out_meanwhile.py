@@ -9,7 +9,6 @@ import pytest
 
 from models import api_tokens, sessions, users
 from models.api_tokens import ApiToken
-from models.base import database
 from models.controls import Control
 from models.ledger.withdrawals import Withdrawal
 from models.sessions import Session
@@ -174,23 +173,3 @@ async def test_no_session_is_opened_while_the_owner_signs_out_everywhere(
 
     assert answer.status == 401
     assert Session.select().where(Session.user == service.user_id).count() == 0
-
-
-@pytest.mark.gen_test
-async def test_calls_of_one_minute_are_one_commit_for_each_token(service: Service) -> None:
-    """Every commit costs a write to the disk, and empties what is kept of task lists."""
-    body = {"name": "bot", "scopes": ["read"]}
-    token = (await service.ask("POST", "/api/tokens", body)).json["token"]
-    connection = database.connection()
-
-    async def changes(seconds: int) -> int:
-        before = connection.total_changes
-        for _ in range(10):
-            service.clock.now_ms += 100 * seconds
-            assert (await service.ask("GET", "/api/tasks")).status == 200
-            assert (await service.api("GET", "/api/tasks", token=token)).status == 200
-        return int(connection.total_changes - before)
-
-    assert await changes(30) == 1, "the first use of the new token"
-    assert await changes(60) == 2
-    assert await changes(29) <= 2
