@@ -18,16 +18,8 @@ from tests.wallet.attacks import (
     psbt_outputs,
     psbt_terms,
 )
-from tests.wallet.attacks.psbt_changes import (
-    PLAIN,
-    SEGWIT_V0,
-    Attack,
-)
-from tests.wallet.listings import (
-    KINDS,
-    Case,
-    Form,
-)
+from tests.wallet.attacks.psbt_changes import PLAIN, SEGWIT_V0, Attack
+from tests.wallet.listings import KINDS, Case, Form
 from wallet.psbt.script import OwnKind
 
 _SUBJECTS = (psbt_encoding, psbt_inputs, psbt_amounts, psbt_outputs, psbt_terms, psbt_keys, psbt_forms)

@@ -10,14 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.wallet import listings
-from tests.wallet.listings import (
-    KINDS,
-    STRANGER,
-    Case,
-    Form,
-    Pay,
-    Spend,
-)
+from tests.wallet.listings import KINDS, STRANGER, Case, Form, Pay, Spend
 from wallet.psbt.script import OwnKind
 
 Change = Callable[[Case], object]

@@ -15,11 +15,7 @@ from tests.wallet.attacks.psbt_changes import (
     put,
     top_field,
 )
-from tests.wallet.listings import (
-    Case,
-    former,
-    with_size,
-)
+from tests.wallet.listings import Case, former, with_size
 
 ATTACKS: list[Attack] = []
 attack = adding_to(ATTACKS)

@@ -14,15 +14,7 @@ from tests.wallet.attacks.psbt_changes import (
     payout_of,
     put,
 )
-from tests.wallet.listings import (
-    PAYOUT_SCRIPT,
-    PRICE,
-    VAULT,
-    Case,
-    Pay,
-    output,
-    script_by,
-)
+from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, VAULT, Case, Pay, output, script_by
 
 ATTACKS: list[Attack] = []
 attack = adding_to(ATTACKS)

@@ -16,17 +16,7 @@ from tests.wallet.attacks.psbt_changes import (
     out_field,
     own_field,
 )
-from tests.wallet.listings import (
-    POSTAGE,
-    PRICE,
-    STRANGER,
-    STRANGER_SCRIPT,
-    VAULT,
-    output,
-    script_by,
-    size,
-    with_size,
-)
+from tests.wallet.listings import POSTAGE, PRICE, STRANGER, STRANGER_SCRIPT, VAULT, output, script_by, size, with_size
 
 ATTACKS: list[Attack] = []
 attack = adding_to(ATTACKS)

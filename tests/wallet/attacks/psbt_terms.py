@@ -14,9 +14,7 @@ from tests.wallet.attacks.psbt_changes import (
     own_field,
     put,
 )
-from tests.wallet.listings import (
-    TIP,
-)
+from tests.wallet.listings import TIP
 
 ATTACKS: list[Attack] = []
 attack = adding_to(ATTACKS)
