@@ -25,8 +25,8 @@ from tests.server.peers import keys_of
 from tests.server.running_tasks import open_order
 from tests.server.test_health import PORT, facts, simulator  # noqa: F401
 from tests.server.test_profile import approval
-from tests.server.test_withdrawals import Chain, coin
 from tests.server.wallet_items import INSCRIPTION, item
+from tests.server.withdrawals.chain import Chain, coin
 from tests.wallet import proofs
 from wallet.signer.signing import sign_message
 
