@@ -18,15 +18,15 @@ from models.tasks import cycles, tasks
 from models.tasks.table import Task
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
+from tests.server.autolist_tasks import listed
 from tests.server.conftest import OTHER, OWNER, Service
 from tests.server.driver import OPERATIONS, Driver, responses
 from tests.server.peers import keys_of
-from tests.server.test_autolist_running import listed
+from tests.server.running_tasks import open_order
 from tests.server.test_health import PORT, facts, simulator  # noqa: F401
-from tests.server.test_lookups import INSCRIPTION, item
 from tests.server.test_profile import approval
-from tests.server.test_running import open_order
-from tests.server.test_withdrawals import Chain, coin
+from tests.server.wallet_items import INSCRIPTION, item
+from tests.server.withdrawals.chain import Chain, coin
 from tests.wallet import proofs
 from wallet.signer.signing import sign_message
 
