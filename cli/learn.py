@@ -67,7 +67,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     signer = _operators_client(settings)
     prices = _prices(options.price or max(USUAL_PRICE, settings.min_listing_sats), can)
     if len(prices) == 1:
-        print(f"A draft at {can.title} is an order of theirs that waits for its confirmation: only one is asked for.")
+        print(f"{can.title}: each draft is an order there, never confirmed; so only one is asked for.")
     with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
         user, drafts = _drafted(market, signer, venue, options.listing, prices)
     studied = signer.study(user, venue, drafts)

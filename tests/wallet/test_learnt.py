@@ -16,10 +16,11 @@ from tests.wallet.conftest import OTHER_USER, USER, tag_of
 from tests.wallet.listing_desk import FACTS, SECURE_AT_PLAY, Desk, RealDesk, draft_at, listing, text
 from tests.wallet.listings import PAYOUT_ADDRESS, PRICE, VENUE_SCRIPT, Case, Form, Pay, Spend, honest
 from wallet.ceilings import Ceilings
-from wallet.learnt.form import LearntForm, differences, read_form
+from wallet.learnt.form import LearntForm, differences, form_of, read_form
 from wallet.learnt.seen import seen_in
 from wallet.learnt.store import LearntForms, last_digest
 from wallet.learnt.words import in_words
+from wallet.policy import PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.signer.learnt import kind_at
 from wallet.signer.start_checks import require_agreement
@@ -42,6 +43,7 @@ class Learning(Desk):
     def learn(self, drafts: list[dict[str, Any]], kind: str = "plain", digest: str = "") -> None:
         shown = next((each["digest"] for each in self.study(drafts) if each["kind"] == kind), "0" * 64)
         fields = {"user": USER, "venue": "simulator", "listings": drafts, "kind": kind, "digest": digest or shown}
+        assert self.signer.outpoints_to_look_up({"op": "learn", **fields}) == (listing()["outpoint"],)
         assert self.ask("learn", **fields) == {}
 
     def forms(self) -> list[LearntForm]:
@@ -243,6 +245,13 @@ def test_a_single_draft_teaches_all_but_the_sats(desk: Learning) -> None:
     assert tag_of(desk.sign, other_input | {"intent": "2" * 64}) == "learnt-form"
 
 
+def test_drafts_without_a_listings_sighash_have_no_form() -> None:
+    seen = seen_in(decode(honest().draft.encode()), 0, PRICE, 546, {})
+    for odd in (None, 0x82, 1):
+        with pytest.raises(PolicyRefused, match="the drafts ask for no sighash of a listing"):
+            form_of("satflow", "plain", [replace(seen, sighash=odd)], 0)
+
+
 def test_two_postages_tell_postage_from_fixed_sats(desk: Learning) -> None:
     first = decode(honest().draft.encode())
     seen = [seen_in(first, 0, 300_000, postage, {}) for postage in (10_000, 546)]
@@ -320,6 +329,7 @@ def test_the_most_drafts_are_taken(desk: Learning) -> None:
 def test_the_outputs_of_all_drafts_are_looked_up_once(desk: Learning) -> None:
     request = {"op": "study", "user": USER, "venue": "simulator", "listings": drafts()}
     assert desk.signer.outpoints_to_look_up(request) == (listing()["outpoint"],)
+    assert tag_of(desk.signer.outpoints_to_look_up, request | {"more": 1}) == "bad-request"
 
 
 def test_without_facts_nothing_is_learnt(desk: Learning) -> None:

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping
 
 from wallet.learnt.form import InputForm, SeenDraft, SeenOutput, Whose
-from wallet.policy import PolicyRefused
 from wallet.psbt.common import claimed, named_sighash
 from wallet.psbt.decode import Psbt, encode
 
@@ -14,7 +13,8 @@ from wallet.psbt.decode import Psbt, encode
 def seen_in(psbt: Psbt, index: int, price: int, postage: int, ours: Mapping[bytes, Whose]) -> SeenDraft:
     """Reads the draft of a listing for `price` sats, of the item that our input at `index` spends with `postage` sats.
 
-    `ours` names our own scripts.
+    `ours` names our own scripts. Raises PolicyRefused when an input contradicts its outpoint (`inputs-reserved` has
+    refused that before).
     """
     transaction = psbt.transaction
     return SeenDraft(
@@ -36,8 +36,4 @@ def _input(psbt: Psbt, at: int, *, is_ours: bool) -> InputForm:
     source = psbt.transaction.inputs[at]
     if is_ours:
         return InputForm("ours", source.sequence)
-    try:
-        is_told = bool(claimed(psbt.inputs[at], source.outpoint))
-    except PolicyRefused:
-        is_told = False
-    return InputForm("told" if is_told else "silent", source.sequence)
+    return InputForm("told" if claimed(psbt.inputs[at], source.outpoint) else "silent", source.sequence)

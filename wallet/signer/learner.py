@@ -26,6 +26,7 @@ Facts = Mapping[str, OutpointFacts]
 
 MOST_DRAFTS = 9
 _DIGEST_DIGITS = 64
+_SHOWN = ("kind", "digest")  # the form that was shown
 # Rules about settings, or about other listings of ours: they say nothing about the form of this one.
 _NOT_OF_THE_FORM = frozenset({"op-allowed", "list-lower", "outputs-unique", TAG})
 
@@ -38,8 +39,9 @@ class Learner:
         self._judge = judge
 
     def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
-        """Returns the outputs of all drafts. Raises as `study` does."""
-        found = [each for asked in _to_judge(request) for each in self._judge.outpoints_to_look_up(asked)]
+        """Returns the outputs of all drafts. Raises as `study` and `learn` do."""
+        about = {name: value for name, value in request.items() if name not in _SHOWN}
+        found = [each for asked in _to_judge(about) for each in self._judge.outpoints_to_look_up(asked)]
         return tuple(dict.fromkeys(found))
 
     def study(self, request: Answer, facts: Facts) -> Answer:
