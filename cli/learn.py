@@ -134,7 +134,7 @@ def _confirmed(signer: LearntClient, user: str, venue: str, drafts: Sequence[Lis
     print("\n".join(words.in_words(studied.form)))
     former = next((each for each in signer.learnt().forms if (each.venue, each.kind) == (venue, studied.kind)), None)
     if former is not None:
-        print(f"  in place of the form of {_date(former.learnt_ms)}")
+        print(f"  in place of the form of {date_of(former.learnt_ms)}")
     if _typed("Store this form? Type the venue's name: ") != venue:
         print("not stored")
         return False
@@ -162,11 +162,12 @@ def learnt(settings: Settings, options: argparse.Namespace) -> int:
     forms = [form for form in found.forms if options.learnt == "list" or form.venue == options.venue]
     for form in forms:
         shown = [f"{form.venue} {form.kind}"] if options.learnt == "list" else words.in_words(form)
-        print("\n".join([f"{shown[0]}  learnt {_date(form.learnt_ms)}", *shown[1:]]))
+        print("\n".join([f"{shown[0]}  learnt {date_of(form.learnt_ms)}", *shown[1:]]))
     if not forms:
         print("nothing is learnt: the rules alone decide")
     return 0 if forms or options.learnt == "list" else 1
 
 
-def _date(learnt_ms: int) -> str:
+def date_of(learnt_ms: int) -> str:
+    """Returns the day (UTC) of a time in Unix milliseconds."""
     return datetime.fromtimestamp(learnt_ms / 1000, UTC).date().isoformat()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cli.doctor import form_check
 from cli.doctor.check import Check, fail, ok, warn
 from cli.funds import fundings, funds
 from core.errors import BidkeeperError
@@ -33,6 +34,7 @@ def examine(settings: Settings) -> Iterator[Check]:
         yield _co_signers(settings)
     yield from _sources(settings)
     yield from _keys(settings)
+    yield from form_check.examine(settings)
     yield from _people(settings)
 
 

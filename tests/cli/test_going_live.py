@@ -50,6 +50,7 @@ def test_it_tells_each_step_that_is_open(examine: Examine, real: dict[str, str])
         "live withdrawals": ("warn", "set BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY"),
         "live sources": ("FAIL", "set BIDKEEPER_MEMPOOL_URL"),
         "live keys": ("FAIL", "bidkeeper up, then look again"),
+        "live forms": ("warn", "see live keys"),
         "live users": ("FAIL", "bidkeeper whitelist add ADDRESS"),
         "live funds": ("warn", "bidkeeper sign-in ADDRESS"),
     }
@@ -71,7 +72,7 @@ def test_what_is_set_is_told(examine: Examine, real: dict[str, str]) -> None:
     found = examine("live")
 
     assert bids_only.status == "warn" and bids_only.text.startswith("no index of inscriptions: bids only")
-    assert [name for name, check in found.items() if check.status != "ok"] == ["live keys", "live funds"]
+    assert [name for name, check in found.items() if check.status != "ok"] == ["live keys", "live forms", "live funds"]
     assert found["live bids"].text == "all open bids together are at most 200,000 sats"
 
 

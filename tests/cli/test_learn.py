@@ -11,8 +11,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cli.doctor import form_check
+from cli.doctor.check import Check
 from cli.main import main
 from core.local import ask
+from core.settings import load
 from tests.e2e.installation import PATIENCE, Installation, Trader, installation
 from tests.wallet.processes import DEADLINE_S
 
@@ -71,6 +74,11 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
     code, told = venue(running, "learnt", "show", "simulator")
     assert code == 0 and "simulator, plain listing (SINGLE|ANYONECANPAY 0x83)  learnt " in told
     assert judged(running, trader, inscription).count("every rule holds: it would be signed") == 1
+    told_by_doctor = {check.name: check.text for check in doctor(running)}
+    assert told_by_doctor["live simulator plain listings"].startswith("meaning, and learnt 20")
+    assert told_by_doctor["live simulator-unisat plain listings"] == "meaning"
+    assert told_by_doctor["live simulator secure listings"].startswith("not signed: ")
+    assert told_by_doctor["live simulator-ordnet listings"].startswith("not signed: listings at ")
 
     running.sim("PUT", "/sim/poison", {"mode": "extra_output"})
     told = judged(running, trader, inscription)
@@ -83,6 +91,10 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
     assert venue(running, "learnt", "show", "simulator") == (1, "nothing is learnt: the rules alone decide\n")
     entries = [json.loads(line) for line in (running.data_dir / "signer/audit.jsonl").read_text().splitlines()]
     assert [each["operation"] for each in entries if "learnt_sha256" in each] == ["learn", "learn", "learn", "forget"]
+
+
+def doctor(running: Installation) -> list[Check]:
+    return list(form_check.examine(load(environment=running.environment)))
 
 
 def told_form(name: str) -> str:
