@@ -20,11 +20,12 @@ from markets.venues import capabilities
 from wallet import judgement
 from wallet.learnt import words
 from wallet.learnt.client import LearntClient, Studied
+from wallet.learnt.laws import LEAST_SPAN
 from wallet.protocol import LISTING_INTENT_DIGITS, MAX_SATS, ListingToSign
 from wallet.signer_client import SignerUnavailable
 
 PATIENCE_S = 15.0
-# High, so that nobody would lose by it, and so that a share of a price shows to the millionth.
+# High, so that nobody would lose by it.
 USUAL_PRICE = 1_000_000
 _NO_INTENT = "0" * LISTING_INTENT_DIGITS  # nothing is signed, so none is used up
 
@@ -51,8 +52,8 @@ def add_learnt_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _price(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= MAX_SATS // 2 - 1_000_000:
-        raise argparse.ArgumentTypeError("a price is a whole number of sats above 0")
+    if not text.isascii() or not text.isdecimal() or not LEAST_SPAN <= int(text) <= MAX_SATS // 4:
+        raise argparse.ArgumentTypeError(f"a price to learn from is a whole number of sats, {LEAST_SPAN:,} at least")
     return int(text)
 
 

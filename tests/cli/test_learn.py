@@ -143,8 +143,8 @@ def test_without_a_signer_it_says_who_may_ask(
     assert "only the signer's own user and root may ask there, while it runs" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("price", ["0", "x", "1.5", "2100000000000000"])
+@pytest.mark.parametrize("price", ["0", "x", "1.5", "2100000000000000", "99999"])
 def test_a_price_is_sats(price: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["venue", "learn", "simulator", "--listing", f"{'a' * 64}i0", "--price", price])
-    assert "a price is a whole number of sats above 0" in capsys.readouterr().err
+    assert "a price to learn from is a whole number of sats, 100,000 at least" in capsys.readouterr().err

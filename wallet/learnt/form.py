@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from wallet.learnt.laws import Law, Sample, laws_of
+from wallet.learnt.laws import LEAST_SPAN, Law, Sample, laws_of
 from wallet.policy import PolicyRefused
 
 TAG = "learnt-form"
@@ -69,7 +69,9 @@ class LearntForm:
 
     def digest(self) -> str:
         """Returns the SHA-256 of all but the time."""
-        return hashlib.sha256(canonical(asdict(self) | {"learnt_ms": 0})).hexdigest()
+        told = asdict(self)
+        del told["learnt_ms"]
+        return hashlib.sha256(canonical(told)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +123,12 @@ def form_of(venue: str, kind: str, drafts: Sequence[SeenDraft], now_ms: int) -> 
     Of a single draft no value of an output is learnt: some venues draft only once.
     """
     first, prices = drafts[0], {draft.price for draft in drafts}
-    if 1 < len(prices) < ENOUGH_PRICES or len(drafts) > len(prices) == 1:
+    is_single = len(drafts) == 1
+    if not is_single and len(prices) < ENOUGH_PRICES:
         raise PolicyRefused(TAG, f"{len(prices)} prices do not tell how the outputs follow from the price")
-    for draft in drafts[1:]:
+    if not is_single and max(prices) - min(prices) < LEAST_SPAN:
+        raise PolicyRefused(TAG, f"the prices lie less than {LEAST_SPAN} sats apart")
+    for draft in drafts:
         if told := _unlike(_shape(first), _shape(draft)):
             raise PolicyRefused(TAG, f"the drafts are not of one form: at {draft.price} sats {'; '.join(told)}")
     if first.sighash not in SIGHASHES:
@@ -137,7 +142,7 @@ def form_of(venue: str, kind: str, drafts: Sequence[SeenDraft], now_ms: int) -> 
         version=first.version,
         locktime=first.locktime if len(locktimes) == 1 else None,
         inputs=first.inputs,
-        outputs=tuple(_output(at, drafts, is_covered=_is_covered(first, at)) for at in range(len(first.outputs))),
+        outputs=tuple(_output(at, drafts, is_single=is_single) for at in range(len(first.outputs))),
         prices=tuple(draft.price for draft in drafts),
         drafts=tuple(draft.sha256 for draft in drafts),
         learnt_ms=now_ms,
@@ -177,19 +182,15 @@ def _unlike(wanted: dict[str, object], found: dict[str, object]) -> list[str]:
     return [f"{name}: {found[name]}, not {wanted[name]}" for name in both if found[name] != wanted[name]]
 
 
-def _is_covered(draft: SeenDraft, at: int) -> bool:
-    return draft.sighash == ALL_OUTPUTS or at == draft.index
-
-
-def _output(at: int, drafts: Sequence[SeenDraft], *, is_covered: bool) -> OutputForm:
-    seen = [draft.outputs[at] for draft in drafts]
-    whose, scripts = seen[0].whose, {each.script for each in seen}
-    if whose == "varying" and len(drafts) > 1 and len(scripts) == 1:
-        whose = "venue"
-    laws: tuple[Law, ...] = ()
-    if len(drafts) > 1:
-        laws = laws_of([Sample(each.price, each.postage, each.outputs[at].value) for each in drafts])
+def _output(at: int, drafts: Sequence[SeenDraft], *, is_single: bool) -> OutputForm:
+    first, laws = drafts[0], tuple[Law, ...]()
+    whose, script = first.outputs[at].whose, first.outputs[at].script
+    is_covered = first.sighash == ALL_OUTPUTS or at == first.index
+    if not is_single:
+        if whose == "varying" and {draft.outputs[at].script for draft in drafts} == {script}:
+            whose = "venue"
+        laws = laws_of([Sample(draft.price, draft.postage, draft.outputs[at].value) for draft in drafts])
         if is_covered and not laws:
-            values = ", ".join(str(each.value) for each in seen)
+            values = ", ".join(str(draft.outputs[at].value) for draft in drafts)
             raise PolicyRefused(TAG, f"no law explains the sats of output {at}: {values}")
-    return OutputForm(whose, seen[0].script if whose == "venue" else "", is_covered, laws)
+    return OutputForm(whose, script if whose == "venue" else "", is_covered, laws)

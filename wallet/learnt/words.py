@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wallet.learnt.form import SIGHASHES, WHOSE, LearntForm, OutputForm
-from wallet.learnt.laws import PPM, Law
+from wallet.learnt.laws import WHOLE, Law
 
 _ROUNDED = {"down": "rounded down", "up": "rounded up", "nearest": "rounded to the nearest"}
 
@@ -37,10 +37,10 @@ def law_words(laws: tuple[Law, ...]) -> str:
 
 def _law(law: Law) -> str:
     parts = []
-    if law.price_ppm == PPM:
+    if law.quarters == WHOLE:
         parts.append("price")
-    elif law.price_ppm:
-        parts.append(f"{percent(law.price_ppm)} % of the price ({_ROUNDED[law.rounding]})")
+    elif law.quarters:
+        parts.append(f"{percent(law.quarters)} % of the price ({_ROUNDED[law.rounding]})")
     if law.has_postage:
         parts.append("postage")
     if law.sats > 0 or not parts:
@@ -48,10 +48,10 @@ def _law(law: Law) -> str:
     return " + ".join(parts) + (f" - {-law.sats:,}" if law.sats < 0 else "")
 
 
-def percent(ppm: int) -> str:
-    """Writes millionths in percent, without zeros at the end: 975,000 is `97.5`."""
-    whole, rest = divmod(ppm, PPM // 100)
-    return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")
+def percent(quarters: int) -> str:
+    """Writes quarters of a basis point in percent, without zeros at the end: 39,000 is `97.5`."""
+    whole, rest = divmod(quarters, WHOLE // 100)
+    return f"{whole}.{rest * 25:04d}".rstrip("0").rstrip(".")
 
 
 def _whose(output: OutputForm) -> str:
