@@ -21,13 +21,12 @@ from wallet import judgement
 from wallet.learnt import words
 from wallet.learnt.client import LearntClient, Studied
 from wallet.learnt.laws import LEAST_SPAN
-from wallet.protocol import LISTING_INTENT_DIGITS, MAX_SATS, ListingToSign
+from wallet.protocol import MAX_SATS, ListingToSign
 from wallet.signer_client import SignerUnavailable
 
 PATIENCE_S = 15.0
 # High, so that nobody would lose by it.
 USUAL_PRICE = 1_000_000
-_NO_INTENT = "0" * LISTING_INTENT_DIGITS  # nothing is signed, so none is used up
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -117,8 +116,8 @@ def _drafted(
         for price in prices:
             ask = ListingAsk(price, inscription, keys.vault, keys.payment, keys.vault_pubkey, None)
             draft = market.at(venue).draft_listing(ask)
-            secure = tuple(each.psbt for each in draft.secure)
-            drafts.append(ListingToSign(_NO_INTENT, inscription, found.outpoint, price, draft.psbt, secure))
+            secure = (each.psbt for each in draft.secure)
+            drafts.append(judgement.to_judge(inscription, found.outpoint, price, draft.psbt, secure))
     if len(users) > 1:
         raise BidkeeperError("the inscriptions are of different users")
     return users.pop(), drafts

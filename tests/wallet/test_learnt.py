@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -459,9 +460,10 @@ def test_a_file_of_a_later_version_says_so(tmp_path: Path) -> None:
     store = LearntForms(path, b"k" * 32, "none")
     for odd in ({"more": 1}, {"inputs": 5}):
         listed = [asdict(a_form()) | odd]
-        seal = store._seal(json.loads(json.dumps(listed)))
-        path.write_text(json.dumps({"forms": listed, "hmac": seal}))
-        digest = __import__("hashlib").sha256(path.read_bytes()).hexdigest()
+        stored = json.loads(json.dumps({"forms": listed, "hmac": ""}))
+        stored["hmac"] = store._seal(stored["forms"])
+        path.write_text(json.dumps(stored))
+        digest = hashlib.sha256(canonical(stored)).hexdigest()
         assert "it was written by another version" in LearntForms(path, b"k" * 32, digest).problem
 
 

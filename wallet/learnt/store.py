@@ -10,19 +10,17 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from core.files import sync_directory
+from wallet.keystore import keystore_file
 from wallet.learnt.form import TAG, LearntForm, canonical, read_form
 from wallet.policy import PolicyRefused
 
 LEARNT_FILE = "learnt.json"
 NOTHING = "none"  # the digest of a store that was never written
-_VERSION = 1
 _REMEDY = "bidkeeper venue learnt forget --all, then learn again"
 
 Forms = Mapping[tuple[str, str], LearntForm]
@@ -73,17 +71,16 @@ class LearntForms:
 
     def _read(self, last_digest: str) -> Forms:
         try:
-            raw = self._path.read_bytes()
+            stored = json.loads(self._path.read_bytes())
         except FileNotFoundError:
             if last_digest != NOTHING:
                 raise ValueError("it is gone") from None
             return {}
-        stored = json.loads(raw)
         if not isinstance(stored, dict) or not {"forms", "hmac"} <= stored.keys():
             raise ValueError("it holds no forms")
         if not hmac.compare_digest(self._seal(stored["forms"]), str(stored["hmac"])):
             raise ValueError("it was changed, or is of other keys")
-        if hashlib.sha256(raw).hexdigest() != last_digest:
+        if _digest(stored) != last_digest:
             raise ValueError("it is not the one that was stored last")
         try:
             forms = [read_form(each) for each in stored["forms"]]
@@ -92,22 +89,18 @@ class LearntForms:
         return {(form.venue, form.kind): form for form in forms}
 
     def _write(self, forms: Forms, before_writing: Callable[[str], None]) -> None:
-        listed: list[dict[str, Any]] = [asdict(forms[name]) for name in sorted(forms)]
-        listed = json.loads(canonical(listed))
-        raw = json.dumps({"version": _VERSION, "forms": listed, "hmac": self._seal(listed)}, indent=1).encode() + b"\n"
-        before_writing(hashlib.sha256(raw).hexdigest())
-        fresh = self._path.with_name(self._path.name + ".new")
-        fresh.unlink(missing_ok=True)
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._path)
-        sync_directory(self._path.parent)
+        listed = json.loads(canonical([asdict(forms[name]) for name in sorted(forms)]))
+        stored = {"forms": listed, "hmac": self._seal(listed)}
+        before_writing(_digest(stored))
+        keystore_file.write(self._path, stored)
         self._forms, self.problem = forms, ""
 
     def _seal(self, listed: Any) -> str:
-        return hmac.new(self._key, canonical([_VERSION, listed]), hashlib.sha256).hexdigest()
+        return hmac.new(self._key, canonical(listed), hashlib.sha256).hexdigest()
+
+
+def _digest(stored: Any) -> str:
+    return hashlib.sha256(canonical(stored)).hexdigest()
 
 
 def last_digest(audit_log: Path) -> str:
