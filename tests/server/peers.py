@@ -96,6 +96,7 @@ class FakeSigner(_Peer):
         self.before_signing: Callable[[dict[str, Any]], Any] = lambda asked: None
         self.signed: dict[str, dict[str, Any]] = {}
         self.judged: list[dict[str, Any]] = []
+        self.refuses_withdrawals: PeerRefused | None = None
         self.signed_sats = 0
         self.frees_ms: int | None = None
 
@@ -117,6 +118,10 @@ class FakeSigner(_Peer):
             raise PeerRefused("signer", "locked", "no passphrase")
         if request["op"] == "sign_withdrawal":
             return self._withdrawal(request["withdrawal"])
+        if request["op"] == "judge_withdrawal":
+            if isinstance(self.refuses_withdrawals, PeerRefused):
+                raise self.refuses_withdrawals
+            return {"sent_sats": 900, "fee_sats": 100}
         if request["op"] == "judge":
             return self._judged(request)
         return keys_of(request["user"])

@@ -97,6 +97,7 @@ class Signer:
             "learn": (learner.outpoints_to_look_up, learner.learn),
             "sign_listing": (listings.outpoints_to_look_up, listings.sign_listing),
             "sign_offer": (offers.outpoints_to_look_up, offers.sign_offer),
+            "judge_withdrawal": (withdrawals.coins_to_judge, withdrawals.judge_withdrawal),
             "sign_withdrawal": (withdrawals.outpoints_to_look_up, withdrawals.sign_withdrawal),
         }
         self._operations: dict[str, Callable[[Answer], Answer]] = {
