@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from cli import learn_others
 from core.errors import BidkeeperError
 from core.settings import VENUES, Settings
 from markets.capabilities import Capabilities
@@ -30,10 +31,16 @@ USUAL_PRICE = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds VENUE --listing ID [--price N]."""
+    """Adds VENUE --listing ID [--price N] | --withdraw SATS [--user ADDRESS] | --delist ID."""
     parser.add_argument("venue", choices=VENUES, metavar="VENUE", help=", ".join(VENUES))
+    drafted = parser.add_mutually_exclusive_group(required=True)
+    drafted.add_argument(
+        "--listing", metavar="ID", action="append", help="an inscription in a vault; may be given again"
+    )
+    drafted.add_argument("--withdraw", metavar="SATS", type=_sats, help="sats out of a bidding wallet")
+    drafted.add_argument("--delist", metavar="ID", help="an inscription that is listed there")
     parser.add_argument(
-        "--listing", metavar="ID", action="append", required=True, help="an inscription in a vault; may be given again"
+        "--user", metavar="ADDRESS", default="", help="with --withdraw: whose wallet, where there are several users"
     )
     parser.add_argument("--price", type=_price, metavar="SATS", help="draft at it, one tick above, and at twice it")
 
@@ -56,15 +63,31 @@ def _price(text: str) -> int:
     return int(text)
 
 
+def _sats(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= MAX_SATS:
+        raise argparse.ArgumentTypeError("an amount is a whole number of sats above 0")
+    return int(text)
+
+
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Returns 0 when every form was confirmed and stored, else 1. Raises BidkeeperError when nothing can be drafted."""
+    """Returns 0 when every form was confirmed and stored, or would be signed where none is stored; else 1.
+
+    Raises BidkeeperError when nothing can be drafted.
+    """
     venue = options.venue
     if problem := settings.why_no_venue(venue):
         raise BidkeeperError(problem)
     can = capabilities(venue)
-    if why := _not_drafted(can):
+    if options.listing and (why := _not_drafted(can)):
         raise BidkeeperError(why)
     signer = _operators_client(settings)
+    if not options.listing:
+        with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
+            if options.withdraw:
+                is_signed = learn_others.withdrawal(market, signer, can, options.user, options.withdraw)
+            else:
+                is_signed = learn_others.delist(market, signer, can, options.delist)
+        return 0 if is_signed else 1
     prices = _prices(options.price or max(USUAL_PRICE, settings.min_listing_sats), can)
     if len(prices) == 1:
         print(f"{can.title}: each draft is an order there, never confirmed; so only one is asked for.")

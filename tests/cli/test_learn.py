@@ -16,7 +16,7 @@ from cli.doctor.check import Check
 from cli.main import main
 from core.local import ask
 from core.settings import load
-from tests.e2e.installation import PATIENCE, Installation, Trader, installation
+from tests.e2e.installation import PATIENCE, Installation, Trader, installation, until
 from tests.wallet.processes import DEADLINE_S
 
 
@@ -109,6 +109,36 @@ def test_where_a_draft_is_an_order_only_one_is_asked_for(running: Installation, 
     assert "each draft is an order there, never confirmed; so only one is asked for." in told.splitlines()[0]
     assert "from 1 drafts at 1,000,000 sats" in told and "any sats   <- covered" in told
     assert venue(running, "learnt", "forget", "--all")[0] == 0
+
+
+@pytest.mark.slow
+def test_withdrawals_and_ends_of_listings_are_judged_and_never_stored(
+    running: Installation, item: tuple[Trader, str]
+) -> None:
+    trader, inscription = item
+    wallet = trader.ok("GET", "/api/wallet")
+    running.sim("PUT", f"/sim/wallets/{wallet['biddingWallet']['address']}", {"balance": 90_000})
+    draw = ("learn", "simulator", "--withdraw", "50000", "--user", trader.address)
+    code, told = venue(running, *draw)
+    assert code == 0 and f"sats arrive at {wallet['payment']}, the fee is " in told, told
+    assert "signed by meaning: there is no form to store" in told
+    running.sim("PUT", "/sim/poison", {"mode": "wrong_payout"})
+    code, told = venue(running, *draw)
+    running.sim("PUT", "/sim/poison", {"mode": None})
+    assert code == 1 and "dest-allow: NO: an output goes neither" in told and told.endswith("it would NOT be signed\n")
+    code, told = venue(running, "learn", "simulator-unisat", "--withdraw", "50000")
+    assert code == 1 and "has no bidding wallet: there is no withdrawal to draft" in told
+
+    body = {"inscriptionId": inscription, "priceMode": "fixed", "priceSats": 90_000, "venue": "simulator-unisat"}
+    task = trader.ok("POST", "/api/autolist", body | {"loopSeconds": 5})["id"]
+    trader.ok("POST", f"/api/autolist/{task}/start")
+    until(lambda: (trader.ok("GET", f"/api/autolist/{task}")["listing"] or {}).get("state") == "live", "a listing")
+    code, told = venue(running, "learn", "simulator-unisat", "--delist", inscription)
+    assert code == 0 and f"sats come back to the vault, {wallet['vault']}: it would be signed" in told, told
+    code, told = venue(running, "learn", "simulator", "--delist", inscription)
+    assert code == 1 and "drafts no PSBT for that: a signature under a challenge takes a listing back there" in told
+    trader.ok("DELETE", f"/api/autolist/{task}")
+    assert venue(running, "learnt", "list") == (0, "nothing is learnt: the rules alone decide\n")
 
 
 @pytest.mark.slow

@@ -89,7 +89,7 @@ class Signer:
         grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), Rooms(authority)
         listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)
         judge = ListingJudge(authority)
-        learner = Learner(authority, judge)
+        learner, delists = Learner(authority, judge), DelistSigner(authority)
         # Requests that need facts of outputs: which outputs, and the answer itself.
         self._on_facts: dict[str, _OnFacts] = {
             "judge": (judge.outpoints_to_look_up, judge.judge),
@@ -113,7 +113,8 @@ class Signer:
             "sign_bid": BidSigner(authority).sign_bid,
             "sign_challenge": challenges.sign_challenge,
             "sign_sign_in": challenges.sign_sign_in,
-            "sign_delist": DelistSigner(authority).sign_delist,
+            "sign_delist": delists.sign_delist,
+            "judge_delist": delists.judge_delist,
             "lowest_listing": listings.lowest_listing,
             "was_signed": self._was_signed,
             "holder": learner.holder,
