@@ -9,6 +9,7 @@ from cli.learn import date_of
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.capabilities import Capabilities
+from markets.funding import funding_of
 from markets.venues import capabilities
 from server.task_venues import not_signed_bids, not_signed_listings
 from wallet.ceilings import ceilings_of
@@ -31,6 +32,8 @@ def examine(settings: Settings) -> Iterator[Check]:
     secure = ceilings_of(settings).secure_listings
     for venue in settings.venues:
         can = capabilities(venue)
+        if funding_of(can) is not None and not can.bids_are_psbt:
+            yield ok(_name(can, "withdrawals"), "meaning")
         if can.bids_are_psbt:
             why = not_signed_bids(venue, settings)
             yield _not_signed(can, "bids", why) if why else ok(_name(can, "bids"), "meaning")

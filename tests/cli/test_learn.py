@@ -76,7 +76,8 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
     assert judged(running, trader, inscription).count("every rule holds: it would be signed") == 1
     told_by_doctor = {check.name: check.text for check in doctor(running)}
     assert told_by_doctor["live simulator plain listings"].startswith("meaning, and learnt 20")
-    assert told_by_doctor["live simulator-unisat plain listings"] == "meaning"
+    assert told_by_doctor["live simulator-unisat plain listings"] == told_by_doctor["live simulator withdrawals"]
+    assert told_by_doctor["live simulator withdrawals"] == told_by_doctor["live simulator-ordnet bids"] == "meaning"
     assert told_by_doctor["live simulator secure listings"].startswith("not signed: ")
     assert told_by_doctor["live simulator-ordnet listings"].startswith("not signed: listings at ")
 
