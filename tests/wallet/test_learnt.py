@@ -139,7 +139,8 @@ def test_another_form_is_refused_in_words_though_every_rule_holds(
     with pytest.raises(PeerRefused, match=told) as refused:
         desk.sign(changed(change))
     assert refused.value.code == "learnt-form"
-    assert refused.value.message.endswith("look at it with: bidkeeper venue learn simulator")
+    shown = "plain draft: another form than was learnt, see bidkeeper venue learn simulator: "
+    assert refused.value.message.startswith(shown)
     (judged,) = desk.ask("judge", user=USER, venue="simulator", min_price_sats=0, listing=changed(change))["judgements"]
     wrong = [(each["rule"], each["holds"]) for each in judged["findings"] if each["holds"] is not True]
     assert (wrong, judged["is_signed"]) == ([("learnt-form", False)], False)
@@ -261,7 +262,7 @@ def test_of_many_differences_three_are_told(desk: Learning) -> None:
     desk.learn(drafts())
     with pytest.raises(PeerRefused) as refused:
         desk.sign(changed(all_else))
-    assert refused.value.message.count("; ") == 3
+    assert refused.value.message.count("; ") == 2
 
 
 def test_the_digest_is_of_all_but_the_time() -> None:

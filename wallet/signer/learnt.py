@@ -48,8 +48,9 @@ def alike(learnt: LearntForms | None, venue: str, kind: str, draft: SeenDraft) -
     """Refuses a draft that is not of the form learnt for this venue and kind."""
     form = None if learnt is None else learnt.of(venue, kind)
     if form is not None and (told := differences(form, draft)):
-        unlike = f"{venue} drafts its {kind} listings in another form: {'; '.join(told[:_MOST_TOLD])}"
-        raise PolicyRefused(TAG, f"{unlike}; look at it with: bidkeeper venue learn {venue}")
+        # The command first: a task's error shows no more than so many characters.
+        look = f"another form than was learnt, see bidkeeper venue learn {venue}"
+        raise PolicyRefused(TAG, f"{kind} draft: {look}: {'; '.join(told[:_MOST_TOLD])}")
 
 
 def _ours(owner: Owner) -> dict[bytes, Whose]:
