@@ -157,7 +157,10 @@ def _confirmed(signer: LearntClient, user: str, venue: str, drafts: Sequence[Lis
     print("\n".join(words.in_words(studied.form)))
     former = next((each for each in signer.learnt().forms if (each.venue, each.kind) == (venue, studied.kind)), None)
     if former is not None:
-        print(f"  in place of the form of {date_of(former.learnt_ms)}")
+        is_same = words.body(former) == words.body(studied.form)
+        print(f"{'the same as' if is_same else 'in place of'} the form learnt {date_of(former.learnt_ms)}")
+        if not is_same:
+            print("\n".join(words.body(former)))
     if _typed("Store this form? Type the venue's name: ") != venue:
         print("not stored")
         return False

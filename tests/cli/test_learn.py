@@ -70,7 +70,7 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
     assert venue(running, "learnt", "list") == (0, told_form("simulator secure"))
 
     code, told = venue(running, *learn, given="simulator\nsimulator\n")
-    assert code == 0 and "in place of the form of " in told and told.count("stored: drafts of another form") == 2
+    assert code == 0 and "the same as the form learnt " in told and told.count("stored: drafts of another form") == 2
     code, told = venue(running, "learnt", "show", "simulator")
     assert code == 0 and "simulator, plain listing (SINGLE|ANYONECANPAY 0x83)  learnt " in told
     assert judged(running, trader, inscription).count("every rule holds: it would be signed") == 1
@@ -83,6 +83,8 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
 
     running.sim("PUT", "/sim/poison", {"mode": "extra_output"})
     told = judged(running, trader, inscription)
+    _, other = venue(running, *learn, given="no\nno\n")
+    assert other.count("in place of the form learnt ") == 2 and other.count("not stored") == 2
     running.sim("PUT", "/sim/poison", {"mode": None})
     shown = "another form than was learnt, see bidkeeper venue learn simulator: outputs: 2, not 1"
     assert f"learnt-form: NO: plain draft: {shown}" in told
@@ -117,7 +119,7 @@ def test_where_a_draft_is_an_order_only_one_is_asked_for(running: Installation, 
     code, told = venue(running, "learn", "simulator-unisat", "--listing", inscription, given="simulator-unisat\n")
     assert code == 0, told
     assert "each draft is an order there, never confirmed; so only one is asked for." in told.splitlines()[0]
-    assert "from 1 drafts at 1,000,000 sats" in told and "any sats   <- covered" in told
+    assert "from 1 draft at 1,000,000 sats" in told and "any sats   <- covered" in told
     assert venue(running, "learnt", "forget", "--all")[0] == 0
 
 

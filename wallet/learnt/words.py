@@ -15,10 +15,15 @@ def title(form: LearntForm) -> str:
 
 def in_words(form: LearntForm) -> list[str]:
     """Returns lines for a human: the inputs, and for each output whose it is and the law of its sats."""
-    lines = [title(form)]
     prices = ", ".join(f"{price:,}" for price in form.prices)
     hashes = ", ".join(f"{each[:8]}…" for each in form.drafts)
-    lines.append(f"  from {len(form.drafts)} drafts at {prices} sats; sha256 {hashes}")
+    drafts = "1 draft" if len(form.drafts) == 1 else f"{len(form.drafts)} drafts"
+    return [title(form), f"  from {drafts} at {prices} sats; sha256 {hashes}", *body(form)]
+
+
+def body(form: LearntForm) -> list[str]:
+    """Returns the lines that are the same whichever drafts the form was learnt from."""
+    lines = []
     for at, source in enumerate(form.inputs):
         whose = {"ours": "YOURS", "told": "somebody's", "silent": "not told"}[source.told]
         lines.append(f"  input {at}   {whose:<10}  sequence {source.sequence:#x}")
