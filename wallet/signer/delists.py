@@ -46,7 +46,7 @@ class DelistSigner:
             vault = authority.unlocked().secrets_of(grant.user).vault
             approved = _checked(psbt, outpoint, vault)
             now = authority.clock()
-            policy.velocity_challenges(authority.ceilings.challenges_a_minute, store.challenges(grant.task, now))
+            authority.challenge_rates(grant.task, now)
             signed = sign_listing(approved, vault)
             store.put_challenge(grant.task, now)
             authority.audit.append(
