@@ -28,7 +28,8 @@ _LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'
 _SAMPLE = re.compile(rf"({_NAME})(?:\{{({_LABEL}(?:,{_LABEL})*)\}})? (-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)")
 SHORT = {
     "is_cut_off": False,
-    "quota": {"limit": 100_000, "used": 60_000, "left": 40_000, "projected": 130_000, "stretch_s": 600, "rungs": 3},
+    "quota": {"limit": 100_000, "used": 60_000, "left": 40_000, "projected": 130_000, "stretch_s": 600, "rungs": 3}
+    | {"users": {"7": 50_000, "9": 4_000}},
 }
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
