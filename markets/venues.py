@@ -46,7 +46,6 @@ _ORDNET = Capabilities(
     bid_types=("collection", "trait"),
     listings=True,
     lists_in_escrow=True,
-    tells_traits=True,
     needs_sign_in=True,
     bids_are_psbt=True,
     own_ids=True,

@@ -25,12 +25,15 @@ def migrate() -> list[str]:
 
     Raises OtherVersion for a database that this version must not touch; then nothing was changed.
     """
-    if names := foreign():
-        raise OtherVersion(
-            f"the database was made by another version of Bidkeeper (migrations {', '.join(names)}): run that version,"
-            " or put the whole data directory aside, with the keys in it, and begin with an empty one"
-        )
+    _refuse_foreign()
     return list(Runner(database.obj, str(_DIRECTORY)).up())
+
+
+def check() -> None:
+    """Raises OtherVersion unless the database has this version's schema."""
+    _refuse_foreign()
+    if missing := pending():
+        raise OtherVersion(f"the database lacks {', '.join(missing)}: run `bidkeeper migrate`")
 
 
 def pending() -> list[str]:
@@ -41,3 +44,11 @@ def pending() -> list[str]:
 def foreign() -> list[str]:
     """Returns the names of migrations in the database that this version does not have."""
     return [row.name for row in Runner(database.obj, str(_DIRECTORY)).status() if row.path is None]
+
+
+def _refuse_foreign() -> None:
+    if names := foreign():
+        raise OtherVersion(
+            f"the database was made by another version of Bidkeeper (migrations {', '.join(names)}): run that version,"
+            " or put the whole data directory aside, with the keys in it, and begin with an empty one"
+        )

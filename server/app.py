@@ -108,14 +108,13 @@ def make_server(app: Application) -> HTTPServer:
 def run(settings: Settings, index: int = 0) -> None:
     """Serves until SIGTERM or SIGINT, as the server process number `index` (from 0) on its own port.
 
-    Raises SettingsError, or RuntimeError when signatures cannot be trusted to be checked.
+    Raises SettingsError, OtherVersion, or RuntimeError when signatures cannot be trusted to be checked.
     """
     logs.set_up("server", settings.log_level)
     bip322.self_test()
     base.connect(settings.database_url)
     try:
-        if missing := schema.pending():
-            raise SettingsError([f"the database lacks {', '.join(missing)}: run `bidkeeper migrate`"])
+        schema.check()
         app = make_app(settings)
         asyncio.run(_serve(app, _listen(settings.host, settings.port + index)))
     finally:

@@ -229,12 +229,14 @@ def test_runes_are_bid_on_too(live: Operator) -> None:
 
 
 def test_a_first_listing_is_made_and_taken_back(live: Operator) -> None:
-    (create, start, look, remove) = live.commands("A first listing")
+    (judge, create, start, look, remove) = live.commands("A first listing")
     inscription = "ab" * 32 + "i0"
     vault = live.trader.ok("GET", "/api/wallet")["vault"]
     item = {"id": inscription, "collection": SLUG, "name": "one"}
     live.service.sim("PUT", f"/sim/wallets/{vault}", {"inscriptions": [item]})
     live.known["INSCRIPTION"] = inscription
+    judged = live.does(judge)
+    assert "must get 150,000 sats" in judged and "every rule holds: it would be signed" in judged
     live.known["LISTING"] = str(live.asks(create)["id"])
     live.asks(start)
     until(lambda: (live.asks(look)["listing"] or {}).get("state") == "live", "the listing")

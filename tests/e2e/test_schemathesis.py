@@ -30,7 +30,7 @@ def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
                 f"{service.url}/api/openapi.json",
                 f"--header=Authorization: {trader.session.headers['Authorization']}",
                 # Signing out would leave the rest without a token.
-                "--exclude-path=/api/auth/logout",
+                *(f"--exclude-operation-id={name}" for name in ("signOut", "signOutEverywhere", "endSession")),
                 f"--exclude-checks={CHECKS_LEFT_OUT}",
                 "--phases=examples,coverage,fuzzing",
                 "--max-examples=25",

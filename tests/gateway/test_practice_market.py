@@ -139,8 +139,8 @@ def running() -> Iterator[Town]:
 
 @pytest.fixture
 def town(running: Town) -> Town:
-    """With nothing listed and nothing wrong; another seed is another chain, of which no fact is remembered."""
-    running.sim("POST", "reset", {"seed": time.time_ns() % 2**31, "background": False})
+    """With nothing listed and nothing wrong; another seed is another chain, and an odd one answers as documented."""
+    running.sim("POST", "reset", {"seed": time.time_ns() % 2**31 | 1, "background": False})
     held = [{"id": INSCRIPTION, "collection": "goosinals", "name": "Goose 7", "traits": {}}]
     running.sim("PUT", f"wallets/{running.vault}", {"balance": 0, "inscriptions": held})
     running.listed()  # what was remembered of the vault is of the former chain

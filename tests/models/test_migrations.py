@@ -112,6 +112,9 @@ def test_a_database_of_another_version_is_refused_and_left_alone(
         connection.execute("INSERT INTO schema_migration VALUES (1, '0001_initial', '2026-01-01')")
     monkeypatch.setenv("BIDKEEPER_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("BIDKEEPER_CONFIG", "/dev/null")
+    for program in ("manager", "server"):
+        assert main([program]) == 1
+        assert "made by another version" in capsys.readouterr().err
     assert main(["migrate"]) == 1
     said = capsys.readouterr().err
     assert "another version of Bidkeeper (migrations 0001_initial)" in said and "data directory aside" in said

@@ -233,7 +233,7 @@ def test_msg_template() -> None:
 
 
 def test_offer_terms() -> None:
-    offer = OfferToSign("0" * 32, 1, "1", 1, GRANT.slug, ("psbt",), ("coin",))
+    offer = OfferToSign("0" * 32, 1, "1", 1, GRANT.slug, ("psbt",), "ab", ("coin",))
     policy.offer_terms(GRANT, offer)
     for wrong in ({"slug": "other-frogs"}, {"slug": GRANT.slug.upper()}, {"quantity": "0"}, {"quantity": "1.0"}):
         with pytest.raises(PolicyRefused, match="msg-template"):

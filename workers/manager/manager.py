@@ -36,7 +36,7 @@ from core.errors import BidkeeperError, PeerRefused
 from core.local_server import serve
 from core.process import hold_lock
 from core.settings import Settings
-from models import base, sessions
+from models import base, schema, sessions
 from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING
@@ -66,12 +66,13 @@ def now_ms() -> int:
 def run(settings: Settings, *, spawner: Spawner | None = None, timing: Timing | None = None) -> None:
     """Runs until SIGTERM or SIGINT; then ends all workers, cancels no bids, and leaves wanted tasks wanted.
 
-    Raises BidkeeperError when another manager runs in this data directory.
+    Raises BidkeeperError when another manager runs in this data directory, or the database is another version's.
     """
     held = _instance_lock(settings)
     try:
         _raise_file_limit()
         base.connect(settings.database_url)
+        schema.check()
         asyncio.run(Manager(settings, spawner or _spawner(settings), timing or Timing()).run())
     finally:
         base.close()
