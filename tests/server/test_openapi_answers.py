@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Awaitable
 from decimal import Decimal
 from typing import Any
 
@@ -102,6 +103,13 @@ async def sessions_and_tokens(service: Service, drive: Driver) -> None:
     await drive("signOutEverywhere", token=token_of(new_user(OTHER)))
 
 
+async def spent(service: Service, asked: Awaitable[Any]) -> None:
+    """Asks while the user's look-ups are used up."""
+    service.gateway.spent = True
+    assert (await asked).headers["Retry-After"] == "4"
+    service.gateway.spent = False
+
+
 class Spent:
     """A budget of sign-in calls that is used up."""
 
@@ -122,6 +130,7 @@ async def the_profile(service: Service, drive: Driver) -> None:
     } | await approval(service, {"ordinalsAddress": address})
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 1, 1)
     await drive("changeProfile", move)
+    await spent(service, drive("changeProfile", move))
     service.gateway.down = True
     await drive("changeProfile", move)
     service.signer.state = "locked"
@@ -179,6 +188,7 @@ async def what_it_would_do(service: Service, drive: Driver, one: dict[str, int])
     await drive("previewTask", {"slug": "empty", "hardcapSats": 5} | trait)
     await drive("previewTask", {"slug": "a b"})
     await drive("previewTask", {"taskId": 999})
+    await spent(service, drive("previewTask", task))
     service.gateway.down = True
     await drive("previewTask", task)
     service.gateway.down = False
@@ -214,6 +224,7 @@ async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> N
     service.gateway.answers["bids"] = NotFound()
     await drive("listBids", path=one)
     service.gateway.answers["bids"] = BidBook((), 1)
+    await spent(service, drive("listBids", path=one))
     service.gateway.down = True
     await drive("listBids", path=one)
     service.gateway.down = False
@@ -254,6 +265,7 @@ async def the_market(service: Service, drive: Driver) -> None:
     ):
         await drive(name)
         await drive(name, query=known)
+        await spent(service, drive(name, query=known))
         service.gateway.down = True
         await drive(name, query=known)
         service.gateway.down = False
@@ -321,6 +333,7 @@ async def withdrawals(service: Service, drive: Driver) -> None:
     await drive("getWallet")
     service.gateway.answers["broadcast"] = Unknown("cut")
     assert (await drive("withdraw", {"from": "payment"})).status == 202
+    await spent(service, drive("withdraw", {"from": "payment"}))
     service.gateway.answers["coins"] = Unavailable("away")
     await drive("withdraw", {"from": "payment"})
     service.signer.state = "locked"
@@ -341,7 +354,10 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
     service.gateway.answers["balance"] = NotFound()
     await drive("getWallet")
     service.gateway.answers["wallet_contents"] = NotFound()
+    service.clock.now_ms += 20_001
     await drive("listInscriptions", query=fresh)
+    await spent(service, drive("listInscriptions", query=fresh))
+    await spent(service, drive("getInscription", path=one, query=fresh))
     service.gateway.down = True
     await drive("listInscriptions", query=fresh)
     await drive("getInscription", path=one, query=fresh)
