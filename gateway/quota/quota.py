@@ -73,7 +73,7 @@ class Quota:
             return None
         # Before all of them stop, those stop who have used more than their share, so that one's looks are not others'.
         others = self._count.by_user().keys() - {user}
-        is_over = others and not self._is_within(use, user, room(use, now_ms, 0.0))
+        is_over = others and not self._is_within(use, user, room(use, now_ms, LOOKING_OVER_SHARE))
         allowed = LOOKING_OVER_SHARE if is_over else LOOKING
         if ahead(use, now_ms) < allowed:
             return None
