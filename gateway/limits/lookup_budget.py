@@ -1,5 +1,5 @@
 """The calls that one user may cause by hand, at all marketplaces together: so many a minute by looking, and by acting
-so many an hour.
+as many in four hours.
 
 It is kept here and not in the server, since only the gateway knows how many calls an answer took (none, when it was
 known), and since several server processes have one gateway. The clock is an argument, in monotonic seconds.
@@ -13,8 +13,9 @@ from collections.abc import Callable
 from gateway.limits.errand import Errand
 from markets.base import TooManyLookups
 
-# Nobody starts or deletes so many tasks in an hour, but a day of cleaning up must go through: minutes' worth of looks.
+# A day of cleaning up must go through at once (minutes' worth of looks), but nobody starts and deletes tasks for ever.
 _ACTS_AT_ONCE = 6
+_ACTS_S = 4 * 3600
 _MOST_USERS = 10_000
 
 
@@ -28,7 +29,7 @@ class LookupBudget:
     def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
         self._per_minute = per_minute
         self._looks = _Buckets(per_minute, per_minute / 60, clock)
-        self._acts = _Buckets(_ACTS_AT_ONCE * per_minute, per_minute / 3600, clock)
+        self._acts = _Buckets(_ACTS_AT_ONCE * per_minute, per_minute / _ACTS_S, clock)
 
     def permit(self, errand: Errand) -> None:
         """Raises TooManyLookups when the user has caused too many calls; a task's are never too many."""
@@ -37,7 +38,7 @@ class LookupBudget:
             return
         most = f"{self._per_minute} calls to marketplaces a minute by looking"
         if errand.purpose == "act":
-            most = f"{self._per_minute} calls to marketplaces an hour by starting, deleting and withdrawing"
+            most = f"{self._per_minute} calls to marketplaces in four hours by starting, deleting and withdrawing"
         wait_s = math.ceil(wait_s)
         raise TooManyLookups(wait_s, f"a user may cause {most}; ask again in {wait_s} s")
 

@@ -13,6 +13,7 @@ from gateway.quota.quota_pace import (
     LOOKING,
     LOOKING_OVER_SHARE,
     PACED,
+    READING_OVER_SHARE,
     SPENT_ON_OWN_BIDS,
     SPENT_ON_READS,
     Use,
@@ -23,7 +24,7 @@ from gateway.quota.quota_pace import (
     rungs,
     stretch_s,
 )
-from gateway.quota.shares import FURTHER, level
+from gateway.quota.shares import FURTHER, BeyondShare, level
 from markets.base import RateLimited, Refused
 
 _SPENT = dict.fromkeys((Priority.PLACE, Priority.REST, Priority.LOOKUP), SPENT_ON_READS)
@@ -61,6 +62,9 @@ class Quota:
         if priority is Priority.LOOKUP and (wait_s := self.look_wait_s(user)) is not None:
             text = "the month's calls are used faster than they last, and tasks go first"
             raise RateLimited(wait_s, f"{text}: looks wait; nothing was sent")
+        if priority is Priority.REST and (wait_s := self._read_wait_s(user)) is not None:
+            text = "the month's calls run short, and this user has used more than their share"
+            raise BeyondShare(wait_s, f"{text}: reads wait; nothing was sent")
         use = self._count.use(self.limit)
         if use.used >= _SPENT.get(priority, float("inf")) * self.limit:
             left_s = max(use.end_ms - self._now_ms(), 0) / 1000
@@ -72,12 +76,19 @@ class Quota:
         if ahead(use, now_ms) < LOOKING_OVER_SHARE:
             return None
         # Before all of them stop, those stop who have used more than their share, so that one's looks are not others'.
-        others = self._count.by_user().keys() - {user}
-        is_over = others and not self._is_within(use, user, room(use, now_ms, LOOKING_OVER_SHARE))
-        allowed = LOOKING_OVER_SHARE if is_over else LOOKING
-        if ahead(use, now_ms) < allowed:
+        allowed = LOOKING_OVER_SHARE if self._is_beyond(use, user, LOOKING_OVER_SHARE) else LOOKING
+        return None if ahead(use, now_ms) < allowed else _pause_s(use, now_ms, allowed)
+
+    def _read_wait_s(self, user: int | None) -> float | None:
+        """Returns the seconds that tasks' reads have to wait, so that others' share is left; None = they need not.
+
+        Nothing is placed on them any more, and made as old as they get they may still be more than the month has.
+        """
+        use, now_ms = self._count.use(self.limit), self._now_ms()
+        if ahead(use, now_ms) < READING_OVER_SHARE or user is None:
             return None
-        return min(max(level_in_s(use, now_ms, allowed), 1.0), LONGEST_PAUSE_S)
+        is_beyond = self._is_beyond(use, user, READING_OVER_SHARE)
+        return _pause_s(use, now_ms, READING_OVER_SHARE) if is_beyond else None
 
     def permit_place(self, rung: int, user: int | None = None) -> None:
         """Raises Refused('quota') when the user's bids at this rung (0 is the top) have to wait."""
@@ -136,6 +147,11 @@ class Quota:
             return pressure(use, now_ms, HEAD_START + FURTHER)
         return found
 
+    def _is_beyond(self, use: Use, user: int | None, allowed: float) -> bool:
+        """Tells whether there are others, and the user is beyond their share of what may be used by now."""
+        others = self._count.by_user().keys() - {user}
+        return bool(others) and not self._is_within(use, user, room(use, self._now_ms(), allowed))
+
     def _is_within(self, use: Use, user: int | None, allowed: float) -> bool:
         """Tells whether the user is within their share of the calls `allowed` by now; nobody never is."""
         if user is None:
@@ -144,3 +160,7 @@ class Quota:
         # What is nobody's cannot be divided: it is taken off first.
         nobodys = use.used - sum(by_user.values())
         return by_user[user] < level(by_user.values(), allowed - nobodys)
+
+
+def _pause_s(use: Use, now_ms: int, allowed: float) -> float:
+    return min(max(level_in_s(use, now_ms, allowed), 1.0), LONGEST_PAUSE_S)

@@ -9,8 +9,8 @@ From the first call of the month the even pace leads to PACED of the quota at it
     8 % to 10 %             1 to 2      new and renewed bids are refused too, a ladder's lowest rungs first
     10 % and more           from 2 on   no bid is placed
 
-Where several users share a key, those within their share of it (`shares.py`) come into this table 5 % later, and the
-looks of those beyond it stop at 2 % already.
+Where several users share a key, those within their share of it (`shares.py`) come into this table 6 % later. Those
+beyond it may not read at all from 10 % on, but for their own bids and listings, and their looks stop at 2 % already.
 
 The measures at one pressure slow the calls down until use is level with the pace, whatever tasks want. Cancels and
 their challenges are never refused; PACED and 10 % leave the last 5 % to them.
@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 
 PACED = 0.85
 LOOKING, LOOKING_OVER_SHARE = 0.03, 0.02  # shares of the quota by which use is ahead when looks are refused
+READING_OVER_SHARE = 0.10
 HEAD_START, STRETCHING, REFUSING = 0.05, 0.03, 0.02  # shares of the quota
 SPENT_ON_READS, SPENT_ON_OWN_BIDS = 0.98, 0.995  # shares of the quota from which such reads are refused
 SHORTEST_STRETCH_S, LONGEST_STRETCH_S = 5.0, 600.0

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-FURTHER = 0.05  # of the quota: how much later those within their share are slowed down, too
+from markets.base import RateLimited
+
+FURTHER = 0.06  # of the quota: how much later those within their share are slowed down, too
+
+
+class BeyondShare(RateLimited):
+    """A refusal of this user's reading; another user's may go on."""
 
 
 def level(used: Collection[int], room: float) -> float:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from gateway.limits.call_budget import Priority
 from gateway.limits.errand import Errand, current
+from gateway.quota.shares import BeyondShare
 from gateway.reads.snapshots import Flight, Snapshots
 from gateway.venue import Venue
 from markets.adapter import Adapter
@@ -30,6 +31,7 @@ class _Batch:
     def __init__(self) -> None:
         self.flights: dict[str, list[Flight]] = {}
         self.answer: asyncio.Future[dict[str, Floor]] | None = None
+        self.errand = current()
         self.size = 0  # slugs in the request once it is sent
 
 
@@ -93,10 +95,13 @@ class Floors:
             return _stamped((await asyncio.shield(batch.answer)).get(slug), flight)
         except AuthFailed:
             raise
+        except BeyondShare:
+            if batch.errand == current():
+                raise
         except Refused:
             if batch.size <= 1:
                 raise
-        # One of the others may be a slug that the venue refuses.
+        # One of the others may be a slug that the venue refuses, or of a user who has used up more of a month.
         try:
             return await self._alone_in_one(slug, kind, flight)
         except Refused:

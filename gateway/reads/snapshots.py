@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gateway.limits.errand import current
+from gateway.quota.shares import BeyondShare
 from gateway.reads.unknowns import Unknowns
 from markets.base import NotFound
 
@@ -78,7 +79,12 @@ class Snapshots:
             flight = self.flight()
             entry.flights.append(flight)
             flight.task = asyncio.ensure_future(self._fly(key, entry, flight, fetch))
-        return await self._join(entry, flight)
+        try:
+            return await self._join(entry, flight)
+        except BeyondShare:
+            if flight.errand == current():
+                raise
+        return await self.get(key, max_age_s, fetch)
 
     def kept(self, key: Hashable, max_age_s: float) -> Any:
         """Returns the stored answer if it is not older than `max_age_s`, else None; reads nothing."""
