@@ -90,7 +90,9 @@ class BiddingTasksHandler(SignedIn):
 
     async def _create_as_the_market_knows_it(self, config: BidConfig, venue: str) -> None:
         await refuse_unknown_trait(self, config, venue)
-        self._create(await spelled(self, config), venue)
+        config = await spelled(self, config)
+        self.require_signed_in()
+        self._create(config, venue)
 
     def _create(self, config: BidConfig, venue: str) -> None:
         subscription = users.subscription_of(self.user.id)
@@ -121,6 +123,7 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
             await refuse_unknown_trait(self, config, seen.venue, load_bid_config(seen.config))
         config = await spelled(self, config)
         async with self.services.locks.of(seen.id):
+            self.require_signed_in()
             task = self.task(task_id)
             if task.config != seen.config:  # by a request that had the lock before
                 config = self._merged(task)

@@ -75,6 +75,7 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
 
     async def put(self, task_id: str) -> None:
         async with self.services.locks.of(self.task(task_id).id):
+            self.require_signed_in()
             task = self.task(task_id)
             change = self._change(task)
             config, collection_id = dump_listing_config(change.config), _collection(task, change)

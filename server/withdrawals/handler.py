@@ -31,6 +31,7 @@ class WithdrawHandler(SignedIn):
         if body.dry_run:
             self.answer(quote(plan))
             return
+        self.require_signed_in()
         try:
             row = write_down(self.user.id, plan, self.now_ms)
         except CoinsTaken:

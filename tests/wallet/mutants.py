@@ -34,17 +34,26 @@ LONGEST_S = 900
 SEED = 7
 
 _PSBT = ("psbt_attacks", "psbt_check", "psbt", "psbt_sign", "psbt_sighash", "psbt_vectors", "psbt_fuzz")
-_SIGNER = ("sign_listings", "sign_offers", "signer", "signer_control", "ceilings", "ledger", "facts_client")
+_SIGNER = (
+    "sign_listings",
+    "sign_offers",
+    "signer",
+    "signer_requests",
+    "signer_control",
+    "ceilings",
+    "ledger",
+    "facts_client",
+)
 # The module of wallet/ under test: the tests that are to notice, the likeliest first.
 TESTS: dict[str, tuple[str, ...]] = {
-    "policy": ("policy", "ceilings", "signer", "sign_listings", "sign_offers", "sign_ins"),
+    "policy": ("policy", "ceilings", "signer", "signer_requests", "sign_listings", "sign_offers", "sign_ins"),
     "ceilings": ("ceilings", "policy"),
-    "messages": ("messages", "signer", "sign_ins"),
-    "signer.ledger": ("ledger", "signer", "signer_control"),
+    "messages": ("messages", "signer", "signer_requests", "sign_ins"),
+    "signer.ledger": ("ledger", "signer", "signer_requests", "signer_control"),
     "signer.signed": ("ledger", "ceilings", "sign_listings"),
-    "signer.authority": ("signer", "signer_control", "ceilings", "sign_listings"),
-    "signer.grants": ("signer", "signer_control", "sign_listings"),
-    "signer.bids": ("signer", "ceilings"),
+    "signer.authority": ("signer", "signer_requests", "signer_control", "ceilings", "sign_listings"),
+    "signer.grants": ("signer", "signer_requests", "signer_control", "sign_listings"),
+    "signer.bids": ("signer", "signer_requests", "ceilings"),
     "signer.listings": (*_SIGNER, "outputs_unique"),
     "signer.listing_terms": ("sign_listings", "judge", "outputs_unique"),
     "signer.judge": ("judge",),
@@ -53,10 +62,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "signer.payouts": ("outputs_unique",),
     "signer.offers": ("sign_offers",),
     "signer.delists": ("practice_venues",),
-    "signer.challenges": ("signer", "sign_ins", "sign_listings", "ceilings"),
+    "signer.challenges": ("signer", "signer_requests", "sign_ins", "sign_listings", "ceilings"),
     "signer.signer": _SIGNER,
     "facts_client": ("facts_client",),
-    "protocol": ("protocol", "signer", "sign_listings", "signer_control"),
+    "protocol": ("protocol", "signer", "signer_requests", "sign_listings", "signer_control"),
     "psbt.decode": ("psbt", *_PSBT),
     "psbt.check_listing": (*_PSBT, "practice_venues"),
     "psbt.check_escrow": ("escrow", "escrow_attacks"),
