@@ -18,6 +18,7 @@ from server.http.base import SignedIn
 from server.http.json_out import Raw, text
 from server.schemas import bid_config
 from server.task_handler import TaskHandler
+from server.withdrawals.ways_out import refuse_without_way_out
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
 
 
@@ -131,6 +132,8 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
             if row["config"] != task.config:
                 if task.is_running:
                     self.refuse_unsupported(config)
+                    if load_bid_config(task.config).dry_run and not config.dry_run:
+                        await refuse_without_way_out(self, task.venue)
                     await self.services.manager.ready()
                     await self._restart(self.task(task_id), row)
                 else:

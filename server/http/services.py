@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from core.settings import Settings
@@ -23,7 +23,10 @@ from wallet.signer_client import SignerClient
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Settings, the users' rights by them, and peers."""
+    """Settings, the users' rights by them, and peers.
+
+    `ways_out` has the users (id, ordinals address) and venues whose bidding wallets were found to open.
+    """
 
     settings: Settings
     entitlements: Entitlements
@@ -38,6 +41,7 @@ class Services:
     task_lists: CommitCache
     starts: Histogram
     seats: Seats
+    ways_out: set[tuple[int, str, str]] = field(default_factory=set)
 
     def market_for(self, user: int, by_hand: ByHand) -> UserMarket:
         """Returns the way to the marketplaces for what a user does by hand."""

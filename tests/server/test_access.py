@@ -60,6 +60,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/tasks/([0-9]+)/log"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/autolist"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/autolist"): ({"inscriptionId": INSCRIPTION}, (401, 201, 201, 401, 201), T),
+    ("POST", "/api/autolist/preview"): ({"inscriptionId": INSCRIPTION}, (401, 200, 200, 401, 200), R),
     ("GET", "/api/autolist/wallet/ordinals"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/autolist/item/([^/]+)"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
@@ -90,7 +91,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 24
+    assert len(MATRIX) == 24 + 25
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
 from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, SignInNeeded, Unavailable, Unknown
-from markets.outpoint_facts import Whereabouts
+from markets.listings import ListingDraft
+from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import controls, users
 from models.entitlements import Entitlements
 from models.tasks import cycles, tasks
@@ -287,6 +288,30 @@ async def the_market(service: Service, drive: Driver) -> None:
     service.gateway.answers["floors"] = floors
 
 
+async def previewed(service: Service, drive: Driver, task_id: int) -> None:
+    fixed = {"priceMode": "fixed", "priceSats": 150_000}
+    vault = keys_of(OWNER)["vault"]
+    kept = {name: service.gateway.answers.get(name) for name in ("whereabouts", "outpoint", "draft_listing")}
+    service.gateway.answers |= {
+        "whereabouts": Whereabouts(INSCRIPTION, "x:0", vault, 546, START_MS),
+        "outpoint": OutpointFacts("x:0", 546, "5120", True, True, (INSCRIPTION,), (), 9, 9, None),
+        "draft_listing": lambda ask: ListingDraft(f"draft at {ask[0]}", ()),
+    }
+    found = (await drive("previewAutolistTask", {"taskId": task_id, **fixed})).json
+    assert (found["taskId"], found["action"], found["price"], found["draft"]["isSigned"]) == (
+        task_id,
+        "list",
+        150_000,
+        True,
+    )
+    await drive("previewAutolistTask", {"priceMode": "no"})
+    await drive("previewAutolistTask", {"taskId": 999})
+    service.signer.state = "locked"
+    await drive("previewAutolistTask", {"taskId": task_id})
+    service.signer.state = "ready"
+    service.gateway.answers |= kept
+
+
 async def auto_listing(service: Service, drive: Driver) -> None:
     await drive("createAutolistTask", {"priceSats": -1})
     fields: dict[str, Any] = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals"}
@@ -295,6 +320,7 @@ async def auto_listing(service: Service, drive: Driver) -> None:
     with pytest.MonkeyPatch.context() as few:
         few.setattr(tasks, "MAX_AUTOLIST_TASKS", 1)
         await drive("createAutolistTask", {"inscriptionId": "9" * 64 + "i0"})
+    await previewed(service, drive, one["id"])
     await drive("changeAutolistTask", {"priceMode": "no"}, path=one)
     await drive("changeAutolistTask", {"reference": "purchase"}, path=one)
     await drive("startAutolistTask", path=one)

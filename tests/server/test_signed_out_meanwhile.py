@@ -20,7 +20,7 @@ from server.withdrawals.planner import WithdrawalPlanner
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of
 from tests.server.test_sign_in import challenge_for, proof_of
-from tests.server.test_withdrawals import Chain, coin
+from tests.server.withdrawals.chain import Chain, coin
 
 UNAUTHORIZED = (401, {"error": "Unauthorized"})
 TRAIT = {"bidType": "trait", "traitType": "Hat", "traitValue": "Red"}

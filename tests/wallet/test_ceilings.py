@@ -239,6 +239,19 @@ def test_challenges_of_all_tasks_together_are_bounded(bench: Bench, rate: Rate, 
     assert bench.sign_challenge(secrets[23], task=23)
 
 
+def test_a_marketplace_that_keeps_what_was_cancelled_holds_no_more_than_the_tasks_own_sum(bench: Bench) -> None:
+    """A cancel takes nothing back: under whatever token, every signature counts until it expires."""
+    terms = {"outstanding_sats": 2**50, "outstanding_task_sats": 120_000, "max_expiry_ms": HOUR_MS}
+    for number in range(3):
+        secret = bench.grant(token=5 + number, **terms)
+        bench.sign_bid(secret, token=5 + number, intent=intent(number), expires_ms=START_MS + MINUTE_MS + number)
+    assert tag_of(bench.sign_bid, secret, token=7, intent=intent(4), price=1) == "outstanding-task"
+    assert bench.sign_bid(bench.grant(task=18, **terms), task=18, intent=intent(5))
+    bench.now_ms += MINUTE_MS
+    assert bench.sign_bid(secret, token=7, intent=intent(6))
+    assert tag_of(bench.sign_bid, secret, token=7, intent=intent(7), price=1) == "outstanding-task"
+
+
 @pytest.mark.parametrize("operation", ["grant", "withdraw", "revoke_place"])
 def test_no_token_far_above_the_others_ends_a_tasks_grants_for_ever(bench: Bench, operation: str) -> None:
     secret = bench.grant(token=5)
