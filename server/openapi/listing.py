@@ -66,7 +66,7 @@ OPERATIONS = {
         "Nothing is signed or listed.",
         body=AutolistPreview,
         success=one(preview.ListingPreview, "What a cycle would do now."),
-        errors={400: INVALID, 404: NOT_YOURS, 503: SIGNER_AWAY},
+        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LOOKUPS, 503: SIGNER_AWAY},
     ),
     "GET /api/autolist/{id}": Operation(
         id="getAutolistTask",

@@ -11,13 +11,26 @@ from typing import Any
 import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
-from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, SignInNeeded, Unavailable, Unknown
+from markets.base import (
+    AskBook,
+    Balance,
+    BidBook,
+    Item,
+    NotFound,
+    OwnBid,
+    OwnBids,
+    SignInNeeded,
+    TooManyLookups,
+    Unavailable,
+    Unknown,
+)
 from markets.listings import ListingDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import controls, users
 from models.entitlements import Entitlements
 from models.tasks import cycles, tasks
 from models.tasks.table import Task
+from server.http.user_market import Seats
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.autolist_tasks import listed
@@ -107,6 +120,13 @@ async def spent(service: Service, asked: Awaitable[Any]) -> None:
     service.gateway.spent = True
     assert (await asked).headers["Retry-After"] == "4"
     service.gateway.spent = False
+
+
+class Full(Seats):
+    """Places at the marketplaces that are all taken."""
+
+    async def ask(self, user: int, question: Any) -> Any:
+        raise TooManyLookups(2.0, "all taken")
 
 
 class Spent:
@@ -306,6 +326,10 @@ async def previewed(service: Service, drive: Driver, task_id: int) -> None:
     )
     await drive("previewAutolistTask", {"priceMode": "no"})
     await drive("previewAutolistTask", {"taskId": 999})
+    services = service.app.settings["services"]
+    service.app.settings["services"] = dataclasses.replace(services, seats=Full())
+    await drive("previewAutolistTask", {"taskId": task_id})
+    service.app.settings["services"] = services
     service.signer.state = "locked"
     await drive("previewAutolistTask", {"taskId": task_id})
     service.signer.state = "ready"
