@@ -22,6 +22,7 @@ from server.http.callers import Caller, Openings
 from server.http.client_ip import client_ip
 from server.http.json_in import BadBody, read_object
 from server.http.services import Services
+from server.http.user_market import UserMarket
 from wallet.signer_client import SignerClient, SignerError
 
 log = logging.getLogger("server.access")
@@ -131,13 +132,6 @@ class Handler(RequestHandler):
         """Finds the caller by the request's bearer token; None without a good one."""
         return callers.caller(self.request.headers.get("Authorization", ""), self.now_ms)
 
-    async def ask_market(self, question: Callable[[MarketClient], Value]) -> Value:
-        """Asks the gateway in a thread. Raises ApiError: 404, or 502 when the venue cannot be read."""
-        try:
-            return await self.services.market(question)
-        except VenueError as error:
-            raise blocking.answer_to(error) from error
-
     async def ask_signer(self, question: Callable[[SignerClient], Value]) -> Value:
         """Asks the signer in a thread. Raises ApiError (503)."""
         try:
@@ -178,10 +172,36 @@ class SignedIn(Handler):
             if refusal:
                 raise ApiError(403, "Not allowed to this token", message=refusal)
 
+    def is_signed_in(self) -> bool:
+        """Tells whether the caller's token is good at this moment: it may have been ended since the request began."""
+        return self.whoever_calls() is not None
+
+    def require_signed_in(self) -> None:
+        """Raises ApiError (401) once the caller's token is ended. Call it between a wait and what the wait was for."""
+        if not self.is_signed_in():
+            raise unauthorized()
+
     @property
     def user(self) -> User:
         """The user who calls, or whose program does."""
         return self.caller.user
+
+    @property
+    def look(self) -> UserMarket:
+        """The way to the marketplaces for what the user wants to see."""
+        return self.services.market_for(self.user.id, "look")
+
+    @property
+    def act(self) -> UserMarket:
+        """The way to the marketplaces for what the user does: starts, deletes, withdraws."""
+        return self.services.market_for(self.user.id, "act")
+
+    async def ask_market(self, question: Callable[[MarketClient], Value]) -> Value:
+        """Looks something up. Raises ApiError: 404, 429, or 502 when the venue cannot be read."""
+        try:
+            return await self.look(question)
+        except VenueError as error:
+            raise blocking.answer_to(error) from error
 
     @property
     def is_admin(self) -> bool:

@@ -12,6 +12,7 @@ from server.openapi.operation import (
     MANAGER_AWAY,
     NOT_YOURS,
     SIGNER_AWAY,
+    TOO_MANY_LOOKUPS,
     TOO_MANY_RUN,
     UNREADABLE,
     Operation,
@@ -20,11 +21,15 @@ from server.openapi.operation import (
     one,
 )
 from server.schemas import listing_answers as answers
+from server.schemas import listing_preview as preview
+from server.schemas.listing_preview import AutolistPreview
 from server.schemas.task_bodies import AutolistTaskChange, NewAutolistTask
 
 _TAG = "auto-list tasks"
 _INSCRIPTIONS = "inscriptions"
-_REFRESH = Parameter("refresh", {"type": "string"}, "`1` reads afresh what is else kept for 5 minutes.")
+_REFRESH = Parameter(
+    "refresh", {"type": "string"}, "`1` reads afresh what is older than 20 seconds; else it is kept for 5 minutes."
+)
 
 
 def _like(operation: str, **changes: Any) -> Operation:
@@ -52,6 +57,16 @@ OPERATIONS = {
             403: "There are 500 auto-list tasks already.",
             409: "There is a task for this inscription already.",
         },
+    ),
+    "POST /api/autolist/preview": Operation(
+        id="previewAutolistTask",
+        tag=_TAG,
+        summary="The price that would be asked now, and why",
+        text="Decided as in a live cycle; then the marketplace drafts the listing and the signer judges the draft. "
+        "Nothing is signed or listed.",
+        body=AutolistPreview,
+        success=one(preview.ListingPreview, "What a cycle would do now."),
+        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LOOKUPS, 503: SIGNER_AWAY},
     ),
     "GET /api/autolist/{id}": Operation(
         id="getAutolistTask",
@@ -114,7 +129,13 @@ OPERATIONS = {
         text="Each with the address that holds it, and its listing where the marketplace knows one.",
         query=(_REFRESH,),
         success=many(answers.WalletInscription, "At most 500."),
-        errors={400: INVALID, 404: "The marketplace does not know an address.", 502: UNREADABLE, 503: SIGNER_AWAY},
+        errors={
+            400: INVALID,
+            404: "The marketplace does not know an address.",
+            429: TOO_MANY_LOOKUPS,
+            502: UNREADABLE,
+            503: SIGNER_AWAY,
+        },
     ),
     "GET /api/autolist/item/{inscriptionId}": Operation(
         id="getInscription",
@@ -123,6 +144,6 @@ OPERATIONS = {
         text="What the marketplace of the installation tells of it; what it does not tell is null.",
         query=(_REFRESH,),
         success=one(answers.Inscription, "The inscription."),
-        errors={400: INVALID, 404: "There is no such inscription.", 502: UNREADABLE},
+        errors={400: INVALID, 404: "There is no such inscription.", 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
     ),
 }

@@ -80,6 +80,7 @@ class ListingFields(Body):
     trait_type: Text = ""
     trait_value: Text = ""
     loop_seconds: Annotated[int | None, or_null(whole, int)] = None
+    dry_run: Flag = False
     price_schedule: STEPS = Field(default_factory=list)
     ignore_addresses: ADDRESSES = Field(default_factory=list)
     venue: Text = ""  # of the task, not of its config

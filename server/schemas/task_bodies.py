@@ -101,6 +101,7 @@ _LISTING_TEXTS = {
     "trait_type": "Trait category whose cheapest listing is the reference traitFloor.",
     "trait_value": "Trait value of that reference.",
     "loop_seconds": "Seconds between two cycles; null is the default of 30.",
+    "dry_run": "Decide, have the signer judge the marketplace's draft, and report; nothing is signed or listed.",
     "price_schedule": "Prices over time: each step holds from its hour on, in place of the price above.",
     "ignore_addresses": "Listings of these addresses are no part of the market.",
     "venue": _VENUE,
@@ -187,6 +188,13 @@ def _stored(describe: Callable[[Schema], None], config: Any) -> Callable[[Schema
 def describe_preview(schema: Schema) -> None:
     """Describes a preview: a new task, or a change where a task is named."""
     _new(_bid_rules, BidConfig, "slug")(schema)
+    schema["properties"]["taskId"].pop("default", None)
+    del schema["required"]
+
+
+def describe_listing_preview(schema: Schema) -> None:
+    """Describes a listing's preview: a new task, or a change where a task is named."""
+    _new(_listing_rules, ListingConfig, "inscription_id")(schema)
     schema["properties"]["taskId"].pop("default", None)
     del schema["required"]
 

@@ -57,6 +57,7 @@ class ListingConfig:
     trait_type: str = ""
     trait_value: str = ""
     loop_seconds: int | None = None
+    dry_run: bool = False
     price_schedule: tuple[PriceStep, ...] = ()
     ignore_addresses: tuple[str, ...] = ()
 

@@ -16,7 +16,19 @@ from tornado.web import Application, RequestHandler
 
 from core.errors import PeerRefused
 from core.local_server import serve
-from markets.base import AskBook, Balance, BidBook, Fees, Floor, NotFound, OwnBids, Unavailable, VenueError, to_wire
+from markets.base import (
+    AskBook,
+    Balance,
+    BidBook,
+    Fees,
+    Floor,
+    NotFound,
+    OwnBids,
+    TooManyLookups,
+    Unavailable,
+    VenueError,
+    to_wire,
+)
 from markets.codec import named, pack
 from markets.listings import OwnListings
 from markets.outpoint_facts import OutpointFacts, Whereabouts
@@ -95,6 +107,8 @@ class FakeSigner(_Peer):
         self.before_control: Callable[[str], Any] = lambda state: None
         self.before_signing: Callable[[dict[str, Any]], Any] = lambda asked: None
         self.signed: dict[str, dict[str, Any]] = {}
+        self.judged: list[dict[str, Any]] = []
+        self.refuses_withdrawals: PeerRefused | None = None
         self.signed_sats = 0
         self.frees_ms: int | None = None
 
@@ -116,6 +130,12 @@ class FakeSigner(_Peer):
             raise PeerRefused("signer", "locked", "no passphrase")
         if request["op"] == "sign_withdrawal":
             return self._withdrawal(request["withdrawal"])
+        if request["op"] == "judge_withdrawal":
+            if isinstance(self.refuses_withdrawals, PeerRefused):
+                raise self.refuses_withdrawals
+            return {"sent_sats": 900, "fee_sats": 100}
+        if request["op"] == "judge":
+            return self._judged(request)
         return keys_of(request["user"])
 
     def _rooms(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +146,16 @@ class FakeSigner(_Peer):
                 for whose, most in ceilings.items()
             ]
         }
+
+    def _judged(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Judges what was drafted for no less than the least price; `judged` keeps the questions."""
+        self.judged.append(asked)
+        listing, least = asked["listing"], asked["min_price_sats"]
+        is_signed = listing["psbt"] == f"draft at {listing['price']}" and listing["price"] >= least
+        why = "" if is_signed else "the seller is paid too little"
+        finding = {"rule": "payout", "holds": is_signed, "why": why}
+        told = {"inputs": [], "outputs": [], "payout_sats": listing["price"], "least_sats": listing["price"]}
+        return {"judgements": [{"form": "plain", "is_signed": is_signed, "findings": [finding], **told}]}
 
     def _withdrawal(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Returns the same answer for the same intent; a PSBT where one was asked for."""
@@ -159,13 +189,14 @@ def keys_of(user: str) -> dict[str, str]:
 class FakeGateway:
     """A market as given in its fields; with `down` it answers every question as a gateway whose venue is away.
 
-    `remark` is what each answer says besides.
+    With `spent` the user has looked too often; `remark` is what each answer says besides.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.remark: dict[str, Any] = {}
         self.down = False
+        self.spent = False
         self.asked: list[dict[str, Any]] = []
         self.answers: dict[str, Any] = {
             "status": {},
@@ -211,6 +242,8 @@ class FakeGateway:
         self._server.add_socket(bind_unix_socket(str(self.path)))
 
     def answer(self, request: dict[str, Any]) -> Any:
+        if self.spent:
+            raise TooManyLookups(4, "a user may look so often; ask again in 4 s")
         if self.down and request["verb"] != "status":
             raise Unavailable("the venue does not answer")
         found = self.answers[request["verb"]]

@@ -40,7 +40,8 @@ FLIPS: dict[str, tuple[ListingConfig, Any]] = {
 }
 # Fields by which a config is allowed, or by which asks are gathered; the price follows from these.
 ELSEWHERE = {
-    "allow_below_reference", "trait_type", "trait_value", "loop_seconds", "price_schedule", "ignore_addresses",
+    "allow_below_reference", "trait_type", "trait_value", "loop_seconds", "price_schedule",
+    "ignore_addresses", "dry_run",
 }  # fmt: skip
 
 
