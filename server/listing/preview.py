@@ -166,15 +166,7 @@ class AutolistPreviewHandler(AutolistTaskHandler):
             fee_ppm=SELLER_FEE_PPM,
             asks=market.asks,
             trait_asks=market.trait_asks,
-            own_wallets=frozenset(
-                {
-                    self.user.address,
-                    self.user.ordinals_address,
-                    keys.payment,
-                    keys.vault,
-                    *meant.config.ignore_addresses,
-                }
-            ),
+            own_wallets=frozenset({*own, *meant.config.ignore_addresses}),
             median_60m=market.history.median,
             last_sales=market.last_sales,
             listed=listed,

@@ -93,6 +93,34 @@ async def test_of_a_task_its_config_and_its_listing_count(service: Service) -> N
 
 
 @pytest.mark.gen_test
+async def test_a_price_over_time_counts_from_the_first_listing(service: Service) -> None:
+    steps = [{"afterHours": hours, "pricePercent": percent} for hours, percent in ((0, 1.3), (48, 1.15), (96, 1))]
+    config = {"costSats": 80_000, "minMargin": 0.1, "priceSchedule": steps}
+    market(service, 100_000)
+    assert ((await new(service, **config))["price"], (await new(service))["price"]) == (130_000, 105_000)
+    task_id = await new_task(service, **config)
+    listed(service, task_id, price=130_000)
+    for hours, floor, price, least in (
+        (48, 100_000, 115_000, 88_000),
+        (96, 100_000, 100_000, 88_000),
+        (96, 85_000, 88_000, 88_000),
+    ):
+        market(service, floor)
+        Listing.update(listed_ms=service.clock.now_ms - hours * 3_600_000, price_sats=price + 2_000).execute()
+        found = (await preview(service, taskId=task_id)).json
+        assert (found["price"], found["leastPrice"]) == (price, least), found
+
+
+@pytest.mark.gen_test
+async def test_sellers_to_ignore_set_no_price(service: Service) -> None:
+    market(service, 100_000)
+    bait = "bc1q" + "z" * 38
+    asks = (Ask("x", 80_000, Decimal(1), Decimal(80_000), bait), *service.gateway.answers["asks"].asks)
+    service.gateway.answers["asks"] = AskBook(asks, START_MS)
+    assert ((await new(service))["price"], (await new(service, ignoreAddresses=[bait]))["price"]) == (84_000, 105_000)
+
+
+@pytest.mark.gen_test
 async def test_a_listing_that_a_worker_would_adopt_counts(service: Service) -> None:
     market(service, 100_000)
     service.gateway.answers["own_listings"] = OwnListings(

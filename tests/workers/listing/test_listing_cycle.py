@@ -118,7 +118,12 @@ def test_a_price_over_time_counts_from_the_first_listing_and_survives_a_restart(
         shop.clock.advance(hours * 3_600)
         shop.lister(task).cycle()
         assert shop.prices == [price]
-    for hours, floor, price in ((47, 100_000, 104_000), (1.1, 100_000, 100_000), (1.1, 85_000, 90_000)):
+    for hours, floor, price in (
+        (47, 100_000, 104_000),
+        (1.1, 100_000, 100_000),
+        (1.1, 85_000, 90_000),
+        (1.1, 85_000, 88_000),
+    ):
         shop.floor(floor)
         shop.clock.advance(hours * 3_600)
         shop.lister(task).cycle()
