@@ -18,11 +18,12 @@ _NO_INTENT = "0" * LISTING_INTENT_DIGITS  # nothing is signed, so none is used u
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Adds ADDRESS INSCRIPTION PRICE [--venue NAME]."""
+    """Adds ADDRESS INSCRIPTION PRICE [--venue NAME] [--collection SLUG]."""
     add_address(verb, parser)
     parser.add_argument("inscription", help="the id of an inscription in that user's vault")
     parser.add_argument("price", type=_price, help="sats")
     parser.add_argument("--venue", choices=VENUES, metavar="NAME", help="where to list it, if not at the default venue")
+    parser.add_argument("--collection", metavar="SLUG", help="the inscription's collection, which ord.net asks for")
 
 
 def _price(text: str) -> int:
@@ -32,7 +33,7 @@ def _price(text: str) -> int:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Returns 0 when the plain form would be signed, else 1; raises BidkeeperError when there is nothing to judge."""
+    """Returns 0 when the first form would be signed, else 1; raises BidkeeperError when there is nothing to judge."""
     venue = options.venue or settings.market
     if problem := settings.why_no_venue(venue):
         raise BidkeeperError(problem)
@@ -41,7 +42,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     keys = signer.addresses(options.address)
     with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
         outpoint = _outpoint(market, options.inscription, keys)
-        ask = ListingAsk(options.price, options.inscription, keys.vault, keys.payment, keys.vault_pubkey, None)
+        item, slug = options.inscription, options.collection
+        ask = ListingAsk(options.price, item, keys.vault, keys.payment, keys.vault_pubkey, slug)
         draft = market.at(venue).draft_listing(ask)
     judgements = signer.judge(options.address, venue, _to_judge(ask, outpoint, draft))
     for judgement in judgements:
@@ -62,4 +64,6 @@ def _outpoint(market: MarketClient, inscription: str, keys: UserKeys) -> str:
 
 def _to_judge(ask: ListingAsk, outpoint: str, draft: ListingDraft) -> ListingToSign:
     secure = tuple(each.psbt for each in draft.secure)
-    return ListingToSign(_NO_INTENT, ask.inscription_id, outpoint, ask.price, draft.psbt, secure)
+    return ListingToSign(
+        _NO_INTENT, ask.inscription_id, outpoint, ask.price, draft.psbt, secure, draft.transfer, draft.recovery
+    )

@@ -9,13 +9,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Form = Literal["plain", "secure"]
+Form = Literal["plain", "secure", "transfer", "sale", "recovery"]
 
 _COVER: dict[Form, str] = {
     "plain": "input {at} and output {at}. Anybody can add inputs and outputs",
     "secure": "input {at} and all outputs. Anybody can add inputs",
+    "transfer": "all inputs and outputs",
+    "sale": "input {at} and output {at}. The venue, which must sign, too, can add inputs and outputs",
+    "recovery": "all inputs and outputs",
 }
-_NAMES: dict[Form, str] = {"plain": "SINGLE|ANYONECANPAY 0x83", "secure": "ALL|ANYONECANPAY 0x81"}
+_NAMES: dict[Form, str] = {
+    "plain": "plain listing (SINGLE|ANYONECANPAY 0x83)",
+    "secure": "secure listing (ALL|ANYONECANPAY 0x81)",
+    "transfer": "transfer of a listing's item into its escrow (ALL or DEFAULT)",
+    "sale": "sale out of that escrow (SINGLE|ANYONECANPAY 0x83, by its leaf)",
+    "recovery": "recovery out of that escrow (ALL or DEFAULT)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +82,11 @@ def read_judgement(answer: Mapping[str, Any]) -> Judgement:
 
 def in_words(judgement: Judgement) -> list[str]:
     """Returns lines for a human: inputs, outputs, the promise that a signature would be, and each rule."""
-    lines = [f"{judgement.form} listing ({_NAMES[judgement.form]})"]
+    lines = [_NAMES[judgement.form]]
     ours = None
     for at, side in enumerate(judgement.inputs):
         lines.append(f"  input {at}   {_side(side, 'yours')}   {side.outpoint}")
-        ours = at if side.is_covered else ours
+        ours = at if side.is_covered and ours is None else ours
     for at, side in enumerate(judgement.outputs):
         mark = "   <- covered" if side.is_covered else ""
         lines.append(f"  output {at}  {_side(side, 'YOURS')}{mark}")

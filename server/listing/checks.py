@@ -36,7 +36,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
         raise invalid(found, _NOT_YET)
     settings, venue = handler.services.settings, task.venue
     found = task_venues.not_there(venue, settings) or task_venues.unfit_for_listing(venue, config)
-    if found := found or task_venues.not_signed_listings(venue):
+    if found := found or task_venues.not_signed_listings(venue, settings):
         raise invalid(found, _NOT_YET)
     collection_id = named or known_collection(handler, task.inscription_id, venue)
     if collection_id is None and config.wants_collection:

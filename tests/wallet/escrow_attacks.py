@@ -42,7 +42,7 @@ from tests.wallet.listings import (
     output,
     txid_of,
 )
-from wallet.psbt.escrow import EscrowForm
+from wallet.escrow_terms import EscrowForm
 from wallet.psbt.transaction import Outpoint
 
 Change = Callable[[Case], object]

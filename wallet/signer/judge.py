@@ -16,6 +16,8 @@ from wallet.judgement import Finding, Form, Judgement
 from wallet.keystore.keys import UserSecrets
 from wallet.policy import PolicyRefused
 from wallet.protocol import ListingToSign
+from wallet.psbt.check_escrow import EscrowDrafts
+from wallet.psbt.judge_escrow import judge_escrow
 from wallet.psbt.judge_listing import SIGHASHES, judge_listing
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.transaction import TxOutput
@@ -46,7 +48,26 @@ class ListingJudge:
 
     def judge(self, request: Answer, facts: Facts) -> Answer:
         asked = self._asked(request)
-        return {"judgements": [asdict(self._judged(form, psbt, asked, facts)) for form, psbt in _forms(asked[3])]}
+        listing = asked[3]
+        if listing.is_in_escrow:
+            judgements = self._in_escrow(asked, facts)
+        else:
+            judgements = [self._judged(form, psbt, asked, facts) for form, psbt in _forms(listing)]
+        return {"judgements": [asdict(each) for each in judgements]}
+
+    def _in_escrow(self, asked: _Asked, facts: Facts) -> list[Judgement]:
+        secrets, venue, least, listing = asked
+        ceilings = self._authority.ceilings
+        terms = ceilings.escrow_terms.get(venue)
+        if terms is None:
+            raise PolicyRefused("escrow", f"no form of escrow is known for {venue}")
+        intent = intent_of(listing, venue, least, secrets, ceilings)
+        drafts = EscrowDrafts(_bytes(listing.transfer), _bytes(listing.psbt), _bytes(listing.recovery) or None)
+        judgements, found = judge_escrow(drafts, intent, facts.get(listing.outpoint), owner_of(secrets), terms)
+        outpoint, payout = (str(found.outpoint), found.payout) if found else ("", None)
+        judged = [self._with_ours(each, asked, facts, outpoint, payout) for each in judgements]
+        is_signed = all(each.is_signed for each in judged)
+        return [replace(each, is_signed=is_signed) for each in judged]
 
     def _asked(self, request: Answer) -> _Asked:
         user, venue, least, given = protocol.take(request, "user", "venue", "min_price_sats", "listing")
@@ -60,23 +81,34 @@ class ListingJudge:
 
     def _judged(self, form: Form, psbt: str, asked: _Asked, facts: Facts) -> Judgement:
         secrets, venue, least, listing = asked
-        authority = self._authority
-        intent, owner = intent_of(listing, venue, least, secrets, authority.ceilings), owner_of(secrets)
+        ceilings = self._authority.ceilings
+        intent, owner = intent_of(listing, venue, least, secrets, ceilings), owner_of(secrets)
         judgement, payout = judge_listing(_bytes(psbt), form, intent, facts.get(listing.outpoint), owner)
-        ceilings, play = authority.ceilings, authority.unlocked().is_play
+        return self._with_ours(judgement, asked, facts, listing.outpoint, payout)
+
+    def _with_ours(
+        self, judgement: Judgement, asked: _Asked, facts: Facts, outpoint: str, payout: TxOutput | None
+    ) -> Judgement:
+        """Adds the findings of the rules that do not hang on the draft alone; `outpoint` is what would be sold."""
+        _, venue, _, listing = asked
+        ceilings, play = self._authority.ceilings, self._authority.unlocked().is_play
         findings = [
             _finding("market", lambda: policy.market(venue, play=play)),
-            _finding("op-allowed", lambda: _form_allowed(form, venue, ceilings)),
+            _finding("op-allowed", lambda: _form_allowed(judgement.form, venue, ceilings)),
             *judgement.findings,
             _finding("list-lower", lambda: self._list_lower(listing)),
-            self._outputs_unique(listing, form, payout, facts),
         ]
+        if judgement.form in SIGHASHES:
+            findings.append(self._outputs_unique(listing, judgement.form, outpoint, payout, facts))
         return replace(judgement, findings=tuple(findings), is_signed=all(each.holds for each in findings))
 
-    def _outputs_unique(self, listing: ListingToSign, form: Form, payout: TxOutput | None, facts: Facts) -> Finding:
+    def _outputs_unique(
+        self, listing: ListingToSign, form: Form, outpoint: str, payout: TxOutput | None, facts: Facts
+    ) -> Finding:
         if payout is None:
             return Finding("outputs-unique", None, "it waits for outputs-known")
-        rivals = self._authority.ledger.payouts.rivals(listing.outpoint, payout, SIGHASHES[form])
+        found = self._authority.ledger.payouts.rivals(outpoint, payout, SIGHASHES[form])
+        rivals = [each for each in found if each != listing.outpoint]
         return _finding("outputs-unique", lambda: outputs_unique(payout, rivals, facts))
 
     def _list_lower(self, listing: ListingToSign) -> None:

@@ -15,7 +15,7 @@ from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults
 from workers.listing import listing_end, listing_market, own_listings, whereabouts
-from workers.listing.assignment import SELLER_FEE_PPM, ListingAssignment
+from workers.listing.assignment import ListingAssignment
 from workers.listing.listing_end import EndFinder
 from workers.listing.listing_market import CollectionFinder, ListingMarket
 from workers.listing.outcome import ListingOutcome
@@ -213,7 +213,7 @@ class ListingCycle:
             now_ms=now_ms,
             config=self._assignment.config,
             tick=self._context.venue.listing_tick,
-            fee_ppm=SELLER_FEE_PPM,
+            fee_ppm=context.settings.seller_fee_ppm(context.venue.name),
             asks=market.asks,
             trait_asks=market.trait_asks,
             own_wallets=self._own_wallets,
