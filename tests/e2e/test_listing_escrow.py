@@ -1,17 +1,14 @@
-"""Auto-list tasks at the practice market's ord.net, where an item passes through an escrow of its owner's on the way."""
+"""Auto-list tasks at the practice market's ord.net, which sells an item out of an escrow of its owner's."""
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.e2e.installation import Installation, installation, until
-from tests.e2e.test_listing import Seller, workers
-from tests.faults.fleet import strike
+from tests.e2e.test_listing import Seller
 
 pytestmark = pytest.mark.slow
 
