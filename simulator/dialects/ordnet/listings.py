@@ -17,7 +17,7 @@ from simulator.orders import Order
 from simulator.ordnet import listings
 from simulator.ordnet.listings import LEAST_PRICE, Draft
 from simulator.ordnet.offers import VENUE
-from simulator.ordnet.poison import another, spoiled
+from simulator.ordnet.poison import another, spoiled, stolen_escrows, stolen_recovery
 from simulator.ordnet.sessions import Session
 from simulator.rules import Refusal
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
@@ -26,7 +26,7 @@ MAX_ITEMS = 20
 DAYS = (1, 7, 30, 90, 180)
 DAY_MS = 86_400_000
 # The evils of the step that moves the inscription; the others are of the step that sells it.
-_OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output"})
+_OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output", "escrow_short"})
 
 
 class ListingWrite(OrdnetHandler):
@@ -72,13 +72,14 @@ class ListingPreflight(ListingWrite):
             drafts = listings.draft(self.world.engine, session, key, wanted)
         except Unlistable as refusal:
             raise _unlistable(refusal) from None
+        shown = stolen_escrows(drafts, self.world.poison)
         recovering = [{"address": session.ordinals, "signingIndexes": list(range(len(drafts))), "sigHash": 1}]
         return {
-            "listings": [self._row(made, drafts, session, _asked(body)) for made in drafts],
+            "listings": [self._row(made, shown, session, _asked(body)) for made in shown],
             "recoveryPsbt": {
                 "signerAddress": session.ordinals,
                 "inputsToSign": recovering,
-                "psbtBase64": listings.recovery_to_sign(drafts).encode(),
+                "psbtBase64": stolen_recovery(listings.recovery_to_sign(shown), self.world.poison).encode(),
             },
         }
 
@@ -142,10 +143,11 @@ class ListingSubmit(ListingWrite):
         try:
             if drafts != made[0][1]:
                 raise Refusal("anchors are not those of one preflight")
+            back = listings.signed_recovery(drafts, recovery)
             orders = [
-                listings.signed_order(engine, each, *_steps(row)) for each, row in zip(drafts, signed, strict=True)
+                listings.signed_order(engine, each, *_steps(row), back)
+                for each, row in zip(drafts, signed, strict=True)
             ]
-            listings.check_recovery(drafts, recovery)
         except Refusal as refusal:
             market = engine.market("ordinals", drafts[0].item.collection) or self.market()
             engine.record("refused", listings.unsigned_order(engine, market, drafts[0]), str(refusal))
