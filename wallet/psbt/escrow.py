@@ -12,6 +12,7 @@ Nothing of what a venue says goes into them but its key, which is pinned (wallet
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wallet.escrow_terms import EscrowTerms
@@ -47,6 +48,12 @@ class Escrow:
     merkle_root: bytes
     sale: Leaf
     recovery: Leaf | None
+
+
+def escrow_at(script: bytes, public_key: bytes, terms: Iterable[EscrowTerms]) -> Escrow | None:
+    """Returns the escrow of our `public_key` whose output has this script; None when none of these terms gives it."""
+    found = (escrow_of(public_key, each) for each in terms)
+    return next((escrow for escrow in found if escrow.script == script), None)
 
 
 def escrow_of(public_key: bytes, terms: EscrowTerms) -> Escrow:

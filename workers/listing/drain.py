@@ -10,13 +10,16 @@ from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
 from strategy.listing.inputs import InscriptionState
+from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.faults import Faults
 from workers.listing import listing_end, whereabouts
+from workers.listing.homecoming import bring_home
 from workers.listing.listing_end import EndFinder
 from workers.listing.own_listings import is_dropped, read_own_listings, settle, settle_unsent, shown_of
+from workers.listing.whereabouts import LocatedInscription
 from workers.pace import Backoff
 from workers.signals_held import signals_held
 
@@ -39,6 +42,7 @@ class ListingDrain:
         self._context = context
         self._end_finder = EndFinder(context)
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, rng or random.Random())
+        self._keys: UserKeys | None = None
 
     def cycle(self) -> float | None:
         """Runs one round; returns the seconds until the next, or None when nothing is open or another worker acts."""
@@ -58,6 +62,7 @@ class ListingDrain:
         read = read_own_listings(context, listing.wallet, 0, faults)
         if read is None:
             return
+        self._bring_home(listing, faults)  # while the row is open: nobody looks after an item whose listing is closed
         if shown_of(read, listing.inscription_id, listing.wallet) is not None:
             self._cancel(listing, faults)
             return
@@ -69,6 +74,16 @@ class ListingDrain:
             settle(context, listing, None, read.taken_ms)
         if is_dropped(listing):
             self._close_dropped(listing, slug, faults)
+
+    def _bring_home(self, listing: Listing, faults: Faults) -> None:
+        """Begins the way home of an item that lies in its escrow. What fails is left to its owner, as a withdrawal."""
+        keys, context = self._known_keys(faults), self._context
+        task = tasks.under_token(context.task_id, context.token)
+        if task is None or keys is None or context.venue.name not in keys.escrows:
+            return
+        located = self._located(listing, faults)
+        if located.is_in_escrow and located.outpoint is not None:
+            bring_home(context, task.user, keys, listing.inscription_id, located.outpoint, faults)
 
     def _cancel(self, listing: Listing, faults: Faults) -> None:
         context = self._context
@@ -146,7 +161,19 @@ class ListingDrain:
         return self._locate(listing, faults) in ("spent", "pending")
 
     def _locate(self, listing: Listing, faults: Faults) -> InscriptionState:
-        market = self._context.market
-        return whereabouts.locate(
-            market, listing.inscription_id, listing.wallet, listing.outpoint, _CHAIN_AGE_S, faults
-        ).inscription_state
+        return self._located(listing, faults).inscription_state
+
+    def _located(self, listing: Listing, faults: Faults) -> LocatedInscription:
+        keys, market = self._known_keys(faults), self._context.market
+        if keys is None:
+            return LocatedInscription("unknown")
+        return whereabouts.locate(market, listing.inscription_id, keys, listing.outpoint, _CHAIN_AGE_S, faults)
+
+    def _known_keys(self, faults: Faults) -> UserKeys | None:
+        if self._keys is None:
+            task = tasks.under_token(self._context.task_id, self._context.token)
+            try:
+                self._keys = None if task is None else self._context.signer.addresses(task.user.address)
+            except SignerError as error:
+                faults.add("get our addresses from the signer", error)
+        return self._keys
