@@ -203,9 +203,8 @@ class ListingCycle:
         """Begins the way home from the escrow: another price is signed for an output of the vault only."""
         user, item, outpoint = self._assignment.user, self._task.inscription_id, outcome.located.outpoint
         assert outpoint is not None and outcome.plan is not None
-        is_under_way = bring_home(self._context, user, self._keys, item, outpoint, self._faults)
-        how = "is on its way home" if is_under_way else "cannot be brought home"
-        outcome.words = f"waiting: the inscription {how} from its escrow; wanted {outcome.plan.note}"
+        how = bring_home(self._context, user, self._keys, item, outpoint, self._faults)
+        outcome.words = f"waiting: the inscription is {how} from its escrow; wanted {outcome.plan.note}"
         outcome.plan = None
 
     @property

@@ -16,7 +16,7 @@ from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.faults import Faults
 from workers.listing import listing_end, whereabouts
-from workers.listing.homecoming import bring_home
+from workers.listing.homecoming import Homecoming, bring_home
 from workers.listing.listing_end import EndFinder
 from workers.listing.own_listings import is_dropped, read_own_listings, settle, settle_unsent, shown_of
 from workers.listing.whereabouts import LocatedInscription
@@ -62,7 +62,9 @@ class ListingDrain:
         read = read_own_listings(context, listing.wallet, 0, faults)
         if read is None:
             return
-        self._bring_home(listing, faults)  # while the row is open: nobody looks after an item whose listing is closed
+        # While the row is open: nobody looks after an item whose listing is closed.
+        if self._brought_home(listing, faults) is Homecoming.LATER:
+            return
         if shown_of(read, listing.inscription_id, listing.wallet) is not None:
             self._cancel(listing, faults)
             return
@@ -75,15 +77,16 @@ class ListingDrain:
         if is_dropped(listing):
             self._close_dropped(listing, slug, faults)
 
-    def _bring_home(self, listing: Listing, faults: Faults) -> None:
-        """Begins the way home of an item that lies in its escrow. What fails is left to its owner, as a withdrawal."""
+    def _brought_home(self, listing: Listing, faults: Faults) -> Homecoming | None:
+        """Begins the way home of an item that lies in its escrow; one that is impossible is left to its owner."""
         keys, context = self._known_keys(faults), self._context
         task = tasks.under_token(context.task_id, context.token)
         if task is None or keys is None or context.venue.name not in keys.escrows:
-            return
+            return None
         located = self._located(listing, faults)
-        if located.is_in_escrow and located.outpoint is not None:
-            bring_home(context, task.user, keys, listing.inscription_id, located.outpoint, faults)
+        if not located.is_in_escrow or located.outpoint is None:
+            return None
+        return bring_home(context, task.user, keys, listing.inscription_id, located.outpoint, faults)
 
     def _cancel(self, listing: Listing, faults: Faults) -> None:
         context = self._context

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable
 from decimal import ROUND_CEILING
+from enum import StrEnum
 
 from markets.base import VenueError
 from models.ledger import withdrawals
@@ -29,6 +30,14 @@ VSIZE = 500
 WAY_HOME = "bring the inscription home from its escrow"
 
 
+class Homecoming(StrEnum):
+    """The state of an item's way home."""
+
+    ON_ITS_WAY = "on its way home"
+    LATER = "not on its way home yet"  # something did not answer: to be tried again
+    IMPOSSIBLE = "not to be brought home"  # no coin pays the fee, or the signer refuses: its owner is told why
+
+
 def bring_home(
     context: Context,
     user: User,
@@ -37,13 +46,13 @@ def bring_home(
     outpoint: str,
     faults: Faults,
     new_intent: Callable[[], str] = lambda: os.urandom(20).hex(),
-) -> bool:
-    """Signs the way home of the inscription at `outpoint`, once; tells whether it is on its way."""
+) -> Homecoming:
+    """Signs the way home of the inscription at `outpoint`, once."""
     if outpoint in withdrawals.taken_coins(user.id):
-        return True
+        return Homecoming.ON_ITS_WAY
     paying = _paying(context, user.id, keys, faults)
-    if paying is None:
-        return False
+    if isinstance(paying, Homecoming):
+        return paying
     fee_per_kvb, fee_coins = paying
     asked = WithdrawalToSign(
         intent=new_intent(),
@@ -67,32 +76,34 @@ def bring_home(
         row = withdrawals.reserve(new, context.clock_ms())
     except CoinsTaken:
         faults.add(WAY_HOME, "another withdrawal spends a coin that would pay for it", backs_off=False)
-        return False
+        return Homecoming.LATER
     context.crash("homecoming-reserved")
     try:
         signed = context.signer.sign_withdrawal(asked)
     except (SignerRefused, SignerLocked) as error:
         faults.add_unsigned(WAY_HOME, error)
         withdrawals.move(row, REFUSED, context.clock_ms(), str(error))
-        return False
+        return Homecoming.IMPOSSIBLE
     except SignerError as error:
         faults.add(WAY_HOME, error)
-        return False
+        return Homecoming.LATER
     context.crash("homecoming-signed")
     withdrawals.signed(row, signed.txid, signed.sent_sats, signed.fee_sats, context.clock_ms())
     context.crash("homecoming-stored")
-    return True
+    return Homecoming.ON_ITS_WAY
 
 
-def _paying(context: Context, user_id: int, keys: UserKeys, faults: Faults) -> tuple[int, tuple[str, ...]] | None:
-    """Returns sats for 1000 vB and the coins that pay them; None when none do, or that cannot be found out."""
+def _paying(context: Context, user_id: int, keys: UserKeys, faults: Faults) -> tuple[int, tuple[str, ...]] | Homecoming:
+    """Returns sats for 1000 vB and the coins that pay them."""
     try:
         rate = context.market.fees(FEES_S).hour
     except VenueError as error:
         faults.add(WAY_HOME, error)
-        return None
+        return Homecoming.LATER
     per_kvb = max(VIRTUAL_KB, int((rate * VIRTUAL_KB).to_integral_value(ROUND_CEILING)))
     most_fee = -(-per_kvb * VSIZE // VIRTUAL_KB)
     in_use = withdrawals.taken_coins(user_id) | set(withdrawals.coins_behind_bids(user_id))
     found = PaymentCoins(context, keys.payment, faults).pay(most_fee, in_use, "the way home from an escrow, a fee")
-    return None if isinstance(found, PlaceResult) else (per_kvb, tuple(coin.outpoint for coin in found))
+    if isinstance(found, PlaceResult):
+        return Homecoming.IMPOSSIBLE if found is PlaceResult.NO_COINS else Homecoming.LATER
+    return per_kvb, tuple(coin.outpoint for coin in found)
