@@ -22,9 +22,9 @@ setup: .venv/.ok
 run: setup
 	@exec $(BIN)/bidkeeper demo
 
-# Four more than there are processors: what a test has started is mostly waited for.
+# Six more than there are processors: what a test has started is mostly waited for.
 test: setup
-	$(BIN)/python -m pytest -n $$(($$(nproc) + 4)) --dist loadfile --no-loadscope-reorder -m "not faults"
+	$(BIN)/python -m pytest -n $$(($$(nproc) + 6)) --dist loadfile --no-loadscope-reorder -m "not faults"
 
 # On a disk, where each commit waits for it; the other tests' databases lie in memory.
 faults: setup
@@ -65,7 +65,7 @@ lint: setup
 
 # Node and the network are needed, so CI does without: whether other people's tools take the described interface.
 lint-api: setup
-	$(BIN)/python -m server.openapi > .openapi.json
+	$(BIN)/python -m server.describe > .openapi.json
 	npx -y @redocly/cli@2.77.0 lint --config redocly.yaml .openapi.json; found=$$?; rm -f .openapi.json; exit $$found
 
 format: setup

@@ -15,7 +15,7 @@ from tests.endurance.stage import NAMES, Ladder
 
 pytestmark = pytest.mark.slow
 
-SHORT_H = 1.5
+SHORT_H = 1
 SHORT = (Ladder(1), Ladder(5, outbids=True), Ladder(20))
 SHORT_WITHIN = 0.06  # of the forecast: in an hour a single round more or less of twenty bids is some per cent
 MONTH_H = 30 * 24

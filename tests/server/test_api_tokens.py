@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sqlite3
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from models import sessions
 from models.tasks.table import Task
 from models.users import DAY_MS, User
 from server.urls import ROUTES, SCOPES, routes_with_openings
-from tests.server.api import new_user, token_of
+from tests.server.api import dump_of, new_user, token_of
 from tests.server.conftest import ADMIN, Service, with_settings
 
 BOT = {"name": "bot", "scopes": ["trade", "read"]}
@@ -30,7 +29,7 @@ async def test_a_token_is_shown_once_and_only_its_hash_is_kept(service: Service)
     answer = await service.ask("POST", "/api/tokens", BOT | {"name": " my bot "})
     token = answer.json.pop("token")
     listed = await service.ask("GET", "/api/tokens")
-    dump = "\n".join(sqlite3.connect(service.settings.database_url.removeprefix("sqlite:///")).iterdump())
+    dump = dump_of(service.settings.database_url)
 
     assert re.fullmatch(r"[A-Za-z0-9_-]{43}", token)
     assert answer.headers["Location"] == f"/api/tokens/{answer.json['id']}"

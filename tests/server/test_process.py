@@ -117,12 +117,12 @@ def test_a_signal_ends_the_server_while_requests_wait(servers: Servers, number: 
 
     waiting = threading.Thread(target=start)
     waiting.start()
-    time.sleep(0.3)
+    time.sleep(1)  # nothing but the request's own waiting shows that it waits
     begun = time.monotonic()
     process.send_signal(number)
-    _, log = process.communicate(timeout=10)
+    _, log = process.communicate(timeout=60)
 
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 8, "it waits for no manager's answer"
     assert process.returncode == 0
     assert b"Traceback" not in log, log.decode()
     waiting.join()

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import hashlib
 import re
-import sqlite3
 import time
 from ipaddress import ip_network
 
@@ -14,7 +13,7 @@ import pytest
 
 from models.sessions import MAX_OPEN_CHALLENGES, Challenge, Session
 from models.users import Whitelist
-from tests.server.api import START_MS, Answer, new_user, token_of
+from tests.server.api import START_MS, Answer, dump_of, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
 from tests.wallet import proofs
 from wallet import bip322
@@ -72,7 +71,7 @@ async def test_the_database_holds_no_usable_token(service: Service) -> None:
     answer = await service.api("POST", "/api/auth/verify", proof_of(await challenge_for(service)))
     token = answer.json["token"]
 
-    dump = "\n".join(sqlite3.connect(service.settings.database_url.removeprefix("sqlite:///")).iterdump())
+    dump = dump_of(service.settings.database_url)
 
     assert token not in dump
     assert hashlib.sha256(token.encode()).hexdigest() in dump

@@ -168,6 +168,10 @@ def test_it_is_remembered_over_a_restart(tmp_path: Path) -> None:
                 assert refusal(opened, SECOND) == "outputs-unique"
 
 
+def test_a_payout_of_more_sats_than_there_are_has_no_rival(desk: Desk) -> None:
+    assert desk.ledger.payouts.rivals("a" * 64 + ":0", TxOutput(2**64 - 1, PAYOUT_SCRIPT), SECURE_LISTING) == []
+
+
 def test_what_is_refused_is_not_remembered(desk: Desk) -> None:
     desk.facts[str(FIRST.outpoint)] = replace(FIRST.facts, is_unspent=None)
     assert refusal(desk, FIRST, secure=True) == "inputs-confirmed"

@@ -136,14 +136,16 @@ def test_it_goes_on_answering_while_it_is_unlocked(start: Start, tmp_path: Path)
     unlocking = threading.Thread(target=signer.unlock, args=(PASSPHRASE,))
     unlocking.start()
     answers = []
+    began = time.monotonic()
     while unlocking.is_alive():
         before = time.monotonic()
         state = signer.client.status().state
         answers.append((state, time.monotonic() - before))
         time.sleep(0.01)
     unlocking.join()
+    lasted = time.monotonic() - began
     assert len([state for state, _ in answers if state in ("locked", "reconciling")]) >= 5
-    assert sorted(took for _, took in answers)[len(answers) // 2] < 0.2
+    assert sorted(took for _, took in answers)[len(answers) // 2] < lasted / 10
     assert signer.client.status() == READY
 
 

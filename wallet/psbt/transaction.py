@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _WITNESS_MARK = b"\x00\x01"
-_ALL_SATS = 21_000_000 * 100_000_000
 
 
 class WireError(ValueError):
@@ -197,11 +196,4 @@ def _outputs(reader: Reader) -> tuple[TxOutput, ...]:
 
 
 def _output(reader: Reader) -> TxOutput:
-    return possible_output(reader.number(8), reader.sized())
-
-
-def possible_output(value: int, script: bytes) -> TxOutput:
-    """Returns the output. Raises WireError for more sats than there are, which no block takes."""
-    if value > _ALL_SATS:
-        raise WireError(f"an output of {value} sats, and there are only {_ALL_SATS}")
-    return TxOutput(value, script)
+    return TxOutput(reader.number(8), reader.sized())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from wallet.psbt import fields
-from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput, WireError, compact, possible_output
+from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput, WireError, compact
 
 Map = Mapping[bytes, bytes]
 
@@ -30,7 +30,7 @@ def _input(item: Map) -> TxInput:
 
 
 def _output(item: Map) -> TxOutput:
-    return possible_output(int.from_bytes(_needed(item, fields.OUT_AMOUNT), "little"), _needed(item, fields.OUT_SCRIPT))
+    return TxOutput(int.from_bytes(_needed(item, fields.OUT_AMOUNT), "little"), _needed(item, fields.OUT_SCRIPT))
 
 
 def _locktime(top: Map, inputs: Sequence[Map]) -> int:

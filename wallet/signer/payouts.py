@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 
 from wallet.policy import PolicyRefused
+from wallet.protocol import MAX_SATS
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.sighash import SECURE_LISTING
 from wallet.psbt.transaction import TxOutput
@@ -38,6 +39,8 @@ class PayoutStore:
 
     def rivals(self, outpoint: str, payout: TxOutput, sighash: int) -> list[str]:
         """Returns the other outputs (`txid:vout`) that `payout` would pay for as well, next to one of `sighash`."""
+        if payout.value > MAX_SATS:
+            return []  # nothing like it was ever signed, and SQLite has no number so large
         query = "SELECT DISTINCT outpoint FROM payouts WHERE script = ? AND sats = ? AND outpoint != ?"
         if sighash != SECURE_LISTING:
             query += f" AND sighash = {SECURE_LISTING}"

@@ -1,4 +1,4 @@
-"""`python -m server.openapi`: prints the description that the server answers, for other programs to check."""
+"""`python -m server.describe`: prints the description that the server answers, for other programs to check."""
 
 from __future__ import annotations
 
