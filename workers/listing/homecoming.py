@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from markets.base import VenueError
 from models.ledger import withdrawals
-from models.ledger.withdrawals import REFUSED, CoinsTaken, NewWithdrawal
+from models.ledger.withdrawals import REFUSED, RESERVED, CoinsTaken, NewWithdrawal
 from models.users import User
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
@@ -48,8 +48,10 @@ def bring_home(
     new_intent: Callable[[], str] = lambda: os.urandom(20).hex(),
 ) -> Homecoming:
     """Signs the way home of the inscription at `outpoint`, once."""
-    if outpoint in withdrawals.taken_coins(user.id):
-        return Homecoming.ON_ITS_WAY
+    for row in withdrawals.open_of(user.id):
+        if outpoint in json.loads(row.coins):
+            # A reserved one may never be signed: the caretaker finds that out, and frees its coins.
+            return Homecoming.LATER if row.state == RESERVED else Homecoming.ON_ITS_WAY
     paying = _paying(context, user.id, keys, faults)
     if isinstance(paying, Homecoming):
         return paying
