@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from core.settings import PLAY_MARKET, VENUES, Settings
 from wallet.co_signers import PRACTICE_CO_SIGNERS, CoSigners, co_signers_of
-from wallet.escrow_terms import ESCROW_TERMS, EscrowTerms, escrow_terms_of
+from wallet.escrow_terms import EscrowTerms, escrow_terms_of
 
 DAY_MS = 24 * 3_600_000
 # Every signature counts until its signed expiry, also of bids that were cancelled or replaced since.
@@ -60,7 +60,7 @@ class Ceilings:
     seller_fee_ppm: Mapping[str, int] = field(default_factory=dict)
     secure_listings: frozenset[str] = frozenset()
     co_signers: Mapping[str, CoSigners] = field(default_factory=lambda: PRACTICE_CO_SIGNERS)
-    escrow_terms: Mapping[str, EscrowTerms] = field(default_factory=lambda: ESCROW_TERMS)
+    escrow_terms: Mapping[str, EscrowTerms] = field(default_factory=lambda: escrow_terms_of(Settings()))
 
 
 def ceilings_of(settings: Settings) -> Ceilings:

@@ -42,10 +42,20 @@ ESCROW_TERMS: Mapping[str, EscrowTerms] = MappingProxyType(
 )
 
 
+# Published, and not signed: nothing here drafts such a listing, and its item comes back only after a day.
+_NOT_SIGNED = frozenset({"ordinalswallet"})
+_SIGNED = {venue: terms for venue, terms in ESCROW_TERMS.items() if venue not in _NOT_SIGNED}
+
+
 def escrow_terms_of(settings: Settings) -> Mapping[str, EscrowTerms]:
-    """Returns the terms by venue, with the keys that the operator names instead of the published ones."""
-    named = {"ordnet": settings.ordnet_listing_key, "ordinalswallet": settings.ordinalswallet_listing_key}
-    return {
-        venue: replace(terms, cosigner=bytes.fromhex(key)) if (key := named.get(venue)) else terms
-        for venue, terms in ESCROW_TERMS.items()
-    }
+    """Returns the terms of the venues where listings in escrow are signed, with the key that the operator names."""
+    found = dict(_SIGNED)
+    if settings.ordnet_listing_key is not None:
+        found["ordnet"] = replace(found["ordnet"], cosigner=bytes.fromhex(settings.ordnet_listing_key))
+    return found
+
+
+def all_terms(signed: Mapping[str, EscrowTerms]) -> Mapping[str, EscrowTerms]:
+    """Returns the terms that an item of ours may lie under: those of `signed`, and the published ones they replaced."""
+    replaced = {venue: terms for venue, terms in _SIGNED.items() if signed.get(venue) != terms}
+    return {**signed, **{f"{venue} as published": terms for venue, terms in replaced.items()}}

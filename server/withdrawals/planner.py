@@ -14,7 +14,7 @@ from server.schemas.withdrawals import WithdrawalBody
 from server.withdrawals.coins import Choosing, Chosen
 from server.withdrawals.from_bidding_wallet import plan_from_bidding
 from server.withdrawals.plan import NOTHING, CannotWithdraw, InvalidWithdrawal, WithdrawalPlan, script_at
-from wallet.escrow_terms import escrow_terms_of
+from wallet.escrow_terms import all_terms, escrow_terms_of
 from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_COINS, UserKeys
 from wallet.psbt.escrow import Escrow, escrow_at
@@ -116,7 +116,7 @@ class WithdrawalPlanner:
             return None
         # An x-only key: its parity is no part of an escrow.
         vault = b"\x02" + bytes.fromhex(keys.vault_pubkey)
-        return escrow_at(script_at(address), vault, escrow_terms_of(self._services.settings).values())
+        return escrow_at(script_at(address), vault, all_terms(escrow_terms_of(self._services.settings)).values())
 
     def _refuse_listed(self, inscription_id: str) -> None:
         kept = withdrawals.what_keeps(self._user.id, inscription_id)

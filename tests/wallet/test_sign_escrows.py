@@ -145,12 +145,10 @@ def test_where_no_escrow_is_known_none_is_filled(open_desk: Desk) -> None:
 
 def test_another_key_of_the_venues_is_told_and_the_operator_may_name_it(tmp_path: Path) -> None:
     stranger = "11" * 32
-    terms = escrow_terms_of(Settings(ordnet_listing_key=stranger, ordinalswallet_listing_key="22" * 32))
-    assert {name: each.cosigner.hex() for name, each in terms.items() if "simulator" not in name} == {
-        "ordnet": stranger,
-        "ordinalswallet": "22" * 32,
-    }
-    assert escrow_terms_of(Settings()) == dict(ESCROW_TERMS)
+    terms = escrow_terms_of(Settings(ordnet_listing_key=stranger))
+    assert terms["ordnet"] == replace(ESCROW_TERMS["ordnet"], cosigner=bytes.fromhex(stranger))
+    known = escrow_terms_of(Settings())
+    assert known == {name: ESCROW_TERMS[name] for name in ("ordnet", ORDNET)}, "Ordinals Wallet's is not signed"
     assert ESCROW_TERMS[ORDNET].cosigner == xonly(MARKET), "the practice market's own"
     with desk(tmp_path, replace(CEILINGS, escrow_terms=escrow_terms_of(Settings()))) as opened:
         opened.facts = honest("ordnet").facts

@@ -75,7 +75,7 @@ def _in_escrow(
 ) -> Approved:
     terms = ceilings.escrow_terms.get(venue)
     if terms is None:
-        raise PolicyRefused("escrow", f"no form of escrow is known for {venue}")
+        raise PolicyRefused("escrow", f"listings in escrow are not signed at {venue}")
     if listing.secure:
         raise PolicyRefused("escrow", "a secure form goes with no escrow")
     found = check_escrow(escrow_drafts(listing), intent, facts, owner_of(secrets), terms)

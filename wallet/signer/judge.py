@@ -60,7 +60,7 @@ class ListingJudge:
         ceilings = self._authority.ceilings
         terms = ceilings.escrow_terms.get(venue)
         if terms is None:
-            raise PolicyRefused("escrow", f"no form of escrow is known for {venue}")
+            raise PolicyRefused("escrow", f"listings in escrow are not signed at {venue}")
         intent = intent_of(listing, venue, least, secrets, ceilings)
         drafts = EscrowDrafts(_bytes(listing.transfer), _bytes(listing.psbt), _bytes(listing.recovery) or None)
         judgements, found = judge_escrow(drafts, intent, facts.get(listing.outpoint), owner_of(secrets), terms)

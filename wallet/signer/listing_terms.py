@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wallet.address import p2tr
 from wallet.ceilings import Ceilings
+from wallet.escrow_terms import all_terms
 from wallet.keystore.keys import UserSecrets
 from wallet.policy import PolicyRefused
 from wallet.protocol import ListingToSign
@@ -39,9 +40,9 @@ def owner_of(secrets: UserSecrets) -> Owner:
 
 
 def escrow_addresses(secrets: UserSecrets, ceilings: Ceilings) -> dict[str, str]:
-    """Returns the address of the user's escrow at each venue that has one."""
-    vault = secrets.vault.get_public_key().sec()
-    return {venue: p2tr(escrow_of(vault, terms).script[2:]) for venue, terms in ceilings.escrow_terms.items()}
+    """Returns the addresses of the user's escrows, by venue."""
+    vault, known = secrets.vault.get_public_key().sec(), all_terms(ceilings.escrow_terms)
+    return {venue: p2tr(escrow_of(vault, terms).script[2:]) for venue, terms in known.items()}
 
 
 def drafts_to_sign(listing: ListingToSign, venue: str, ceilings: Ceilings) -> list[tuple[str, int]]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from wallet import protocol
 from wallet.address import sign_in_address
+from wallet.escrow_terms import all_terms
 from wallet.keystore.keys import UserSecrets
 from wallet.policy import PolicyRefused, intent_conflict, market
 from wallet.psbt.decode import from_base64
@@ -122,7 +123,7 @@ class WithdrawalSigner:
     def _item(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> Coin:
         """Returns the inscription's coin: the vault's, or an escrow's that the vault's key opens."""
         outpoint, held = asked.coins[0], (asked.inscription_id,)
-        vault, terms = secrets.vault.get_public_key().sec(), self._authority.ceilings.escrow_terms
+        vault, terms = secrets.vault.get_public_key().sec(), all_terms(self._authority.ceilings.escrow_terms)
         told = facts.get(outpoint)
         escrow = None if told is None or told.script is None else escrow_at(told.script, vault, terms.values())
         if escrow is not None:
