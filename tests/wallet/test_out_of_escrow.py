@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 
 from core.errors import PeerRefused
-from tests.wallet.conftest import OTHER_USER, tag_of
+from core.settings import Settings
+from tests.wallet.conftest import OTHER_USER, USER, tag_of
 from tests.wallet.escrows import FORMS, THEIRS, tree_of
 from tests.wallet.listings import INSCRIPTION, script_by
 from tests.wallet.proofs import OWNER
 from tests.wallet.test_sign_withdrawals import holds, made
 from tests.wallet.withdrawal_cases import COINS, PAYMENT_SCRIPT, VAULT_SCRIPT, Desk, coin, desk, of_inscription
 from wallet.ceilings import Ceilings
-from wallet.escrow_terms import EscrowForm, EscrowTerms
+from wallet.escrow_terms import ESCROW_TERMS, EscrowForm, EscrowTerms, escrow_terms_of
 from wallet.psbt.escrow import RECOVERY_BLOCKS
 from wallet.signer.audit import verify_chain
 
-HOME = script_by("p2wpkh", OWNER)
+HOME, PRACTICE = script_by("p2wpkh", OWNER), "simulator-ordnet"
 TERMS = {f"simulator-{form}": EscrowTerms(form, THEIRS, 330) for form in FORMS}
 HELD = {
     form: coin(700 + at, 10_000, tree_of(form).script, inscriptions=(INSCRIPTION,)) for at, form in enumerate(FORMS)
@@ -67,11 +68,16 @@ def test_back_to_the_vault_goes_only_what_is_in_an_escrow(signer: Desk) -> None:
     assert tag_of(lambda: signer.sign(of_inscription(source="escrow", coins=(outpoint,)))) == "inputs-own"
 
 
-def test_an_escrow_with_another_key_of_the_venues_is_still_the_key_holders_to_know(tmp_path: Path) -> None:
-    """Only the terms that the operator set are tried: an item under other ones needs them set again."""
-    with desk(tmp_path, Ceilings()) as opened:
-        opened.facts |= dict(HELD.values())
-        assert tag_of(lambda: opened.sign(out_of("ordnet", "escrow"))) == "inputs-own"
+def test_an_item_under_the_published_key_comes_home_though_another_key_is_set_since(tmp_path: Path) -> None:
+    """Under a key that was set before another, it comes home once that one is set again."""
+    published = ESCROW_TERMS["ordnet"].cosigner
+    held = coin(900, 10_000, tree_of("ordnet", theirs=published).script, inscriptions=(INSCRIPTION,))
+    terms = escrow_terms_of(Settings(ordnet_listing_key="11" * 32))
+    with desk(tmp_path, Ceilings(escrow_terms=terms)) as opened:
+        opened.facts |= dict([held, *HELD.values()])
+        assert opened.sign(of_inscription(source="escrow", coins=(held[0],)))
+        assert tag_of(lambda: opened.sign(out_of("ordnet", "escrow", 2))) == "inputs-own"
+        assert set(opened.ask("addresses", user=USER)["escrows"]) == {"ordnet", "ordnet as published", PRACTICE}
 
 
 @pytest.mark.parametrize(

@@ -157,8 +157,8 @@ def test_another_key_of_the_venues_is_told_and_the_operator_may_name_it(tmp_path
 
 def test_the_users_escrows_are_told_with_the_other_addresses(open_desk: Desk) -> None:
     found = open_desk.ask("addresses", user=USER)["escrows"]
-    assert set(found) == {ORDNET, ORDINALSWALLET}
-    assert len({*found.values(), open_desk.ask("addresses", user=USER)["vault"]}) == 3
+    assert set(found) >= {ORDNET, ORDINALSWALLET}
+    assert len({*found.values(), open_desk.ask("addresses", user=USER)["vault"]}) == len(found) + 1
 
 
 def test_prices_fall_slowly_and_never_below_the_grants_here_too(open_desk: Desk) -> None:
