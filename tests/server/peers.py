@@ -95,6 +95,7 @@ class FakeSigner(_Peer):
         self.before_control: Callable[[str], Any] = lambda state: None
         self.before_signing: Callable[[dict[str, Any]], Any] = lambda asked: None
         self.signed: dict[str, dict[str, Any]] = {}
+        self.more_keys: dict[str, Any] = {}
         self.signed_sats = 0
         self.frees_ms: int | None = None
 
@@ -116,7 +117,7 @@ class FakeSigner(_Peer):
             raise PeerRefused("signer", "locked", "no passphrase")
         if request["op"] == "sign_withdrawal":
             return self._withdrawal(request["withdrawal"])
-        return keys_of(request["user"])
+        return keys_of(request["user"]) | self.more_keys
 
     def _rooms(self, asked: dict[str, Any]) -> dict[str, Any]:
         ceilings = {"task": asked["outstanding_task_sats"], "user": asked["outstanding_sats"]}
