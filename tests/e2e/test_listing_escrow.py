@@ -72,7 +72,7 @@ def give_sats(seller: Seller, sats: int = 100_000) -> None:
     until(lambda: seller.trader.ok("GET", "/api/wallet")["paymentSats"] == sats, "the sats to be seen")
 
 
-def at_home_again(seller: Seller, escrow: str) -> str:
+def at_home_again(seller: Seller, escrow: str, seconds: float = SLOW_S) -> str:
     """Waits for the way home, and puts it into a block; returns the vault's new output."""
 
     def on_its_way() -> str | None:
@@ -80,7 +80,7 @@ def at_home_again(seller: Seller, escrow: str) -> str:
         home = [row for row in found if row["from"] == "escrow" and escrow in row["coins"]]
         return str(home[0]["txid"]) if home and home[0]["state"] in ("submitted", "confirmed") else None
 
-    txid = until(on_its_way, "the way home", SLOW_S)
+    txid = until(on_its_way, "the way home", seconds)
     seller.service.sim("POST", "/sim/confirm", {"txid": txid})
     assert place(seller) == (seller.vault, f"{txid}:0")
     return f"{txid}:0"
@@ -201,3 +201,43 @@ def test_a_worker_killed_between_submit_and_record_finds_its_listing_again(servi
     listed(seller)
     assert seller.events() == [("accepted", 123_000)], "listed once"
     seller.ask("DELETE")
+
+
+def crashed(service: Installation, point: str) -> None:
+    """Waits for the death of a worker there, and begins again as after a power cut, without that fault."""
+
+    def is_dead() -> bool:
+        logs = (service.data_dir / "logs").glob("*.log*")
+        return any(f"dies at crash point {point}" in log.read_text(errors="replace") for log in logs)
+
+    until(is_dead, f"a death at {point}", SLOW_S)
+    service.down()
+    del service.environment["BIDKEEPER_CRASHPOINT"]
+    service.up()
+
+
+@pytest.mark.parametrize("point", ["listing-signed", "listing-submitted"])
+def test_a_listing_whose_worker_died_is_there_once(point: str) -> None:
+    with installation(BIDKEEPER_MIN_AGE_SECONDS="0", BIDKEEPER_CRASHPOINT=point) as service:
+        seller = seller_of(service, point)
+        seller.trader.call("POST", f"/api/autolist/{seller.task}/start")
+        crashed(service, point)
+        listed(seller)
+        assert seller.events() == [("accepted", 123_000)]
+        assert seller.ask("DELETE")["success"] is True
+        until(lambda: ("cancelled", 123_000) in seller.events(), "the end", SLOW_S)
+
+
+@pytest.mark.parametrize("point", ["homecoming-signed", "homecoming-stored"])
+def test_an_item_whose_worker_died_on_the_way_comes_home(point: str) -> None:
+    """Of a row that was left reserved the server's caretaker asks the signer, after three minutes."""
+    with installation(BIDKEEPER_MIN_AGE_SECONDS="0", BIDKEEPER_CRASHPOINT=point) as service:
+        seller = started(service, point)
+        give_sats(seller)
+        escrow = stranded(seller)
+        seller.trader.call("DELETE", f"/api/autolist/{seller.task}")
+        crashed(service, point)
+        at_home_again(seller, escrow, 420)
+        homes = [row for row in seller.trader.ok("GET", "/api/wallet")["withdrawals"] if row["from"] == "escrow"]
+        assert len(homes) == 1, "signed once"
+        until(lambda: ("cancelled", 123_000) in seller.events(), "the end of the listing", SLOW_S)
