@@ -220,6 +220,24 @@ def test_one_payment_never_buys_it_and_a_secure_listing_of_another_item(open_des
     assert sign(open_desk, asked(priced(honest("ordnet"), PRICE + 1_000), 3, PRICE + 1_000), token=30)
 
 
+def test_the_payout_is_the_escrows_own_whatever_becomes_of_the_output_before_it(open_desk: Desk) -> None:
+    """The transfer may get into a block without the sale, whose signature is good while the escrow is there."""
+    case = honest("ordnet")
+    sign(open_desk, asked(case))
+    request, facts, item = other_item()
+    secret = open_desk.grant(venue=ORDNET, token=20, task=77, inscription_id=item)
+    wanted = {"op": "sign_listing", "task": 77, "token": 20, "secret": secret, "listing": request}
+    assert open_desk.signer.outpoints_to_look_up(wanted) == (request["outpoint"], str(case.check().outpoint))
+    assert case.facts is not None
+    gone = replace(case.facts, is_unspent=False, is_spent_in_block=True)
+    known = {request["outpoint"]: facts, str(case.intent.outpoint): gone}
+    with pytest.raises(PeerRefused) as refused:
+        open_desk.signer.handle(wanted, known)
+    assert refused.value.code == "outputs-unique"
+    escrow = replace(gone, outpoint=case.check().outpoint)
+    assert open_desk.signer.handle(wanted, known | {str(escrow.outpoint): escrow})
+
+
 def test_the_judge_says_what_each_of_the_three_would_promise(open_desk: Desk) -> None:
     def judged(case: Case, **changes: Any) -> list[dict[str, Any]]:
         fields = {"user": USER, "venue": ORDNET, "min_price_sats": 1, "listing": asked(case, **changes)}
