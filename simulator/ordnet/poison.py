@@ -25,12 +25,8 @@ def spoiled(shown: Unsigned, poison: Poison | None, payout: int, other: Coin) ->
     sources = list(tx.vin)
     paid = outputs[payout]
     match poison:
-        case None | "escrow_theirs" | "recovery_theirs":
+        case None | "escrow_theirs" | "escrow_short" | "sale_by_key" | "recovery_theirs":
             return shown
-        case "escrow_short":
-            outputs[payout] = TransactionOutput(paid.value - 1, paid.script_pubkey)
-        case "sale_by_key":
-            inputs[0] = {name: value for name, value in inputs[0].items() if not name.startswith(TAP_LEAF_SCRIPT)}
         case "wrong_payout":
             outputs[payout] = TransactionOutput(paid.value, THIEF)
         case "low_payout":
@@ -56,6 +52,18 @@ def stolen_escrows(drafts: list[Draft], poison: Poison | None) -> list[Draft]:
     if poison != "escrow_theirs":
         return drafts
     return [replace(each, passthrough=replace(each.passthrough, internal=THIEFS_KEY)) for each in drafts]
+
+
+def spoiled_steps(transfer: Unsigned, sale: Unsigned, poison: Poison | None) -> tuple[Unsigned, Unsigned]:
+    """Leaves a sat of the item to the network under `escrow_short`, and the leaf out under `sale_by_key`."""
+    tx = transfer.tx
+    if poison == "escrow_short":
+        outputs = [TransactionOutput(tx.vout[0].value - 1, tx.vout[0].script_pubkey), *tx.vout[1:]]
+        transfer = replace(transfer, tx=Transaction(tx.version, tx.vin, outputs, tx.locktime))
+    if poison == "sale_by_key":
+        first = {name: value for name, value in sale.inputs[0].items() if not name.startswith(TAP_LEAF_SCRIPT)}
+        sale = replace(sale, inputs=[first])
+    return transfer, sale
 
 
 def stolen_recovery(shown: Unsigned, poison: Poison | None) -> Unsigned:

@@ -17,7 +17,7 @@ from simulator.orders import Order
 from simulator.ordnet import listings
 from simulator.ordnet.listings import LEAST_PRICE, Draft
 from simulator.ordnet.offers import VENUE
-from simulator.ordnet.poison import another, spoiled, stolen_escrows, stolen_recovery
+from simulator.ordnet.poison import another, spoiled, spoiled_steps, stolen_escrows, stolen_recovery
 from simulator.ordnet.sessions import Session
 from simulator.rules import Refusal
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
@@ -26,7 +26,7 @@ MAX_ITEMS = 20
 DAYS = (1, 7, 30, 90, 180)
 DAY_MS = 86_400_000
 # The evils of the step that moves the inscription; the others are of the step that sells it.
-_OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output", "escrow_short"})
+_OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output"})
 
 
 class ListingWrite(OrdnetHandler):
@@ -104,6 +104,7 @@ class ListingPreflight(ListingWrite):
                 first[0]["signingIndexes"] = [0, 2] if poison == "two_inputs" else [0]
             else:
                 settlement = spoiled(settlement, poison, 0, other)
+            transfer, settlement = spoiled_steps(transfer, settlement, poison)
         steps = [
             step(0, session.ordinals, first, transfer.encode()),
             step(1, session.ordinals, second, settlement.encode()),
