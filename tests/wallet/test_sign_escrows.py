@@ -240,7 +240,8 @@ def test_the_payout_is_the_escrows_own_whatever_becomes_of_the_output_before_it(
 
 def test_the_judge_says_what_each_of_the_three_would_promise(open_desk: Desk) -> None:
     def judged(case: Case, **changes: Any) -> list[dict[str, Any]]:
-        fields = {"user": USER, "venue": ORDNET, "min_price_sats": 1, "listing": asked(case, **changes)}
+        venue = VENUE_OF[case.form]
+        fields = {"user": USER, "venue": venue, "min_price_sats": 1, "listing": asked(case, **changes)}
         found: list[dict[str, Any]] = open_desk.ask("judge", **fields)["judgements"]
         return found
 
@@ -258,6 +259,9 @@ def test_the_judge_says_what_each_of_the_three_would_promise(open_desk: Desk) ->
     assert {finding["rule"] for finding in evil[1]["findings"] if finding["holds"] is False} == {"payout"}
     unread = judged(case, transfer="QQ==")
     assert {finding["rule"] for finding in unread[0]["findings"] if finding["holds"] is False} == {"psbt-strict"}
+    assert [each["form"] for each in judged(honest("ordinalswallet"))] == ["transfer", "sale"]
+    open_desk.facts = None
+    assert [(each["is_signed"], each["least_sats"]) for each in judged(case)] == [(False, None)] * 3
     with pytest.raises(PeerRefused) as refused:
         open_desk.ask("judge", user=USER, venue="simulator-unisat", min_price_sats=1, listing=asked(case))
     assert refused.value.code == "escrow"
