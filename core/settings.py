@@ -29,6 +29,7 @@ _PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect f
 VENUES = (*DIALECTS, *_PLAY_VENUES)  # every name of a venue, here or elsewhere
 _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan
 SPAWNERS = ("zygote", "popen")
+OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody else may enter
 MOST_SELLER_FEE_PPM = 100_000  # a tenth of the price
 # The practice market keeps of a sale, in the dialects whose documents say that the venue does.
 _PRACTICE_SELLER_FEES_PPM = {"ordnet": 10_000}
@@ -94,6 +95,7 @@ class Settings:
     sign_in_per_minute: int = 600
     log_level: str = "INFO"
     spawner: str = "zygote" if sys.platform == "linux" else "popen"
+    max_workers: int = 1000
     tolerance: Decimal = Decimal("0.01")
     min_age_seconds: int = 60
     max_exposure_sats: int = 0
@@ -165,6 +167,11 @@ class Settings:
     def signer_files(self) -> Path:
         """The directory of the signer's keys and records, closed to other users."""
         return self.signer_dir or self.data_dir / "signer"
+
+    @property
+    def operators_socket(self) -> Path:
+        """The signer's socket for its own user and root."""
+        return self.signer_files / OPERATORS_SOCKET
 
     @property
     def simulator_url(self) -> str:
@@ -246,6 +253,7 @@ OPTIONS = (
     Option("sign_in_per_minute", read.whole(1, 1_000_000), "sign-in calls a minute from one client IP"),
     Option("log_level", read.choice("DEBUG", "INFO", "WARNING", "ERROR"), "how much the programs log"),
     Option("spawner", read.choice(*SPAWNERS), "how workers are started: zygote (forked, quick and small) or popen"),
+    Option("max_workers", read.whole(1, 100_000), "most tasks that run at once; a start beyond them is 429"),
     Option("tolerance", read.fraction, "part of its price by which a bid may be off its target before it is replaced"),
     Option(
         "min_age_seconds", read.whole(0, 86_400), "a bid younger than this is not replaced only to follow the market"
@@ -359,6 +367,8 @@ def _problems(settings: Settings) -> list[str]:
         is_own = getattr(settings, f"{program}_run_dir") is not None
         if is_own and (too_long := socket_path_problem(getattr(settings, f"{program}_socket"))):
             problems.append(f"BIDKEEPER_{program.upper()}_RUN_DIR: {too_long}")
+    if settings.signer_dir is not None and (too_long := socket_path_problem(settings.operators_socket)):
+        problems.append(f"BIDKEEPER_SIGNER_DIR: {too_long}")
     last_port = settings.port + settings.server_processes - 1
     if settings.market == "simulator" and settings.port <= settings.simulator_port <= last_port:
         problems.append("BIDKEEPER_SIMULATOR_PORT must differ from BIDKEEPER_PORT")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from core.settings import Settings
@@ -13,15 +13,18 @@ from markets.market_client import MarketClient
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
 from server.http.blocking import Pool
+from server.http.call_limit import CallLimit
 from server.http.manager_client import ManagerClient
 from server.http.prometheus import Histogram
-from server.http.sign_in_limit import SignInLimit
 from wallet.signer_client import SignerClient
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Settings, the users' rights by them, and peers."""
+    """Settings, the users' rights by them, and peers.
+
+    `ways_out` has the users (id, ordinals address) and venues whose bidding wallets were found to open.
+    """
 
     settings: Settings
     entitlements: Entitlements
@@ -29,11 +32,13 @@ class Services:
     manager: ManagerClient
     market: Pool[MarketClient]
     signer: Pool[SignerClient]
-    budget: SignInLimit
+    budget: CallLimit
+    loosened: CallLimit
     locks: TaskLocks
     in_flight: InFlight
     task_lists: CommitCache
     starts: Histogram
+    ways_out: set[tuple[int, str, str]] = field(default_factory=set)
 
     def plan(self, key: str) -> SubscriptionPlan:
         """Returns the plan of this key; one that is not offered any more allows nothing."""

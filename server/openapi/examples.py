@@ -18,6 +18,16 @@ _ORDER = "65f0c0ffee65f0c0ffee65f0"
 # By the field's name, or by "Schema.field" where one schema means something else by the name.
 _VALUES: dict[str, Any] = {
     "action": "placed 1, kept 4, cancelled 0",
+    "ListingPreview.action": "list",
+    "ListingPreview.reason": "list",
+    "ListingPreview.note": "at 110,000: 1.1 x floor 100,000",
+    "ListingPreview.price": 110_000,
+    "holding": "held",
+    "JudgedDraft.verdict": "the signer would sign it",
+    "form": "plain",
+    "Finding.why": "",
+    "Finding.rule": "payout",
+    "words": ["plain listing (SINGLE|ANYONECANPAY 0x83)"],
     "address": _PAYMENT,
     "ApiTokenShown.name": "price watcher",
     "autolist": [],

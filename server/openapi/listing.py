@@ -12,6 +12,7 @@ from server.openapi.operation import (
     MANAGER_AWAY,
     NOT_YOURS,
     SIGNER_AWAY,
+    TOO_MANY_RUN,
     UNREADABLE,
     Operation,
     Parameter,
@@ -19,6 +20,8 @@ from server.openapi.operation import (
     one,
 )
 from server.schemas import listing_answers as answers
+from server.schemas import listing_preview as preview
+from server.schemas.listing_preview import AutolistPreview
 from server.schemas.task_bodies import AutolistTaskChange, NewAutolistTask
 
 _TAG = "auto-list tasks"
@@ -52,6 +55,16 @@ OPERATIONS = {
             409: "There is a task for this inscription already.",
         },
     ),
+    "POST /api/autolist/preview": Operation(
+        id="previewAutolistTask",
+        tag=_TAG,
+        summary="The price that would be asked now, and why",
+        text="Decided as in a live cycle; then the marketplace drafts the listing and the signer judges the draft. "
+        "Nothing is signed or listed.",
+        body=AutolistPreview,
+        success=one(preview.ListingPreview, "What a cycle would do now."),
+        errors={400: INVALID, 404: NOT_YOURS, 503: SIGNER_AWAY},
+    ),
     "GET /api/autolist/{id}": Operation(
         id="getAutolistTask",
         tag=_TAG,
@@ -67,7 +80,7 @@ OPERATIONS = {
         text="Changes only what is given. A running task starts anew with the result; its listing is edited in place.",
         body=AutolistTaskChange,
         success=one(answers.WrittenAutolistTask, "The task as it is now."),
-        errors={400: INVALID, 403: NOT_ALLOWED, 404: NOT_YOURS, 503: MANAGER_AWAY},
+        errors={400: INVALID, 403: NOT_ALLOWED, 404: NOT_YOURS, 429: TOO_MANY_RUN, 503: MANAGER_AWAY},
     ),
     "DELETE /api/autolist/{id}": Operation(
         id="deleteAutolistTask",
@@ -89,6 +102,7 @@ OPERATIONS = {
             403: NOT_ALLOWED,
             404: NOT_YOURS,
             409: "The inscription is not in the vault; `message` says where to send it.",
+            429: TOO_MANY_RUN,
             503: f"{SIGNER_AWAY} Or: {MANAGER_AWAY}",
         },
     ),

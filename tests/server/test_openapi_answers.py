@@ -11,22 +11,23 @@ import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
 from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, SignInNeeded, Unavailable, Unknown
-from markets.outpoint_facts import Whereabouts
+from markets.listings import ListingDraft
+from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import controls, users
 from models.entitlements import Entitlements
 from models.tasks import cycles, tasks
 from models.tasks.table import Task
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
+from tests.server.autolist_tasks import listed
 from tests.server.conftest import OTHER, OWNER, Service
 from tests.server.driver import OPERATIONS, Driver, responses
 from tests.server.peers import keys_of
-from tests.server.test_autolist_running import listed
+from tests.server.running_tasks import open_order
 from tests.server.test_health import PORT, facts, simulator  # noqa: F401
-from tests.server.test_lookups import INSCRIPTION, item
 from tests.server.test_profile import approval
-from tests.server.test_running import open_order
-from tests.server.test_withdrawals import Chain, coin
+from tests.server.wallet_items import INSCRIPTION, item
+from tests.server.withdrawals.chain import Chain, coin
 from tests.wallet import proofs
 from wallet.signer.signing import sign_message
 
@@ -64,14 +65,11 @@ async def signing_in(service: Service, drive: Driver) -> None:
     await drive("signIn", {"publicKey": "no"})
     await drive("signIn", proof | {"signature": "AA=="})
     await drive("signIn", proof, token="")
-    while (await drive("openChallenge", {"address": OTHER}, token="")).status == 200:
-        pass
     services = service.app.settings["services"]
     nobody = Entitlements(dataclasses.replace(services.settings, whitelist=frozenset()))
     service.app.settings["services"] = dataclasses.replace(services, entitlements=nobody)
     await drive("openChallenge", {"address": proofs.nested_address(proofs.OWNER)}, token="")
-    service.clock.now_ms += 301_000
-    opened = (await drive("openChallenge", {"address": OTHER})).json
+    await drive("openChallenge", {"address": OTHER})
     service.app.settings["services"] = services
     opened = (await drive("openChallenge", {"address": OTHER}, token="")).json
     service.app.settings["services"] = dataclasses.replace(services, entitlements=nobody)
@@ -79,6 +77,7 @@ async def signing_in(service: Service, drive: Driver) -> None:
     proof = {"challengeId": opened["challengeId"], "address": OTHER, "signature": signature}
     await drive("signIn", proof, token="")
     service.app.settings["services"] = dataclasses.replace(services, budget=Spent())
+    await drive("openChallenge", {"address": OTHER}, token="")
     await drive("signIn", proof)
     await drive("openApproval", {"maxExposure": 5})
     service.app.settings["services"] = services
@@ -103,7 +102,7 @@ async def sessions_and_tokens(service: Service, drive: Driver) -> None:
 
 
 class Spent:
-    """A budget of sign-in calls that is used up."""
+    """A limit of calls that is used up."""
 
     def take(self, key: str) -> int:
         return 7
@@ -141,6 +140,13 @@ async def bidding(service: Service, drive: Driver) -> None:
     await drive("getTask", path=one)
     await drive("startTask", path=one)
     await drive("listTasks")
+    await drive("stopTask", path=one)
+    service.manager.refuse = ("too_many_workers", "1000 tasks run")
+    await drive("startTask", path=one)
+    service.manager.refuse = None
+    await drive("startTask", path=one)
+    service.manager.refuse = ("too_many_workers", "1000 tasks run")
+    await drive("changeTask", {"bidCount": 2}, path=one)
     service.manager.refuse = ("not_entitled", "plan expired")
     await drive("changeTask", {"bidCount": 2}, path=one)
     service.manager.refuse = ("signer_locked", "")
@@ -199,6 +205,10 @@ async def the_control(service: Service, drive: Driver) -> None:
     service.signer.before_control = lambda state: controls.put("user", service.user_id, "reduce", None, START_MS)
     await drive("setControl", {"scope": "user", "state": "run"})
     assert (await drive("getControl")).json["effective"] == {"state": "reduce", "scope": "user"}
+    services = service.app.settings["services"]
+    service.app.settings["services"] = dataclasses.replace(services, loosened=Spent())
+    await drive("setControl", {"scope": "user", "state": "run"})
+    service.app.settings["services"] = services
     await service.signer.stop()
     await drive("setControl", {"scope": "user", "state": "run"})
     await drive("setControl", {"scope": "user", "state": "halt"})
@@ -266,6 +276,30 @@ async def the_market(service: Service, drive: Driver) -> None:
     service.gateway.answers["floors"] = floors
 
 
+async def previewed(service: Service, drive: Driver, task_id: int) -> None:
+    fixed = {"priceMode": "fixed", "priceSats": 150_000}
+    vault = keys_of(OWNER)["vault"]
+    kept = {name: service.gateway.answers.get(name) for name in ("whereabouts", "outpoint", "draft_listing")}
+    service.gateway.answers |= {
+        "whereabouts": Whereabouts(INSCRIPTION, "x:0", vault, 546, START_MS),
+        "outpoint": OutpointFacts("x:0", 546, "5120", True, True, (INSCRIPTION,), (), 9, 9, None),
+        "draft_listing": lambda ask: ListingDraft(f"draft at {ask[0]}", ()),
+    }
+    found = (await drive("previewAutolistTask", {"taskId": task_id, **fixed})).json
+    assert (found["taskId"], found["action"], found["price"], found["draft"]["isSigned"]) == (
+        task_id,
+        "list",
+        150_000,
+        True,
+    )
+    await drive("previewAutolistTask", {"priceMode": "no"})
+    await drive("previewAutolistTask", {"taskId": 999})
+    service.signer.state = "locked"
+    await drive("previewAutolistTask", {"taskId": task_id})
+    service.signer.state = "ready"
+    service.gateway.answers |= kept
+
+
 async def auto_listing(service: Service, drive: Driver) -> None:
     await drive("createAutolistTask", {"priceSats": -1})
     fields: dict[str, Any] = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals"}
@@ -274,6 +308,7 @@ async def auto_listing(service: Service, drive: Driver) -> None:
     with pytest.MonkeyPatch.context() as few:
         few.setattr(tasks, "MAX_AUTOLIST_TASKS", 1)
         await drive("createAutolistTask", {"inscriptionId": "9" * 64 + "i0"})
+    await previewed(service, drive, one["id"])
     await drive("changeAutolistTask", {"priceMode": "no"}, path=one)
     await drive("changeAutolistTask", {"reference": "purchase"}, path=one)
     await drive("startAutolistTask", path=one)
@@ -288,6 +323,13 @@ async def auto_listing(service: Service, drive: Driver) -> None:
     listed(service, one["id"])
     for name in ("getAutolistTask", "stopAutolistTask", "listAutolistTasks", "startAutolistTask"):
         await drive(name, path=one)
+    await drive("stopAutolistTask", path=one)
+    service.manager.refuse = ("too_many_workers", "1000 tasks run")
+    await drive("startAutolistTask", path=one)
+    service.manager.refuse = None
+    await drive("startAutolistTask", path=one)
+    service.manager.refuse = ("too_many_workers", "1000 tasks run")
+    await drive("changeAutolistTask", {"costSats": 6}, path=one)
     service.manager.refuse = ("not_entitled", "plan expired")
     await drive("changeAutolistTask", {"costSats": 6}, path=one)
     service.manager.refuse = ("signer_locked", "")

@@ -246,8 +246,8 @@ def test_the_judge_says_what_each_of_the_three_would_promise(open_desk: Desk) ->
         return found
 
     case = honest("ordnet")
-    transfer, sale, recovery = judged(case)
-    assert [each["form"] for each in (transfer, sale, recovery)] == ["transfer", "sale", "recovery"]
+    sale, transfer, recovery = judged(case)
+    assert [each["form"] for each in (sale, transfer, recovery)] == ["sale", "transfer", "recovery"]
     assert all(each["is_signed"] for each in (transfer, sale, recovery))
     assert (sale["payout_sats"], sale["least_sats"]) == (PRICE, PRICE)
     assert [side["is_covered"] for side in transfer["inputs"]] == [True, True]
@@ -256,10 +256,10 @@ def test_the_judge_says_what_each_of_the_three_would_promise(open_desk: Desk) ->
 
     evil = judged(priced(honest("ordnet"), PRICE - 1))
     assert not any(each["is_signed"] for each in evil)
-    assert {finding["rule"] for finding in evil[1]["findings"] if finding["holds"] is False} == {"payout"}
+    assert {finding["rule"] for finding in evil[0]["findings"] if finding["holds"] is False} == {"payout"}
     unread = judged(case, transfer="QQ==")
     assert {finding["rule"] for finding in unread[0]["findings"] if finding["holds"] is False} == {"psbt-strict"}
-    assert [each["form"] for each in judged(honest("ordinalswallet"))] == ["transfer", "sale"]
+    assert [each["form"] for each in judged(honest("ordinalswallet"))] == ["sale", "transfer"]
     open_desk.facts = None
     assert [(each["is_signed"], each["least_sats"]) for each in judged(case)] == [(False, None)] * 3
     with pytest.raises(PeerRefused) as refused:

@@ -20,7 +20,7 @@ from wallet.psbt.listing import ListingIntent, OutpointFacts, Owner
 def judge_escrow(
     drafts: EscrowDrafts, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner, terms: EscrowTerms
 ) -> tuple[list[Judgement], ApprovedEscrow | None]:
-    """Judges transfer, sale and recovery; returns them approved, too, if they are."""
+    """Judges sale, transfer and recovery; returns them approved, too, if they are."""
     approved: ApprovedEscrow | None = None
     try:
         approved = check_escrow(drafts, intent, facts, owner, terms)
@@ -32,8 +32,8 @@ def judge_escrow(
     if facts is not None and facts.value_sats is not None and intent.price_sats is not None:
         least = intent.least_payout(intent.price_sats, facts.value_sats)
     forms: tuple[tuple[Form, bytes | None], ...] = (
-        ("transfer", drafts.transfer),
         ("sale", drafts.sale),
+        ("transfer", drafts.transfer),
         ("recovery", drafts.recovery),
     )
     found = []

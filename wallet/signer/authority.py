@@ -13,6 +13,7 @@ from strategy.intents import SignedRoom
 from wallet import policy, protocol
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore, UserSecrets
+from wallet.learnt.store import LearntForms
 from wallet.policy import HeldGrant, PolicyRefused
 from wallet.protocol import Grant, Operation, Scope
 from wallet.signer.audit import AuditLog
@@ -26,7 +27,7 @@ Answer = dict[str, Any]
 
 class Authority:
     """The gate before every signature. `keystore` None means locked, for the reason given; `clock` gives Unix
-    milliseconds.
+    milliseconds. `learnt` are the confirmed forms of drafts; None: there is no place to keep any.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Authority:
         clock: Callable[[], int],
         locked_reason: str,
         has_halt_file: Callable[[], bool],
+        learnt: LearntForms | None = None,
     ) -> None:
         self.ledger = ledger
         self.audit = audit
@@ -47,6 +49,7 @@ class Authority:
         self.clock = clock
         self.locked_reason = locked_reason
         self.has_halt_file = has_halt_file
+        self.learnt = learnt
 
     def unlocked(self) -> Keystore:
         """Returns the keys. Raises PeerRefused with the code `locked`."""
@@ -59,7 +62,8 @@ class Authority:
         PeerRefused.
         """
         keystore = self.unlocked()
-        policy.users_max(self.ceilings.users, len(keystore.users), is_new=user not in keystore.users)
+        if user not in keystore.users:
+            self._may_add(user, len(keystore.users))
         return keystore.secrets_of(user)
 
     def live(self, task: Any, token: Any, secret: Any, operation: Operation) -> HeldGrant:
@@ -104,6 +108,24 @@ class Authority:
             hourly = policy.hourly_user(policy.most_outstanding(grant.outstanding_sats, most))
             policy.velocity_sats("the user", hourly, late["user"], bid_sats)
             policy.velocity_sats("the installation", most.sats_hour_host, late["host"], bid_sats)
+
+    def challenge_rates(self, task: int, now_ms: int) -> None:
+        """Refuses a challenge, sign-in or delisting that exceeds the rates of its task or of the installation."""
+        signed, most = self.ledger.signed, self.ceilings
+        policy.velocity_challenges(most.challenges_a_minute, signed.challenges(task, now_ms))
+        policy.velocity_count("the installation", most.challenges, signed.challenges_of_all(now_ms), "challenges")
+
+    def may_loosen(self, now_ms: int) -> None:
+        """Refuses one more change of a control state to a looser one beyond the installation's rate."""
+        loosened = self.ledger.loosened(now_ms)
+        policy.velocity_count("the installation", self.ceilings.loosened, loosened, "loosened control states")
+
+    def _may_add(self, user: str, known: int) -> None:
+        """Takes a place for a new user; refuses when all are taken by users who have need of theirs."""
+        now, most = self.clock(), self.ceilings.users
+        # Counted only where it matters: the keystore's list of users never gets shorter, since places in it are keys.
+        policy.users_max(most, known if known < most else self.ledger.users_in_need(now))
+        self.ledger.note_user(user, now)
 
     def _may_place(self, grant: Grant) -> None:
         if self.has_halt_file():

@@ -14,6 +14,7 @@ from wallet.address import sign_in_address
 from wallet.ceilings import Ceilings
 from wallet.judgement import Finding, Form, Judgement
 from wallet.keystore.keys import UserSecrets
+from wallet.learnt.form import TAG, SeenDraft
 from wallet.policy import PolicyRefused
 from wallet.protocol import ListingToSign
 from wallet.psbt.check_escrow import EscrowDrafts
@@ -22,6 +23,7 @@ from wallet.psbt.judge_listing import SIGHASHES, judge_listing
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.transaction import TxOutput
 from wallet.signer.authority import Answer, Authority
+from wallet.signer.learnt import alike, kind_at, seen_of
 from wallet.signer.listing_terms import intent_of, owner_of, raw_psbt, rivals_of
 from wallet.signer.listings import MOST_RIVALS
 from wallet.signer.payouts import outputs_unique
@@ -47,13 +49,15 @@ class ListingJudge:
         return (listing.outpoint, *rivals[:MOST_RIVALS])
 
     def judge(self, request: Answer, facts: Facts) -> Answer:
+        return {"judgements": [asdict(each) for each in self.judgements(request, facts)]}
+
+    def judgements(self, request: Answer, facts: Facts) -> list[Judgement]:
+        """Judges each PSBT, the plain one first. Raises PolicyRefused or RequestError for a question that is none."""
         asked = self._asked(request)
         listing = asked[3]
         if listing.is_in_escrow:
-            judgements = self._in_escrow(asked, facts)
-        else:
-            judgements = [self._judged(form, psbt, asked, facts) for form, psbt in _forms(listing)]
-        return {"judgements": [asdict(each) for each in judgements]}
+            return self._in_escrow(asked, facts)
+        return [self._judged(at, form, psbt, asked, facts) for at, (form, psbt) in enumerate(_forms(listing))]
 
     def _in_escrow(self, asked: _Asked, facts: Facts) -> list[Judgement]:
         secrets, venue, least, listing = asked
@@ -79,15 +83,23 @@ class ListingJudge:
             raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
         return keystore.secrets_of(user), venue, least, listing
 
-    def _judged(self, form: Form, psbt: str, asked: _Asked, facts: Facts) -> Judgement:
+    def _judged(self, at: int, form: Form, psbt: str, asked: _Asked, facts: Facts) -> Judgement:
         secrets, venue, least, listing = asked
         ceilings = self._authority.ceilings
         intent, owner = intent_of(listing, venue, least, secrets, ceilings), owner_of(secrets)
-        judgement, payout = judge_listing(_bytes(psbt), form, intent, facts.get(listing.outpoint), owner)
-        return self._with_ours(judgement, asked, facts, listing.outpoint, payout)
+        known = facts.get(listing.outpoint)
+        judgement, payout = judge_listing(_bytes(psbt), form, intent, known, owner)
+        learnt = self._learnt_form(venue, kind_at(at), lambda: seen_of(_bytes(psbt), intent, known, owner))
+        return self._with_ours(judgement, asked, facts, listing.outpoint, payout, learnt)
 
     def _with_ours(
-        self, judgement: Judgement, asked: _Asked, facts: Facts, outpoint: str, payout: TxOutput | None
+        self,
+        judgement: Judgement,
+        asked: _Asked,
+        facts: Facts,
+        outpoint: str,
+        payout: TxOutput | None,
+        *more: Finding,
     ) -> Judgement:
         """Adds the findings of the rules that do not hang on the draft alone; `outpoint` is what would be sold."""
         _, venue, _, listing = asked
@@ -100,6 +112,7 @@ class ListingJudge:
         ]
         if judgement.form in SIGHASHES:
             findings.append(self._outputs_unique(listing, judgement.form, outpoint, payout, facts))
+        findings += more
         return replace(judgement, findings=tuple(findings), is_signed=all(each.holds for each in findings))
 
     def _outputs_unique(
@@ -110,6 +123,13 @@ class ListingJudge:
         found = self._authority.ledger.payouts.rivals(outpoint, payout, SIGHASHES[form])
         rivals = [each for each in found if each != listing.outpoint]
         return _finding("outputs-unique", lambda: outputs_unique(payout, rivals, facts))
+
+    def _learnt_form(self, venue: str, kind: str, seen: Callable[[], SeenDraft]) -> Finding:
+        try:
+            draft = seen()
+        except PolicyRefused as refused:
+            return Finding(TAG, None, f"it waits for {refused.tag}")
+        return _finding(TAG, lambda: alike(self._authority.learnt, venue, kind, draft))
 
     def _list_lower(self, listing: ListingToSign) -> None:
         highest = self._authority.ledger.signed.highest_listing(listing.outpoint, self._authority.clock())

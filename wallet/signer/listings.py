@@ -14,6 +14,7 @@ from wallet.protocol import ListingToSign
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.approved import Approved, approved
 from wallet.signer.authority import Answer, Authority
+from wallet.signer.learnt import as_learnt
 from wallet.signer.listing_terms import drafts_to_sign, intent_of, rivals_of
 from wallet.signer.payouts import is_gone, outputs_unique
 from wallet.signer.signed import ListingSignature
@@ -85,6 +86,7 @@ class ListingSigner:
         secrets = authority.unlocked().secrets_of(grant.user)
         intent = intent_of(listing, grant.venue, grant.min_price_sats, secrets, authority.ceilings)
         found = approved(listing, grant.venue, intent, facts.get(listing.outpoint), secrets, authority.ceilings)
+        as_learnt(authority.learnt, grant.venue, intent, found.forms)
         payouts = authority.ledger.payouts
         for promise in found.promises:
             rivals = payouts.rivals(promise.outpoint, promise.payout, promise.sighash)

@@ -6,6 +6,8 @@ import logging
 import random
 
 from markets.base import NotFound, Refused, VenueError
+from markets.items import whereabouts
+from markets.items.whereabouts import LocatedInscription
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
@@ -15,11 +17,10 @@ from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.faults import Faults
-from workers.listing import listing_end, whereabouts
+from workers.listing import listing_end
 from workers.listing.homecoming import Homecoming, bring_home
 from workers.listing.listing_end import EndFinder
 from workers.listing.own_listings import is_dropped, read_own_listings, settle, settle_unsent, shown_of
-from workers.listing.whereabouts import LocatedInscription
 from workers.pace import Backoff
 from workers.signals_held import signals_held
 
@@ -170,7 +171,8 @@ class ListingDrain:
         keys, market = self._known_keys(faults), self._context.market
         if keys is None:
             return LocatedInscription("unknown")
-        return whereabouts.locate(market, listing.inscription_id, keys, listing.outpoint, _CHAIN_AGE_S, faults)
+        place, escrows = (keys.vault, listing.outpoint, _CHAIN_AGE_S), frozenset(keys.escrows.values())
+        return whereabouts.locate(market, listing.inscription_id, *place, faults, escrows)
 
     def _known_keys(self, faults: Faults) -> UserKeys | None:
         if self._keys is None:

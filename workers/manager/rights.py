@@ -175,10 +175,13 @@ def bidder_grant(
 
 
 def lister_grant(row: Task, config: ListingConfig, token: int, ends_ms: int, fee_ppm: int) -> Grant:
-    """Makes a grant to list the one inscription for the config's least price or more, and to cancel that.
+    """Makes a grant to list the one inscription for the config's least price or more, and to cancel that; a dry run's
+    grant is to cancel only.
 
     `fee_ppm` is the venue's share of a sale in millionths.
     """
+    if config.dry_run:
+        return _cancelling(row, token, ends_ms)  # so the signer lists nothing, whatever the worker asks for
     least_sats = guard(config, fee_ppm, tick=1)
     return replace(_cancelling(row, token, ends_ms), operations=("list", "cancel"), min_price_sats=least_sats)
 

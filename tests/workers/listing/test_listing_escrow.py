@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from markets.base import Fees, Unavailable
+from markets.items.whereabouts import judged
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from markets.utxos import Utxo
 from models.ledger import withdrawals
@@ -23,7 +24,6 @@ from wallet.protocol import UserKeys
 from wallet.signer_client import SignerRefused, SignerUnavailable
 from wallet.withdrawal.request import SignedWithdrawal, WithdrawalToSign
 from workers.crashpoints import HOMECOMING_NAMES
-from workers.listing.whereabouts import judged
 
 ESCROW, HOME, COIN = "bc1pescrow", "44" * 32 + ":0", "55" * 32 + ":2"
 OWN = replace(KEYS, escrows={"simulator": ESCROW})
@@ -121,13 +121,13 @@ def test_where_it_is_by_index_and_chain(
     known = {FIRST: facts(FIRST, is_unspent=False), SECOND: facts(SECOND)}
     known |= {outpoint: replace(known[outpoint], **change) for outpoint, change in changes.items()}
     where = Whereabouts(ITEM, SECOND, ESCROW, 546, 0)
-    found = judged(OWN, signed_at, where, known.get)
+    found = judged(KEYS.vault, signed_at, where, known.get, {ESCROW})
     assert (found.inscription_state, found.is_in_escrow) == (state, is_in_escrow)
 
 
 def test_anothers_escrow_is_not_ours() -> None:
     known = {FIRST: facts(FIRST, is_unspent=False), SECOND: facts(SECOND)}
-    found = judged(KEYS, FIRST, Whereabouts(ITEM, SECOND, ESCROW, 546, 0), known.get)
+    found = judged(KEYS.vault, FIRST, Whereabouts(ITEM, SECOND, ESCROW, 546, 0), known.get)
     assert found.inscription_state == "spent"
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from markets.base import VenueError
+from markets.look import Notes
 from markets.market_client import MarketClient
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from strategy.listing.inputs import InscriptionState
-from wallet.protocol import UserKeys
-from workers.faults import Faults
 
 FactsOf = Callable[[str], OutpointFacts | None]
 
@@ -37,35 +36,45 @@ _SPENT = LocatedInscription("spent")
 def locate(
     market: MarketClient,
     inscription_id: str,
-    keys: UserKeys,
+    vault: str,
     signed_at: str | None,
     max_age_s: float,
-    faults: Faults,
+    notes: Notes,
+    escrows: Collection[str] = (),
 ) -> LocatedInscription:
-    """Asks index and chain, and judges; `signed_at` is the output of the open listing, if there is one."""
+    """Asks index and chain, and judges; `signed_at` is the output of the open listing, if there is one.
+
+    `escrows` are the addresses that the vault's key opens, beside the vault's own.
+    """
 
     def facts_of(outpoint: str) -> OutpointFacts | None:
         try:
             return market.outpoint(outpoint, max_age_s)
         except VenueError as error:
-            faults.add("read what becomes of the inscription's output", error)
+            notes.add("read what becomes of the inscription's output", error)
             return None
 
     try:
         where = market.whereabouts(inscription_id, max_age_s)
     except VenueError as error:
-        faults.add("find the inscription", error, backs_off=False)
+        notes.add("find the inscription", error, backs_off=False)
         where = None
-    return judged(keys, signed_at, where, facts_of)
+    return judged(vault, signed_at, where, facts_of, escrows)
 
 
-def judged(keys: UserKeys, signed_at: str | None, where: Whereabouts | None, facts_of: FactsOf) -> LocatedInscription:
+def judged(
+    vault: str,
+    signed_at: str | None,
+    where: Whereabouts | None,
+    facts_of: FactsOf,
+    escrows: Collection[str] = (),
+) -> LocatedInscription:
     """Judges the answers. An index knows confirmed blocks only, so its unknown spend is a pending one."""
     if where is None:
         return _UNKNOWN if signed_at is None else _without_index(signed_at, facts_of(signed_at))
     if where.outpoint is None:
         return _UNKNOWN
-    vault, is_in_escrow = keys.vault, where.address is not None and where.address in keys.escrows.values()
+    is_in_escrow = where.address is not None and where.address in escrows
     in_escrow = LocatedInscription("held", where.outpoint, is_in_escrow=True)
     if signed_at is None or where.outpoint == signed_at:
         found = facts_of(where.outpoint)
