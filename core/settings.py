@@ -130,6 +130,11 @@ class Settings:
             return given
         return 0 if self.market == PLAY_MARKET else _MONTHLY_CALLS.get(dialect, 0)
 
+    def seller_fee_ppm(self, venue: str) -> int:
+        """Returns the millionths of a listing's price that the venue of this name may keep of it."""
+        found: int = getattr(self, f"{venue}_seller_fee_ppm", 0)
+        return found
+
     @property
     def venues(self) -> tuple[str, ...]:
         """The names of the venues that are set up here, the default one first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.settings import PLAY_MARKET, Settings
+from core.settings import PLAY_MARKET, VENUES, Settings
 from wallet.co_signers import PRACTICE_CO_SIGNERS, CoSigners, co_signers_of
 
 DAY_MS = 24 * 3_600_000
@@ -70,11 +70,7 @@ def ceilings_of(settings: Settings) -> Ceilings:
         sats_hour_host=settings.max_sats_per_hour or HOURLY_FACTOR * host,
         least_listing=settings.min_listing_sats,
         withdrawn_a_day=settings.max_withdrawal_sats_per_day,
-        seller_fee_ppm={
-            "satflow": settings.satflow_seller_fee_ppm,
-            "unisat": settings.unisat_seller_fee_ppm,
-            "ordinalswallet": settings.ordinalswallet_seller_fee_ppm,
-        },
+        seller_fee_ppm={venue: settings.seller_fee_ppm(venue) for venue in VENUES},
         secure_listings=frozenset({"satflow", PLAY_MARKET} if settings.satflow_secure_listings else ()),
         co_signers=co_signers_of(settings),
     )
