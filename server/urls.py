@@ -22,7 +22,7 @@ from server import (
 )
 from server.bidding import bids, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
-from server.history import fills, orders
+from server.history import export, fills, orders, profit
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.listing import inscriptions
@@ -69,6 +69,8 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}/log", autolist_running.AutolistTaskLogHandler),
     (r"/api/fills", fills.FillsHandler),
     (r"/api/orders", orders.OrdersHandler),
+    (r"/api/pnl", profit.ProfitHandler),
+    (r"/api/trades.csv", export.TradesCsvHandler),
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
@@ -106,6 +108,8 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/autolist/{_ID}/log": (READ,),
     "GET /api/fills": (READ,),
     "GET /api/orders": (READ,),
+    "GET /api/pnl": (READ,),
+    "GET /api/trades.csv": (READ,),
     "GET /api/venues": (READ,),
     "GET /api/wallet": (READ,),
     "GET /api/control": (READ, CONTROL),

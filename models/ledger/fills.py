@@ -19,6 +19,7 @@ from models.ledger.listing_table import IS_SOLD, Listing
 from models.ledger.order_table import IS_FILLED, IS_REAL, Order
 from models.prepared import Prepared, given
 from models.tasks.table import Task
+from strategy.bid_config import is_ticker
 
 BUY, SELL = SIDES = ("buy", "sell")
 _ID = re.compile(r"(buy|sell)-([1-9][0-9]{0,18})")
@@ -60,6 +61,11 @@ class Fill:
     def id(self) -> str:
         """The name of this fill, such as `buy-17`."""
         return f"{self.place.side}-{self.place.row_id}"
+
+    @property
+    def is_rune(self) -> bool:
+        """Whether it was a rune that was traded, and no inscription."""
+        return self.inscription_id is None and self.slug is not None and is_ticker(self.slug)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from server.http import json_out
 from server.http.api_errors import invalid
 from server.http.base import SignedIn
 from server.http.query import Query
-from strategy.bid_config import is_ticker
 
 DEFAULT_FILLS, MOST_FILLS = 100, 500
 
@@ -36,11 +35,6 @@ class FillsHandler(SignedIn):
         self.answer({"fills": [_as_json(fill) for fill in shown], "next": shown[-1].id if len(found) > most else None})
 
 
-def type_of(slug: str | None) -> str:
-    """Returns the type of a task on this stored slug."""
-    return "rune" if slug is not None and is_ticker(slug) else "ordinals"
-
-
 def _as_json(fill: Fill) -> dict[str, object]:
     return {
         "id": fill.id,
@@ -49,7 +43,7 @@ def _as_json(fill: Fill) -> dict[str, object]:
         "taskKind": "bidding" if fill.place.side == BUY else "autolist",
         "venue": fill.venue,
         "slug": fill.slug,
-        "type": type_of(fill.slug) if fill.place.side == BUY else "ordinals",
+        "type": "rune" if fill.is_rune else "ordinals",
         "trait": None if fill.trait is None else {"type": fill.trait[0], "value": fill.trait[1]},
         "price": fill.price_sats,
         "quantity": fill.quantity,

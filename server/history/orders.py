@@ -7,10 +7,10 @@ from decimal import Decimal
 from models.ledger import order_history
 from models.ledger.order_table import Order
 from server.bidding.tasks import BiddingTaskHandler
-from server.history.fills import type_of
 from server.http import json_out
 from server.http.base import SignedIn
 from server.http.query import Query
+from strategy.bid_config import is_ticker
 
 DEFAULT_ORDERS, MOST_ORDERS = 100, 500
 
@@ -46,7 +46,7 @@ def _as_json(order: Order) -> dict[str, object]:
         "taskId": order.task_id,
         "venue": order.venue,
         "slug": order.slug,
-        "type": type_of(order.slug),
+        "type": "rune" if is_ticker(order.slug) else "ordinals",
         "trait": None if order.trait is None else {"type": order.trait[0], "value": order.trait[1]},
         "price": order.price_sats,
         "quantity": Decimal(order.quantity),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from server.history.csv_formats import FORMATS
+from server.history.export import CSV
 from server.history.fills import DEFAULT_FILLS, MOST_FILLS
 from server.history.orders import DEFAULT_ORDERS, MOST_ORDERS
 from server.http.base import MAX_ID
-from server.openapi.operation import INVALID, NOT_YOURS, Operation, Parameter, one
-from server.schemas.history import Fills, PlacedOrders
+from server.openapi.operation import INVALID, NOT_YOURS, Operation, Parameter, one, page
+from server.schemas.history import Fills, PlacedOrders, Profit
+from strategy.profit.matching import FIFO, METHODS
+from strategy.profit.rows import GROUPS
 
 _TAG = "history"
 _ID: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": MAX_ID}
@@ -29,6 +33,12 @@ _PAGES = (
     Parameter("before", _ID, "`next` of the page before this one."),
 )
 
+_METHOD = Parameter(
+    "method",
+    {"type": "string", "enum": list(METHODS), "default": FIFO},
+    "Which tokens of a rune are sold: the oldest first, or all at their average cost. Items are matched by their id.",
+)
+
 OPERATIONS = {
     "GET /api/fills": Operation(
         id="listFills",
@@ -46,6 +56,35 @@ OPERATIONS = {
             Parameter("before", {"type": "string", "minLength": 1}, "`next` of the page before this one."),
         ),
         success=one(Fills, "Newest first."),
+        errors={400: INVALID},
+    ),
+    "GET /api/pnl": Operation(
+        id="getProfit",
+        tag=_TAG,
+        summary="Profit and loss",
+        text="Sales matched with what they cost, and what is still held, of real trades. A cost also counts when it "
+        "was paid before `from`. By task or slug a sale belongs to what it sold.",
+        query=(
+            FROM,
+            TO,
+            Parameter("groupBy", {"type": "string", "enum": list(GROUPS), "default": GROUPS[0]}, "The rows."),
+            _METHOD,
+        ),
+        success=one(Profit, "One row without a group, else one for each group."),
+        errors={400: INVALID},
+    ),
+    "GET /api/trades.csv": Operation(
+        id="exportTrades",
+        tag=_TAG,
+        summary="All trades for a spreadsheet or a tax program",
+        text="Real purchases and sales, oldest first, in UTC, without fiat rates.",
+        query=(
+            Parameter("format", {"type": "string", "enum": list(FORMATS), "default": "plain"}, "The columns."),
+            FROM,
+            TO,
+            _METHOD,
+        ),
+        success=page(CSV, "A line for each trade under one header."),
         errors={400: INVALID},
     ),
     "GET /api/orders": Operation(

@@ -53,6 +53,56 @@ class Fills(Answer):
     next: Annotated[str | None, Field(description="The `before` of the next page; null when this is the last.")]
 
 
+class TradeSum(Answer):
+    """Trades in short."""
+
+    count: Annotated[int, Field(ge=0)]
+    sats: Annotated[int, Field(ge=0, description="The sum of their prices, without fees.")]
+
+
+class Holding(Answer):
+    """The purchases that were not sold since."""
+
+    count: Annotated[int, Field(ge=0, description="Items, or purchases of a rune of which something is left.")]
+    cost_sats: Annotated[int, Field(ge=0, description="With the network's fees, as far as they are known.")]
+    mark_sats: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="Its worth at the newest floor that a running task looked at in the last hour; null when that "
+            "is not known of all of it.",
+        ),
+    ]
+
+
+class ProfitRow(Answer):
+    """The trades of one group, rounded down to whole sats once, in the end."""
+
+    key: Annotated[int | str | None, Field(description="The task's id, the slug, or the month (2026-11).")]
+    bought: TradeSum
+    sold: TradeSum
+    matched: Annotated[int, Field(ge=0, description="Sales of what was bought here.")]
+    realized_sats: Annotated[int, Field(description="Their prices, less the venue's fees, less what they cost.")]
+    fees_sats: Annotated[
+        int, Field(ge=0, description="The fees in that: the venue's of the sales, the network's of their purchases.")
+    ]
+    realized_percent: Annotated[
+        float | None, Field(description="The gain in percent of its cost, to a tenth; null when nothing was matched.")
+    ]
+    held: Holding
+    unmatched_sales: Annotated[
+        int, Field(ge=0, description="Sales of what was not bought here, or not all of it: in no gain.")
+    ]
+    unknown_fees: Annotated[int, Field(ge=0, description="Trades whose fee is not known, and so is in no sum.")]
+
+
+class Profit(Answer):
+    """Profit in rows."""
+
+    method: Literal["fifo", "average"]
+    rows: list[ProfitRow]
+
+
 class PlacedOrder(Answer):
     """One bid of a task, from its reservation to its end."""
 

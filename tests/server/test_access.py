@@ -70,6 +70,8 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/autolist/([0-9]+)/log"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/fills"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/orders"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/pnl"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/trades.csv"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/venues"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/wallet/withdraw"): (None, (401, 400, 400, 401, 400), NOTHING),
@@ -91,7 +93,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 27
+    assert len(MATRIX) == 24 + 29
 
 
 async def row_of(service: Service, path: str) -> int:

@@ -245,6 +245,10 @@ async def what_was_traded(service: Service, drive: Driver) -> None:
     sold(service.user_id, 20_000)
     assert len((await drive("listFills", query={"limit": 1})).json["fills"]) == 1
     await drive("listFills", query={"side": "x"})
+    await drive("getProfit", query={"groupBy": "month"})
+    await drive("getProfit", query={"groupBy": "week"})
+    await drive("exportTrades", query={"format": "koinly"})
+    await drive("exportTrades", query={"format": "pdf"})
     await drive("listOrders")
     await drive("listOrders", query={"since": "x"})
 
