@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -48,7 +49,8 @@ class Installation:
         """Starts everything, prints the ready line, calls `when_ready` again and again until it is asked to stop.
 
         `before_end` is called once at that moment, while everything still answers. Returns 0 after an ordered end, 1
-        when supervisord ended by itself. Raises BidkeeperError when the data directory is in use or a port is taken.
+        when supervisord ended by itself. Raises BidkeeperError when the data directory is in use or open for others to
+        write to, or a port is taken.
         """
         self._prepare()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -72,7 +74,10 @@ class Installation:
 
     def _prepare(self) -> None:
         settings = self.settings
-        for directory in (settings.data_dir, settings.run_dir, settings.log_dir):
+        os.umask(0o077)  # everything is one user's here; supervisord and the programs inherit it
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _require_own(settings.data_dir)
+        for directory in (settings.run_dir, settings.log_dir):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Held by this process until it dies, and by supervisord after it: two installations in one directory would be
         # two managers of the same tasks.
@@ -149,6 +154,17 @@ def readiness(settings: Settings) -> str | None:
         return f"server: {error}"
     finally:
         connection.close()
+
+
+def _require_own(directory: Path) -> None:
+    """Refuses a data directory that others may write to, and warns of one that they may enter: it was there before."""
+    mode = stat.S_IMODE(directory.stat().st_mode)
+    text = f"{directory} has mode {mode:04o}: other users of this machine may"
+    if mode & 0o022:
+        raise BidkeeperError(f"{text} write there; chmod 700 {directory}")
+    if mode & 0o055:
+        text = f"{text} read bids, limits and addresses there; chmod 700 {directory}"
+        print(f"bidkeeper: WARNING: {text}", file=sys.stderr, flush=True)
 
 
 def _require_free(host: str, port: int, variable: str) -> None:

@@ -90,6 +90,7 @@ class Settings:
     sign_in_per_minute: int = 600
     log_level: str = "INFO"
     spawner: str = "zygote" if sys.platform == "linux" else "popen"
+    max_workers: int = 1000
     tolerance: Decimal = Decimal("0.01")
     min_age_seconds: int = 60
     max_exposure_sats: int = 0
@@ -237,6 +238,7 @@ OPTIONS = (
     Option("sign_in_per_minute", read.whole(1, 1_000_000), "sign-in calls a minute from one client IP"),
     Option("log_level", read.choice("DEBUG", "INFO", "WARNING", "ERROR"), "how much the programs log"),
     Option("spawner", read.choice(*SPAWNERS), "how workers are started: zygote (forked, quick and small) or popen"),
+    Option("max_workers", read.whole(1, 100_000), "most tasks that run at once; a start beyond them is 429"),
     Option("tolerance", read.fraction, "part of its price by which a bid may be off its target before it is replaced"),
     Option(
         "min_age_seconds", read.whole(0, 86_400), "a bid younger than this is not replaced only to follow the market"

@@ -29,11 +29,15 @@ _BUSY_SECONDS = 15
 
 
 def connect(url: str) -> None:
-    """Opens this process's connection to `url` (sqlite:///FILE). Raises ValueError for another kind of database."""
+    """Opens this process's connection to `url` (sqlite:///FILE) in place of the one it has, if any.
+
+    Raises ValueError for another kind of database.
+    """
     scheme, _, path = url.partition(":///")
     if scheme != "sqlite" or not path:
         raise ValueError(f"not a database this version can use: {scheme}")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
+    close()
     database.initialize(SqliteDatabase(path, pragmas=_PRAGMAS, timeout=_BUSY_SECONDS))
     database.connect()
 
@@ -48,6 +52,7 @@ def reading(url: str) -> Iterator[None]:
     scheme, _, path = url.partition(":///")
     if scheme != "sqlite" or not path:
         raise ValueError(f"not a database this version can use: {scheme}")
+    close()
     database.initialize(SqliteDatabase(f"file:{quote(path)}?mode=ro", uri=True, timeout=_BUSY_SECONDS))
     with database.connection_context():
         yield

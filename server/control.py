@@ -19,7 +19,7 @@ from models.tasks import tasks
 from models.tasks.table import BIDDING, LISTING, Task
 from models.users import User
 from server.http import json_out
-from server.http.api_errors import ApiError, invalid, not_found
+from server.http.api_errors import ApiError, invalid, not_found, too_many
 from server.http.base import MAX_ID, SignedIn
 from server.http.services import Services
 from server.schemas.control import TASK_SCOPES, read_change
@@ -93,7 +93,11 @@ class ControlHandler(SignedIn):
         return True
 
     async def _loosen(self, subject: Subject, state: State, former: str) -> bool:
-        """Loosens a state. Raises ApiError: 409 when it was changed meanwhile, 503 when the signer cannot be told."""
+        """Loosens a state. Raises ApiError: 409 when it was changed meanwhile, 429 after too many by this user, 503
+        when the signer cannot be told.
+        """
+        if former != RUN and (wait_s := self.services.loosened.take(str(self.user.id))):
+            raise too_many("Too many changes of control", wait_s, "Nothing was loosened; a stricter state never waits.")
         await self.ask_signer(lambda signer: signer.set_control(subject.scope, subject.signer_name, state))
         is_mine = state_of(subject) == former
         if is_mine:

@@ -34,14 +34,16 @@ class Ceilings:
 
     `least_listing` is the lowest price of a listing, `withdrawn_a_day` the most that leaves for one user in a day.
 
-    `users` is how many may have keys: each new user's addresses are a write to the signer's disk.
+    `users` is how many may need their keys at one time: a new user's addresses are a write to the signer's disk. One
+    who got them a week ago and has no signature that counts leaves room for another, and keeps the keys.
 
     `seller_fee_ppm` is the part of a listing's price that a venue may keep, in millionths; `secure_listings` are the
     venues whose secure forms of listings are signed beside the plain ones. `co_signers` are the keys that may spend the
     escrow of a bid at a venue; at others no such bid is signed.
 
-    The rates lie well above a venue's own limit (5 requests a second). Challenges have one of their own, for each task:
-    cancelling must not wait for others' work.
+    The rates lie well above a venue's own limit (5 requests a second). Challenges have rates of their own, for each
+    task and for all: cancelling must not wait for others' bids. `loosened` bounds changes of control states towards
+    `run`; tightening is bounded by nothing. `token_jump` is how far a task's token may rise in one step.
     """
 
     outstanding_user: int = 0
@@ -54,6 +56,9 @@ class Ceilings:
     user: Rate = Rate(600, 12_000)
     host: Rate = Rate(3_000, 36_000)
     challenges_a_minute: int = 240
+    challenges: Rate = Rate(3_000, 36_000)
+    loosened: Rate = Rate(600, 12_000)
+    token_jump: int = 1_000_000
     users: int = 10_000
     seller_fee_ppm: Mapping[str, int] = field(default_factory=dict)
     secure_listings: frozenset[str] = frozenset()

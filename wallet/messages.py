@@ -6,9 +6,12 @@ composed here from checked fields, the venues' own texts are refused when they c
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 from core.errors import BidkeeperError
+from wallet.address import AddressError, parse
 from wallet.protocol import MAX_VENUE_TEXT, BidMessage, UserKeys
 
 SIGN_IN_PHRASE = "Sign in to Bidkeeper"
@@ -34,7 +37,10 @@ MAX_QUANTITY = 60
 _SLUG = re.compile(r"[A-Za-z0-9_.\u2022-]+")
 _QUANTITY = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?")
 _NONCE = re.compile(r"[0-9a-f]{32}")
-_ADDRESS = re.compile(r"bc1[0-9a-z]{8,}")
+# An address of a witness program on any network, wherever it stands; a shape is enough, for it is long.
+_SEGWIT = re.compile(r"(?:bc|tb|bcrt)1[0-9a-z]{8,}")
+# Letters and digits that may be an older address: 1..., 3..., m..., n..., 2... A nonce may look like one.
+_WORD = re.compile(r"[0-9A-Za-z]+")
 # A number in any spelling that some program takes for one: 5, +5.0, 1e3, 0x5, 5_000.
 _NUMBER = re.compile(r"\s*[+\-.]?[0-9][0-9A-Fa-fXx_.,+\-]*\s*", re.ASCII)
 _NUMBERS_OF_A_BID = 3  # price, quantity and expiry stand side by side
@@ -120,10 +126,18 @@ def check_sign_in(text: str, venue: str, address: str) -> None:
     exact = SIGN_IN_TEXTS.get(venue)
     if exact is not None and not exact.fullmatch(text):
         raise MessageError(f"a sign-in at {venue} must be word for word what its own client signs")
-    if any(found != address.lower() for found in _ADDRESS.findall(text.lower())):
+    if any(found != address.lower() for found in _addresses_in(text)):
         raise MessageError("a sign-in must not name another address than the one that signs it")
     if _names_us(text):
         raise MessageError("a sign-in elsewhere must not name this service: it could be its sign-in text")
+
+
+def _addresses_in(text: str) -> Iterator[str]:
+    """Yields every address that a reader finds in the text, of any network; those of witness programs in lower case."""
+    yield from _SEGWIT.findall(text.lower())
+    for word in _WORD.findall(text):
+        with contextlib.suppress(AddressError):
+            yield parse(word).text
 
 
 def _names_us(text: str) -> bool:

@@ -43,7 +43,10 @@ class HeldGrant:
 
 @dataclass(frozen=True, slots=True)
 class RecentSignatures:
-    """Recent signatures for a task, a user or all: bids and listings counted, bids also in sats."""
+    """Recent signatures for a task, a user or all: bids and listings counted, bids also in sats.
+
+    Challenges, and control states that were loosened, are counted apart from these, in the same way.
+    """
 
     in_a_minute: int
     in_an_hour: int
@@ -66,6 +69,15 @@ def stale_token(highest: int, token: int) -> None:
     """Refuses a new grant unless its token is above every token seen for its task (0: none was seen)."""
     if token <= highest:
         raise PolicyRefused("stale-token", f"token {token} is not above {highest}, the highest seen for this task")
+
+
+def token_jump(highest: int, token: int, ceilings: Ceilings) -> None:
+    """Refuses a token far above every token seen for its task: the task would never get a grant again.
+
+    Tokens rise by one with each start, so an honest one is never far ahead.
+    """
+    if token > highest + ceilings.token_jump:
+        raise PolicyRefused("token-jump", f"token {token} is more than {ceilings.token_jump} above {highest}")
 
 
 def grant_live(held: HeldGrant | None, token: int, secret: str, now_ms: int) -> HeldGrant:
@@ -157,14 +169,17 @@ def outstanding_host(ceiling: int | None, outstanding: int | None, price: int) -
         )
 
 
-def velocity_count(whose: str, rate: Rate, signed: RecentSignatures | None) -> None:
-    """Refuses one more signature for this task, user or installation beyond its limit for a minute or an hour."""
+def velocity_count(whose: str, rate: Rate, signed: RecentSignatures | None, what: str = "signatures") -> None:
+    """Refuses one more signature for this task, user or installation beyond its limit for a minute or an hour.
+
+    `what` is counted, if not signatures of bids and listings.
+    """
     if signed is None:
-        raise PolicyRefused("velocity", f"it is not known how much was signed for {whose}")
+        raise PolicyRefused("velocity", f"it is not known how many {what} there were for {whose}")
     if signed.in_a_minute >= rate.a_minute:
-        raise PolicyRefused("velocity", f"{signed.in_a_minute} signatures in a minute for {whose}")
+        raise PolicyRefused("velocity", f"{signed.in_a_minute} {what} in a minute for {whose}")
     if signed.in_an_hour >= rate.an_hour:
-        raise PolicyRefused("velocity", f"{signed.in_an_hour} signatures in an hour for {whose}")
+        raise PolicyRefused("velocity", f"{signed.in_an_hour} {what} in an hour for {whose}")
 
 
 def velocity_sats(whose: str, most: int | None, signed: RecentSignatures | None, price: int) -> None:
@@ -175,10 +190,10 @@ def velocity_sats(whose: str, most: int | None, signed: RecentSignatures | None,
         raise PolicyRefused("velocity", f"with {price} sats more than {most} are signed in an hour for {whose}")
 
 
-def users_max(ceiling: int, users: int, *, is_new: bool) -> None:
-    """Refuses keys for a new user once as many users have them as the ceiling allows."""
-    if is_new and users >= ceiling:
-        raise PolicyRefused("users-max", f"{users} users have keys, and no more are given any")
+def users_max(ceiling: int, users: int) -> None:
+    """Refuses keys for a new user once as many users have need of theirs as the ceiling allows."""
+    if users >= ceiling:
+        raise PolicyRefused("users-max", f"{users} users have new keys or signatures that count; no more are given any")
 
 
 def velocity_challenges(a_minute: int, signed: int | None) -> None:

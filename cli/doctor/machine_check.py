@@ -7,6 +7,7 @@ import resource
 import shutil
 import sqlite3
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -32,6 +33,7 @@ def examine() -> Iterator[Check]:
     yield _sqlite()
     yield from _libraries()
     yield _clock_sync()
+    yield _network()
 
 
 def examine_for(settings: Settings, tasks: int | None, manager: int | None) -> Iterator[Check]:
@@ -91,6 +93,20 @@ def _clock_sync() -> Check:
     if said == "no":
         return warn(name, "the clock is not synchronised; bids expire by it", "timedatectl set-ntp true")
     return ok(name, unknown)
+
+
+def _network() -> Check:
+    """Tries in a child of ours whether a process can give up the network, as the signer and the workers do."""
+    name, program = "network", "from core.no_network import give_up_network; print(give_up_network())"
+    try:
+        command = [sys.executable, "-c", program]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError) as error:
+        said = f"it cannot be tried: {error}"
+    if said:
+        text = f"signer and workers keep it, so what gets in can carry keys away: {said}"
+        return warn(name, text, "use a kernel with seccomp filters, on x86_64 or aarch64; a container must allow them")
+    return ok(name, "the kernel takes it from signer and workers")
 
 
 def _open_files(tasks: int, manager: int | None) -> Check:

@@ -10,7 +10,7 @@ from typing import Any
 
 from core import local
 from core.errors import PeerError, PeerRefused, PeerUnavailable
-from server.http.api_errors import ApiError
+from server.http.api_errors import ApiError, too_many
 
 WAIT_S = 10.0
 DRAIN_S = 10.0
@@ -19,6 +19,7 @@ _SETTLE_S = 60.0
 _PING_S = 2.0
 _RETRY_S = 0.1
 _THREADS = 32
+_PLACE_S = 60  # until somebody's task may have stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ def answer_to(error: PeerError) -> ApiError:
         return ApiError(503, "The manager is away", message=error.message)
     if error.code == "not_entitled":
         return ApiError(403, "Not allowed to run tasks", message=error.message)
+    if error.code == "too_many_workers":
+        return too_many("Too many tasks run", _PLACE_S, error.message)
     named = {
         "signer_unavailable": "The signer cannot be asked",
         "signer_locked": "The signer is locked",

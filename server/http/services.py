@@ -13,9 +13,9 @@ from markets.market_client import MarketClient
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
 from server.http.blocking import Pool
+from server.http.call_limit import CallLimit
 from server.http.manager_client import ManagerClient
 from server.http.prometheus import Histogram
-from server.http.sign_in_limit import SignInLimit
 from wallet.signer_client import SignerClient
 
 
@@ -29,7 +29,8 @@ class Services:
     manager: ManagerClient
     market: Pool[MarketClient]
     signer: Pool[SignerClient]
-    budget: SignInLimit
+    budget: CallLimit
+    loosened: CallLimit
     locks: TaskLocks
     in_flight: InFlight
     task_lists: CommitCache

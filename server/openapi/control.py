@@ -28,6 +28,7 @@ OPERATIONS = {
             403: "The global state is for admins.",
             404: "There is no such task, or it is somebody else's.",
             409: "It was changed at the same time; nothing was loosened.",
+            429: "Too many states were loosened within a minute; `Retry-After` says when to come back.",
             503: "The signer cannot be told, so nothing was loosened.",
         },
     ),

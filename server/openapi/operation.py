@@ -56,6 +56,7 @@ NOT_YOURS = "There is no such task, or it is somebody else's."
 INVALID = "The body or the query is wrong; `details` has every fault."
 UNREADABLE = "The marketplace cannot be read."
 SIGNER_AWAY = "The signer cannot be asked, or is locked."
+TOO_MANY_RUN = "As many tasks run as this installation lets run at once; `Retry-After` says when to try again."
 MANAGER_AWAY = "The manager, or a process that it needs, is away; nothing was changed."
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.doctor import machine_check
 from cli.doctor.data_check import file_system, verify_tail
 from cli.main import main
 from models import base, schema
@@ -35,6 +36,18 @@ def test_an_installation_that_is_down_has_no_fault(examine: Examine, migrated: P
     assert found["programs"].line() == "warn programs: the service is not running, so none was asked -> bidkeeper up"
     assert found["database"].status == "ok"
     assert found["libsecp256k1"].status == found["bip322"].status == found["sqlite"].status == "ok"
+
+
+@pytest.mark.slow
+def test_it_tries_whether_a_process_can_give_up_the_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert machine_check._network().line() == "ok   network: the kernel takes it from signer and workers"
+    stub = tmp_path / "python"
+    stub.write_text("#!/bin/sh\necho seccomp: Function not implemented\n")
+    stub.chmod(0o700)
+    for python, reason in ((str(stub), "seccomp: Function not implemented"), ("/nonexistent", "it cannot be tried")):
+        monkeypatch.setattr(sys, "executable", python)
+        found = machine_check._network()
+        assert found.status == "warn" and reason in found.text
 
 
 def test_looking_leaves_nothing_behind(examine: Examine, migrated: Path) -> None:

@@ -30,13 +30,14 @@ def settings(environment: dict[str, str]) -> Settings:
 def owner(settings: Settings) -> Iterator[users.User]:
     """A user who is on the list and signed in; the database is open in this process."""
     connect(settings.database_url)
+    opened = base.database.obj  # a command in a thread of its own puts another in its place
     migrate()
     now_ms = time.time_ns() // 1_000_000
     user = users.find_or_create(OWNER, dict(settings.plans), now_ms)
     users.Whitelist.create(address=OWNER, added_ms=now_ms)
     sessions.open_session("hash", user.id, now_ms)
     yield user
-    base.close()
+    opened.close()
 
 
 def asked_of_manager(settings: Settings, command: Callable[[], int]) -> tuple[int, list[dict[str, Any]]]:

@@ -25,6 +25,17 @@ done
 say whitelisted "$(bidkeeper whitelist add bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu >/dev/null 2>&1 && echo yes || echo no)"
 say doctor "$(bidkeeper doctor >/root/doctor.txt 2>&1; echo $?)"
 
+# How many filters each has: its unit's, and one of its own where it has given up the network.
+filters() { awk '/^Seccomp_filters:/ {print $2}' "/proc/$1/status"; }
+for name in signer facts gateway manager server; do say "filters_$name" "$(filters "$(program $name)")"; done
+say filters_zygote "$(filters "$(pgrep -f 'bidkeeper: zygote' | head -1)")"
+# As a program of the unit: /proc shows the other users' programs to nobody.
+sees() {
+  nsenter --target="$(program server)" --mount setpriv --reuid=bidkeeper --regid=bidkeeper --clear-groups \
+    test -e "/proc/$(program $1)" && echo yes || echo no
+}
+for name in signer gateway manager; do say "server_sees_$name" "$(sees $name)"; done
+
 for name in signer gateway manager server; do
   before="$(program $name)"
   kill -9 "$before"

@@ -37,6 +37,41 @@ def test_one_signal_ends_everything_and_the_next_start_resumes() -> None:
         made.destroy()
 
 
+def test_what_it_makes_is_its_users_alone_also_in_a_directory_that_others_may_enter() -> None:
+    made = Installation()
+    made.data_dir.chmod(0o755)
+    before = os.umask(0o022)
+    try:
+        made.up()
+        trader = Trader(made).sign_in()
+        trader.start(trader.task(slug="cats", hardcapSats=100_000, loopSeconds=5))
+        until(lambda: (made.data_dir / "journal").exists(), "the task's journal")
+        assert f"WARNING: {made.data_dir} has mode 0755: other users of this machine may read" in made.output()
+        open_to_others = [
+            f"{path} {path.lstat().st_mode & 0o777:04o}"
+            for path in made.data_dir.rglob("*")
+            if path.name != "up.out" and path.lstat().st_mode & 0o077
+        ]
+        assert open_to_others == []
+    finally:
+        os.umask(before)
+        made.destroy()
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707])
+def test_a_directory_that_others_may_write_to_is_refused(mode: int) -> None:
+    made = Installation()
+    made.data_dir.chmod(mode)
+    try:
+        command = [sys.executable, "-m", "cli.main", "up"]
+        ended = subprocess.run(command, env=made.environment, capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 1
+        assert f"{made.data_dir} has mode {mode:04o}: other users of this machine may write there" in ended.stderr
+        assert not (made.data_dir / "bidkeeper.db").exists()
+    finally:
+        made.destroy()
+
+
 def test_a_killed_up_leaves_nothing_running() -> None:
     with installation() as made:
         assert made.process is not None

@@ -282,3 +282,23 @@ def test_states_survive_the_server(service: Service, io_loop: IOLoop) -> None:
     assert [(each.scope, each.state, each.by_user) for each in controls.all_of(service.user_id)] == [
         ("user", "halt", service.user_id)
     ]
+
+
+@pytest.mark.gen_test
+async def test_one_user_loosens_so_often_a_minute_and_keeps_nobody_else_from_it(service: Service) -> None:
+    """The signer bounds all users' together, so without this one could hold up everybody."""
+    for _ in range(30):
+        await put(service, "user", "halt")
+        assert (await put(service, "user", "run")).status == 200
+    assert (await put(service, "user", "run")).status == 200, "nothing is loosened by that"
+    assert (await put(service, "user", "halt")).status == 200, "tightening never waits"
+
+    refused = await put(service, "user", "reduce")
+
+    assert (refused.status, row(service)) == (429, "halt")
+    assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert service.signer.told[-1] == ("user", OWNER, "halt")
+    other = token_of(new_user(ADMIN))
+    for state in ("halt", "run"):
+        answer = await service.api("PUT", "/api/control", {"scope": "user", "state": state}, token=other)
+        assert answer.status == 200

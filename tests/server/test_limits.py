@@ -9,8 +9,8 @@ import pytest
 
 from core.setting_values import networks
 from models.tasks.table import Task
+from server.http.call_limit import CallLimit
 from server.http.client_ip import budget_key, client_ip
-from server.http.sign_in_limit import SignInLimit
 from tests.server.conftest import Service
 
 
@@ -35,7 +35,7 @@ async def test_parallel_creates_of_one_slug_make_one_task(service: Service) -> N
 
 def test_a_budget_starts_anew_after_a_minute() -> None:
     now = 0.0
-    budget = SignInLimit(2, lambda: now)
+    budget = CallLimit(2, lambda: now)
 
     assert [budget.take("a") for _ in range(3)] == [0, 0, 60]
     assert budget.take("b") == 0
@@ -46,7 +46,7 @@ def test_a_budget_starts_anew_after_a_minute() -> None:
 
 
 def test_a_flood_of_addresses_does_not_fill_the_memory() -> None:
-    budget = SignInLimit(1, lambda: 0.0)
+    budget = CallLimit(1, lambda: 0.0)
 
     for n in range(120_000):
         budget.take(str(n))

@@ -65,8 +65,6 @@ async def signing_in(service: Service, drive: Driver) -> None:
     await drive("signIn", {"publicKey": "no"})
     await drive("signIn", proof | {"signature": "AA=="})
     await drive("signIn", proof, token="")
-    while (await drive("openChallenge", {"address": OTHER}, token="")).status == 200:
-        pass
     services = service.app.settings["services"]
     nobody = Entitlements(dataclasses.replace(services.settings, whitelist=frozenset()))
     service.app.settings["services"] = dataclasses.replace(services, entitlements=nobody)
@@ -80,6 +78,7 @@ async def signing_in(service: Service, drive: Driver) -> None:
     proof = {"challengeId": opened["challengeId"], "address": OTHER, "signature": signature}
     await drive("signIn", proof, token="")
     service.app.settings["services"] = dataclasses.replace(services, budget=Spent())
+    await drive("openChallenge", {"address": OTHER}, token="")
     await drive("signIn", proof)
     await drive("openApproval", {"maxExposure": 5})
     service.app.settings["services"] = services
@@ -104,7 +103,7 @@ async def sessions_and_tokens(service: Service, drive: Driver) -> None:
 
 
 class Spent:
-    """A budget of sign-in calls that is used up."""
+    """A limit of calls that is used up."""
 
     def take(self, key: str) -> int:
         return 7
@@ -142,6 +141,13 @@ async def bidding(service: Service, drive: Driver) -> None:
     await drive("getTask", path=one)
     await drive("startTask", path=one)
     await drive("listTasks")
+    await drive("stopTask", path=one)
+    service.manager.refuse = ("too_many_workers", "1000 tasks run")
+    await drive("startTask", path=one)
+    service.manager.refuse = None
+    await drive("startTask", path=one)
+    service.manager.refuse = ("too_many_workers", "1000 tasks run")
+    await drive("changeTask", {"bidCount": 2}, path=one)
     service.manager.refuse = ("not_entitled", "plan expired")
     await drive("changeTask", {"bidCount": 2}, path=one)
     service.manager.refuse = ("signer_locked", "")
@@ -200,6 +206,10 @@ async def the_control(service: Service, drive: Driver) -> None:
     service.signer.before_control = lambda state: controls.put("user", service.user_id, "reduce", None, START_MS)
     await drive("setControl", {"scope": "user", "state": "run"})
     assert (await drive("getControl")).json["effective"] == {"state": "reduce", "scope": "user"}
+    services = service.app.settings["services"]
+    service.app.settings["services"] = dataclasses.replace(services, loosened=Spent())
+    await drive("setControl", {"scope": "user", "state": "run"})
+    service.app.settings["services"] = services
     await service.signer.stop()
     await drive("setControl", {"scope": "user", "state": "run"})
     await drive("setControl", {"scope": "user", "state": "halt"})
@@ -304,6 +314,13 @@ async def auto_listing(service: Service, drive: Driver) -> None:
     listed(service, one["id"])
     for name in ("getAutolistTask", "stopAutolistTask", "listAutolistTasks", "startAutolistTask"):
         await drive(name, path=one)
+    await drive("stopAutolistTask", path=one)
+    service.manager.refuse = ("too_many_workers", "1000 tasks run")
+    await drive("startAutolistTask", path=one)
+    service.manager.refuse = None
+    await drive("startAutolistTask", path=one)
+    service.manager.refuse = ("too_many_workers", "1000 tasks run")
+    await drive("changeAutolistTask", {"costSats": 6}, path=one)
     service.manager.refuse = ("not_entitled", "plan expired")
     await drive("changeAutolistTask", {"costSats": 6}, path=one)
     service.manager.refuse = ("signer_locked", "")

@@ -261,6 +261,7 @@ async def test_a_hidden_task_stays_hidden_when_its_bids_cannot_be_waited_for(ser
         ("gateway_unavailable", 503),
         ("start_failed", 503),
         ("not_entitled", 403),
+        ("too_many_workers", 429),
         ("unheard_of", 503),
     ],
 )

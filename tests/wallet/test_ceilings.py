@@ -9,10 +9,11 @@ import pytest
 
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
-from tests.wallet.conftest import OTHER_USER, START_MS, Bench, intent, tag_of
+from tests.wallet.conftest import GRANT, OTHER_USER, START_MS, Bench, intent, tag_of
 from wallet.ceilings import Ceilings, Rate, ceilings_of
 from wallet.keystore.keys import UserSecrets, derive_user
-from wallet.signer.signed import HOUR_MS, MINUTE_MS
+from wallet.psbt.transaction import TxOutput
+from wallet.signer.signed import HOUR_MS, MINUTE_MS, ListingSignature
 
 
 def plan(most: int) -> SubscriptionPlan:
@@ -59,6 +60,9 @@ def test_what_holds_without_any_setting() -> None:
         user=Rate(a_minute=600, an_hour=12_000),
         host=Rate(a_minute=3_000, an_hour=36_000),
         challenges_a_minute=240,
+        challenges=Rate(a_minute=3_000, an_hour=36_000),
+        loosened=Rate(a_minute=600, an_hour=12_000),
+        token_jump=1_000_000,
         users=10_000,
     )
 
@@ -178,10 +182,89 @@ def test_no_more_users_have_keys_than_the_ceiling_says(bench: Bench) -> None:
     assert tag_of(bench.ask, "addresses", user=others[2]) == "users-max"
 
 
+WEEK_MS = 7 * 24 * HOUR_MS
+
+
+def test_a_user_without_a_signature_that_counts_leaves_the_place_after_a_week_and_keeps_the_keys(bench: Bench) -> None:
+    """Else whoever may sign in under any number of addresses could keep everybody else out for ever."""
+    secret = opened(bench, users=2, max_expiry_ms=2 * WEEK_MS)
+    idle, second, third, fourth = (keys_of(number).public.payment for number in range(4))
+    theirs = bench.ask("addresses", user=idle)
+    bench.sign_bid(secret, expires_ms=START_MS + WEEK_MS + 5)
+    bench.now_ms = START_MS + WEEK_MS - 1
+    assert tag_of(bench.ask, "addresses", user=second) == "users-max"
+    bench.now_ms += 1
+    bench.restart()
+    assert bench.ask("addresses", user=second), "in place of the idle one; the first has a bid that can be filled"
+    assert tag_of(bench.ask, "addresses", user=third) == "users-max"
+    assert bench.ask("addresses", user=idle) == theirs, "who has keys is never refused, and they are the same"
+    bench.now_ms = START_MS + 2 * WEEK_MS
+    assert bench.ask("addresses", user=third), "the second's week is over"
+    assert tag_of(bench.ask, "addresses", user=fourth) == "users-max", "a bid counts for a week after its end"
+    bench.now_ms += 5
+    assert bench.ask("addresses", user=fourth)
+    assert list(bench.keys.users) == [GRANT.user, idle, second, third, fourth]
+
+
+def test_a_listing_that_can_be_bought_keeps_its_users_place(bench: Bench) -> None:
+    bench.ledger.signed.put_listing(
+        ListingSignature("1" * 64, 17, 5, "a", "i0", "ff:0", 5, START_MS, "hash", ("psbt",))
+    )
+    bench.ledger.payouts.put("ff:0", TxOutput(5, b"script"), 0x83)
+    assert bench.ledger.users_in_need(START_MS + 100 * WEEK_MS) == 1
+    bench.ledger.payouts.forget("ff:0")
+    assert bench.ledger.users_in_need(START_MS + 100 * WEEK_MS) == 0
+
+
 def test_the_same_intent_again_is_no_second_signature(bench: Bench) -> None:
     secret = opened(bench, host=Rate(1, 1))
     first = bench.sign_bid(secret)
     assert bench.sign_bid(secret) == first
+
+
+@pytest.mark.parametrize(("rate", "wait_ms"), [(Rate(2, 9), MINUTE_MS), (Rate(9, 2), HOUR_MS)])
+def test_challenges_of_all_tasks_together_are_bounded(bench: Bench, rate: Rate, wait_ms: int) -> None:
+    """Each is a line in the audit log, and numbers of tasks cost an intruder nothing."""
+    opened(bench, challenges=rate)
+    secrets = {task: bench.grant(task=task) for task in (21, 22, 23)}
+    bench.sign_challenge(secrets[21], task=21)
+    bench.sign_challenge(secrets[22], task=22)
+    written = bench.audit_path.read_bytes()
+    assert tag_of(bench.sign_challenge, secrets[23], task=23) == "velocity"
+    assert bench.audit_path.read_bytes() == written
+    bench.restart()
+    bench.now_ms += wait_ms - 1
+    assert tag_of(bench.sign_challenge, secrets[23], task=23) == "velocity"
+    bench.now_ms += 1
+    assert bench.sign_challenge(secrets[23], task=23)
+
+
+def test_a_marketplace_that_keeps_what_was_cancelled_holds_no_more_than_the_tasks_own_sum(bench: Bench) -> None:
+    """A cancel takes nothing back: under whatever token, every signature counts until it expires."""
+    terms = {"outstanding_sats": 2**50, "outstanding_task_sats": 120_000, "max_expiry_ms": HOUR_MS}
+    for number in range(3):
+        secret = bench.grant(token=5 + number, **terms)
+        bench.sign_bid(secret, token=5 + number, intent=intent(number), expires_ms=START_MS + MINUTE_MS + number)
+    assert tag_of(bench.sign_bid, secret, token=7, intent=intent(4), price=1) == "outstanding-task"
+    assert bench.sign_bid(bench.grant(task=18, **terms), task=18, intent=intent(5))
+    bench.now_ms += MINUTE_MS
+    assert bench.sign_bid(secret, token=7, intent=intent(6))
+    assert tag_of(bench.sign_bid, secret, token=7, intent=intent(7), price=1) == "outstanding-task"
+
+
+@pytest.mark.parametrize("operation", ["grant", "withdraw", "revoke_place"])
+def test_no_token_far_above_the_others_ends_a_tasks_grants_for_ever(bench: Bench, operation: str) -> None:
+    secret = bench.grant(token=5)
+
+    def ask(token: int) -> Any:
+        return bench.grant(token=token) if operation == "grant" else bench.ask(operation, task=17, token=token)
+
+    for token in (5 + 1_000_001, 2**62, 2**63 - 1):
+        assert tag_of(ask, token) == "token-jump"
+    assert bench.sign_bid(secret)
+    ask(5 + 1_000_000)
+    assert tag_of(bench.sign_bid, secret, intent=intent(2)) in ("stale-token", "grant-live", "op-allowed")
+    assert bench.sign_challenge(bench.grant(token=7 + 1_000_000), token=7 + 1_000_000), "the next one is above it"
 
 
 def test_challenges_are_counted_for_each_task_and_not_among_bids(bench: Bench) -> None:

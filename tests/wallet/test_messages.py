@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.wallet.conftest import BID, GRANT
 from wallet.messages import (
+    SIGN_IN_BEGINNINGS,
     SIGN_IN_PHRASE,
     MessageError,
     check_challenge,
@@ -241,6 +242,60 @@ def test_another_venues_sign_in_is_taken_there_alone() -> None:
 def test_a_sign_in_that_could_be_another_is_refused(text: str) -> None:
     with pytest.raises(MessageError):
         check_sign_in(text, "ordnet", GRANT.user)
+
+
+# The documented examples of each form; none of their keys is anybody's here.
+FOREIGN = {
+    "pay to public key hash": "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2",
+    "pay to script hash": "3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy",
+    "testnet, key hash": "mipcBbFg9gMiCh81Kj8tqqdgoZub1ZJRfn",
+    "testnet, script hash": "2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc",
+    "segwit": "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+    "segwit in capitals": "BC1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KV8F3T4",
+    "segwit in mixed letters": "bC1Qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+    "testnet, segwit": "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx",
+    "testnet, in capitals": "TB1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KXPJZSX",
+    "regtest, segwit": "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080",
+}
+
+
+@pytest.mark.parametrize("foreign", FOREIGN.values(), ids=FOREIGN)
+@pytest.mark.parametrize(
+    "frame", ["Address: {}", "({})", "a={}&b=1", "{}_1", "https://ord.net/{}/x", f"{GRANT.user} {{}}"]
+)
+def test_a_sign_in_for_somebody_elses_address_of_any_form_is_refused(foreign: str, frame: str) -> None:
+    with pytest.raises(MessageError, match="another address"):
+        check_sign_in(f"Sign in to ord.net\n{frame.format(foreign)}", "ordnet", GRANT.user)
+
+
+@pytest.mark.parametrize(
+    "nonce",
+    [
+        "1" * 34,
+        "3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLx",
+        "mCA7Bs2bXq9rJv5nHkTdEwYzFgUoPi",
+        "2f" * 16,
+        "0b" * 32,
+        "x" * 90 + "1",
+    ],
+)
+def test_a_nonce_that_only_looks_like_an_address_is_taken(nonce: str) -> None:
+    check_sign_in(f"Sign in to ord.net\nNonce: {nonce}", "ordnet", GRANT.user)
+
+
+@pytest.mark.parametrize("venue", SIGN_IN_BEGINNINGS)
+def test_the_beginning_of_no_venues_sign_in_passes_as_a_challenge(venue: str) -> None:
+    beginning = SIGN_IN_BEGINNINGS[venue]
+    spellings = (
+        beginning,
+        beginning.upper(),
+        beginning.replace(" ", "  "),
+        beginning.replace(" ", "\n"),
+        f"> {beginning}.",
+    )
+    for text in spellings:
+        with pytest.raises(MessageError, match="sign-in at a marketplace"):
+            check_challenge(f"{text} at 2026-05-08 (nonce 1)")
 
 
 @pytest.mark.parametrize("venue", ["satflow", "simulator", "unisat", "", "ORDNET"])

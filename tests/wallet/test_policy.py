@@ -181,12 +181,19 @@ def test_velocity_challenges() -> None:
             policy.velocity_challenges(3, signed)
 
 
+def test_token_jump() -> None:
+    policy.token_jump(0, 1_000_000, Ceilings())
+    policy.token_jump(5, 3, Ceilings())
+    for highest, token in ((0, 1_000_001), (5, 1_000_006), (0, 2**63 - 1)):
+        with pytest.raises(PolicyRefused, match="token-jump"):
+            policy.token_jump(highest, token, Ceilings())
+
+
 def test_users_max() -> None:
-    policy.users_max(2, 1, is_new=True)
-    policy.users_max(2, 3, is_new=False)
+    policy.users_max(2, 1)
     for users in (2, 3):
         with pytest.raises(PolicyRefused, match="users-max"):
-            policy.users_max(2, users, is_new=True)
+            policy.users_max(2, users)
 
 
 def test_hourly_user_is_what_bids_of_a_quarter_of_an_hour_can_come_to() -> None:

@@ -56,6 +56,11 @@ def any_slug(grant: Any, bid: Any, keys: Any) -> str:
 
 PLANTED: dict[str, tuple[str, Callable[..., Any], Callable[[], None]]] = {
     "stale token": ("stale_token", lax("stale_token", lambda high, token: (high, token + 1)), tests.test_stale_token),
+    "a token too far": (
+        "token_jump",
+        lax("token_jump", lambda highest, token, most: (highest + 1, token, most)),
+        tests.test_token_jump,
+    ),
     "grant a ms too long": ("grant_live", live, tests.test_grant_live_until_the_last_millisecond),
     "no operations": ("op_allowed", nothing, tests.test_op_allowed),
     "any inscription": ("own_inscription", nothing, tests.test_own_inscription),
@@ -116,7 +121,7 @@ PLANTED: dict[str, tuple[str, Callable[..., Any], Callable[[], None]]] = {
     ),
     "a user too many": (
         "users_max",
-        lambda ceiling, users, *, is_new: RIGHT["users_max"](ceiling + 1, users, is_new=is_new),
+        lax("users_max", lambda ceiling, users: (ceiling + 1, users)),
         tests.test_users_max,
     ),
     "a ms of life": (

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.wallet.conftest import BID, OTHER_USER, USER, Bench, intent, tag_of
-from wallet.ceilings import Ceilings
+from wallet.ceilings import Ceilings, Rate
 from wallet.signer.audit import verify_chain
+from wallet.signer.signed import HOUR_MS, MINUTE_MS
 from wallet.signer.signer import Signer
 
 EVERY_SCOPE = [("global", ""), ("user", USER), ("task", "17")]
@@ -118,6 +119,32 @@ def test_the_halt_file_stops_bids_and_no_request_lifts_it(bench: Bench) -> None:
     assert bench.ask("controls") == {"controls": [], "file": True}
     bench.has_halt_file = False
     assert bench.sign_bid(secret)["message"].count(str(BID.price)) == 1
+
+
+@pytest.mark.parametrize(("rate", "wait_ms"), [(Rate(2, 9), MINUTE_MS), (Rate(9, 2), HOUR_MS)])
+def test_so_many_states_may_be_loosened_and_tightening_never_waits(bench: Bench, rate: Rate, wait_ms: int) -> None:
+    bench.ceilings = Ceilings(loosened=rate)
+    bench.restart()
+    for state in ("halt", "reduce", "halt", "run"):
+        bench.control(state, "task", "17")
+    for task in range(20, 30):
+        bench.control("reduce", "task", str(task))
+        bench.control("halt", "task", str(task))
+    written = bench.audit_path.read_bytes()
+    for scope, subject, state in (("task", "20", "run"), ("task", "21", "reduce")):
+        assert tag_of(bench.control, state, scope, subject) == "velocity"
+    assert bench.audit_path.read_bytes() == written
+    assert {each["state"] for each in bench.ask("controls")["controls"]} == {"halt"}
+    bench.control("run", "task", "17")
+    assert bench.audit_path.read_bytes() == written, "it was on run already"
+    bench.restart()
+    bench.control("halt")
+    bench.now_ms += wait_ms - 1
+    assert tag_of(bench.control, "run") == "velocity"
+    bench.now_ms += 1
+    bench.control("run")
+    assert tag_of(bench.sign_bid, bench.grant(task=20), task=20) == "control-state"
+    assert bench.sign_bid(bench.grant(), expires_ms=bench.now_ms + MINUTE_MS)
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,30 @@ def test_it_can_neither_be_dumped_nor_traced() -> None:
     assert said.stdout.split() == ["0", "0", "0"]
 
 
+HARDENED = "import logging, socket; logging.basicConfig()\nfrom wallet.keystore.hardening import harden\n"
+
+
+@pytest.mark.slow
+def test_it_has_no_network(start: Start) -> None:
+    def filters(pid: int | str) -> int:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("Seccomp_filters:")).split()[1])
+
+    signer = start()
+    assert filters(signer.process.pid) == filters("self") + 1
+    assert signer.client.status() == SignerStatus("ready", play=True)
+    code = HARDENED + "harden(); socket.socket(socket.AF_UNIX)\nsocket.socket(socket.AF_INET)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert said.stderr.splitlines()[-1].startswith("PermissionError")
+
+
+@pytest.mark.slow
+def test_it_says_so_where_the_network_cannot_be_taken() -> None:
+    code = HARDENED + "from core import no_network; no_network.CALLS = {}; harden(); socket.socket(socket.AF_INET)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stderr.startswith("WARNING:wallet.keystore.hardening:the network cannot be taken from this process")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_promptly_and_quietly_when_asked(start: Start, tmp_path: Path, number: signal.Signals) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import sys
 import time
 import uuid
@@ -97,6 +98,23 @@ class Rolls(Steady):
         return 60.0
 
 
+class CallsOut(Steady):
+    """Tries to open sockets of every family, and writes those that could be opened to DATA_DIR/families."""
+
+    def cycle(self) -> float | None:
+        could = []
+        for family in range(64):
+            try:
+                socket.socket(family, socket.SOCK_DGRAM).close()
+            except PermissionError:
+                continue
+            except OSError:
+                pass
+            could.append(family)
+        (DATA_DIR / "families").write_text(" ".join(map(str, could)))
+        return 60.0
+
+
 class Stuck(Steady):
     """Gives no sign of life after its first cycle."""
 
@@ -147,6 +165,7 @@ JOBS = {
     "rolls": Rolls,
     "stuck": Stuck,
     "sells": Sells,
+    "calls-out": CallsOut,
 }
 
 

@@ -1,11 +1,16 @@
-"""Hardening of a process that holds keys: no core dumps, no debugger, no keys on disk."""
+"""Hardening of a process that holds keys: no core dumps, no debugger, no network, no keys on disk."""
 
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import resource
 from pathlib import Path
+
+from core.no_network import give_up_network
+
+log = logging.getLogger(__name__)
 
 _PR_SET_DUMPABLE = 4
 _MCL_CURRENT = 1
@@ -13,12 +18,17 @@ _MCL_ONFAULT = 4
 
 
 def harden() -> None:
-    """Forbids core dumps, and debuggers and /proc/PID/mem to other processes of our user. Raises OSError."""
+    """Forbids core dumps, debuggers and /proc/PID/mem to other processes of our user, and itself the network.
+
+    Raises OSError; a network that cannot be taken away is a warning in the log.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "failed to make the process undumpable")
     os.umask(0o077)
+    if problem := give_up_network():
+        log.warning("the network cannot be taken from this process, which holds keys: %s", problem)
 
 
 def lock_memory() -> str:

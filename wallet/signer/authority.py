@@ -59,7 +59,8 @@ class Authority:
         PeerRefused.
         """
         keystore = self.unlocked()
-        policy.users_max(self.ceilings.users, len(keystore.users), is_new=user not in keystore.users)
+        if user not in keystore.users:
+            self._may_add(user, len(keystore.users))
         return keystore.secrets_of(user)
 
     def live(self, task: Any, token: Any, secret: Any, operation: Operation) -> HeldGrant:
@@ -104,6 +105,24 @@ class Authority:
             hourly = policy.hourly_user(policy.most_outstanding(grant.outstanding_sats, most))
             policy.velocity_sats("the user", hourly, late["user"], bid_sats)
             policy.velocity_sats("the installation", most.sats_hour_host, late["host"], bid_sats)
+
+    def challenge_rates(self, task: int, now_ms: int) -> None:
+        """Refuses a challenge, sign-in or delisting that exceeds the rates of its task or of the installation."""
+        signed, most = self.ledger.signed, self.ceilings
+        policy.velocity_challenges(most.challenges_a_minute, signed.challenges(task, now_ms))
+        policy.velocity_count("the installation", most.challenges, signed.challenges_of_all(now_ms), "challenges")
+
+    def may_loosen(self, now_ms: int) -> None:
+        """Refuses one more change of a control state to a looser one beyond the installation's rate."""
+        loosened = self.ledger.loosened(now_ms)
+        policy.velocity_count("the installation", self.ceilings.loosened, loosened, "loosened control states")
+
+    def _may_add(self, user: str, known: int) -> None:
+        """Takes a place for a new user; refuses when all are taken by users who have need of theirs."""
+        now, most = self.clock(), self.ceilings.users
+        # Counted only where it matters: the keystore's list of users never gets shorter, since places in it are keys.
+        policy.users_max(most, known if known < most else self.ledger.users_in_need(now))
+        self.ledger.note_user(user, now)
 
     def _may_place(self, grant: Grant) -> None:
         if self.has_halt_file():

@@ -42,7 +42,7 @@ class ChallengeSigner:
     def _signed(self, grant: Grant, key: SigningKey, message: str, operation: str) -> Answer:
         authority = self._authority
         now, store = authority.clock(), authority.ledger.signed
-        policy.velocity_challenges(authority.ceilings.challenges_a_minute, store.challenges(grant.task, now))
+        authority.challenge_rates(grant.task, now)
         secrets = authority.unlocked().secrets_of(grant.user)
         signature = signed_by(secrets, key, message)
         store.put_challenge(grant.task, now)

@@ -36,7 +36,7 @@ class DelistSigner:
             owner = Owner("p2tr", public_key, scripts, scripts)
             approved = check_delist(_raw(psbt), Outpoint.parse(outpoint), owner)
             now = authority.clock()
-            policy.velocity_challenges(authority.ceilings.challenges_a_minute, store.challenges(grant.task, now))
+            authority.challenge_rates(grant.task, now)
             signed = sign_listing(approved, vault)
             store.put_challenge(grant.task, now)
             authority.audit.append(

@@ -32,7 +32,9 @@ class Grants:
         self._authority.secrets_of(grant.user)
         secret = self._rng_bytes(_SECRET_BYTES).hex()
         with self._ledger.transaction():
-            policy.stale_token(self._ledger.highest_token(grant.task), grant.token)
+            highest = self._ledger.highest_token(grant.task)
+            policy.stale_token(highest, grant.token)
+            policy.token_jump(highest, grant.token, self._authority.ceilings)
             self._ledger.put_grant(grant, policy.secret_hash(secret))
         log.info("task %d: grant under token %d for %s", grant.task, grant.token, grant.slug or grant.inscription_id)
         return {"secret": secret}
@@ -40,7 +42,7 @@ class Grants:
     def revoke_place(self, request: Answer) -> Answer:
         task, token = protocol.task_and_token(*protocol.take(request, "task", "token"))
         with self._ledger.transaction():
-            self._ledger.see_token(task, token)
+            self._see_token(task, token)
             self._ledger.revoke_place(task, token)
         log.info("task %d: no more places up to token %d", task, token)
         return {}
@@ -48,24 +50,34 @@ class Grants:
     def withdraw(self, request: Answer) -> Answer:
         task, token = protocol.task_and_token(*protocol.take(request, "task", "token"))
         with self._ledger.transaction():
-            self._ledger.see_token(task, token)
+            self._see_token(task, token)
             self._ledger.withdraw(task, token)
         log.info("task %d: grants withdrawn up to token %d", task, token)
         return {}
 
+    def _see_token(self, task: int, token: int) -> None:
+        """Remembers a token of the task, which ends every lower one for ever. Refuses one far above all others."""
+        policy.token_jump(self._ledger.highest_token(task), token, self._authority.ceilings)
+        self._ledger.see_token(task, token)
+
     def control(self, request: Answer) -> Answer:
-        """Sets one state. A state that is set already is neither written nor logged again."""
+        """Sets one state. A state that is set already is neither written nor logged again.
+
+        Each change is a line in the audit log, so those to a looser state are limited; tightening never waits.
+        """
         control = protocol.read_control(*protocol.take(request, "scope", "subject", "state"))
         if control.scope == "user":
             control = replace(control, subject=sign_in_address(control.subject))
+        now = self._authority.clock()
         with self._ledger.transaction():
             former = self._ledger.control_of(control.scope, control.subject)
             if former != control.state:
+                if protocol.STATES.index(control.state) < protocol.STATES.index(former):
+                    self._authority.may_loosen(now)
+                    self._ledger.count_loosened(now)
                 self._ledger.put_control(control)
                 # Last before the commit, as for a bid: no state holds that the log does not have.
-                self._authority.audit.append(
-                    self._authority.clock(), {"operation": "control", "former": former, **asdict(control)}
-                )
+                self._authority.audit.append(now, {"operation": "control", "former": former, **asdict(control)})
         log.info("%s %s: %s, was %s", control.scope, control.subject, control.state, former)
         return {}
 

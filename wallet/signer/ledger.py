@@ -14,11 +14,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from wallet.policy import HeldGrant
+from wallet.ceilings import DAY_MS
+from wallet.policy import HeldGrant, RecentSignatures
 from wallet.protocol import ControlState, Grant, Scope, State
 from wallet.signer import payouts, signed_withdrawals
 from wallet.signer.payouts import PayoutStore
-from wallet.signer.signed import SCHEMA, SignedStore
+from wallet.signer.signed import HOUR_MS, SCHEMA, SignedStore, recent
 from wallet.signer.signed_withdrawals import WithdrawalStore
 
 _BUSY_SECONDS = 5.0
@@ -41,6 +42,22 @@ CREATE TABLE IF NOT EXISTS controls (
     state TEXT NOT NULL,
     PRIMARY KEY (scope, subject)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS new_users (
+    user TEXT PRIMARY KEY,
+    created_ms INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS loosened (
+    created_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS loosened_created ON loosened (created_ms);
+"""
+_USER_KEPT_MS = 7 * DAY_MS
+_USERS_IN_NEED = """
+SELECT count(*) FROM (
+    SELECT user FROM new_users WHERE created_ms > :since
+    UNION SELECT user FROM signatures WHERE expires_ms > :since
+    UNION SELECT user FROM listings WHERE outpoint IN (SELECT outpoint FROM payouts)
+)
 """
 
 
@@ -122,6 +139,18 @@ class Ledger:
             "UPDATE grants SET can_place = 0, withdrawn = 1 WHERE task = ? AND token <= ?", (task, token)
         )
 
+    def users_in_need(self, now_ms: int) -> int:
+        """Counts the users who got keys in the week before `now_ms`, or have signed a bid that has not expired for a
+        week, or a listing whose output may still be spent.
+        """
+        found = self._database.execute(_USERS_IN_NEED, {"since": now_ms - _USER_KEPT_MS}).fetchone()
+        return int(found[0])
+
+    def note_user(self, user: str, now_ms: int) -> None:
+        """Notes that this user gets keys, and forgets those who got theirs long ago."""
+        self._database.execute("DELETE FROM new_users WHERE created_ms <= ?", (now_ms - _USER_KEPT_MS,))
+        self._database.execute("INSERT OR REPLACE INTO new_users VALUES (?, ?)", (user, now_ms))
+
     def controls(self) -> list[ControlState]:
         """Returns every control that is not on `run`, in any order."""
         return [ControlState(*row) for row in self._database.execute("SELECT scope, subject, state FROM controls")]
@@ -132,6 +161,15 @@ class Ledger:
             "SELECT state FROM controls WHERE scope = ? AND subject = ?", (scope, subject)
         ).fetchone()
         return row[0] if row else "run"
+
+    def loosened(self, now_ms: int) -> RecentSignatures:
+        """Counts the changes to a looser state of the minute and the hour before `now_ms`."""
+        return recent(self._database, "loosened", now_ms)
+
+    def count_loosened(self, now_ms: int) -> None:
+        """Counts one change to a looser state and forgets those too old to count."""
+        self._database.execute("DELETE FROM loosened WHERE created_ms <= ?", (now_ms - HOUR_MS,))
+        self._database.execute("INSERT INTO loosened VALUES (?)", (now_ms,))
 
     def put_control(self, control: ControlState) -> None:
         """Stores a control; `run` deletes the row, so the table holds restrictions only."""

@@ -95,6 +95,12 @@ class ListingSignature:
     answer: tuple[str, ...]
 
 
+def recent(database: sqlite3.Connection, table: str, now_ms: int) -> RecentSignatures:
+    """Counts the table's rows of the minute and the hour before `now_ms`, by their `created_ms`."""
+    query = f"SELECT coalesce(sum(created_ms > ?), 0), count(*), 0 FROM {table} WHERE created_ms > ?"
+    return RecentSignatures(*database.execute(query, (now_ms - MINUTE_MS, now_ms - HOUR_MS)).fetchone())
+
+
 class SignedStore:
     """The tables of signatures. Writes belong inside the ledger's transaction."""
 
@@ -147,6 +153,10 @@ class SignedStore:
         """Counts the task's challenges that were signed in the minute before `now_ms`."""
         query = "SELECT count(*) FROM challenges WHERE created_ms > ? AND task = ?"
         return self._number(query, (now_ms - MINUTE_MS, task))
+
+    def challenges_of_all(self, now_ms: int) -> RecentSignatures:
+        """Counts all tasks' challenges of the minute and the hour before `now_ms`."""
+        return recent(self._database, "challenges", now_ms)
 
     def highest_listing(self, outpoint: str, now_ms: int) -> int:
         """Returns the price in sats of the dearest listing of `outpoint` in the hour before `now_ms`; 0 for none."""

@@ -143,7 +143,20 @@ class Keeper:
                 self._restarts.rest(time.monotonic())
 
     async def _agree(self, *, asked: bool) -> bool:
-        """Takes one step after the other; returns False when another operation must go on instead, with a newer row.
+        """Takes step after step; returns False when another operation must go on instead, with a newer row.
+
+        The task's place is kept from a worker's end to the start of the one that follows it here.
+        """
+        agreed = True
+        try:
+            agreed = await self._steps(asked=asked)
+            return agreed
+        finally:
+            if agreed and not self._runs_worker():
+                self._surroundings.places.leave(self.task_id)
+
+    async def _steps(self, *, asked: bool) -> bool:
+        """Takes the steps of `_agree`.
 
         A waiting client (`asked`) is not kept waiting for the start of a drain worker.
         """
@@ -233,6 +246,7 @@ class Keeper:
         surroundings = self._surroundings
         if kind != "drain":
             tasks.observe(row.id, "starting")
+            surroundings.places.take(row.id)
         token = tasks.raise_token(row.id)
         right = await surroundings.rights.hand_over(row, kind, token, surroundings.clock_ms())
         self._granted = token

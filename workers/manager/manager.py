@@ -12,7 +12,8 @@ lost their right to place, and their workers. The manager finds out by itself, t
 
 `settle` answers when the task's worker holds its lock, or has exited and its open orders are closed (`drain_s` seconds
 after its end at the latest; a listing is waited for only when its task is deleted). It refuses with the codes
-signer_unavailable, signer_locked, gateway_unavailable, start_failed, stop_failed, not_entitled, unknown_task.
+signer_unavailable, signer_locked, gateway_unavailable, start_failed, stop_failed, not_entitled, too_many_workers,
+unknown_task.
 
 One thread runs a loop: the database is asked in it, signer and gateway in threads of their own. It must be the main
 thread, since workers, or the zygote that forks them, die with the thread that started them.
@@ -43,6 +44,7 @@ from models.tasks.table import RUNNING
 from workers import task_lock
 from workers.manager.background import Background
 from workers.manager.keeper import Keeper
+from workers.manager.places import WorkerPlaces
 from workers.manager.reconcile import Step, TaskFacts, next_step
 from workers.manager.rights import ME, Rights
 from workers.manager.start_slots import StartSlots
@@ -94,6 +96,7 @@ class Manager:
             spawner=spawner,
             rights=Rights(settings, timing.signer_s, timing.fence_s),
             slots=StartSlots(2 * (os.cpu_count() or 1)),
+            places=WorkerPlaces(settings.max_workers),
             background=self._background,
             timing=timing,
             rng=random.Random(),

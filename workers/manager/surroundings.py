@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from core.settings import Settings
 from workers.manager.background import Background
+from workers.manager.places import WorkerPlaces
 from workers.manager.rights import Rights
 from workers.manager.start_slots import StartSlots
 from workers.spawning.spawner import Spawner
@@ -37,6 +38,7 @@ class Surroundings:
     spawner: Spawner
     rights: Rights
     slots: StartSlots
+    places: WorkerPlaces
     background: Background
     timing: Timing
     rng: random.Random

@@ -21,6 +21,7 @@ from workers import exits, task_lock
 from workers.context import BadConfig, BadCredentials, Context, Job
 from workers.process.life_line import LifeLine
 from workers.process.log_file import OwnLog
+from workers.process.network import give_up_network
 from workers.process.sign_in import SigningInClient, TaskSignIn
 from workers.process.title import set_title
 from workers.task_lock import TaskLock
@@ -59,6 +60,8 @@ class Worker:
         _confine()
         settings = self._settings or without_secrets(load())
         logs.set_up(f"task-{self._task_id}", settings.log_level)
+        if self._settings is None:  # a forked worker has inherited this
+            give_up_network(settings.database_url)
         given = json.loads(self._life_line.read_line(_SECRET_S))
         try:
             lock = task_lock.take(task_lock.lock_path(settings.run_dir, self._task_id))

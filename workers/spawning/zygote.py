@@ -24,6 +24,7 @@ from core.process import end_with_parent
 from core.settings import Settings
 from workers.process import main as worker_main
 from workers.process import title
+from workers.process.network import give_up_network
 from workers.spawning import zygote_link, zygote_memory
 from workers.spawning.warm_up import warm_up
 
@@ -181,6 +182,8 @@ def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
     settings = warm_up()
     logs.set_up("zygote", os.environ.get("BIDKEEPER_LOG_LEVEL", "INFO"))
     title.set_title("bidkeeper: zygote")
+    # Once for all of its workers, which inherit it.
+    give_up_network(settings.database_url if settings else "")
     zygote_memory.settle()
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the manager is gone
         Zygote(link, run, settings).serve()

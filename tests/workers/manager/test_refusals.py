@@ -13,6 +13,7 @@ from core.errors import PeerRefused
 from models import sessions, users
 from models.ledger import orders
 from models.tasks import tasks
+from models.tasks.table import STOPPED
 from tests.workers.installation import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
 
 pytestmark = pytest.mark.slow
@@ -161,3 +162,70 @@ async def test_a_wanted_task_of_a_user_without_plan_is_set_to_stopped(installati
         await eventually(lambda: installation.row(task).desired == "stopped")
         assert installation.row(task).last_error == "plan expired"
         assert tasks.count_by_observed() == {"stopped": 1}
+
+
+def with_places(data_dir: Path, most: int) -> Installation:
+    installation = with_timing(data_dir, first_rest_s=0.05, refused_rest_s=0.05)
+    installation.settings = replace(installation.settings, max_workers=most)
+    return installation
+
+
+async def test_no_more_run_than_there_are_places_and_a_stop_frees_one(database: str, tmp_path: Path) -> None:
+    installation = with_places(tmp_path, 2)
+    async with installation.running():
+        first, second = await installation.started("a"), await installation.started_listing()
+        third = installation.task("c")
+        for _ in range(2):
+            with pytest.raises(PeerRefused, match="2 tasks run, as many as this installation lets") as refused:
+                await installation.start(third)
+            assert refused.value.code == "too_many_workers"
+            installation.want(third, STOPPED)
+        assert installation.row(third).pid is None
+        assert installation.signer.grants(third) == [], "no right was given either"
+        # Those that run may be asked again, and changed: their place is theirs.
+        await installation.start(first)
+        row = installation.row(first)
+        tasks.change_bidding_task(row, type="ordinals", slug="a", slug_key="a", config=row.config)
+        await installation.settle(first)
+        assert installation.row(first).pid not in (row.pid, None)
+        # An open order of a stopped task is cancelled whatever runs.
+        installation.open_order(third)
+        await installation.stop(third)
+        await eventually(lambda: orders.count_open(third) == 0)
+        await installation.stop(second)
+        await installation.start(third)
+        assert installation.row(third).observed == "running"
+
+
+async def test_what_finds_no_place_by_itself_says_so_and_gets_one_later(database: str, tmp_path: Path) -> None:
+    """As after a restart with a lower limit, or while a worker that died lies in its back-off."""
+    installation = with_places(tmp_path, 1)
+    ids = [installation.task(slug) for slug in ("a", "b", "c")]
+    for task in ids:
+        installation.want(task)
+    async with installation.running():
+
+        def running() -> list[int]:
+            return [task for task in ids if installation.row(task).observed == "running"]
+
+        def told() -> bool:
+            return sum("lets run at once" in (installation.row(task).last_error or "") for task in ids) == 2
+
+        await eventually(lambda: len(running()) == 1 and told())
+        [first] = running()
+        await installation.stop(first)
+        await eventually(running)
+        [second] = running()
+        assert second != first and installation.row(second).last_error is None
+
+
+async def test_a_worker_that_failed_to_start_leaves_its_place(database: str, tmp_path: Path) -> None:
+    installation = with_places(tmp_path, 1)
+    async with installation.running():
+        installation.signer.refusal = "market"
+        task = installation.task("a")
+        with pytest.raises(PeerRefused):
+            await installation.start(task)
+        installation.want(task, STOPPED)
+        installation.signer.refusal = None
+        assert await installation.started("b")

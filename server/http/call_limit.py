@@ -1,6 +1,4 @@
-"""The limit of a client's sign-in calls per minute, counted in this server process's memory. Counted in this server
-process's memory.
-"""
+"""A limit of calls per minute, of a client that signs in or of a user, counted in this server process's memory."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ WINDOW_S = 60.0
 _MOST_KEYS = 50_000
 
 
-class SignInLimit:
+class CallLimit:
     """`limit` calls for each key in a window of a minute that starts with its first call."""
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:
