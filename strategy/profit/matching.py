@@ -133,7 +133,7 @@ class _InOrder:
         while taken < quantity and self._lots:
             purchase, left = self._lots.pop() if self.is_newest_first else self._lots.popleft()
             now = min(left, quantity - taken)
-            taken, cost = taken + now, cost.plus(_cost_of(purchase).times(now / Fraction(purchase.quantity)))
+            taken, cost = taken + now, cost.plus(_cost_of(purchase).times(Fraction(now, Fraction(purchase.quantity))))
             origin = origin or purchase
             if left > now:
                 put_back = self._lots.append if self.is_newest_first else self._lots.appendleft
@@ -142,7 +142,7 @@ class _InOrder:
 
     def held(self) -> Iterator[HeldLot]:
         for purchase, left in self._lots:
-            yield HeldLot(purchase, left, _cost_of(purchase).times(left / Fraction(purchase.quantity)))
+            yield HeldLot(purchase, left, _cost_of(purchase).times(Fraction(left, Fraction(purchase.quantity))))
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ class _Pool:
         if not self._lots:
             return _Taken(_NOTHING, Cost(), None)
         now, origin = min(self._quantity, quantity), self._lots[0][0]
-        share = now / self._quantity
+        share = Fraction(now, self._quantity)
         cost = self._cost.times(share)
         self._quantity -= now
         self._cost = self._cost.times(1 - share)
@@ -179,8 +179,8 @@ class _Pool:
 
     def held(self) -> Iterator[HeldLot]:
         for purchase, left_at_purchase in self._lots:
-            quantity = Fraction(purchase.quantity) * self._left / left_at_purchase
-            yield HeldLot(purchase, quantity, self._cost.times(quantity / self._quantity))
+            quantity = Fraction(purchase.quantity) * Fraction(self._left, left_at_purchase)
+            yield HeldLot(purchase, quantity, self._cost.times(Fraction(quantity, self._quantity)))
 
 
 def match(trades: Iterable[Trade], method: str = FIFO) -> Matching:
@@ -209,7 +209,7 @@ def _sold(sale: Trade, holding: _Holding) -> MatchedSale:
         return MatchedSale(sale, _NOTHING, Cost(), None)
     quantity = Fraction(sale.quantity)
     taken = holding.take(quantity)
-    return MatchedSale(sale, taken.quantity / quantity, taken.cost, taken.origin)
+    return MatchedSale(sale, Fraction(taken.quantity, quantity), taken.cost, taken.origin)
 
 
 def _cost_of(purchase: Trade) -> Cost:

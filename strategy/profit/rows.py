@@ -57,7 +57,7 @@ class ProfitRow:
     def realized_percent(self) -> Decimal | None:
         """The gain in percent of its cost, to a tenth; None when nothing was sold that cost anything."""
         cost = sum((each.cost.sats for each in self.sold), Fraction(0))
-        return Decimal(floor(self._realized / cost * 1000)).scaleb(-1) if cost else None
+        return Decimal(floor(Fraction(self._realized * 1000, cost))).scaleb(-1) if cost else None
 
     @property
     def held_sats(self) -> int:
