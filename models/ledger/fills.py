@@ -89,16 +89,26 @@ class FillTotal:
 
 
 class _Table(NamedTuple):
-    """One of the two tables: the rows that are fills, and the columns by which they are found."""
+    """One of the two tables: the rows that are fills, the columns by which they are found, and those that are read."""
 
     rows: Any
     filled_ms: Any
     is_fill: Any
+    columns: tuple[Any, ...]
+
+
+_COMMON = ("id", "task_id", "venue", "slug", "created_ms", "sale_id", "inscription_id")
+_OF_ORDER = ("trait_type", "trait_value", "price_sats", "quantity", "filled_ms", "floor_at_fill", "network_fee_sats")
+_OF_LISTING = ("proceeds_sats", "listed_ms", "sold_ms", "venue_fee_sats", "txid")
+
+
+def _columns(rows: Any, *names: str) -> tuple[Any, ...]:
+    return tuple(getattr(rows, name) for name in (*_COMMON, *names))
 
 
 _TABLES = {
-    BUY: _Table(Order, Order.filled_ms, IS_FILLED),
-    SELL: _Table(Listing, Listing.sold_ms, IS_SOLD),
+    BUY: _Table(Order, Order.filled_ms, IS_FILLED, _columns(Order, *_OF_ORDER, "dry_run")),
+    SELL: _Table(Listing, Listing.sold_ms, IS_SOLD, _columns(Listing, *_OF_LISTING)),
 }
 
 
@@ -138,7 +148,7 @@ def _of_side(
         return
     table = _TABLES[side]
     rows, filled_ms = table.rows, table.filled_ms
-    query = rows.select().where(rows.user_id == user_id, table.is_fill)
+    query = rows.select(*table.columns).where(rows.user_id == user_id, table.is_fill)
     if wanted.task_id is not None:
         query = query.where(rows.task_id == wanted.task_id)
     if wanted.slug is not None:
@@ -152,7 +162,8 @@ def _of_side(
         bound = before.row_id if side == before.side else _LAST_ROW if side < before.side else 0
         query = query.where((filled_ms < before.filled_ms) | ((filled_ms == before.filled_ms) & (rows.id < bound)))
     query = query.order_by(filled_ms.desc(), rows.id.desc()).limit(most)
-    yield from map(_bought if side == BUY else _sold, query)
+    # Not as rows of the model, which take several times as long to make: a user may have many thousands.
+    yield from map(_bought if side == BUY else _sold, query.namedtuples().iterator())
 
 
 def _bought(row: Any) -> Fill:
@@ -161,7 +172,7 @@ def _bought(row: Any) -> Fill:
         task_id=row.task_id,
         venue=row.venue,
         slug=row.slug,
-        trait=row.trait,
+        trait=(row.trait_type, row.trait_value) if row.trait_type else None,
         price_sats=row.price_sats,
         quantity=Decimal(row.quantity),
         placed_ms=row.created_ms,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
@@ -21,13 +22,15 @@ from strategy.profit.rows import GROUPS, ProfitRow, rows_of
 class ProfitHandler(SignedIn):
     """GET /api/pnl"""
 
-    def get(self) -> None:
+    async def get(self) -> None:
         query = Query(self, "from", "to", "groupBy", "method")
         from_ms, to_ms = query.time_ms("from"), query.time_ms("to")
         group_by = query.choice("groupBy", GROUPS) or GROUPS[0]
         method = query.choice("method", METHODS) or FIFO
         query.refuse_faults()
-        rows = rows_of(trades_of(fills.until(self.user.id, to_ms)), group_by, method, _month_of, from_ms)
+        trades = trades_of(fills.until(self.user.id, to_ms))
+        # In a thread: a long history takes its time, and others are not to wait for it.
+        rows = await asyncio.to_thread(rows_of, trades, group_by, method, _month_of, from_ms)
         floors = _Floors(self.services.settings.market, self.now_ms)
         self.answer({"method": method, "rows": [_as_json(row, floors) for row in rows]})
 

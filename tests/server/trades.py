@@ -19,7 +19,7 @@ def bought(user_id: int, price: int, *, minute: int = 0, **columns: Any) -> Orde
     number = next(_numbers)
     filled_ms = START_MS + minute * MINUTE_MS
     row = {
-        "intent": f"{number:032x}",
+        "intent": f"f{number:031x}",
         "task_id": 1,
         "user_id": user_id,
         "venue": "simulator",
@@ -45,7 +45,7 @@ def sold(user_id: int, price: int, *, minute: int = 0, **columns: Any) -> Listin
     number = next(_numbers)
     sold_ms = START_MS + minute * MINUTE_MS
     row = {
-        "intent": f"{number:064x}",
+        "intent": f"f{number:063x}",
         "task_id": 2,
         "user_id": user_id,
         "venue": "simulator",
