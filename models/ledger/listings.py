@@ -15,9 +15,11 @@ from peewee import IntegrityError
 from models.base import transaction
 from models.ledger import listing_statements as statements
 from models.ledger.listing_table import (
+    CANCELLED,
     CLOSE_REASONS,
     CLOSED,
     LIVE,
+    LOST,
     MOVES,
     REPLACED,
     RESERVED,
@@ -151,6 +153,17 @@ def move(
     """
     with transaction(durable=True):
         _move(listing, state, now_ms, reason, venue_id, sale)
+
+
+def note_late_sale(listing: Listing, sale: SoldFor, now_ms: int) -> None:
+    """Notes that a listing that had ended was sold all the same, by the signature that outlived it.
+
+    On disk when this returns. Nothing is written for one that is open, or known to be sold or gone.
+    """
+    outlived = Listing.close_reason.in_([CANCELLED, REPLACED, LOST])
+    changes = _sold(listing, sale, now_ms) | {"close_reason": SOLD, "updated_ms": now_ms}
+    with transaction(durable=True):
+        Listing.update(changes).where(Listing.id == listing.id, Listing.state == CLOSED, outlived).execute()
 
 
 def give_up(listing: Listing, reason: str, now_ms: int) -> None:

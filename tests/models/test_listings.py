@@ -270,3 +270,15 @@ def test_a_listing_is_owed_an_end_only_when_its_task_is_deleted(database: str) -
     assert (still_open.to_be_ended(row), still_open.tasks_to_end()) == (1, [owner.id])
     listings.move(made, CLOSED, 60, reason=CANCELLED)
     assert (still_open.to_be_ended(row), still_open.tasks_to_end()) == (0, [])
+
+
+def test_a_late_sale_is_noted_only_of_a_listing_that_its_signature_outlived(database: str) -> None:
+    first = live(task())
+    listings.note_late_sale(first, SoldFor(100_000, "late"), 50)
+    assert stored(first).state == LIVE
+    listings.move(first, CLOSED, 60, reason=GONE)
+    listings.note_late_sale(first, SoldFor(100_000, "late"), 70)
+    assert (stored(first).close_reason, stored(first).sale_id) == (GONE, None)
+    Listing.update(close_reason=LOST).where(Listing.id == first.id).execute()
+    listings.note_late_sale(first, SoldFor(100_000, "late", sold_ms=10**15), 80)
+    assert (stored(first).close_reason, stored(first).sale_id, stored(first).sold_ms) == (SOLD, "late", 80)

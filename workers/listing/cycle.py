@@ -124,6 +124,8 @@ class ListingCycle:
         ending = self._state.end_finder.ending(newest, self._slug, self._faults)
         if ending.sale is not None:
             self._close(open_, ending.sale)
+            if open_ is None:
+                listings.note_late_sale(newest, ending.sale, self._context.clock_ms())
             outcome.words, outcome.is_over = f"sold for {ending.sale.price_sats:,}", True
         elif ending.is_dark or outcome.located.is_untraced:
             outcome.words = "waiting: the inscription has left its output; whether it was sold is looked for"
