@@ -8,13 +8,11 @@ from cli.wallet import PATIENCE_S, receive_of
 from cli.wallet import add_arguments as add_address
 from core.errors import BidkeeperError
 from core.settings import VENUES, Settings
-from markets.listings import ListingAsk, ListingDraft
+from markets.listings import ListingAsk
 from markets.market_client import MarketClient
-from wallet.judgement import in_words
-from wallet.protocol import LISTING_INTENT_DIGITS, MAX_SATS, ListingToSign, UserKeys
+from wallet.judgement import in_words, to_judge
+from wallet.protocol import MAX_SATS, UserKeys
 from wallet.signer_client import SignerClient
-
-_NO_INTENT = "0" * LISTING_INTENT_DIGITS  # nothing is signed, so none is used up
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -43,7 +41,9 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         outpoint = _outpoint(market, options.inscription, keys)
         ask = ListingAsk(options.price, options.inscription, keys.vault, keys.payment, keys.vault_pubkey, None)
         draft = market.at(venue).draft_listing(ask)
-    judgements = signer.judge(options.address, venue, _to_judge(ask, outpoint, draft))
+    secure = (each.psbt for each in draft.secure)
+    listing = to_judge(ask.inscription_id, outpoint, ask.price, draft.psbt, secure)
+    judgements = signer.judge(options.address, venue, listing)
     for judgement in judgements:
         for line in in_words(judgement):
             print(line)
@@ -58,8 +58,3 @@ def _outpoint(market: MarketClient, inscription: str, keys: UserKeys) -> str:
             f"the inscription is at {found.address or 'no address'}: send it to the vault, {keys.vault}"
         )
     return found.outpoint
-
-
-def _to_judge(ask: ListingAsk, outpoint: str, draft: ListingDraft) -> ListingToSign:
-    secure = tuple(each.psbt for each in draft.secure)
-    return ListingToSign(_NO_INTENT, ask.inscription_id, outpoint, ask.price, draft.psbt, secure)

@@ -31,11 +31,11 @@ VERBS = {
     "keys": ("cli.keys", "keys for real money: make, import, list, back up, unlock"),
     "audit": ("cli.audit", "check the signer's audit log"),
     "doctor": ("cli.doctor.doctor", "look at everything that is needed, and say what to do about each fault"),
-    "venue": ("cli.doctor.probe", "keep a venue's raw answers, to report a shape that has changed"),
+    "venue": ("cli.venue", "keep a venue's raw answers, or learn the form of its drafts"),
 }
 
 # Other programs do not read the secrets, so none can leak from them; under users of their own they could not.
-READS_SECRETS = ("up", "demo", "gateway", "facts", "venue")
+READS_SECRETS = ("up", "demo", "gateway", "facts", "venue probe")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.verb == "doctor":  # it explains wrong settings first
         return int(importlib.import_module("cli.doctor.doctor").run_alone(options))
     try:
-        settings = with_normal_addresses(load(with_secrets=options.verb in READS_SECRETS))
+        settings = with_normal_addresses(load(with_secrets=_words(options) in READS_SECRETS))
         logs.set_up(options.verb, settings.log_level)
         return int(importlib.import_module(VERBS[options.verb][0]).run(settings, options))
     except SettingsError as error:
@@ -63,6 +63,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except BrokenPipeError:
         return 1
+
+
+def _words(options: argparse.Namespace) -> str:
+    return f"venue {options.action}" if options.verb == "venue" else str(options.verb)
 
 
 if __name__ == "__main__":

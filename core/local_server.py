@@ -19,6 +19,8 @@ from core.local import MAX_LINE
 
 log = logging.getLogger(__name__)
 
+ROOT = 0
+
 Handle = Callable[[dict[str, Any]], "dict[str, Any] | Awaitable[dict[str, Any]]"]
 
 
@@ -32,13 +34,13 @@ def peer_uid(connection: socket.socket) -> int:
 def bind(path: Path, allowed_uids: frozenset[int]) -> socket.socket:
     """Makes a listening Unix socket at `path`, in place of a dead process's.
 
-    Its mode is 0600 when only our own user is allowed, else 0660: the group can open it, and SO_PEERCRED decides who is
-    served.
+    Its mode is 0600 when only our own user is allowed, and root, who opens any; else 0660: the group can open it, and
+    SO_PEERCRED decides who is served.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    previous = os.umask(0o177 if allowed_uids <= {os.getuid()} else 0o117)
+    previous = os.umask(0o177 if allowed_uids <= {os.getuid(), ROOT} else 0o117)
     try:
         listener.bind(os.fspath(path))
     finally:

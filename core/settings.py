@@ -29,6 +29,7 @@ _PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect f
 VENUES = (*DIALECTS, *_PLAY_VENUES)  # every name of a venue, here or elsewhere
 _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan
 SPAWNERS = ("zygote", "popen")
+OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody else may enter
 MOST_SELLER_FEE_PPM = 100_000  # a tenth of the price
 
 
@@ -159,6 +160,11 @@ class Settings:
     def signer_files(self) -> Path:
         """The directory of the signer's keys and records, closed to other users."""
         return self.signer_dir or self.data_dir / "signer"
+
+    @property
+    def operators_socket(self) -> Path:
+        """The signer's socket for its own user and root."""
+        return self.signer_files / OPERATORS_SOCKET
 
     @property
     def simulator_url(self) -> str:
@@ -352,6 +358,8 @@ def _problems(settings: Settings) -> list[str]:
         is_own = getattr(settings, f"{program}_run_dir") is not None
         if is_own and (too_long := socket_path_problem(getattr(settings, f"{program}_socket"))):
             problems.append(f"BIDKEEPER_{program.upper()}_RUN_DIR: {too_long}")
+    if settings.signer_dir is not None and (too_long := socket_path_problem(settings.operators_socket)):
+        problems.append(f"BIDKEEPER_SIGNER_DIR: {too_long}")
     last_port = settings.port + settings.server_processes - 1
     if settings.market == "simulator" and settings.port <= settings.simulator_port <= last_port:
         problems.append("BIDKEEPER_SIMULATOR_PORT must differ from BIDKEEPER_PORT")

@@ -66,6 +66,7 @@ _UNISAT = Capabilities(
     "unisat",
     "UniSat",
     listings=True,
+    drafts_are_orders=True,
     delist_proof="psbt",
     floors_at_once=1,
     slots=1,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from peewee import BigIntegerField, CharField, ForeignKeyField
 
-from models.base import Row, primary_key, transaction
+from models.base import Row, primary_key, transaction, write_if_free
 from models.prepared import Prepared, given, instance
 from models.tasks.table import Task
 from models.users import User
@@ -45,9 +46,19 @@ class TooManyApiTokens(Exception):
     """A refusal: the user has MAX_API_TOKENS already."""
 
 
-def add(token_hash: str, user_id: int, **values: Any) -> ApiToken:
-    """Stores a token with the `values` of its other columns. Raises TooManyApiTokens."""
+class NotAnyMore(Exception):
+    """A refusal: whoever asks was signed out in the meantime."""
+
+
+def add(token_hash: str, user_id: int, *, may_still: Callable[[], bool], **values: Any) -> ApiToken:
+    """Stores a token with the `values` of its other columns. Raises TooManyApiTokens or NotAnyMore.
+
+    `may_still` is asked within the transaction: a thief who makes tokens while the owner signs out everywhere must not
+    be left with one.
+    """
     with transaction():
+        if not may_still():
+            raise NotAnyMore
         ApiToken.delete().where(ApiToken.user == user_id, ApiToken.expires_ms <= values["created_ms"]).execute()
         if ApiToken.select().where(ApiToken.user == user_id).count() >= MAX_API_TOKENS:
             raise TooManyApiTokens
@@ -81,5 +92,5 @@ def with_owner(token_hash: str, now_ms: int) -> tuple[ApiToken, User] | None:
     columns = len(ApiToken._meta.sorted_fields)
     token, user = instance(ApiToken, found[:columns]), instance(User, found[columns:])
     if now_ms - (token.used_ms or 0) > _TOUCH_MS:
-        ApiToken.update(used_ms=now_ms).where(ApiToken.id == token.id).execute()
+        write_if_free(ApiToken.update(used_ms=now_ms).where(ApiToken.id == token.id))
     return token, user

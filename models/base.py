@@ -6,16 +6,18 @@ A process opens its connection after it was forked or started, never before. Row
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from peewee import DatabaseProxy, Model, SqliteDatabase
+from peewee import DatabaseProxy, Model, OperationalError, SqliteDatabase
 from playhouse.sqlite_ext import AutoIncrementField
 
 database = DatabaseProxy()
+log = logging.getLogger(__name__)
 
 # WAL lets readers go on while one writes. NORMAL may lose the newest commits in a power cut (never in a crash of ours):
 # right for cycle rows, not for the ledger, whose transactions are `durable`.
@@ -81,6 +83,20 @@ def transaction(*, durable: bool = False) -> Iterator[None]:
     finally:
         if durable and not database.is_closed():
             database.execute_sql("PRAGMA synchronous=NORMAL")
+
+
+def write_if_free(query: Any) -> None:
+    """Carries `query` out; leaves it out where another process is writing or the disk is full, and never waits.
+
+    For notes that the next call makes as well, so that no reading waits or fails because of them.
+    """
+    database.execute_sql("PRAGMA busy_timeout=0")
+    try:
+        query.execute()
+    except OperationalError as error:
+        log.info("a note is left to the next call: %s", error)
+    finally:
+        database.execute_sql(f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}")
 
 
 def primary_key() -> Any:

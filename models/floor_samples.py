@@ -5,6 +5,7 @@ Kept by slug and measure, so that all tasks on a slug share them and they surviv
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Context, Decimal
 
 from peewee import SQL, CharField, CompositeKey, IntegerField, TextField
@@ -90,6 +91,20 @@ def newest(kind: str, slug_key: str, measure: str, now_ms: int) -> Decimal | Non
     after = now_ms // _MINUTE_MS - WINDOW_MINUTES
     found = _NEWEST.row(kind=kind, slug_key=slug_key, measure=measure, after=after)
     return None if found is None else Decimal(found[0])
+
+
+def history_of_asks(elsewhere: str | None) -> Callable[[str, str, str, int], History]:
+    """Returns `history` for a venue that is not the default one, else `_history_of_sellers`."""
+    return _history_of_sellers if elsewhere is None else history
+
+
+def _history_of_sellers(kind: str, slug_key: str, measure: str, now_ms: int) -> History:
+    """Returns the sellers' history at the default venue; without one, that of bidders on the same."""
+    found = history(kind, slug_key, measure, now_ms)
+    if found.samples:
+        return found
+    of_bidders = "floor" if measure == "ask" else f"trait:{measure.partition(':')[2]}"
+    return history(kind, slug_key, of_bidders, now_ms)
 
 
 def _median(ascending: list[Decimal]) -> Decimal:

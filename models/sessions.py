@@ -7,14 +7,14 @@ from typing import Any
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField
 
 from models.api_tokens import ApiToken
-from models.base import Row, primary_key, transaction
+from models.base import Row, primary_key, transaction, write_if_free
 from models.prepared import Prepared, given, instance
 from models.users import User
 
 MAX_TRIES = 5
-# Per address and client IP together, so that a stranger cannot lock the owner out. One at the owner's own IP must open
-# so many while the owner signs.
-MAX_OPEN_CHALLENGES = 50
+# Per address and client IP together. A client may not open as many while one of them lives (600 calls a minute,
+# 5 minutes), so a stranger at the owner's own IP takes no challenge away that the owner is signing.
+MAX_OPEN_CHALLENGES = 4_000
 MAX_SESSIONS = 10
 IDLE_MS = 24 * 3_600_000
 ABSOLUTE_MS = 7 * 24 * 3_600_000
@@ -72,9 +72,10 @@ def open_challenge(
     with transaction():
         Challenge.delete().where(Challenge.expires_ms <= now_ms).execute()
         is_open = (Challenge.address == address, Challenge.client_ip == client_ip, Challenge.used_ms.is_null())
-        newest = Challenge.select(Challenge.id).where(*is_open).order_by(Challenge.expires_ms.desc())
-        kept = [row.id for row in newest.limit(MAX_OPEN_CHALLENGES - 1)]
-        Challenge.delete().where(*is_open, Challenge.id.not_in(kept)).execute()
+        over = Challenge.select().where(*is_open).count() - MAX_OPEN_CHALLENGES + 1
+        if over > 0:
+            oldest = Challenge.select(Challenge.id).where(*is_open).order_by(Challenge.expires_ms).limit(over)
+            Challenge.delete().where(Challenge.id.in_(oldest)).execute()
         Challenge.create(
             id=challenge_id,
             address=address,
@@ -106,9 +107,15 @@ def use_challenge(challenge_id: str, now_ms: int) -> bool:
     return bool(Challenge.update(used_ms=now_ms).where(_is_usable(challenge_id, now_ms)).execute() == 1)
 
 
-def open_session(token_hash: str, user_id: int, now_ms: int, client: str = "") -> None:
-    """Stores a session and ends the user's oldest ones beyond MAX_SESSIONS."""
+def open_session(token_hash: str, user_id: int, now_ms: int, client: str = "", proof: str | None = None) -> bool:
+    """Stores a session and ends the user's oldest ones beyond MAX_SESSIONS.
+
+    `proof` is the challenge that it is opened by, which is used up. Returns False, with nothing written, when another
+    request has used that, or `end_sessions` has taken it away.
+    """
     with transaction():
+        if proof is not None and not use_challenge(proof, now_ms):
+            return False
         Session.create(token_hash=token_hash, user=user_id, client=client, created_ms=now_ms, used_ms=now_ms)
         newest = (
             Session.select(Session.id)
@@ -118,6 +125,7 @@ def open_session(token_hash: str, user_id: int, now_ms: int, client: str = "") -
         )
         kept = [row.id for row in newest]
         Session.delete().where(Session.user == user_id, Session.id.not_in(kept)).execute()
+    return True
 
 
 def sessions_of(user_id: int, now_ms: int) -> list[Session]:
@@ -147,7 +155,7 @@ def user_of_session(token_hash: str, now_ms: int) -> User | None:
         return None
     used_ms, *values = found
     if now_ms - used_ms > _TOUCH_MS:
-        Session.update(used_ms=now_ms).where(Session.token_hash == token_hash).execute()
+        write_if_free(Session.update(used_ms=now_ms).where(Session.token_hash == token_hash))
     return instance(User, values)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import secrets
 
 from models import api_tokens
-from models.api_tokens import MAX_API_TOKENS, ApiToken, TooManyApiTokens
+from models.api_tokens import MAX_API_TOKENS, ApiToken, NotAnyMore, TooManyApiTokens
 from models.tasks import tasks
 from models.tasks.table import BIDDING, LISTING
 from models.users import DAY_MS
 from server.http import json_out
-from server.http.api_errors import ApiError, not_found
+from server.http.api_errors import ApiError, not_found, unauthorized
 from server.http.base import MAX_ID, SignedIn
 from server.http.callers import hash_of
 from server.schemas.api_tokens import ApiTokenBody
@@ -31,6 +31,7 @@ class ApiTokensHandler(SignedIn):
             row = api_tokens.add(
                 hash_of(token),
                 self.user.id,
+                may_still=self.is_signed_in,
                 name=body.name,
                 scopes=" ".join(body.scopes),
                 task=body.task_id,
@@ -39,6 +40,8 @@ class ApiTokensHandler(SignedIn):
             )
         except TooManyApiTokens:
             raise ApiError(403, "Token limit reached", message=f"You may have {MAX_API_TOKENS} API tokens.") from None
+        except NotAnyMore:
+            raise unauthorized() from None
         self.set_header("Location", f"/api/tokens/{row.id}")
         self.answer(_as_json(row) | {"token": token}, 201)
 

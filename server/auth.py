@@ -93,12 +93,11 @@ class VerifyHandler(SignInCall):
         if challenge is None or challenge.user is not None:
             raise ApiError(401, _BAD_PROOF, message=hint_of(body.signature))
         self.require_whitelisted(challenge.address)  # it may have been taken off the list since the challenge
-        if not sessions.use_challenge(challenge.id, self.now_ms):
-            raise ApiError(401, _BAD_PROOF)
         user = users.find_or_create(challenge.address, self.services.settings.plans, self.now_ms)
         token = secrets.token_urlsafe(32)
         client = client_of(self.request.headers.get("User-Agent", ""))
-        sessions.open_session(hash_of(token), user.id, self.now_ms, client)
+        if not sessions.open_session(hash_of(token), user.id, self.now_ms, client, proof=challenge.id):
+            raise ApiError(401, _BAD_PROOF)
         subscription = users.subscription_of(user.id)
         self.answer(
             {

@@ -99,13 +99,14 @@ class ControlHandler(SignedIn):
         if former != RUN and (wait_s := self.services.loosened.take(str(self.user.id))):
             raise too_many("Too many changes of control", wait_s, "Nothing was loosened; a stricter state never waits.")
         await self.ask_signer(lambda signer: signer.set_control(subject.scope, subject.signer_name, state))
-        is_mine = state_of(subject) == former
+        is_mine = state_of(subject) == former and self.is_signed_in()
         if is_mine:
             controls.put(subject.scope, subject.row_id, state, self.user.id, self.now_ms)
         # Another request may have told it the former state meanwhile. A failure leaves it as strict as that.
         with contextlib.suppress(SignerError):
             await follow(self.services, subject)
         if not is_mine:
+            self.require_signed_in()
             raise ApiError(409, "The state was changed at the same time", message="Nothing was loosened; look again.")
         return True
 

@@ -40,6 +40,7 @@ class TaskHandler(SignedIn):
 
     async def start_worker(self, task: Task) -> None:
         """Starts the worker; returns when it runs. After a failure the task is wanted only if it was before."""
+        self.require_signed_in()
         was_desired, was_error = task.desired, task.last_error
         tasks.set_desired(task, RUNNING)
         try:
@@ -57,6 +58,7 @@ class TaskHandler(SignedIn):
 
         If that fails and the task was not changed since, `take_back` gets the task as it is then.
         """
+        self.require_signed_in()
         revision = write()
         try:
             await self.services.manager.settle(task.id)
@@ -92,12 +94,14 @@ class TaskHandler(SignedIn):
         """
         if is_idle(task):
             await self.before_hiding(task)
+            self.require_signed_in()
             if not still_open.count_open(task.id):
                 tasks.mark_deleted(task, self.now_ms)
                 task_files.remove(self.services.settings.data_dir, task.id)
                 tasks.remove_tombstone(task.id)
                 return 0
         await self.services.manager.ready()
+        self.require_signed_in()
         task = self.task(str(task.id))
         if not is_idle(task):
             await self._end_worker(task)

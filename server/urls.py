@@ -26,6 +26,7 @@ from server.history import export, fills, orders, profit
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.listing import inscriptions
+from server.listing import preview as autolist_preview
 from server.listing import running as autolist_running
 from server.listing import tasks as autolist_tasks
 from server.withdrawals import handler as withdrawals
@@ -60,6 +61,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
     (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
+    (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
     (r"/api/autolist/item/([^/]+)", inscriptions.InscriptionHandler),
     (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
@@ -97,6 +99,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/orders": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
+    "POST /api/autolist/preview": (READ,),
     "GET /api/autolist/wallet/ordinals": (READ,),
     "GET /api/autolist/item/([^/]+)": (READ,),
     f"GET /api/autolist/{_ID}": (READ,),

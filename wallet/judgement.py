@@ -5,12 +5,15 @@ Standard library only, since all clients of the signer import it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from wallet.protocol import LISTING_INTENT_DIGITS, ListingToSign
+
 Form = Literal["plain", "secure"]
 
+_NO_INTENT = "0" * LISTING_INTENT_DIGITS
 _COVER: dict[Form, str] = {
     "plain": "input {at} and output {at}. Anybody can add inputs and outputs",
     "secure": "input {at} and all outputs. Anybody can add inputs",
@@ -69,6 +72,20 @@ def read_judgement(answer: Mapping[str, Any]) -> Judgement:
         answer["payout_sats"],
         answer["least_sats"],
     )
+
+
+def to_judge(inscription_id: str, outpoint: str, price: int, psbt: str, secure: Iterable[str]) -> ListingToSign:
+    """Makes the listing of a draft that is only judged: it uses no intent up."""
+    return ListingToSign(_NO_INTENT, inscription_id, outpoint, price, psbt, tuple(secure))
+
+
+def verdict(judgements: Sequence[Judgement]) -> str:
+    """Returns in a line whether a listing would be signed, by the judgement of its plain form, which comes first."""
+    plain = judgements[0]
+    wrong = [finding for finding in plain.findings if finding.holds is False]
+    if plain.is_signed or not wrong:
+        return "the signer would sign it" if plain.is_signed else "the signer cannot judge it"
+    return f"the signer would refuse it ({wrong[0].rule}: {wrong[0].why})"
 
 
 def in_words(judgement: Judgement) -> list[str]:

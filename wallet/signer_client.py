@@ -9,7 +9,7 @@ SignerError
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from wallet.protocol import (
     State,
     UserKeys,
 )
-from wallet.withdrawal.request import SignedWithdrawal, WithdrawalToSign, as_request
+from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS, SignedWithdrawal, WithdrawalToSign, as_request
 
 _PEER = "signer"
 # Codes that leave open whether anything was signed: the request failed half-way or was not understood.
@@ -181,6 +181,16 @@ class SignerClient:
         waits_s, asked = self._timeout_s + FACTS_S * -(-coins // _LOOKED_UP_AT_ONCE), as_request(withdrawal)
         return self._ask(lambda answer: SignedWithdrawal(**answer), "sign_withdrawal", waits_s, withdrawal=asked)
 
+    def judge_withdrawal(self, withdrawal: WithdrawalToSign) -> tuple[int, int]:
+        """Returns the sats that would arrive and the fee, and signs nothing; refuses as `sign_withdrawal` would.
+
+        The intent does not matter, and the limits of a day are not looked at. Takes as long as `sign_withdrawal`.
+        """
+        asked = as_request(replace(withdrawal, intent="0" * WITHDRAWAL_INTENT_DIGITS))
+        coins = len(withdrawal.coins) + len(withdrawal.fee_coins)
+        waits_s = self._timeout_s + FACTS_S * -(-coins // _LOOKED_UP_AT_ONCE)
+        return self._ask(_amounts, "judge_withdrawal", waits_s, withdrawal=asked)
+
     def sign_challenge(self, task: int, token: int, secret: str, challenge: str, key: SigningKey = "payment") -> str:
         """Signs a venue's challenge, which cancelling needs; returns base64. Only a grant to list takes the vault."""
         return self._ask(_signature, "sign_challenge", **_right(task, token, secret), challenge=challenge, key=key)
@@ -196,6 +206,11 @@ class SignerClient:
         """
         fields = _right(task, token, secret) | {"outpoint": outpoint, "psbt": psbt}
         return self._ask(lambda answer: _text(answer["psbt"]), "sign_delist", **fields)
+
+    def judge_delist(self, user_address: str, outpoint: str, psbt: str) -> int:
+        """Returns the sats that would come back to the vault, and signs nothing; refuses as `sign_delist` would."""
+        about = {"user": user_address, "outpoint": outpoint, "psbt": psbt}
+        return self._ask(lambda answer: int(answer["sats"]), "judge_delist", self._timeout_s, **about)
 
     def lowest_listing(self, outpoint: str) -> int | None:
         """Returns the lowest price, in sats, that a listing of this output was ever signed for; None when none was.
@@ -230,6 +245,10 @@ class SignerClient:
 
 def _right(task: int, token: int, secret: str) -> dict[str, Any]:
     return {"task": task, "token": token, "secret": secret}
+
+
+def _amounts(answer: dict[str, Any]) -> tuple[int, int]:
+    return int(answer["sent_sats"]), int(answer["fee_sats"])
 
 
 def _nothing(answer: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from cli.doctor import database_check
 from cli.doctor.check import Check, fail, ok, warn
 from core.settings import Settings
+from wallet.learnt.store import LEARNT_FILE
 from wallet.signer.signer_process import KEYSTORE
 
 _LEAST_FREE, _FEW_FREE = 100 << 20, 1 << 30
@@ -104,7 +105,8 @@ def _signer_files(directory: Path) -> Iterator[Check]:
         if not directory.is_dir():
             yield ok(name, f"{directory} is not there yet; the signer makes it")
             return
-        paths = [path for path in (directory, directory / KEYSTORE) if os.path.lexists(path)]
+        files = (directory, directory / KEYSTORE, directory / LEARNT_FILE)
+        paths = [path for path in files if os.path.lexists(path)]
         modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in paths}
     except PermissionError:
         yield ok(name, f"{directory} is closed to {_user(os.geteuid())}, as it should be with users of their own")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cli.doctor import form_check
 from cli.doctor.check import Check, fail, ok, warn
 from cli.funds import fundings, funds
 from core.errors import BidkeeperError
@@ -33,6 +34,7 @@ def examine(settings: Settings) -> Iterator[Check]:
         yield _co_signers(settings)
     yield from _sources(settings)
     yield from _keys(settings)
+    yield from form_check.examine(settings)
     yield from _people(settings)
 
 
@@ -78,8 +80,8 @@ def _sources(settings: Settings) -> Iterator[Check]:
         text = "without a mempool server neither fee rates nor balances are known: no bid is placed"
         yield fail("live sources", text, "set BIDKEEPER_MEMPOOL_URL")
     elif not (settings.ord_url or settings.unisat_url):
-        text = "no index of inscriptions: bids only, no listing and no withdrawal is signed"
-        yield warn("live sources", text, "set BIDKEEPER_ORD_URL or BIDKEEPER_UNISAT_URL")
+        text = "no index of inscriptions: no listing and no withdrawal is signed, so no task is started"
+        yield fail("live sources", text, "set BIDKEEPER_ORD_URL or BIDKEEPER_UNISAT_URL")
     else:
         yield ok("live sources", "fee rates, balances and what lies on coins can be asked for")
 

@@ -29,10 +29,8 @@ No address of this installation was asked about, but for the holder of an inscri
 """
 
 
-def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Adds probe NAME --save DIR [--collection SLUG] [--rune TICKER] [--inscription ID]."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    probe = actions.add_parser("probe", help="ask a venue what the adapters ask, and keep its raw answers")
+def add_arguments(probe: argparse.ArgumentParser) -> None:
+    """Adds NAME --save DIR [--collection SLUG] [--rune TICKER] [--inscription ID]."""
     probe.add_argument("venue", choices=VENUES, metavar="NAME", help=", ".join(VENUES))
     probe.add_argument("--save", type=Path, required=True, metavar="DIR", help="a directory that is not there yet")
     doctor.add_about(probe)

@@ -105,6 +105,7 @@ def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterato
 
 def _sockets(settings: Settings) -> Iterator[Check]:
     sockets = [settings.manager_socket, settings.signer_socket, settings.gateway_socket, settings.facts_socket]
+    sockets.append(settings.operators_socket)
     longest = max((os.fsencode(path) for path in sockets), key=len)
     supervisor = os.fsencode(settings.run_dir / "supervisor.sock") + _LONGEST_PID.encode()
     longest = max(longest, supervisor, key=len)

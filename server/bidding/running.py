@@ -10,6 +10,7 @@ from server.bidding.tickers import spelled
 from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import ApiError, invalid
 from server.schemas import bid_config
+from server.withdrawals.ways_out import refuse_without_way_out
 from strategy.bid_config import load_bid_config, problems
 
 
@@ -38,6 +39,8 @@ class StartBiddingTaskHandler(BiddingTaskHandler):
             if cannot := cannot or task_venues.not_signed_bids(venue, settings):
                 raise invalid(cannot, "This cannot be started yet")
             await refuse_unknown_trait(self, config, venue)
+            if not config.dry_run:  # a dry run takes nothing in
+                await refuse_without_way_out(self, venue)
         except ApiError as error:
             tasks.set_error(task, "; ".join(error.details))
             raise

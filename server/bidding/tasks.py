@@ -20,6 +20,7 @@ from server.http.base import SignedIn
 from server.http.json_out import Raw, text
 from server.schemas import bid_config
 from server.task_handler import TaskHandler
+from server.withdrawals.ways_out import refuse_without_way_out
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
 
 
@@ -102,7 +103,9 @@ class BiddingTasksHandler(SignedIn):
 
     async def _create_as_the_market_knows_it(self, config: BidConfig, venue: str) -> None:
         await refuse_unknown_trait(self, config, venue)
-        self._create(await spelled(self, config), venue)
+        config = await spelled(self, config)
+        self.require_signed_in()
+        self._create(config, venue)
 
     def _create(self, config: BidConfig, venue: str) -> None:
         subscription = users.subscription_of(self.user.id)
@@ -133,6 +136,7 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
             await refuse_unknown_trait(self, config, seen.venue, load_bid_config(seen.config))
         config = await spelled(self, config)
         async with self.services.locks.of(seen.id):
+            self.require_signed_in()
             task = self.task(task_id)
             if task.config != seen.config:  # by a request that had the lock before
                 config = self._merged(task)
@@ -140,6 +144,8 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
             if row["config"] != task.config:
                 if task.is_running:
                     self.refuse_unsupported(config)
+                    if load_bid_config(task.config).dry_run and not config.dry_run:
+                        await refuse_without_way_out(self, task.venue)
                     await self.services.manager.ready()
                     await self._restart(self.task(task_id), row)
                 else:

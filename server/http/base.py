@@ -178,6 +178,15 @@ class SignedIn(Handler):
             if refusal:
                 raise ApiError(403, "Not allowed to this token", message=refusal)
 
+    def is_signed_in(self) -> bool:
+        """Tells whether the caller's token is good at this moment: it may have been ended since the request began."""
+        return self.whoever_calls() is not None
+
+    def require_signed_in(self) -> None:
+        """Raises ApiError (401) once the caller's token is ended. Call it between a wait and what the wait was for."""
+        if not self.is_signed_in():
+            raise unauthorized()
+
     @property
     def user(self) -> User:
         """The user who calls, or whose program does."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from core.settings import Settings
@@ -21,7 +21,10 @@ from wallet.signer_client import SignerClient
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Settings, the users' rights by them, and peers."""
+    """Settings, the users' rights by them, and peers.
+
+    `ways_out` has the users (id, ordinals address) and venues whose bidding wallets were found to open.
+    """
 
     settings: Settings
     entitlements: Entitlements
@@ -35,6 +38,7 @@ class Services:
     in_flight: InFlight
     task_lists: CommitCache
     starts: Histogram
+    ways_out: set[tuple[int, str, str]] = field(default_factory=set)
 
     def plan(self, key: str) -> SubscriptionPlan:
         """Returns the plan of this key; one that is not offered any more allows nothing."""

@@ -10,6 +10,7 @@ from server.http.api_errors import ApiError
 from server.listing.as_json import autolist_task_as_json
 from server.listing.checks import refuse_outside_vault, startable_collection
 from server.listing.tasks import AutolistTaskHandler
+from server.withdrawals.ways_out import refuse_without_sources
 from strategy.listing.listing_config import load_listing_config
 
 _STAYS = "The listing stays at the marketplace; deleting the task cancels it."
@@ -33,6 +34,8 @@ class StartAutolistTaskHandler(AutolistTaskHandler):
         config = load_listing_config(task.config)
         try:
             collection_id = await startable_collection(self, task, config, task.collection_id)
+            if not config.dry_run:  # it takes nothing in
+                refuse_without_sources(self.services.settings)
             # One that left the vault while its listing stood may have been sold: its worker finds that out and ends.
             if listings.open_listing(task.id) is None:
                 await refuse_outside_vault(self, task.inscription_id)

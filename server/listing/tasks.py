@@ -15,6 +15,7 @@ from server.listing.leftovers import take_up
 from server.schemas import listing_config
 from server.schemas.listing_config import ListingChange
 from server.task_handler import TaskHandler
+from server.withdrawals.ways_out import refuse_without_sources
 from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config, warnings
 
 _STILL_LISTED = "The marketplace has not confirmed yet that the listing is gone; this is tried again until it has."
@@ -75,12 +76,15 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
 
     async def put(self, task_id: str) -> None:
         async with self.services.locks.of(self.task(task_id).id):
+            self.require_signed_in()
             task = self.task(task_id)
             change = self._change(task)
             config, collection_id = dump_listing_config(change.config), _collection(task, change)
             if (config, collection_id) != (task.config, task.collection_id):
                 if task.is_running:
                     collection_id = await startable_collection(self, task, change.config, collection_id)
+                    if not change.config.dry_run:
+                        refuse_without_sources(self.services.settings)
                     await self.services.manager.ready()
                     await self._restart(self.task(task_id), collection_id, config)
                 else:

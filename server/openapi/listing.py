@@ -20,6 +20,8 @@ from server.openapi.operation import (
     one,
 )
 from server.schemas import listing_answers as answers
+from server.schemas import listing_preview as preview
+from server.schemas.listing_preview import AutolistPreview
 from server.schemas.task_bodies import AutolistTaskChange, NewAutolistTask
 
 _TAG = "auto-list tasks"
@@ -52,6 +54,16 @@ OPERATIONS = {
             403: "There are 500 auto-list tasks already.",
             409: "There is a task for this inscription already.",
         },
+    ),
+    "POST /api/autolist/preview": Operation(
+        id="previewAutolistTask",
+        tag=_TAG,
+        summary="The price that would be asked now, and why",
+        text="Decided as in a live cycle; then the marketplace drafts the listing and the signer judges the draft. "
+        "Nothing is signed or listed.",
+        body=AutolistPreview,
+        success=one(preview.ListingPreview, "What a cycle would do now."),
+        errors={400: INVALID, 404: NOT_YOURS, 503: SIGNER_AWAY},
     ),
     "GET /api/autolist/{id}": Operation(
         id="getAutolistTask",

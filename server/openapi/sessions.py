@@ -20,7 +20,7 @@ OPERATIONS = {
         "`approvalSignature`.",
         body=ApprovalBody,
         success=one(Challenge, "The text, to be signed by the sign-in address."),
-        errors={400: INVALID, 429: "Too many sign-in calls, or open challenges; `Retry-After` says when to come back."},
+        errors={400: INVALID, 429: "Too many sign-in calls; `Retry-After` says when to come back."},
     ),
     "GET /api/sessions": Operation(
         id="listSessions",

@@ -79,6 +79,7 @@ class ListingFields(Body):
     trait_type: Text = ""
     trait_value: Text = ""
     loop_seconds: Annotated[int | None, or_null(whole, int)] = None
+    dry_run: Flag = False
     venue: Text = ""  # of the task, not of its config
 
 

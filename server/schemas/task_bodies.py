@@ -88,6 +88,7 @@ _LISTING_TEXTS = {
     "trait_type": "Trait category whose cheapest listing is the reference traitFloor.",
     "trait_value": "Trait value of that reference.",
     "loop_seconds": "Seconds between two cycles; null is the default of 30.",
+    "dry_run": "Decide, have the signer judge the marketplace's draft, and report; nothing is signed or listed.",
     "venue": _VENUE,
 }
 
@@ -164,6 +165,13 @@ def _stored(describe: Callable[[Schema], None], config: Any) -> Callable[[Schema
 def describe_preview(schema: Schema) -> None:
     """Describes a preview: a new task, or a change where a task is named."""
     _new(_bid_rules, BidConfig, "slug")(schema)
+    schema["properties"]["taskId"].pop("default", None)
+    del schema["required"]
+
+
+def describe_listing_preview(schema: Schema) -> None:
+    """Describes a listing's preview: a new task, or a change where a task is named."""
+    _new(_listing_rules, ListingConfig, "inscription_id")(schema)
     schema["properties"]["taskId"].pop("default", None)
     del schema["required"]
 

@@ -21,7 +21,7 @@ async def plan_from_bidding(
 
     Raises CannotWithdraw, InvalidWithdrawal or VenueError.
     """
-    venue, receive = _venue(services.settings), user.ordinals_address
+    venue, receive = bidding_venue(services.settings), user.ordinals_address
     try:
         wallet = await services.market(lambda market: market.at(venue).balance(payment, receive, pubkey, 0.0))
         coins = await services.market(lambda market: market.coins(wallet.address, 0.0))
@@ -61,6 +61,6 @@ def _refuse_uncovered(user_id: int, body: WithdrawalBody, venue: str, left: int)
         raise CannotWithdraw(UNCOVERED, text)
 
 
-def _venue(settings: Settings) -> str:
+def bidding_venue(settings: Settings) -> str:
     """Returns the marketplace whose bids are paid from a bidding wallet: the first such one, else the default."""
     return next((venue for venue in settings.venues if dialect_of(venue) == "satflow"), settings.market)

@@ -29,8 +29,10 @@ class WithdrawHandler(SignedIn):
         await look_after(self.services, withdrawals.open_of(self.user.id))
         plan = await self._planned(body)
         if body.dry_run:
+            await self._judged(plan)
             self.answer(quote(plan))
             return
+        self.require_signed_in()
         try:
             row = write_down(self.user.id, plan, self.now_ms)
         except CoinsTaken:
@@ -38,9 +40,7 @@ class WithdrawHandler(SignedIn):
         try:
             await carry_out(self.services, row)
         except SignerRefused as refused:
-            raise ApiError(
-                409, "The signer refused the withdrawal", message=f"{refused.tag}: {refused.message}"
-            ) from None
+            raise _refused(refused) from None
         except SignerError as error:
             answer = blocking.answer_to(error)
             raise ApiError(answer.status_code, answer.error, message=f"{answer.message}. {_COMES_OUT}") from error
@@ -49,6 +49,15 @@ class WithdrawHandler(SignedIn):
             raise ApiError(409, "The withdrawal was refused", message=row.reason)
         is_sent = row.state in (SUBMITTED, CONFIRMED)
         self.answer(withdrawal_as_json(row) | {"leftOut": left_out(plan.left_out)}, 201 if is_sent else 202)
+
+    async def _judged(self, plan: WithdrawalPlan) -> None:
+        """Has the signer judge the plan as it would before a signature. Raises ApiError: 409, 503."""
+        try:
+            await self.services.signer(lambda signer: signer.judge_withdrawal(plan.asked))
+        except SignerRefused as refused:
+            raise _refused(refused) from None
+        except SignerError as error:
+            raise blocking.answer_to(error) from error
 
     async def _planned(self, body: WithdrawalBody) -> WithdrawalPlan:
         try:
@@ -59,3 +68,7 @@ class WithdrawHandler(SignedIn):
             raise invalid([wrong.fault], wrong.reason) from None
         except (VenueError, SignerError) as error:
             raise blocking.answer_to(error) from error
+
+
+def _refused(refused: SignerRefused) -> ApiError:
+    return ApiError(409, "The signer refused the withdrawal", message=f"{refused.tag}: {refused.message}")

@@ -41,6 +41,7 @@ class ListingConfig:
     trait_type: str = ""
     trait_value: str = ""
     loop_seconds: int | None = None
+    dry_run: bool = False
 
     @property
     def loop_s(self) -> int:

@@ -50,6 +50,7 @@ def test_it_tells_each_step_that_is_open(examine: Examine, real: dict[str, str])
         "live withdrawals": ("warn", "set BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY"),
         "live sources": ("FAIL", "set BIDKEEPER_MEMPOOL_URL"),
         "live keys": ("FAIL", "bidkeeper up, then look again"),
+        "live forms": ("warn", "see live keys"),
         "live users": ("FAIL", "bidkeeper whitelist add ADDRESS"),
         "live funds": ("warn", "bidkeeper sign-in ADDRESS"),
     }
@@ -63,15 +64,15 @@ def test_what_is_set_is_told(examine: Examine, real: dict[str, str]) -> None:
         "BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY": "300000",
         "BIDKEEPER_MEMPOOL_URL": "https://mempool.example",
     }
-    bids_only = examine("live")["live sources"]
+    no_index = examine("live")["live sources"]
     real["BIDKEEPER_ORD_URL"] = "https://ord.example"
     base.connect(f"sqlite:///{real['BIDKEEPER_DATA_DIR']}/bidkeeper.db")
     Whitelist.create(address="bc1qone", is_admin=False, added_ms=START_MS)
     base.close()
     found = examine("live")
 
-    assert bids_only.status == "warn" and bids_only.text.startswith("no index of inscriptions: bids only")
-    assert [name for name, check in found.items() if check.status != "ok"] == ["live keys", "live funds"]
+    assert no_index.status == "FAIL" and no_index.text.endswith("no withdrawal is signed, so no task is started")
+    assert [name for name, check in found.items() if check.status != "ok"] == ["live keys", "live forms", "live funds"]
     assert found["live bids"].text == "all open bids together are at most 200,000 sats"
 
 

@@ -54,6 +54,14 @@ def test_nginx_knows_as_many_servers_as_run_and_shares_their_loopback() -> None:
     assert FILE["services"]["nginx"]["network_mode"] == "service:bidkeeper"
 
 
+@pytest.mark.parametrize(
+    "page", [DEPLOY / "Dockerfile", COMPOSE / "compose.yaml", DEPLOY.parent / "docs/operations.md"]
+)
+def test_who_runs_a_proxy_elsewhere_is_told_to_name_it(page: Path) -> None:
+    """Without that all clients are one to the limits of sign-in, and a stranger uses them up for everybody."""
+    assert "BIDKEEPER_TRUSTED_PROXIES" in page.read_text()
+
+
 def test_what_the_unit_gives_the_container_has_too() -> None:
     unit = (DEPLOY / "bidkeeper.service").read_text()
     bidkeeper = FILE["services"]["bidkeeper"]

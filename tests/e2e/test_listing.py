@@ -215,3 +215,29 @@ def test_a_halt_signs_nothing_and_leaves_the_listing(service: Installation) -> N
     seller.trader.ok("PUT", "/api/control", {"scope": "user", "state": "run"})
     until(lambda: seller.is_listed_at(150_000), "the new price", 90)
     seller.ask("DELETE")
+
+
+def test_a_dry_run_and_a_preview_tell_what_would_be_listed_and_list_nothing(service: Installation) -> None:
+    seller = Seller(service, f"dry-{secrets.token_hex(4)}", [100_000], dryRun=True)
+
+    def says(words: str) -> bool:
+        return words in (seller.ask("GET")["lastCycle"] or {}).get("action", "")
+
+    seller.ask("POST", "/start")
+    would = "dry run: would list at 105,000: 1.05 x floor 100,000; the signer would sign it"
+    until(lambda: says(would), "a judged draft")
+    preview = seller.trader.ok("POST", "/api/autolist/preview", {"taskId": seller.task, "pricePercent": 2})
+    assert (preview["action"], preview["price"], preview["draft"]["isSigned"]) == ("list", 200_000, True)
+    assert any(line.endswith("<- covered") for line in preview["draft"]["forms"][0]["words"])
+    assert seller.ask("GET")["listing"] is None and seller.events() == []
+
+    service.sim("PUT", "/sim/poison", {"mode": "low_payout"})
+    try:
+        poisoned = seller.trader.ok("POST", "/api/autolist/preview", {"taskId": seller.task})
+    finally:
+        service.sim("PUT", "/sim/poison", {"mode": None})
+    assert poisoned["draft"]["verdict"].startswith("the signer would refuse it (payout: the seller is paid 104999 sats")
+
+    seller.ask("PUT", body={"dryRun": False})
+    until(lambda: seller.is_listed_at(105_000), "the listing, once it is no dry run")
+    assert seller.events() == [("accepted", 105_000)]

@@ -258,3 +258,25 @@ def _submitted(owner: Owner) -> dict[str, Any] | None:
     except (requests.RequestException, AssertionError):
         return None
     return found if found["state"] == "submitted" else None
+
+
+def test_what_would_not_come_out_again_is_not_bid_with(owner: Owner) -> None:
+    bidding = owner.wallet["biddingWallet"]["address"]
+    owner.service.sim("PUT", f"/sim/wallets/{bidding}", {"balance": 90_000})
+    owner.service.put_collection("newts", [100_000])
+    task = owner.trader.task(slug="newts", bidCount=1, hardcapSats=60_000)
+    owner.service.sim("PUT", "/sim/poison", {"mode": "wrong_payout"})
+    try:
+        quoted = owner.withdraw(from_="bidding", dryRun=True)
+        refused = owner.trader.call("POST", f"/api/tasks/{task}/start")
+    finally:
+        owner.service.sim("PUT", "/sim/poison", {"mode": None})
+
+    assert (quoted.status_code, "dest-allow" in quoted.json()["message"]) == (409, True)
+    assert refused.status_code == 400
+    why = "venue: the signer would not sign a withdrawal from its bidding wallet: dest-allow"
+    assert refused.json()["details"][0].startswith(why)
+    assert owner.trader.ok("GET", f"/api/tasks/{task}")["lastError"].startswith(why)
+    owner.trader.start(task)
+    until(lambda: owner.trader.bids(task), "a bid, now that the draft is honest")
+    owner.trader.stop(task)

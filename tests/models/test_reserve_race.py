@@ -1,8 +1,10 @@
-"""Many processes reserve at once, against a task's, a user's and the installation's limit. A trigger in the database
-looks at every sum after every insert, so that nothing over a limit is missed, however short it lasts."""
+"""Many processes reserve at once, against a task's, a user's and the installation's limit, and against ceilings of one
+user's own that fall and are lifted meanwhile. A trigger in the database looks at every sum after every insert, so that
+nothing over a limit is missed, however short it lasts."""
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import queue
 import random
@@ -21,13 +23,16 @@ from models.ledger.order_table import CLOSED, Order
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
 from models.tasks import tasks
 from models.tasks.table import RUNNING
+from models.users import User
 
-TASK, USER, INSTALLATION, COUNT = 14_000, 33_000, 115_000, 5
+TASK, USER, INSTALLATION, COUNT = 14_000, 33_000, 105_000, 5
 USERS, TASKS_EACH = 4, 3
 MOST_PRICE = 5_000
+OWN_EXPOSURE, OWN_HARDCAP = 20_000, 3_000  # of the first user, now and then
 CLOSED_AGAIN = 0.6  # of the reservations: room comes back, so that the limits stay contested to the end
 START_S, RUN_S = 120, 550
 
+OWN = "(SELECT COALESCE({}, 1000000000) FROM users WHERE id = NEW.user_id)"
 WATCH = "".join(
     f"""INSERT INTO over SELECT '{name}' WHERE (SELECT {what} FROM orders
         WHERE state != 'closed' AND dry_run = NEW.dry_run {whose}) > {most};"""
@@ -36,6 +41,8 @@ WATCH = "".join(
         ("exposure_limit", "SUM(price_sats)", "AND user_id = NEW.user_id", USER),
         ("installation_limit", "SUM(price_sats)", "", INSTALLATION),
         ("bid_count", "COUNT(*)", "AND task_id = NEW.task_id", COUNT),
+        ("own_exposure", "SUM(price_sats)", "AND user_id = NEW.user_id", OWN.format("max_exposure")),
+        ("own_hardcap", "MAX(price_sats)", "AND id = NEW.id", OWN.format("max_hardcap")),
     )
 )
 
@@ -63,12 +70,19 @@ def order(ours: Ours, rng: random.Random, worker: int, turn: int) -> NewOrder:
     )
 
 
+def change_ceilings(user_id: int, exposure: int | None, hardcap: int | None) -> None:
+    User.update(max_exposure=exposure, max_hardcap=hardcap).where(User.id == user_id).execute()
+
+
 def reserve_many(url: str, ours: Ours, worker: int, tries: int, started: Barrier, said: Any) -> None:
     """Returns each try's result, and the seconds of the slowest."""
     base.connect(url)
     rng, found, held, slowest = random.Random(worker), Counter[str](), [], 0.0
     started.wait(START_S)
     for turn in range(tries):
+        if rng.random() < 0.03:
+            with contextlib.suppress(OperationalError):
+                change_ceilings(ours[0][1], *rng.choice([(OWN_EXPOSURE, OWN_HARDCAP), (None, None)]))
         new, begin = order(ours, rng, worker, turn), time.monotonic()
         try:
             held.append(orders.reserve(new, ExposureLimits(TASK, USER, INSTALLATION, COUNT), 1))
@@ -145,12 +159,13 @@ def test_no_limit_is_passed_at_any_instant(processes: int, tries: int, database:
     # SQLite's waiting is not fair. Where so many never pause, one in a great while waits its 15 s for nothing: then
     # nothing was written.
     assert found["locked"] <= processes * tries // 1_000
-    for outcome in ("reserved", "dry", "task_total", "exposure_limit", "installation_limit", "bid_count"):
+    for outcome in ("reserved", "dry", "task_total", "exposure_limit", "installation_limit", "bid_count", "hardcap"):
         assert found[outcome] > 0, f"{outcome} never came about: the run shows nothing about it"
     assert Order.select().count() == found["reserved"] + found["dry"]
 
     # The watch itself can see: what nobody counted is over every limit.
     task_id, user_id = ours[0]
+    change_ceilings(user_id, OWN_EXPOSURE, OWN_HARDCAP)
     Order.update(state=CLOSED).execute()
     Order.update(state="live", task_id=task_id, user_id=user_id, dry_run=False, price_sats=1).where(
         Order.id.in_(Order.select(Order.id).limit(COUNT))
@@ -163,4 +178,6 @@ def test_no_limit_is_passed_at_any_instant(processes: int, tries: int, database:
         state="live",
         price_sats=INSTALLATION,
     )
-    assert over() == {"task_total": 1, "exposure_limit": 1, "installation_limit": 1, "bid_count": 1}
+    assert over() == dict.fromkeys(
+        ("task_total", "exposure_limit", "installation_limit", "bid_count", "own_exposure", "own_hardcap"), 1
+    )

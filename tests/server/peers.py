@@ -95,6 +95,8 @@ class FakeSigner(_Peer):
         self.before_control: Callable[[str], Any] = lambda state: None
         self.before_signing: Callable[[dict[str, Any]], Any] = lambda asked: None
         self.signed: dict[str, dict[str, Any]] = {}
+        self.judged: list[dict[str, Any]] = []
+        self.refuses_withdrawals: PeerRefused | None = None
         self.signed_sats = 0
         self.frees_ms: int | None = None
 
@@ -116,6 +118,12 @@ class FakeSigner(_Peer):
             raise PeerRefused("signer", "locked", "no passphrase")
         if request["op"] == "sign_withdrawal":
             return self._withdrawal(request["withdrawal"])
+        if request["op"] == "judge_withdrawal":
+            if isinstance(self.refuses_withdrawals, PeerRefused):
+                raise self.refuses_withdrawals
+            return {"sent_sats": 900, "fee_sats": 100}
+        if request["op"] == "judge":
+            return self._judged(request)
         return keys_of(request["user"])
 
     def _rooms(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +134,16 @@ class FakeSigner(_Peer):
                 for whose, most in ceilings.items()
             ]
         }
+
+    def _judged(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Judges what was drafted for no less than the least price; `judged` keeps the questions."""
+        self.judged.append(asked)
+        listing, least = asked["listing"], asked["min_price_sats"]
+        is_signed = listing["psbt"] == f"draft at {listing['price']}" and listing["price"] >= least
+        why = "" if is_signed else "the seller is paid too little"
+        finding = {"rule": "payout", "holds": is_signed, "why": why}
+        told = {"inputs": [], "outputs": [], "payout_sats": listing["price"], "least_sats": listing["price"]}
+        return {"judgements": [{"form": "plain", "is_signed": is_signed, "findings": [finding], **told}]}
 
     def _withdrawal(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Returns the same answer for the same intent; a PSBT where one was asked for."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import Any
 
 import pytest
 
 from markets.base import Item
-from models.api_tokens import SCOPES
+from models.api_tokens import SCOPES, ApiToken
 from models.sessions import IDLE_MS, Session
 from models.tasks.table import Task
 from server.urls import ROUTES
 from tests.server.api import START_MS, Answer, new_user, token_of
 from tests.server.conftest import ADMIN, OWNER, Service, with_settings
+from tests.server.driver import OPERATIONS
 
 CALLERS = ("anonymous", "owner", "other", "expired", "admin")
 INSCRIPTION = "5" * 64 + "i0"
@@ -59,6 +61,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/tasks/([0-9]+)/orders"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/autolist"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/autolist"): ({"inscriptionId": INSCRIPTION}, (401, 201, 201, 401, 201), T),
+    ("POST", "/api/autolist/preview"): ({"inscriptionId": INSCRIPTION}, (401, 200, 200, 401, 200), R),
     ("GET", "/api/autolist/wallet/ordinals"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/autolist/item/([^/]+)"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
@@ -93,7 +96,20 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 29
+    assert len(MATRIX) == 24 + 30
+
+
+def test_the_matrix_lists_exactly_what_the_description_does() -> None:
+    listed = {(method, re.sub(r"\(.*?\)", "{}", path)) for method, path in MATRIX}
+    assert listed == {(method, re.sub(r"\{.*?\}", "{}", path)) for method, path, _ in OPERATIONS.values()}
+
+
+def test_nothing_but_this_is_open_to_everybody() -> None:
+    """A path that asks for no token, by its own description."""
+    without = {name for name, (_, _, operation) in OPERATIONS.items() if operation["security"] != [{"bearer": []}]}
+    public = {"isAlive", "isReady", "getMetrics", "readReference", "getDescription", "openChallenge", "signIn"}
+    assert without == public
+    assert len(public) == sum(scopes == OPEN for _, _, scopes in MATRIX.values())
 
 
 async def row_of(service: Service, path: str) -> int:
@@ -110,10 +126,10 @@ async def row_of(service: Service, path: str) -> int:
     return await service.new_task(slug="matrix")
 
 
-async def api_token(service: Service, letters: str, task_id: int | None) -> str:
-    """Returns a token of the owner's with the scopes that begin with these letters."""
+async def api_token(service: Service, letters: str, task_id: int | None, session: str) -> str:
+    """Returns a token of the session's user with the scopes that begin with these letters."""
     body = {"name": "bot", "scopes": [scope for scope in SCOPES if scope[0] in letters], "taskId": task_id}
-    made = await service.ask("POST", "/api/tokens", body)
+    made = await service.api("POST", "/api/tokens", body, token=session)
     assert made.status == 201, made.text
     return str(made.json["token"])
 
@@ -163,15 +179,26 @@ async def test_an_api_token_may_do_what_its_scopes_say_to_its_own_task(
     elsewhere = await service.new_task(slug="elsewhere")
     names_task = path == "/api/control" or "/([0-9]+)" in path
 
-    for limit, letters in ((None, R), (None, T), (None, C), ("own", R + T + C), ("other", R + T + C)):
+    everything = R + T + C
+    kinds = (None, R), (None, T), (None, C), ("own", everything), ("other", everything)
+    for limit, letters in (*kinds, ("over", everything), ("a stranger's", everything)):
         row_id = await row_of(service, path)
         task_id = {"own": row_id, "other": elsewhere}.get(limit or "")
-        token = await api_token(service, letters, task_id if names_task and scopes else limit and elsewhere)
+        if limit in ("own", "other") and not (names_task and scopes):
+            task_id = elsewhere
+        session = service.other_token if limit == "a stranger's" else service.token
+        token = await api_token(service, letters, task_id, session)
+        if limit == "over":
+            ApiToken.update(expires_ms=START_MS).where(ApiToken.name == "bot").execute()
         answer = await call(service, operation, row_id, token)
 
         if scopes == OPEN:
             expected = statuses[CALLERS.index("anonymous")]
-        elif not set(scopes) & set(letters) or (limit and not names_task):
+        elif limit == "over":
+            expected = 401
+        elif limit == "a stranger's":
+            expected = statuses[CALLERS.index("other")] if scopes else 403
+        elif not set(scopes) & set(letters) or (task_id and not names_task):
             expected = 403
         elif limit == "other" and path != "/api/control":
             expected = 404

@@ -35,6 +35,7 @@ async def test_create_answers_the_stopped_task(service: Service) -> None:
             "traitType": "",
             "traitValue": "",
             "loopSeconds": None,
+            "dryRun": False,
         },
         "listing": None,
         "lastCycle": None,

@@ -12,9 +12,9 @@ import pytest
 from server.http.json_out import iso
 from tests.server.api import START_MS
 from tests.server.conftest import Service
-from tests.server.test_lookups import INSCRIPTION
-from tests.server.test_running import open_order
+from tests.server.running_tasks import open_order
 from tests.server.trades import MINUTE_MS, bought, sold
+from tests.server.wallet_items import INSCRIPTION
 
 
 async def pages(service: Service, path: str, name: str, most: int) -> list[list[Any]]:

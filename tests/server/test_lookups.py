@@ -1,34 +1,17 @@
-"""Floor, rune market, live bids, inscriptions, wallet: what venues say, and what is said when they do not."""
+"""Floor, rune market, inscriptions: what venues say, and what is said when they do not."""
 
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
-from markets.base import (
-    AskBook,
-    Balance,
-    BidBook,
-    Item,
-    NotFound,
-    OwnBid,
-    OwnBids,
-    RateLimited,
-    Unavailable,
-    WalletItem,
-)
-from models.ledger.order_table import Order
-from models.tasks.table import Task
-from server.bidding.bids import rank_of
-from strategy.book import Ask, Bid
-from tests.server.api import START_MS
+from markets.base import AskBook, Item, NotFound, RateLimited
+from strategy.book import Ask
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of
-from tests.server.test_running import open_order
+from tests.server.wallet_items import INSCRIPTION, item
 
-INSCRIPTION = "7" * 64 + "i0"
 UNREADABLE = "The marketplace cannot be read"
 
 
@@ -154,147 +137,6 @@ async def test_a_gateway_that_is_away_or_paused_is_502(service: Service) -> None
     assert (paused.status, away.status) == (502, 502)
 
 
-def bid_book(*rows: tuple[str, int, int | None]) -> BidBook:
-    return BidBook(tuple(Bid(i, price, Decimal(1), Decimal(price), "m", at) for i, price, at in rows), 1)
-
-
-@pytest.mark.gen_test
-async def test_bids_are_those_of_this_task_with_their_rank(service: Service) -> None:
-    task_id = await service.new_task()
-    order = open_order(service, task_id, 3)
-    other = await service.new_task(slug="other")
-    foreign = open_order(service, other, 4)
-
-    def own(venue_id: str, price: int, expires_ms: int | None) -> OwnBid:
-        return OwnBid(venue_id, "goosinals", "ordinals", price, None, expires_ms, None)
-
-    service.gateway.answers["own_bids"] = OwnBids(
-        (own("mine", 30_000, order.expires_ms), own("other's", 40_000, foreign.expires_ms), own("unheard", 1, 5)), 1
-    )
-    service.gateway.answers["bids"] = bid_book(("rival", 31_000, 1), ("mine", 30_000, 10), ("late", 30_000, 11))
-
-    answer = await service.ask("GET", f"/api/tasks/{task_id}/bids")
-
-    assert answer.status == 200, answer.text
-    assert answer.json == [
-        {
-            "id": "mine",
-            "price": 30_000,
-            "quantity": 1,
-            "quantityLeft": 1,
-            "slug": "goosinals",
-            "type": "ordinals",
-            "trait": None,
-            "expiresAt": "2025-11-20T12:15:00.000Z",
-            "rank": 2,
-            "isHighest": False,
-            "rankUnknown": None,
-        }
-    ]
-    reads = {request["verb"]: request for request in service.gateway.asked}
-    assert reads["own_bids"]["args"] == {"wallet": "bc1qpayment", "slugs": ["goosinals"]}
-    assert reads["own_bids"]["venue"] == reads["bids"]["venue"] == "simulator"
-    assert reads["own_bids"]["max_age_s"] <= 2 and reads["bids"]["max_age_s"] <= 2
-
-
-@pytest.mark.gen_test
-async def test_a_bid_in_a_book_that_is_not_understood_stands_nobody_knows_where(service: Service) -> None:
-    task_id = await service.new_task()
-    order = open_order(service, task_id, 3)
-    own = OwnBid("mine", "goosinals", "ordinals", 30_000, None, order.expires_ms, None)
-    service.gateway.answers["own_bids"] = OwnBids((own,), 1)
-    service.gateway.answers["bids"] = lambda **_: Unavailable("none of 3 bids is one on the whole")
-
-    answer = await service.ask("GET", f"/api/tasks/{task_id}/bids")
-
-    (bid,) = answer.json
-    assert (answer.status, bid["id"], bid["rank"], bid["isHighest"]) == (200, "mine", None, None)
-    assert bid["rankUnknown"] == "none of 3 bids is one on the whole"
-
-
-@pytest.mark.gen_test
-async def test_a_trait_bid_competes_with_those_on_its_trait_and_shows_what_is_left(service: Service) -> None:
-    task_id = await service.new_task()
-    plain, hat = open_order(service, task_id, 3), open_order(service, task_id, 4)
-    Order.update(trait_type="Hat", trait_value="Red", quantity="4").where(Order.id == hat.id).execute()
-    service.gateway.answers["own_bids"] = OwnBids(
-        (
-            OwnBid("plain", "goosinals", "ordinals", 30_000, None, plain.expires_ms, None),
-            OwnBid("hat", "goosinals", "ordinals", 40_000, Decimal(1), hat.expires_ms, None),
-        ),
-        1,
-    )
-    books = {None: bid_book(("plain", 30_000, 1)), ("Hat", "Red"): bid_book(("rival", 10_001, 1), ("plain", 30_000, 1))}
-    service.gateway.answers["bids"] = lambda trait=None, **_: books[tuple(trait) if trait else None]
-
-    answer = await service.ask("GET", f"/api/tasks/{task_id}/bids")
-
-    shown = {bid["id"]: bid for bid in answer.json}
-    assert (shown["plain"]["rank"], shown["plain"]["trait"], shown["plain"]["quantityLeft"]) == (1, None, 1)
-    assert shown["hat"]["trait"] == {"type": "Hat", "value": "Red"}
-    assert (shown["hat"]["rank"], shown["hat"]["isHighest"]) == (3, False), "by unit price"
-    assert (shown["hat"]["quantity"], shown["hat"]["quantityLeft"]) == (4, 1)
-
-
-@pytest.mark.gen_test
-async def test_bids_left_on_a_former_slug_rank_there_and_dry_ones_are_nowhere(service: Service) -> None:
-    task_id = await service.new_task()
-    order, dry = open_order(service, task_id, 3), open_order(service, task_id, 4)
-    Order.update(dry_run=True, venue_id="dry-1", wallet="bc1qdry").where(Order.id == dry.id).execute()
-    await service.ask("PUT", f"/api/tasks/{task_id}", {"slug": "elsewhere"})
-    own = OwnBid("old", "goosinals", "ordinals", 30_000, None, order.expires_ms, None)
-    service.gateway.answers["own_bids"] = OwnBids((own,), 1)
-
-    answer = await service.ask("GET", f"/api/tasks/{task_id}/bids")
-
-    assert [(bid["id"], bid["slug"]) for bid in answer.json] == [("old", "goosinals")]
-    asked = [(request["verb"], request["args"]) for request in service.gateway.asked]
-    assert ("own_bids", {"wallet": "bc1qdry"}) not in asked
-    assert [args["slug"] for verb, args in asked if verb == "bids"] == ["goosinals"]
-
-
-@pytest.mark.gen_test
-async def test_a_task_without_orders_asks_for_the_bids_of_its_payment_address(service: Service) -> None:
-    task_id = await service.new_task()
-
-    answer = await service.ask("GET", f"/api/tasks/{task_id}/bids")
-
-    assert (answer.status, answer.json) == (200, [])
-    wallets = [r["args"]["wallet"] for r in service.gateway.asked if r["verb"] == "own_bids"]
-    assert wallets == [keys_of(OWNER)["payment"]]
-
-
-@pytest.mark.parametrize(
-    ("book", "rank"),
-    [
-        ([], 1),
-        ([("rival", 99, 1)], 1),
-        ([("rival", 101, 9)], 2),
-        ([("rival", 100, 4)], 2),
-        ([("rival", 100, 6)], 1),
-        ([("rival", 100, None)], 2),
-        ([("rival", 100, 4), ("me", 100, 3)], 1),
-        ([("me", 100, 7), ("rival", 100, 6)], 2),
-        ([("a", 102, 1), ("b", 101, 1), ("me", 100, 5), ("c", 100, 5)], 4),
-    ],
-)
-def test_rank_counts_higher_bids_and_older_equal_ones(book: list[tuple[str, int, int | None]], rank: int) -> None:
-    assert rank_of("me", Decimal(100), 5, bid_book(*book).bids) == rank
-
-
-def item(**fields: Any) -> WalletItem:
-    values = {
-        "id": INSCRIPTION,
-        "name": "Goosinal #1",
-        "collection_id": "goosinals",
-        "collection_name": "Goosinals",
-        "image_url": "https://example.org/1.png",
-        "listed": True,
-        "listing_price": 100_000,
-    }
-    return WalletItem(**(values | fields))
-
-
 @pytest.mark.gen_test
 async def test_wallet_ordinals_shows_both_addresses_and_is_kept_five_minutes(service: Service) -> None:
     service.gateway.answers["wallet_contents"] = lambda address: (item(),) if address == OWNER else (item(id="b"),)
@@ -378,87 +220,3 @@ async def test_an_inscription_is_told_in_our_words_and_kept(service: Service) ->
 async def test_what_is_no_inscription_id_is_404(service: Service, text: str) -> None:
     assert (await service.ask("GET", f"/api/autolist/item/{text}")).status == 404
     assert service.gateway.asked == []
-
-
-@pytest.mark.gen_test
-async def test_the_wallet_shows_addresses_balance_and_exposure(service: Service) -> None:
-    service.gateway.answers["balance"] = Balance("bc1qmultisig", 123_456, START_MS)
-    keys = keys_of(OWNER)
-
-    answer = await service.ask("GET", "/api/wallet")
-
-    assert answer.json == {
-        "payment": keys["payment"],
-        "vault": keys["vault"],
-        "ordinalsAddress": OWNER,
-        "biddingWallet": {"address": "bc1qmultisig", "balanceSats": 123_456},
-        "exposure": 0,
-        "worstLoss": 123_456,
-        "ifAllFillNow": 0,
-        "signedSats": 0,
-        "signedLimitSats": 200_000_000,
-        "signedFreeAt": None,
-        "paymentSats": 0,
-        "funding": [
-            {
-                "venue": "simulator",
-                "from": "bidding",
-                "address": "bc1qmultisig",
-                "balanceSats": 123_456,
-                "backs": "bids are backed by the bidding wallet: a script of the marketplace's key and the user's",
-                "wayOut": 'withdraw from "bidding": the marketplace signs too; the sats arrive at the payment address',
-            },
-            {
-                "venue": "simulator-ordnet",
-                "from": "payment",
-                "address": keys["payment"],
-                "balanceSats": 0,
-                "backs": "bids are paid with whole coins of the payment address: one coin for each bid, a little above "
-                "its price",
-                "wayOut": 'withdraw from "payment": the user\'s key alone moves them',
-            },
-        ],
-        "withdrawals": [],
-    }
-
-
-@pytest.mark.gen_test
-async def test_the_wallet_shows_what_is_signed_and_when_room_comes_back(service: Service) -> None:
-    service.gateway.answers["balance"] = Balance("bc1qmultisig", 123_456, START_MS)
-    service.signer.signed_sats, service.signer.frees_ms = 70_000, 1_800_000_061_000
-
-    answer = await service.ask("GET", "/api/wallet")
-
-    assert (answer.json["signedSats"], answer.json["signedLimitSats"]) == (70_000, 200_000_000)
-    assert answer.json["signedFreeAt"] == "2027-01-15T08:01:01.000Z"
-
-
-@pytest.mark.gen_test
-async def test_a_wallet_that_is_not_there_can_lose_nothing(service: Service) -> None:
-    service.gateway.answers["balance"] = NotFound()
-
-    answer = await service.ask("GET", "/api/wallet")
-
-    assert (answer.json["biddingWallet"], answer.json["worstLoss"], answer.json["ifAllFillNow"]) == (None, 0, 0)
-    assert answer.json["balanceError"]
-
-
-@pytest.mark.gen_test
-async def test_the_wallet_is_shown_without_the_venue_but_not_without_the_signer(service: Service) -> None:
-    service.gateway.down = True
-    no_venue = await service.ask("GET", "/api/wallet")
-    service.signer.state = "locked"
-    locked = await service.ask("GET", "/api/wallet")
-    await service.signer.stop()
-    away = await service.ask("GET", "/api/wallet")
-
-    assert no_venue.status == 200
-    assert (no_venue.json["biddingWallet"], no_venue.json["balanceError"]) == (None, "the venue does not answer")
-    assert [(row["address"], row["balanceSats"]) for row in no_venue.json["funding"]] == [
-        (None, None),
-        (keys_of(OWNER)["payment"], None),
-    ]
-    assert no_venue.json["worstLoss"] is None and no_venue.json["ifAllFillNow"] is None
-    assert (locked.status, locked.json["error"]) == (503, "The signer is locked")
-    assert (away.status, away.json["error"]) == (503, "The signer cannot be asked")
-    assert Task.select().count() == 0

@@ -21,7 +21,7 @@ from server.http.prometheus import Histogram, Metric, render
 from server.metrics import PATIENCE_S, is_local
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import Service
-from tests.server.test_running import open_order
+from tests.server.running_tasks import open_order
 
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'

@@ -11,23 +11,24 @@ import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
 from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, SignInNeeded, Unavailable, Unknown
-from markets.outpoint_facts import Whereabouts
+from markets.listings import ListingDraft
+from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import controls, users
 from models.entitlements import Entitlements
 from models.tasks import cycles, tasks
 from models.tasks.table import Task
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
+from tests.server.autolist_tasks import listed
 from tests.server.conftest import OTHER, OWNER, Service
 from tests.server.driver import OPERATIONS, Driver, responses
 from tests.server.peers import keys_of
-from tests.server.test_autolist_running import listed
+from tests.server.running_tasks import open_order
 from tests.server.test_health import PORT, facts, simulator  # noqa: F401
-from tests.server.test_lookups import INSCRIPTION, item
 from tests.server.test_profile import approval
-from tests.server.test_running import open_order
-from tests.server.test_withdrawals import Chain, coin
 from tests.server.trades import bought, sold
+from tests.server.wallet_items import INSCRIPTION, item
+from tests.server.withdrawals.chain import Chain, coin
 from tests.wallet import proofs
 from wallet.signer.signing import sign_message
 
@@ -69,8 +70,7 @@ async def signing_in(service: Service, drive: Driver) -> None:
     nobody = Entitlements(dataclasses.replace(services.settings, whitelist=frozenset()))
     service.app.settings["services"] = dataclasses.replace(services, entitlements=nobody)
     await drive("openChallenge", {"address": proofs.nested_address(proofs.OWNER)}, token="")
-    service.clock.now_ms += 301_000
-    opened = (await drive("openChallenge", {"address": OTHER})).json
+    await drive("openChallenge", {"address": OTHER})
     service.app.settings["services"] = services
     opened = (await drive("openChallenge", {"address": OTHER}, token="")).json
     service.app.settings["services"] = dataclasses.replace(services, entitlements=nobody)
@@ -292,6 +292,30 @@ async def the_market(service: Service, drive: Driver) -> None:
     service.gateway.answers["floors"] = floors
 
 
+async def previewed(service: Service, drive: Driver, task_id: int) -> None:
+    fixed = {"priceMode": "fixed", "priceSats": 150_000}
+    vault = keys_of(OWNER)["vault"]
+    kept = {name: service.gateway.answers.get(name) for name in ("whereabouts", "outpoint", "draft_listing")}
+    service.gateway.answers |= {
+        "whereabouts": Whereabouts(INSCRIPTION, "x:0", vault, 546, START_MS),
+        "outpoint": OutpointFacts("x:0", 546, "5120", True, True, (INSCRIPTION,), (), 9, 9, None),
+        "draft_listing": lambda ask: ListingDraft(f"draft at {ask[0]}", ()),
+    }
+    found = (await drive("previewAutolistTask", {"taskId": task_id, **fixed})).json
+    assert (found["taskId"], found["action"], found["price"], found["draft"]["isSigned"]) == (
+        task_id,
+        "list",
+        150_000,
+        True,
+    )
+    await drive("previewAutolistTask", {"priceMode": "no"})
+    await drive("previewAutolistTask", {"taskId": 999})
+    service.signer.state = "locked"
+    await drive("previewAutolistTask", {"taskId": task_id})
+    service.signer.state = "ready"
+    service.gateway.answers |= kept
+
+
 async def auto_listing(service: Service, drive: Driver) -> None:
     await drive("createAutolistTask", {"priceSats": -1})
     fields: dict[str, Any] = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals"}
@@ -300,6 +324,7 @@ async def auto_listing(service: Service, drive: Driver) -> None:
     with pytest.MonkeyPatch.context() as few:
         few.setattr(tasks, "MAX_AUTOLIST_TASKS", 1)
         await drive("createAutolistTask", {"inscriptionId": "9" * 64 + "i0"})
+    await previewed(service, drive, one["id"])
     await drive("changeAutolistTask", {"priceMode": "no"}, path=one)
     await drive("changeAutolistTask", {"reference": "purchase"}, path=one)
     await drive("startAutolistTask", path=one)

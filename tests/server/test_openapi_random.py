@@ -22,7 +22,7 @@ from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import DOCUMENT, OPERATIONS, Driver
 from tests.server.json_schema import Shapes
-from tests.server.test_lookups import INSCRIPTION
+from tests.server.wallet_items import INSCRIPTION
 
 SHAPES = Shapes(DOCUMENT["components"]["schemas"])
 # Signing out would leave the rest without a token, and readiness looks for a simulator that is not there.

@@ -19,7 +19,7 @@ from tests.server import peers
 from tests.server.api import START_MS, token_of
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.peers import keys_of
-from tests.server.test_running import open_order
+from tests.server.running_tasks import open_order
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 

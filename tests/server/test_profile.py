@@ -11,7 +11,7 @@ from markets.base import Balance, NotFound
 from models.tasks.table import Task
 from models.users import User
 from tests.server.conftest import OTHER, OWNER, Service
-from tests.server.test_running import open_order
+from tests.server.running_tasks import open_order
 from tests.wallet import proofs
 from wallet.signer.signing import sign_message
 

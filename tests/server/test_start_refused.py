@@ -7,7 +7,7 @@ import pytest
 from models.users import Subscription
 from tests.server.api import START_MS
 from tests.server.conftest import Service, with_settings
-from tests.server.test_running import row, started
+from tests.server.running_tasks import row, started
 
 SUPPORTED = {
     "outbidEnabled": {"outbidEnabled": True},

@@ -8,7 +8,7 @@ import pytest
 
 from markets.base import NotFound, Rune, Unavailable
 from tests.server.conftest import Service
-from tests.server.test_running import row
+from tests.server.running_tasks import row
 
 BARE = {"slug": "examplerune", "type": "rune", "hardcapSats": 1_000}
 KNOWN = Rune("EXAMPLE•RUNE", 0, 1)

@@ -12,7 +12,7 @@ from markets.market_client import MarketClient
 from server.bidding import traits
 from server.bidding.traits import missing
 from tests.server.conftest import Service
-from tests.server.test_running import row, started
+from tests.server.running_tasks import row, started
 
 RED_HAT = {"bidType": "trait", "traitType": "Hat", "traitValue": "Red"}
 CATALOGUE = {"Hat": {"Red": 3, "Reddish": 1, "Blue": 4}, "hat ": {"x": 1}, "Eyes": {"Laser": 1}}

@@ -22,6 +22,7 @@ REAL: dict[str, Any] = {
     "satflow_api_key": "key",
     "unisat_url": "https://unisat.example",
     "ordnet_url": "https://ord.example/api/v1",
+    "mempool_url": "https://mempool.example",
 }
 
 

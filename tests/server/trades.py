@@ -8,7 +8,7 @@ from typing import Any
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
 from tests.server.api import START_MS
-from tests.server.test_lookups import INSCRIPTION
+from tests.server.wallet_items import INSCRIPTION
 
 MINUTE_MS = 60_000
 _numbers = itertools.count(1)

@@ -39,7 +39,7 @@ FLIPS: dict[str, tuple[ListingConfig, Any]] = {
     "reference": (PERCENT, "lastSale"),
 }
 # Fields by which a config is allowed, or by which asks are gathered; the price follows from these.
-ELSEWHERE = {"allow_below_reference", "trait_type", "trait_value", "loop_seconds"}
+ELSEWHERE = {"allow_below_reference", "trait_type", "trait_value", "loop_seconds", "dry_run"}
 
 
 @pytest.mark.parametrize("name", FLIPS)

@@ -18,13 +18,13 @@ from tests.wallet.psbt_attacks import ATTACKS, is_harmless
 from tests.wallet.socket_house import house
 from wallet.address import p2wpkh
 from wallet.ceilings import Ceilings
-from wallet.judgement import Judgement, Side, in_words, read_judgement
+from wallet.judgement import Judgement, Side, in_words, read_judgement, to_judge, verdict
 from wallet.protocol import ListingToSign
 from wallet.psbt.check_listing import RULES
 from wallet.psbt.judge_listing import judge_listing
 from wallet.psbt.transaction import TxOutput
 
-OF_THE_SIGNER = ["market", "op-allowed"], ["list-lower", "outputs-unique"]
+OF_THE_SIGNER = ["market", "op-allowed"], ["list-lower", "outputs-unique", "learnt-form"]
 OF_A_DRAFT = ["psbt-size", "psbt-strict", "inputs-reserved", *RULES]
 ALL = [*OF_THE_SIGNER[0], *OF_A_DRAFT, *OF_THE_SIGNER[1]]
 AT_400K = TxOutput(410_000, PAYOUT_SCRIPT)  # price and postage
@@ -226,3 +226,21 @@ def test_without_facts_no_least_is_told(opened: Desk) -> None:
     plain = judged(opened)[0]
     assert (plain.payout_sats, plain.least_sats, wrong(plain)["inputs-confirmed"]) == (PRICE + 10_000, None, False)
     assert all("must get" not in line for line in in_words(plain))
+
+
+def test_a_verdict_is_the_plain_forms_in_a_line(opened: Desk) -> None:
+    plain, secure = judged(opened)
+    assert verdict([plain, secure]) == "the signer would sign it"
+    case = honest()
+    case.payout.value = PRICE - 1
+    low = judged(opened, listing(psbt=text(case.draft.encode()), secure=[]))
+    assert (
+        verdict(low) == "the signer would refuse it (payout: the seller is paid 249999 sats instead of at least 250000)"
+    )
+    unknown = replace(plain, is_signed=False, findings=(replace(plain.findings[0], holds=None),))
+    assert verdict([unknown, secure]) == "the signer cannot judge it"
+
+
+def test_a_draft_to_be_judged_uses_no_intent_up() -> None:
+    made = to_judge("a", "b:0", 5, "psbt", (each for each in ("one", "two")))
+    assert made == ListingToSign("0" * 64, "a", "b:0", 5, "psbt", ("one", "two"))

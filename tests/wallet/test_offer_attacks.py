@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wallet.offer_attacks import ATTACKS, Attack
+from tests.wallet.attacks.offer_changes import Attack
+from tests.wallet.offer_attacks import ATTACKS
 from wallet.policy import PolicyRefused
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wallet.psbt_attacks import ATTACKS, HARMLESS, Attack, is_harmless
+from tests.wallet.attacks.psbt_changes import Attack
+from tests.wallet.psbt_attacks import ATTACKS, HARMLESS, is_harmless
 from tests.wallet.psbt_oracle import faults
 from wallet.policy import PolicyRefused
 

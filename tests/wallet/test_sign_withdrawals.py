@@ -177,6 +177,44 @@ def test_no_attack_is_signed_over_the_signers_own_door(signer: Desk, attack: Any
     assert signer.ledger.withdrawals.find(asked.intent) is None
 
 
+def judged(signer: Desk, asked: WithdrawalToSign) -> dict[str, Any]:
+    request = {"op": "judge_withdrawal", "withdrawal": as_request(asked)}
+    assert set(signer.signer.outpoints_to_look_up(request)) == {*asked.coins, *asked.fee_coins}
+    return signer.ask("judge_withdrawal", withdrawal=as_request(asked))
+
+
+def test_a_judgement_tells_what_a_signature_would_and_makes_none(signer: Desk) -> None:
+    for asked in (from_payment(1), from_payment(2, amount_sats=70_000), of_inscription(3), from_bidding(4)):
+        told = judged(signer, asked)
+        assert signer.ask("was_signed", intent=asked.intent) == {"signed": False}
+        signed = signer.sign(asked)
+        assert told == {name: signed[name] for name in ("sent_sats", "fee_sats")}
+        assert judged(signer, asked) == told
+    assert len(signer.audit_path.read_text().splitlines()) == 4
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_a_judgement_refuses_an_attack_by_the_same_rule(signer: Desk, attack: Any) -> None:
+    case = attack.make()
+    signer.facts = dict(case.facts)
+    asked = from_bidding(case=case)
+    if case.coins:
+        asked = replace(asked, coins=case.coins)
+    if case.key is PAYMENT:
+        assert tag_of(signer.ask, "judge_withdrawal", withdrawal=as_request(asked)) == tag_of(signer.sign, asked)
+
+
+def test_a_judgement_wants_facts_keys_and_no_halt_file(signer: Desk) -> None:
+    asked, known = from_payment(1), signer.facts
+    signer.facts = {}
+    assert tag_of(judged, signer, asked) == "inputs-confirmed"
+    signer.facts, signer.has_halt_file = known, True
+    assert tag_of(signer.ask, "judge_withdrawal", withdrawal=as_request(asked)) == "control-state"
+    signer.has_halt_file = False
+    signer.signer._authority.keystore = None
+    assert tag_of(signer.ask, "judge_withdrawal", withdrawal=as_request(asked)) == "locked"
+
+
 # intents
 
 

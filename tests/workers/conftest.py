@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.workers.bidding.drafts import DraftWorld
 from tests.workers.bidding.world import World
 from tests.workers.installation import Installation
 from tests.workers.listing.listing_world import ListingWorld
@@ -26,6 +27,11 @@ def installation(database: str, tmp_path: Path) -> Installation:
 @pytest.fixture
 def world(database: str) -> World:
     return World()
+
+
+@pytest.fixture
+def drafts(database: str) -> DraftWorld:
+    return DraftWorld()
 
 
 @pytest.fixture

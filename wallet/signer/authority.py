@@ -13,6 +13,7 @@ from strategy.intents import SignedRoom
 from wallet import policy, protocol
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore, UserSecrets
+from wallet.learnt.store import LearntForms
 from wallet.policy import HeldGrant, PolicyRefused
 from wallet.protocol import Grant, Operation, Scope
 from wallet.signer.audit import AuditLog
@@ -26,7 +27,7 @@ Answer = dict[str, Any]
 
 class Authority:
     """The gate before every signature. `keystore` None means locked, for the reason given; `clock` gives Unix
-    milliseconds.
+    milliseconds. `learnt` are the confirmed forms of drafts; None: there is no place to keep any.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Authority:
         clock: Callable[[], int],
         locked_reason: str,
         has_halt_file: Callable[[], bool],
+        learnt: LearntForms | None = None,
     ) -> None:
         self.ledger = ledger
         self.audit = audit
@@ -47,6 +49,7 @@ class Authority:
         self.clock = clock
         self.locked_reason = locked_reason
         self.has_halt_file = has_halt_file
+        self.learnt = learnt
 
     def unlocked(self) -> Keystore:
         """Returns the keys. Raises PeerRefused with the code `locked`."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 
+from embit.ec import PrivateKey
+
 from wallet import policy, protocol
+from wallet.address import sign_in_address
 from wallet.policy import PolicyRefused
 from wallet.psbt.decode import from_base64
 from wallet.psbt.delist import check_delist
-from wallet.psbt.listing import Owner
+from wallet.psbt.listing import ApprovedListing, Owner
 from wallet.psbt.script import own_script
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import Outpoint, WireError
@@ -22,6 +25,16 @@ class DelistSigner:
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
+    def judge_delist(self, request: Answer) -> Answer:
+        """Judges the PSBT as `sign_delist` would, for a user, and signs nothing; returns the sats that come back."""
+        user, outpoint, psbt = protocol.take(request, "user", "outpoint", "psbt")
+        user = sign_in_address(protocol.text("user", user))
+        outpoint, psbt = protocol.read_outpoint(outpoint), protocol.psbt_text("psbt", psbt)
+        keystore = self._authority.unlocked()
+        if user not in keystore.users:
+            raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
+        return {"sats": _checked(psbt, outpoint, keystore.secrets_of(user).vault).payout.value}
+
     def sign_delist(self, request: Answer) -> Answer:
         names = "task", "token", "secret", "outpoint", "psbt"
         task, token, secret, outpoint, psbt = protocol.take(request, *names)
@@ -31,10 +44,7 @@ class DelistSigner:
             grant = authority.live(task, token, secret, "cancel").grant
             policy.key_allowed(grant, "vault")
             vault = authority.unlocked().secrets_of(grant.user).vault
-            public_key = vault.get_public_key().sec()
-            scripts = frozenset({own_script("p2tr", public_key)})
-            owner = Owner("p2tr", public_key, scripts, scripts)
-            approved = check_delist(_raw(psbt), Outpoint.parse(outpoint), owner)
+            approved = _checked(psbt, outpoint, vault)
             now = authority.clock()
             authority.challenge_rates(grant.task, now)
             signed = sign_listing(approved, vault)
@@ -53,6 +63,12 @@ class DelistSigner:
                 },
             )
         return {"psbt": base64.b64encode(signed).decode()}
+
+
+def _checked(psbt: str, outpoint: str, vault: PrivateKey) -> ApprovedListing:
+    public_key = vault.get_public_key().sec()
+    scripts = frozenset({own_script("p2tr", public_key)})
+    return check_delist(_raw(psbt), Outpoint.parse(outpoint), Owner("p2tr", public_key, scripts, scripts))
 
 
 def _raw(psbt: str) -> bytes:

@@ -14,12 +14,14 @@ from wallet.address import sign_in_address
 from wallet.ceilings import Ceilings
 from wallet.judgement import Finding, Form, Judgement
 from wallet.keystore.keys import UserSecrets
+from wallet.learnt.form import TAG, SeenDraft
 from wallet.policy import PolicyRefused
 from wallet.protocol import ListingToSign
 from wallet.psbt.judge_listing import SIGHASHES, judge_listing
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.transaction import TxOutput
 from wallet.signer.authority import Answer, Authority
+from wallet.signer.learnt import alike, kind_at, seen_of
 from wallet.signer.listing_terms import intent_of, owner_of, raw_psbt, rivals_of
 from wallet.signer.listings import MOST_RIVALS
 from wallet.signer.payouts import outputs_unique
@@ -45,8 +47,12 @@ class ListingJudge:
         return (listing.outpoint, *rivals[:MOST_RIVALS])
 
     def judge(self, request: Answer, facts: Facts) -> Answer:
+        return {"judgements": [asdict(each) for each in self.judgements(request, facts)]}
+
+    def judgements(self, request: Answer, facts: Facts) -> list[Judgement]:
+        """Judges each PSBT, the plain one first. Raises PolicyRefused or RequestError for a question that is none."""
         asked = self._asked(request)
-        return {"judgements": [asdict(self._judged(form, psbt, asked, facts)) for form, psbt in _forms(asked[3])]}
+        return [self._judged(at, form, psbt, asked, facts) for at, (form, psbt) in enumerate(_forms(asked[3]))]
 
     def _asked(self, request: Answer) -> _Asked:
         user, venue, least, given = protocol.take(request, "user", "venue", "min_price_sats", "listing")
@@ -58,11 +64,12 @@ class ListingJudge:
             raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
         return keystore.secrets_of(user), venue, least, listing
 
-    def _judged(self, form: Form, psbt: str, asked: _Asked, facts: Facts) -> Judgement:
+    def _judged(self, at: int, form: Form, psbt: str, asked: _Asked, facts: Facts) -> Judgement:
         secrets, venue, least, listing = asked
         authority = self._authority
         intent, owner = intent_of(listing, venue, least, secrets, authority.ceilings), owner_of(secrets)
-        judgement, payout = judge_listing(_bytes(psbt), form, intent, facts.get(listing.outpoint), owner)
+        known = facts.get(listing.outpoint)
+        judgement, payout = judge_listing(_bytes(psbt), form, intent, known, owner)
         ceilings, play = authority.ceilings, authority.unlocked().is_play
         findings = [
             _finding("market", lambda: policy.market(venue, play=play)),
@@ -70,6 +77,7 @@ class ListingJudge:
             *judgement.findings,
             _finding("list-lower", lambda: self._list_lower(listing)),
             self._outputs_unique(listing, form, payout, facts),
+            self._learnt_form(venue, kind_at(at), lambda: seen_of(_bytes(psbt), intent, known, owner)),
         ]
         return replace(judgement, findings=tuple(findings), is_signed=all(each.holds for each in findings))
 
@@ -78,6 +86,13 @@ class ListingJudge:
             return Finding("outputs-unique", None, "it waits for outputs-known")
         rivals = self._authority.ledger.payouts.rivals(listing.outpoint, payout, SIGHASHES[form])
         return _finding("outputs-unique", lambda: outputs_unique(payout, rivals, facts))
+
+    def _learnt_form(self, venue: str, kind: str, seen: Callable[[], SeenDraft]) -> Finding:
+        try:
+            draft = seen()
+        except PolicyRefused as refused:
+            return Finding(TAG, None, f"it waits for {refused.tag}")
+        return _finding(TAG, lambda: alike(self._authority.learnt, venue, kind, draft))
 
     def _list_lower(self, listing: ListingToSign) -> None:
         highest = self._authority.ledger.signed.highest_listing(listing.outpoint, self._authority.clock())

@@ -16,6 +16,7 @@ from wallet.psbt.check_listing import check_listing
 from wallet.psbt.listing import ApprovedListing, OutpointFacts
 from wallet.psbt.sign import sign_listing
 from wallet.signer.authority import Answer, Authority
+from wallet.signer.learnt import as_learnt
 from wallet.signer.listing_terms import drafts_to_sign, intent_of, owner_of, raw_psbt, rivals_of
 from wallet.signer.payouts import is_gone, outputs_unique
 from wallet.signer.signed import ListingSignature
@@ -87,6 +88,7 @@ class ListingSigner:
             check_listing(raw_psbt(psbt), intent, facts.get(listing.outpoint), sighash, owner)
             for psbt, sighash in drafts_to_sign(listing, grant.venue, authority.ceilings)
         ]
+        as_learnt(authority.learnt, grant.venue, intent, approved)
         payouts = authority.ledger.payouts
         for each in approved:
             rivals = payouts.rivals(listing.outpoint, each.payout, each.sighash)

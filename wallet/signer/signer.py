@@ -26,6 +26,7 @@ from wallet.address import AddressError, sign_in_address
 from wallet.ceilings import Ceilings
 from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
+from wallet.learnt.store import LearntForms
 from wallet.policy import PolicyRefused
 from wallet.protocol import RequestError, SignerStatus
 from wallet.psbt.listing import OutpointFacts
@@ -36,6 +37,7 @@ from wallet.signer.challenges import ChallengeSigner
 from wallet.signer.delists import DelistSigner
 from wallet.signer.grants import Grants
 from wallet.signer.judge import ListingJudge
+from wallet.signer.learner import Learner
 from wallet.signer.ledger import Ledger
 from wallet.signer.listings import ListingSigner
 from wallet.signer.offers import OfferSigner
@@ -46,6 +48,8 @@ from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS
 log = logging.getLogger(__name__)
 
 _LOOKING_UP_AT_ONCE = 4
+# Only over the operator's own socket, which is in the signer's own directory (wallet/signer/signer_process.py).
+OF_OPERATORS = frozenset({"study", "learn", "forget", "holder"})
 
 T = TypeVar("T")
 Facts = Mapping[str, OutpointFacts]
@@ -69,6 +73,7 @@ class Signer:
         rng_bytes: Callable[[int], bytes] = os.urandom,
         locked_reason: str = "",
         has_halt_file: Callable[[], bool] = lambda: False,
+        learnt: LearntForms | None = None,
     ) -> None:
         self._ledger = ledger
         self._authority = authority = Authority(
@@ -79,15 +84,20 @@ class Signer:
             clock=clock,
             locked_reason=locked_reason,
             has_halt_file=has_halt_file,
+            learnt=learnt,
         )
         grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), Rooms(authority)
         listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)
         judge = ListingJudge(authority)
+        learner, delists = Learner(authority, judge), DelistSigner(authority)
         # Requests that need facts of outputs: which outputs, and the answer itself.
         self._on_facts: dict[str, _OnFacts] = {
             "judge": (judge.outpoints_to_look_up, judge.judge),
+            "study": (learner.outpoints_to_look_up, learner.study),
+            "learn": (learner.outpoints_to_look_up, learner.learn),
             "sign_listing": (listings.outpoints_to_look_up, listings.sign_listing),
             "sign_offer": (offers.outpoints_to_look_up, offers.sign_offer),
+            "judge_withdrawal": (withdrawals.coins_to_judge, withdrawals.judge_withdrawal),
             "sign_withdrawal": (withdrawals.outpoints_to_look_up, withdrawals.sign_withdrawal),
         }
         self._operations: dict[str, Callable[[Answer], Answer]] = {
@@ -103,9 +113,13 @@ class Signer:
             "sign_bid": BidSigner(authority).sign_bid,
             "sign_challenge": challenges.sign_challenge,
             "sign_sign_in": challenges.sign_sign_in,
-            "sign_delist": DelistSigner(authority).sign_delist,
+            "sign_delist": delists.sign_delist,
+            "judge_delist": delists.judge_delist,
             "lowest_listing": listings.lowest_listing,
             "was_signed": self._was_signed,
+            "holder": learner.holder,
+            "learnt": learner.learnt,
+            "forget": learner.forget,
         }
 
     def handle(self, request: Answer, facts: Facts | None = None) -> Answer:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from core import local_server
 from core.errors import PeerRefused
+from core.settings import OPERATORS_SOCKET
 from wallet import policy, protocol
 from wallet.bip322 import self_test
 from wallet.ceilings import Ceilings
@@ -28,12 +29,13 @@ from wallet.keystore import hardening, keystore, passphrase_source
 from wallet.keystore.keys import Keystore
 from wallet.keystore.keystore_file import KeystoreError
 from wallet.keystore.seal import WrongPassphrase
+from wallet.learnt.store import LEARNT_FILE, LearntForms, last_digest
 from wallet.protocol import ControlState
 from wallet.signer import start_checks
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import LOCKED, PEER, Answer
 from wallet.signer.ledger import Ledger
-from wallet.signer.signer import Signer
+from wallet.signer.signer import OF_OPERATORS, Signer
 from wallet.signer.signing import require_libsecp256k1
 
 log = logging.getLogger(__name__)
@@ -75,6 +77,12 @@ def run(
     with closing(AuditLog(directory / "audit.jsonl")) as audit, closing(Ledger(directory / "signer.db")) as ledger:
 
         def signer_with(keys: Keystore | None, locked_reason: str) -> Signer:
+            learnt = None
+            if keys is not None:
+                digest = last_digest(directory / "audit.jsonl")
+                learnt = LearntForms(directory / LEARNT_FILE, keys.learnt_key(), digest)
+                if learnt.problem:
+                    log.error("no listing is signed: %s", learnt.problem)
             return Signer(
                 ledger,
                 audit,
@@ -83,6 +91,7 @@ def run(
                 clock=clock,
                 locked_reason=locked_reason,
                 has_halt_file=lambda: _is_there(directory / HALT_FILE),
+                learnt=learnt,
             )
 
         def answering_with(keys: Keystore | None, locked_reason: str) -> Answering:
@@ -93,7 +102,7 @@ def run(
 
         states = SignerStates(directory, market, answering_with, set_control, clock)
         states.unlock_unattended(passphrase_file)
-        asyncio.run(_serve(states, socket_path, (allowed_uids or frozenset()) | {os.getuid()}))
+        asyncio.run(_serve(states, socket_path, (allowed_uids or frozenset()) | {os.getuid()}, directory))
 
 
 class SignerStates:
@@ -138,7 +147,14 @@ class SignerStates:
             self._lock(str(error))
 
     async def handle(self, request: Answer) -> Answer:
-        """Answers one request; `unlock` takes a while, and others are answered meanwhile."""
+        """Answers one request that is not an operator's alone."""
+        name = request.get("op")
+        if isinstance(name, str) and name in OF_OPERATORS:
+            raise PeerRefused(PEER, "default-deny", "only the signer's own user and root may ask this, by their socket")
+        return await self.handle_operator(request)
+
+    async def handle_operator(self, request: Answer) -> Answer:
+        """Answers any request; `unlock` takes a while, and others are answered meanwhile."""
         if request.get("op") == "unlock":
             return await self._unlock(request)
         answer = await self._answer(request)
@@ -219,14 +235,17 @@ def _is_there(path: Path) -> bool:
     return True
 
 
-async def _serve(states: SignerStates, socket_path: Path, allowed_uids: frozenset[int]) -> None:
+async def _serve(states: SignerStates, socket_path: Path, allowed_uids: frozenset[int], directory: Path) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    operators_path, operators = directory / OPERATORS_SOCKET, frozenset({os.getuid(), local_server.ROOT})
     server = await local_server.serve(socket_path, states.handle, allowed_uids=allowed_uids)
+    of_operators = await local_server.serve(operators_path, states.handle_operator, allowed_uids=operators)
     log.info("answering at %s", socket_path)
     await stop.wait()
-    server.close()
-    socket_path.unlink(missing_ok=True)
+    for each, path in ((server, socket_path), (of_operators, operators_path)):
+        each.close()
+        path.unlink(missing_ok=True)
     log.info("ended")

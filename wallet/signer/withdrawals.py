@@ -21,7 +21,7 @@ from wallet.signer.authority import Answer, Authority
 from wallet.signer.signed_withdrawals import WithdrawalSignature
 from wallet.withdrawal import rules
 from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
-from wallet.withdrawal.psbt import check_withdrawal
+from wallet.withdrawal.psbt import ApprovedWithdrawal, check_withdrawal
 from wallet.withdrawal.request import WithdrawalToSign, as_request, read_withdrawal
 from wallet.withdrawal.rules import Facts
 from wallet.withdrawal.sign import sign_composed, sign_withdrawal
@@ -51,6 +51,21 @@ class WithdrawalSigner:
             "sent_sats": signed.sent_sats,
             "fee_sats": signed.fee_sats,
         }
+
+    def judge_withdrawal(self, request: Answer, facts: Facts) -> Answer:
+        """Judges a withdrawal by every rule but those of the pace, and signs nothing; its intent does not matter."""
+        asked = self._asked(request)
+        secrets = self._authority.unlocked().secrets_of(asked.user)
+        if asked.source == "bidding":
+            approved = _of_venue(asked, facts, secrets)
+            return {"sent_sats": approved.sent_sats, "fee_sats": approved.fee_sats}
+        composed = self._composed(asked, facts, secrets)
+        return {"sent_sats": composed.sent_sats, "fee_sats": composed.fee_sats}
+
+    def coins_to_judge(self, request: Answer) -> tuple[str, ...]:
+        """Returns the coins that `judge_withdrawal` needs facts of. Raises as that does."""
+        asked = self._asked(request)
+        return (*asked.coins, *asked.fee_coins)
 
     def _asked(self, request: Answer) -> WithdrawalToSign:
         (given,) = protocol.take(request, "withdrawal")
@@ -87,7 +102,7 @@ class WithdrawalSigner:
         authority = self._authority
         secrets = authority.unlocked().secrets_of(asked.user)
         if asked.source == "bidding":
-            signed = self._of_venue(asked, facts, secrets)
+            signed = self._of_bidding_wallet(asked, facts, secrets)
         else:
             signed = self._of_our_own(asked, facts, secrets)
         now = signed.created_ms
@@ -99,7 +114,7 @@ class WithdrawalSigner:
         authority.audit.append(now, _entry(signed, asked))
         return signed
 
-    def _of_our_own(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> WithdrawalSignature:
+    def _composed(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> Composed:
         kind: CoinKind = "p2tr" if asked.source == "vault" else "p2wpkh"
         held = (asked.inscription_id,) if asked.inscription_id else ()
         script = _own_scripts(secrets)
@@ -107,27 +122,16 @@ class WithdrawalSigner:
         paying = [_coin(each, facts, "p2wpkh", script["p2wpkh"]) for each in asked.fee_coins]
         destination = self._destination(asked)
         if asked.inscription_id:
-            composed = send_inscription(coins[0], paying, destination, asked.fee_per_kvb)
-        else:
-            composed = send_sats(coins, asked.amount_sats, destination, asked.fee_per_kvb)
+            return send_inscription(coins[0], paying, destination, asked.fee_per_kvb)
+        return send_sats(coins, asked.amount_sats, destination, asked.fee_per_kvb)
+
+    def _of_our_own(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> WithdrawalSignature:
+        composed = self._composed(asked, facts, secrets)
         raw = sign_composed(composed, {"p2wpkh": secrets.payment, "p2tr": secrets.vault})
         return self._row(asked, composed, transaction=raw.hex())
 
-    def _of_venue(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> WithdrawalSignature:
-        try:
-            raw = from_base64(asked.psbt)
-        except WireError as error:
-            raise PolicyRefused("psbt-strict", str(error)) from None
-        assert asked.amount_sats is not None
-        public_key = secrets.payment.get_public_key().sec()
-        approved = check_withdrawal(
-            raw,
-            asked.amount_sats,
-            asked.coins,
-            facts,
-            public_key,
-            own_script("p2wpkh", public_key),
-        )
+    def _of_bidding_wallet(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> WithdrawalSignature:
+        approved = _of_venue(asked, facts, secrets)
         composed = Composed(approved.psbt.transaction, (), approved.sent_sats, approved.fee_sats)
         psbt = base64.b64encode(sign_withdrawal(approved, secrets.payment)).decode()
         return self._row(asked, composed, psbt=psbt)
@@ -147,6 +151,16 @@ class WithdrawalSigner:
             signed_transaction=transaction,
             signed_psbt=psbt,
         )
+
+
+def _of_venue(asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> ApprovedWithdrawal:
+    try:
+        raw = from_base64(asked.psbt)
+    except WireError as error:
+        raise PolicyRefused("psbt-strict", str(error)) from None
+    assert asked.amount_sats is not None
+    public_key = secrets.payment.get_public_key().sec()
+    return check_withdrawal(raw, asked.amount_sats, asked.coins, facts, public_key, own_script("p2wpkh", public_key))
 
 
 def _own_scripts(secrets: UserSecrets) -> dict[CoinKind, bytes]:

@@ -31,7 +31,7 @@ class ListingAssignment:
     @property
     def may_sign(self) -> bool:
         """Whether the item may be listed or its price changed. An existing listing stays in any case."""
-        return self.refusal is None and self.control.state == controls.RUN
+        return self.refusal is None and self.control.state == controls.RUN and not self.config.dry_run
 
 
 def read_listing_assignment(context: Context) -> ListingAssignment | None:

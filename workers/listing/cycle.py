@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from markets.items import whereabouts
+from markets.items.item_market import ListingMarket
+from markets.items.whereabouts import LocatedInscription
 from markets.listings import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
@@ -14,14 +17,14 @@ from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
 from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults
-from workers.listing import listing_end, listing_market, own_listings, whereabouts
+from workers.listing import listing_end, listing_market, own_listings
 from workers.listing.assignment import SELLER_FEE_PPM, ListingAssignment
+from workers.listing.dry_run import JudgedDrafts
 from workers.listing.listing_end import EndFinder
-from workers.listing.listing_market import CollectionFinder, ListingMarket
+from workers.listing.listing_market import CollectionFinder
 from workers.listing.outcome import ListingOutcome
 from workers.listing.own_listings import is_dropped, needs_fresh_read, read_own_listings, shown_of
 from workers.listing.places import ItemToList, ListingPlacer, ListingResult
-from workers.listing.whereabouts import LocatedInscription
 
 HOUR_MS = 3_600_000
 CHAIN_AGE_S = 5.0  # how old the chain's facts may be when something is to be signed; the signer asks for itself
@@ -38,6 +41,7 @@ class ListerState:
     end_finder: EndFinder
     new_intent: Callable[[], str]
     has_read: bool = False  # our own listings, since the worker began
+    drafts: JudgedDrafts = field(default_factory=JudgedDrafts)  # of a dry run
 
 
 class ListingCycle:
@@ -156,7 +160,11 @@ class ListingCycle:
         listing_market.sample(outcome.market, self._own_wallets, self._context.clock_ms())
         outcome.plan = plan_listing(self._inputs(open_, located, outcome.market))
         self._context.crash("listing-planned")
-        if outcome.plan.action in ("list", "reprice") and self._assignment.may_sign:
+        if outcome.plan.action not in ("list", "reprice"):
+            return
+        if self._assignment.config.dry_run:
+            self._judge(open_, outcome)
+        elif self._assignment.may_sign:
             self._carry_out(open_, outcome)
 
     def _adopted(self, outcome: ListingOutcome) -> Listing | None:
@@ -178,6 +186,14 @@ class ListingCycle:
         outcome.adopted_sats = adopted.price_sats
         self._context.crash("listing-adopted")
         return adopted
+
+    def _judge(self, open_: Listing | None, outcome: ListingOutcome) -> None:
+        outpoint, plan = outcome.located.outpoint, outcome.plan
+        assert outpoint is not None and plan is not None and plan.price is not None
+        outcome.former_sats = None if open_ is None else open_.price_sats
+        outcome.verdict = self._state.drafts.judge(
+            self._context, self._assignment, self._item(outpoint), plan.price, self._faults
+        )
 
     def _carry_out(self, open_: Listing | None, outcome: ListingOutcome) -> None:
         if self._is_as_known(open_):

@@ -6,6 +6,7 @@ import logging
 import random
 
 from markets.base import NotFound, Refused, VenueError
+from markets.items import whereabouts
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
@@ -14,7 +15,7 @@ from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.faults import Faults
-from workers.listing import listing_end, whereabouts
+from workers.listing import listing_end
 from workers.listing.listing_end import EndFinder
 from workers.listing.own_listings import is_dropped, read_own_listings, settle, settle_unsent, shown_of
 from workers.pace import Backoff

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from markets.items.item_market import ListingMarket
+from markets.items.whereabouts import LocatedInscription
 from models.ledger.listing_table import Listing
 from strategy.listing.inputs import ListingPlan
 from workers.listing.assignment import ListingAssignment
-from workers.listing.listing_market import ListingMarket
 from workers.listing.places import ListingResult
-from workers.listing.whereabouts import LocatedInscription
 
 
 @dataclass(slots=True)
@@ -17,8 +17,8 @@ class ListingOutcome:
     """The outcome, for the report and the next cycle.
 
     `listing` is the task's newest one afterwards, `former_sats` the price to be replaced. Without a `plan` the strategy
-    was not asked: `words` says why. `is_over`: the task has nothing left to do, `error` is for its owner.
-    `is_in_doubt`: the next read may resolve a doubt.
+    was not asked: `words` says why. `verdict` is the signer's on a dry run's draft. `is_over`: the task has nothing
+    left to do, `error` is for its owner. `is_in_doubt`: the next read may resolve a doubt.
     """
 
     assignment: ListingAssignment
@@ -30,6 +30,7 @@ class ListingOutcome:
     adopted_sats: int | None = None
     listing: Listing | None = None
     words: str = ""
+    verdict: str = ""
     is_over: bool = False
     error: str | None = None
     is_in_doubt: bool = False

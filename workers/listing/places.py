@@ -48,6 +48,18 @@ class ItemToList:
     revision: int
 
 
+def ask_for(item: ItemToList, price_sats: int) -> ListingAsk:
+    """Makes the question for a draft of the item's listing."""
+    return ListingAsk(
+        price=price_sats,
+        inscription_id=item.inscription_id,
+        owner=item.keys.vault,
+        receive=item.keys.payment,
+        tap_internal_key=item.keys.vault_pubkey,
+        slug=item.slug,
+    )
+
+
 class ListingPlacer:
     """Puts listings up for one task. `new_intent` gives 64 hex digits, never the same again."""
 
@@ -87,14 +99,7 @@ class ListingPlacer:
         )
 
     def _carried_out(self, row: Listing, item: ItemToList) -> ListingResult:
-        ask = ListingAsk(
-            price=row.price_sats,
-            inscription_id=item.inscription_id,
-            owner=item.keys.vault,
-            receive=item.keys.payment,
-            tap_internal_key=item.keys.vault_pubkey,
-            slug=item.slug,
-        )
+        ask = ask_for(item, row.price_sats)
         draft = self._drafted(row, ask)
         if draft is None:
             return ListingResult.NOT_SENT

@@ -69,6 +69,8 @@ def _action(outcome: ListingOutcome) -> str:
     if outcome.adopted_sats is not None:
         text = f"adopted the listing at {outcome.adopted_sats:,}; {text}"
     control = outcome.assignment.control
+    if outcome.assignment.config.dry_run:
+        text = f"dry run: {text}"
     if control.state != controls.RUN:
         text = f"control {control.state} ({control.scope}): {text}"
     return text
@@ -89,6 +91,9 @@ def _kept(plan: ListingPlan) -> str:
 
 def _written(plan: ListingPlan, outcome: ListingOutcome) -> str:
     _, _, why = plan.note.partition(": ")
+    if outcome.assignment.config.dry_run:
+        wanted = plan.note if outcome.former_sats is None else f"{outcome.former_sats:,} -> {plan.price:,}: {why}"
+        return f"would {plan.action} {wanted}; {outcome.verdict or 'no draft could be judged'}"
     if not outcome.assignment.may_sign:
         return f"nothing signed; wanted {plan.note}"
     if outcome.result is not ListingResult.LISTED:
@@ -117,6 +122,8 @@ def _detail(outcome: ListingOutcome, faults: Faults) -> dict[str, Any]:
         "planned": None
         if plan is None
         else {"action": plan.action, "price_sats": plan.price, "reason": str(plan.reason)},
+        "dry_run": outcome.assignment.config.dry_run,
+        "verdict": outcome.verdict or None,
         "fate": None if outcome.result is None else str(outcome.result),
         "adopted_sats": outcome.adopted_sats,
         "listing": None if outcome.listing is None else _listing(outcome.listing),

@@ -175,7 +175,11 @@ def bidder_grant(
 
 
 def lister_grant(row: Task, config: ListingConfig, token: int, ends_ms: int) -> Grant:
-    """Makes a grant to list the one inscription for the config's least price or more, and to cancel that."""
+    """Makes a grant to list the one inscription for the config's least price or more, and to cancel that; a dry run's
+    grant is to cancel only.
+    """
+    if config.dry_run:
+        return _cancelling(row, token, ends_ms)  # so the signer lists nothing, whatever the worker asks for
     least_sats = guard(config, SELLER_FEE_PPM, tick=1)
     return replace(_cancelling(row, token, ends_ms), operations=("list", "cancel"), min_price_sats=least_sats)
 

@@ -42,17 +42,40 @@ def test_all_tasks_together_stay_within_the_users_own_exposure(world: World) -> 
     assert 0 < orders.exposure(world.user.id) <= 150_000
 
 
-def test_what_was_lowered_holds_from_the_next_cycle_on(world: World) -> None:
+@pytest.mark.parametrize(
+    ("ceilings", "left", "said"),
+    [
+        ({"max_hardcap": 50_000}, {50_000, 47_000, 45_000}, "placed 2, kept 1, cancelled 2 (hardcap)"),
+        ({"max_hardcap": 44_000}, set(), "cancelled 3 (hardcap)"),
+        ({"max_exposure": 140_000}, {75_000, 60_000}, "cancelled 1 (exposure_limit); skipped 1 exposure_limit"),
+        ({"max_exposure": 1}, set(), "cancelled 3 (exposure_limit); skipped 3 exposure_limit"),
+    ],
+)
+def test_a_running_task_obeys_a_lowered_ceiling_in_its_next_cycle_and_says_why(
+    world: World, ceilings: dict[str, int], left: set[int], said: str
+) -> None:
     task, bidder = world.begun(LADDER)
     assert world.open(task) == dict.fromkeys((75_000, 60_000, 45_000), "live")
 
-    lower(world, max_hardcap=50_000)
-    world.later(30, bidder, times=3)
-    assert max(world.open(task)) <= 50_000
+    lower(world, **ceilings)
+    world.later(30, bidder)
 
-    lower(world, max_hardcap=None, max_exposure=1)
-    world.later(30, bidder, times=3)
-    assert world.open(task) == {}
+    assert world.open(task) == dict.fromkeys(left, "live")
+    assert {bid.price for bid in world.market.own_} == left
+    assert said in world.action(task)
+
+
+def test_a_ceiling_that_falls_holds_among_running_tasks_and_one_that_rises_is_used_again(world: World) -> None:
+    running = [world.begun(replace(LADDER, slug=slug)) for slug in ("cats", "dogs", "owls")]
+    lower(world, max_exposure=200_000)
+    for _, bidder in running:
+        world.later(10, bidder)
+    assert 0 < orders.exposure(world.user.id) <= 200_000
+
+    lower(world, max_exposure=None)
+    for _, bidder in running:
+        world.later(30, bidder)
+    assert orders.exposure(world.user.id) == 3 * (75_000 + 60_000 + 45_000)
 
 
 @pytest.mark.parametrize(

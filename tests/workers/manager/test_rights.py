@@ -28,6 +28,11 @@ ITEM = "ab" * 32 + "i0"
 LISTING = Task(id=18, kind="listing", venue="simulator", inscription_id=ITEM, collection_id="cats", user=USER)
 
 
+def test_a_dry_runs_lister_may_cancel_only() -> None:
+    grant = lister_grant(LISTING, ListingConfig(dry_run=True, min_price_sats=70_000), 9, ends_ms=5_000)
+    assert (grant.operations, grant.inscription_id, grant.min_price_sats) == (("cancel",), ITEM, 0)
+
+
 def test_the_secret_of_a_right_is_not_shown() -> None:
     assert repr(Right("a" * 64, 5_000)) == "Right(ends_ms=5000)"
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from markets.base import VenueError
+from markets.look import Notes
 from markets.market_client import MarketClient
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from strategy.listing.inputs import InscriptionState
-from workers.faults import Faults
 
 FactsOf = Callable[[str], OutpointFacts | None]
 
@@ -32,7 +32,7 @@ _SPENT = LocatedInscription("spent")
 
 
 def locate(
-    market: MarketClient, inscription_id: str, vault: str, signed_at: str | None, max_age_s: float, faults: Faults
+    market: MarketClient, inscription_id: str, vault: str, signed_at: str | None, max_age_s: float, notes: Notes
 ) -> LocatedInscription:
     """Asks index and chain, and judges; `signed_at` is the output of the open listing, if there is one."""
 
@@ -40,13 +40,13 @@ def locate(
         try:
             return market.outpoint(outpoint, max_age_s)
         except VenueError as error:
-            faults.add("read what becomes of the inscription's output", error)
+            notes.add("read what becomes of the inscription's output", error)
             return None
 
     try:
         where = market.whereabouts(inscription_id, max_age_s)
     except VenueError as error:
-        faults.add("find the inscription", error, backs_off=False)
+        notes.add("find the inscription", error, backs_off=False)
         where = None
     return judged(vault, signed_at, where, facts_of)
 

@@ -1,0 +1,63 @@
+"""The doctor on drafts that marketplaces write: for each kind, by what it is signed, or why it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cli.doctor.check import Check, fail, ok, warn
+from cli.learn import date_of
+from core.errors import BidkeeperError
+from core.settings import Settings
+from markets.capabilities import Capabilities
+from markets.funding import funding_of
+from markets.venues import capabilities
+from server.task_venues import not_signed_bids, not_signed_listings
+from wallet.ceilings import ceilings_of
+from wallet.learnt.client import Learnt, LearntClient
+
+_PATIENCE_S = 15.0
+_PAGE = "docs/learning-a-venue.md"
+
+
+def examine(settings: Settings) -> Iterator[Check]:
+    """Yields a line for each venue and kind of draft: `meaning`, `learnt DATE`, or `not signed` and why."""
+    try:
+        learnt = LearntClient(settings.signer_socket, _PATIENCE_S).learnt()
+    except BidkeeperError as error:
+        yield warn("live forms", f"which are learnt is not known: {error}", "see live keys")
+        return
+    if learnt.problem:
+        yield fail("live forms", f"no listing is signed: {learnt.problem}", f"see {_PAGE}")
+        return
+    secure = ceilings_of(settings).secure_listings
+    for venue in settings.venues:
+        can = capabilities(venue)
+        if funding_of(can) is not None and not can.bids_are_psbt:
+            yield ok(_name(can, "withdrawals"), "meaning")
+        if can.bids_are_psbt:
+            why = not_signed_bids(venue, settings)
+            yield _not_signed(can, "bids", why) if why else ok(_name(can, "bids"), "meaning")
+        if not can.listings:
+            continue
+        if why := not_signed_listings(venue):
+            yield _not_signed(can, "listings", why)
+            continue
+        yield _meant(can, "plain listings", "plain", learnt)
+        if venue in secure:
+            yield _meant(can, "secure listings", "secure", learnt)
+        elif can.delist_proof == "challenge":  # where secure forms are drafted
+            yield ok(_name(can, "secure listings"), "not signed: they are not turned on, and the plain ones go alone")
+
+
+def _name(can: Capabilities, kind: str) -> str:
+    return f"live {can.name} {kind}"
+
+
+def _not_signed(can: Capabilities, kind: str, why: list[str]) -> Check:
+    told = "; ".join(each.removeprefix("venue: ") for each in why)
+    return warn(_name(can, kind), f"not signed: {told}", f"see {_PAGE}")
+
+
+def _meant(can: Capabilities, kind: str, form: str, learnt: Learnt) -> Check:
+    dates = [date_of(each.learnt_ms) for each in learnt.forms if (each.venue, each.kind) == (can.name, form)]
+    return ok(_name(can, kind), f"meaning, and learnt {dates[0]}" if dates else "meaning")

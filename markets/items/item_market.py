@@ -1,0 +1,88 @@
+"""The market values behind a listing's price: the asks of others, their median of the last hour, the last sales.
+
+For live cycles and previews alike. A value that cannot be read is None, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from markets.base import NotSupported, VenueError
+from markets.look import Notes
+from markets.market_client import MarketClient
+from strategy.bid_config import normal_slug
+from strategy.book import NO_HISTORY, Ask, History
+from strategy.listing.listing_config import ListingConfig
+
+# A book for pricing may be this old, so that tasks on one collection share it.
+BOOK_S = 10.0
+SALES_S = 60.0
+LAST_SALE_MS = 30 * 86_400_000  # an older one says nothing about today
+
+
+@dataclass(frozen=True, slots=True)
+class ListingMarket:
+    """The values read; None is unknown. `asks` include our own. `key` is that of the asks' history."""
+
+    asks: tuple[Ask, ...] | None = None
+    trait_asks: tuple[Ask, ...] | None = None
+    last_sales: tuple[int, ...] | None = None
+    history: History = NO_HISTORY
+    key: tuple[str, str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLook:
+    """A look by `market` at `venue`; `elsewhere` None: it is the default venue. `history` gives that of the asks."""
+
+    market: MarketClient
+    elsewhere: str | None
+    now_ms: int
+    history: Callable[[str, str, str, int], History]
+
+    def read(self, config: ListingConfig, slug: str | None, notes: Notes) -> ListingMarket:
+        """Reads the values that this config's price depends on."""
+        wants_sale = config.price_mode == "percent" and config.reference == "lastSale"
+        if not config.wants_asks and not wants_sale:
+            return ListingMarket()
+        if slug is None:
+            notes.add("price the listing", "the inscription's collection is not known", backs_off=False)
+            return ListingMarket()
+        if wants_sale:
+            return ListingMarket(last_sales=self._last_sales(slug, notes))
+        # The asks at one venue are no history of another's.
+        measured = measure(config) if self.elsewhere is None else f"{measure(config)} at {self.elsewhere}"
+        key = ("ordinals", normal_slug("ordinals", slug), measured)
+        return ListingMarket(
+            asks=self._asks(slug, None, notes) if config.trait is None else None,
+            trait_asks=None if config.trait is None else self._asks(slug, config.trait, notes),
+            history=self.history(*key, self.now_ms),
+            key=key,
+        )
+
+    def _asks(self, slug: str, trait: tuple[str, str] | None, notes: Notes) -> tuple[Ask, ...] | None:
+        try:
+            return self.market.asks(slug, BOOK_S, trait).asks
+        except NotSupported:
+            return None
+        except VenueError as error:
+            notes.add("read the asks", error)
+            return None
+
+    def _last_sales(self, slug: str, notes: Notes) -> tuple[int, ...] | None:
+        """Returns the prices of the collection's sales, newest first."""
+        since_ms = self.now_ms - LAST_SALE_MS
+        try:
+            found = self.market.sales(slug, "ordinals", since_ms, SALES_S)
+        except VenueError as error:
+            notes.add("read the sales", error)
+            return None
+        newest_first = sorted(found.sales, key=lambda sale: sale.sold_ms, reverse=True)
+        # An answer made for another task may reach further back.
+        return tuple(sale.price for sale in newest_first if sale.sold_ms >= since_ms)
+
+
+def measure(config: ListingConfig) -> str:
+    """Returns the measure of this config's asks. Sellers and bidders trust different values, so each keep their own."""
+    return "ask" if config.trait is None else f"ask:{config.trait_type}={config.trait_value}"

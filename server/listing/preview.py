@@ -1,0 +1,208 @@
+"""A listing's preview: the price that would be asked now, why, and the marketplace's draft as the signer judges it.
+
+Decided as in a live cycle. Nothing is signed, written down or listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from core.errors import BidkeeperError
+from markets.base import NotFound, VenueError
+from markets.items import whereabouts
+from markets.items.item_market import ItemLook, ListingMarket
+from markets.items.whereabouts import LocatedInscription
+from markets.listings import ListingAsk
+from markets.market_client import MarketClient
+from markets.venues import capabilities
+from models import controls, floor_samples
+from models.ledger import listings
+from models.ledger.listing_table import LIVE, Listing
+from models.tasks import tasks
+from models.tasks.table import LISTING, Task
+from server import task_venues
+from server.bidding.traits import refuse_unknown_trait
+from server.http.api_errors import invalid
+from server.listing.checks import known_collection
+from server.listing.preview_answer import answer_of, drafted_as_json
+from server.listing.tasks import AutolistTaskHandler
+from server.schemas import listing_config
+from strategy.bid_config import BidConfig
+from strategy.listing.inputs import Listed, ListingInputs, ListingPlan
+from strategy.listing.listing_config import ListingConfig, load_listing_config, unstartable
+from strategy.listing.plan_listing import plan_listing
+from strategy.listing.price import guard
+from wallet.judgement import to_judge
+from wallet.protocol import UserKeys
+from wallet.signer_client import SignerError
+
+MAX_AGE_S = 10.0
+HOUR_MS = 3_600_000
+# As the worker's: of the venues that listings can be signed for none takes a share of a sale that is not declared.
+SELLER_FEE_PPM = 0
+_ORDERS = "no draft was asked for: each one stays at this marketplace as an order; a dry run asks for one a price"
+
+
+@dataclass(slots=True)
+class _Notes:
+    texts: list[str] = field(default_factory=list)
+
+    def add(self, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
+        self.texts.append(f"failed to {failed_to}: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """The listing in question. `task` None: one that is yet to be created."""
+
+    task: Task | None
+    config: ListingConfig
+    inscription_id: str
+    collection_id: str | None
+    venue: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    market: ListingMarket
+    located: LocatedInscription
+    own_read: bool
+    shown_sats: int | None
+    collection_id: str | None
+
+
+class AutolistPreviewHandler(AutolistTaskHandler):
+    """POST /api/autolist/preview"""
+
+    async def post(self) -> None:
+        meant, notes = self._meant(), _Notes()
+        if meant.config.trait is not None and meant.collection_id is not None:
+            kind, value = meant.config.trait
+            asked = BidConfig(meant.collection_id, bid_type="trait", trait_type=kind, trait_value=value)
+            await refuse_unknown_trait(self, asked, meant.venue)
+        keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
+        open_ = listings.open_listing(meant.task.id) if meant.task else None
+        seen = await self.ask_market(lambda market: self._look(market, meant, keys, open_, notes))
+        plan = plan_listing(self._inputs(meant, keys, open_, seen))
+        drafted = await self._drafted(meant, keys, seen, plan, notes)
+        control = controls.effective(self.user.id, meant.task.id if meant.task else 0)
+        around = {
+            "taskId": meant.task.id if meant.task else None,
+            "leastPrice": guard(meant.config, SELLER_FEE_PPM, capabilities(meant.venue).listing_tick) or None,
+            "draft": drafted,
+            # The plan is for a task that neither holds back.
+            "control": {"state": control.state, "scope": control.scope},
+            "refusal": self.services.entitlements.refusal(self.user, self.now_ms),
+            "errors": notes.texts,
+        }
+        self.answer(answer_of(plan, seen.market, seen.located) | around)
+
+    def _meant(self) -> _Meant:
+        """Returns the listing in question. Raises ApiError: 404, 400."""
+        given = self.json_object()
+        task_id, task, faults = given.pop("taskId", None), None, list[str]()
+        if type(task_id) is int and task_id > 0:
+            task = self.task(str(task_id))
+        elif task_id is not None:
+            faults.append("taskId: must be the id of a task")
+        change = listing_config.merged(given, load_listing_config(task.config) if task else None)
+        inscription_id = change.inscription_id or (task.inscription_id if task else None)
+        if task is None:
+            mine = (each for each in tasks.of_user(self.user.id, LISTING) if each.inscription_id == inscription_id)
+            task = next(mine, None)
+        elif inscription_id != task.inscription_id:
+            faults.append("inscriptionId: cannot be changed; delete this task and create another")
+        if inscription_id is None and not any(each.startswith("inscriptionId:") for each in change.details):
+            faults.append("inscriptionId: is required")
+        if task is None:
+            venue, wrong = task_venues.named(given, self.services.settings)
+        else:
+            venue = task.venue
+            wrong = task_venues.moved(given, venue)
+        gaps = listing_config.details_of(unstartable(change.config))
+        details = [*faults, *change.details, *gaps, *wrong] or task_venues.unfit_for_listing(venue, change.config)
+        if details or inscription_id is None:
+            raise invalid(details)
+        named = change.collection_id if change.names_collection or task is None else task.collection_id
+        return _Meant(
+            task, change.config, inscription_id, named or known_collection(self, inscription_id, venue), venue
+        )
+
+    def _look(
+        self, default: MarketClient, meant: _Meant, keys: UserKeys, open_: Listing | None, notes: _Notes
+    ) -> _Seen:
+        market, shown, own_read = default.at(meant.venue), None, True
+        try:
+            for each in market.own_listings(keys.vault, MAX_AGE_S).listings:
+                if (each.inscription_id, each.owner) == (meant.inscription_id, keys.vault):
+                    shown = each
+        except VenueError as error:
+            notes.add("read our own listings", error)
+            own_read = False
+        signed_at = None if open_ is None else open_.outpoint
+        located = whereabouts.locate(default, meant.inscription_id, keys.vault, signed_at, MAX_AGE_S, notes)
+        slug = meant.collection_id or (shown.slug if shown else None)
+        if slug is None and meant.config.wants_collection:
+            slug = _told(market, meant.inscription_id, notes)
+        elsewhere = None if meant.venue == self.services.settings.market else meant.venue
+        look = ItemLook(market, elsewhere, self.now_ms, floor_samples.history_of_asks(elsewhere))
+        return _Seen(look.read(meant.config, slug, notes), located, own_read, shown.price if shown else None, slug)
+
+    def _inputs(self, meant: _Meant, keys: UserKeys, open_: Listing | None, seen: _Seen) -> ListingInputs:
+        since_ms, market = self.now_ms - HOUR_MS, seen.market
+        listed = None
+        if open_ is not None and open_.state == LIVE and open_.listed_ms is not None:
+            listed = Listed(open_.price_sats, open_.listed_ms)
+        elif seen.shown_sats is not None:
+            listed = Listed(seen.shown_sats, self.now_ms)  # a worker adopts it
+        return ListingInputs(
+            now_ms=self.now_ms,
+            config=meant.config,
+            tick=capabilities(meant.venue).listing_tick,
+            fee_ppm=SELLER_FEE_PPM,
+            asks=market.asks,
+            trait_asks=market.trait_asks,
+            own_wallets=frozenset({self.user.address, self.user.ordinals_address, keys.payment, keys.vault}),
+            median_60m=market.history.median,
+            last_sales=market.last_sales,
+            listed=listed,
+            own_read=seen.own_read,
+            highest_last_hour=listings.highest_since(meant.inscription_id, keys.vault, since_ms),
+            delistings_last_hour=listings.delistings(meant.task.id, since_ms) if meant.task else 0,
+            missing_reads=0,
+            inscription_state=seen.located.inscription_state,
+        )
+
+    async def _drafted(
+        self, meant: _Meant, keys: UserKeys, seen: _Seen, plan: ListingPlan, notes: _Notes
+    ) -> dict[str, object] | None:
+        """Returns the judged draft at the plan's price; None where nothing would be signed, or none could be had."""
+        price, outpoint = plan.price, seen.located.outpoint
+        if plan.action not in ("list", "reprice") or price is None or outpoint is None:
+            return None
+        if capabilities(meant.venue).drafts_are_orders:
+            notes.texts.append(_ORDERS)
+            return None
+        ask = ListingAsk(price, meant.inscription_id, keys.vault, keys.payment, keys.vault_pubkey, seen.collection_id)
+        least = guard(meant.config, SELLER_FEE_PPM, tick=1)
+        try:
+            draft = await self.services.market(lambda market: market.at(meant.venue).draft_listing(ask))
+            secure = tuple(each.psbt for each in draft.secure)
+            listing = to_judge(meant.inscription_id, outpoint, price, draft.psbt, secure)
+            judged = await self.services.signer(
+                lambda signer: signer.judge(self.user.address, meant.venue, listing, least)
+            )
+        except (VenueError, SignerError) as error:
+            notes.add(f"have a draft at {price} judged", error)
+            return None
+        return drafted_as_json(judged)
+
+
+def _told(market: MarketClient, inscription_id: str, notes: _Notes) -> str | None:
+    try:
+        return market.item(inscription_id, MAX_AGE_S).collection_id
+    except NotFound:
+        return None
+    except VenueError as error:
+        notes.add("learn the inscription's collection", error)
+        return None

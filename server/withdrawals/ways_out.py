@@ -1,0 +1,96 @@
+"""Checks before a task starts that its money can be got out again: otherwise none is taken in.
+
+Sats and items of a user lie at the payment address, in the vault, and in a bidding wallet. Goods that bids
+buy are delivered to the user's own ordinals address. Every withdrawal needs a mempool server and an index. One from a
+bidding wallet also needs a script that the signer signs for, which only the marketplace's draft tells.
+
+A marketplace or a source that cannot be asked does not object to a start, nor does a wallet with nothing in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from core.settings import Settings
+from markets.base import VenueError
+from server import task_venues
+from server.http.api_errors import ApiError, invalid
+from server.http.base import SignedIn
+from server.schemas.withdrawals import WithdrawalBody
+from server.withdrawals.from_bidding_wallet import bidding_venue, plan_from_bidding
+from server.withdrawals.plan import CannotWithdraw, InvalidWithdrawal
+from wallet.signer_client import SignerError, SignerRefused
+
+PATIENCE_S = 5.0
+_NOT_YET = "This cannot be started yet"
+_SOURCES = (
+    "venue: nothing could be withdrawn again: {} (docs/withdrawing.md)",
+    "no mempool server is set (BIDKEEPER_MEMPOOL_URL)",
+    "no index of inscriptions is set (BIDKEEPER_ORD_URL, or BIDKEEPER_UNISAT_URL)",
+)
+# Rules that a marketplace's draft breaks by its form, so that it would break them tomorrow as well.
+_OF_THE_FORM = frozenset(
+    {
+        "psbt-size",
+        "psbt-strict",
+        "inputs-own",
+        "amount-proof",
+        "dest-allow",
+        "outputs-known",
+        "sighash-allowed",
+        "input-signed",
+        "tx-form",
+    }
+)
+
+
+def refuse_without_sources(settings: Settings) -> None:
+    """Raises ApiError (400) where no withdrawal is ever signed, by the settings alone."""
+    told, no_mempool, no_index = _SOURCES
+    if not settings.venue_url("mempool"):
+        raise invalid([told.format(no_mempool)], _NOT_YET)
+    if not (settings.venue_url("ord") or settings.venue_url("unisat")):
+        raise invalid([told.format(no_index)], _NOT_YET)
+
+
+async def refuse_without_way_out(handler: SignedIn, venue: str) -> None:
+    """Raises ApiError (400) when sats that back bids at this venue could not be withdrawn."""
+    settings = handler.services.settings
+    refuse_without_sources(settings)
+    if venue not in task_venues.with_bidding_wallets(settings):
+        return
+    if (other := bidding_venue(settings)) != venue:
+        raise invalid([f"venue: its bidding wallet could not be withdrawn from: that is done at {other}"], _NOT_YET)
+    await _refuse_locked_wallet(handler, venue)
+
+
+async def _refuse_locked_wallet(handler: SignedIn, venue: str) -> None:
+    """Has a withdrawal of all that is in the bidding wallet drafted and judged, once for each user."""
+    services, user = handler.services, handler.user
+    about = (user.id, user.ordinals_address, venue)
+    if about in services.ways_out:
+        return
+    try:
+        await asyncio.wait_for(_judge(handler), PATIENCE_S)
+    except (CannotWithdraw, VenueError, TimeoutError):
+        return  # nothing is in there, or nobody tells
+    except InvalidWithdrawal as wrong:
+        raise invalid([f"venue: its bidding wallet could not be withdrawn from: {wrong}"], _NOT_YET) from None
+    except SignerRefused as refused:
+        if refused.tag not in _OF_THE_FORM:
+            return
+        text = (
+            f"venue: the signer would not sign a withdrawal from its bidding wallet: {refused.tag}: {refused.message}"
+        )
+        raise invalid([text], _NOT_YET) from None
+    except (SignerError, ApiError):
+        return
+    services.ways_out.add(about)
+
+
+async def _judge(handler: SignedIn) -> None:
+    services, user = handler.services, handler.user
+    keys = await services.signer(lambda signer: signer.addresses(user.address))
+    body = WithdrawalBody.model_validate({"from": "bidding", "force": True})
+    plan = await plan_from_bidding(services, user, body, keys.payment, keys.payment_pubkey)
+    await services.signer(lambda signer: signer.judge_withdrawal(plan.asked))

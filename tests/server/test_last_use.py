@@ -1,0 +1,61 @@
+"""Notes of a token's last use: seldom, and never in the way of a call."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+
+import pytest
+
+from models.api_tokens import ApiToken
+from models.base import database
+from models.sessions import Session
+from tests.server.conftest import Service
+
+BOT = {"name": "bot", "scopes": ["read"]}
+
+
+@pytest.mark.gen_test
+async def test_calls_of_one_minute_are_one_commit_for_each_token(service: Service) -> None:
+    """Every commit costs a write to the disk, and empties what is kept of task lists."""
+    token = (await service.ask("POST", "/api/tokens", BOT)).json["token"]
+    connection = database.connection()
+
+    async def changes(seconds: int) -> int:
+        before = connection.total_changes
+        for _ in range(10):
+            service.clock.now_ms += 100 * seconds
+            assert (await service.ask("GET", "/api/tasks")).status == 200
+            assert (await service.api("GET", "/api/tasks", token=token)).status == 200
+        return int(connection.total_changes - before)
+
+    assert await changes(30) == 1, "the first use of the new token"
+    assert await changes(60) == 2
+    assert await changes(29) <= 2
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_no_call_that_only_reads_waits_for_a_writer(service: Service) -> None:
+    token = (await service.ask("POST", "/api/tokens", BOT)).json["token"]
+    made_ms = service.clock.now_ms
+    service.clock.now_ms += 120_000
+
+    async def ask() -> list[int]:
+        answers = [await service.api("GET", "/api/tasks", token=each) for each in (service.token, token)]
+        return [answer.status for answer in answers]
+
+    def used_ms() -> list[int | None]:
+        return [Session.get(Session.user == service.user_id).used_ms, ApiToken.get().used_ms]
+
+    with closing(sqlite3.connect(service.settings.database_url.removeprefix("sqlite:///"))) as another:
+        another.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        assert await ask() == [200, 200]
+        assert time.monotonic() - began < 10, "a write waits for 15 s"
+        assert used_ms() == [made_ms, None]
+        another.rollback()
+    assert await ask() == [200, 200]
+    assert used_ms() == [service.clock.now_ms] * 2
+    # Other writes wait as ever.
+    assert database.execute_sql("PRAGMA busy_timeout").fetchone() == (15_000,)

@@ -1,0 +1,95 @@
+"""The user's wallet: addresses, balances, what may be lost, and what is said when nobody can be asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from markets.base import Balance, NotFound
+from models.tasks.table import Task
+from tests.server.api import START_MS
+from tests.server.conftest import OWNER, Service
+from tests.server.peers import keys_of
+
+
+@pytest.mark.gen_test
+async def test_the_wallet_shows_addresses_balance_and_exposure(service: Service) -> None:
+    service.gateway.answers["balance"] = Balance("bc1qmultisig", 123_456, START_MS)
+    keys = keys_of(OWNER)
+
+    answer = await service.ask("GET", "/api/wallet")
+
+    assert answer.json == {
+        "payment": keys["payment"],
+        "vault": keys["vault"],
+        "ordinalsAddress": OWNER,
+        "biddingWallet": {"address": "bc1qmultisig", "balanceSats": 123_456},
+        "exposure": 0,
+        "worstLoss": 123_456,
+        "ifAllFillNow": 0,
+        "signedSats": 0,
+        "signedLimitSats": 200_000_000,
+        "signedFreeAt": None,
+        "paymentSats": 0,
+        "funding": [
+            {
+                "venue": "simulator",
+                "from": "bidding",
+                "address": "bc1qmultisig",
+                "balanceSats": 123_456,
+                "backs": "bids are backed by the bidding wallet: a script of the marketplace's key and the user's",
+                "wayOut": 'withdraw from "bidding": the marketplace signs too; the sats arrive at the payment address',
+            },
+            {
+                "venue": "simulator-ordnet",
+                "from": "payment",
+                "address": keys["payment"],
+                "balanceSats": 0,
+                "backs": "bids are paid with whole coins of the payment address: one coin for each bid, a little above "
+                "its price",
+                "wayOut": 'withdraw from "payment": the user\'s key alone moves them',
+            },
+        ],
+        "withdrawals": [],
+    }
+
+
+@pytest.mark.gen_test
+async def test_the_wallet_shows_what_is_signed_and_when_room_comes_back(service: Service) -> None:
+    service.gateway.answers["balance"] = Balance("bc1qmultisig", 123_456, START_MS)
+    service.signer.signed_sats, service.signer.frees_ms = 70_000, 1_800_000_061_000
+
+    answer = await service.ask("GET", "/api/wallet")
+
+    assert (answer.json["signedSats"], answer.json["signedLimitSats"]) == (70_000, 200_000_000)
+    assert answer.json["signedFreeAt"] == "2027-01-15T08:01:01.000Z"
+
+
+@pytest.mark.gen_test
+async def test_a_wallet_that_is_not_there_can_lose_nothing(service: Service) -> None:
+    service.gateway.answers["balance"] = NotFound()
+
+    answer = await service.ask("GET", "/api/wallet")
+
+    assert (answer.json["biddingWallet"], answer.json["worstLoss"], answer.json["ifAllFillNow"]) == (None, 0, 0)
+    assert answer.json["balanceError"]
+
+
+@pytest.mark.gen_test
+async def test_the_wallet_is_shown_without_the_venue_but_not_without_the_signer(service: Service) -> None:
+    service.gateway.down = True
+    no_venue = await service.ask("GET", "/api/wallet")
+    service.signer.state = "locked"
+    locked = await service.ask("GET", "/api/wallet")
+    await service.signer.stop()
+    away = await service.ask("GET", "/api/wallet")
+
+    assert no_venue.status == 200
+    assert (no_venue.json["biddingWallet"], no_venue.json["balanceError"]) == (None, "the venue does not answer")
+    assert [(row["address"], row["balanceSats"]) for row in no_venue.json["funding"]] == [
+        (None, None),
+        (keys_of(OWNER)["payment"], None),
+    ]
+    assert no_venue.json["worstLoss"] is None and no_venue.json["ifAllFillNow"] is None
+    assert (locked.status, locked.json["error"]) == (503, "The signer is locked")
+    assert (away.status, away.json["error"]) == (503, "The signer cannot be asked")
+    assert Task.select().count() == 0

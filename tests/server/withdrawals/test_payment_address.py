@@ -1,0 +1,212 @@
+"""Withdrawals from the payment address: what is asked of signer and gateway, which coins go, and at what fee."""
+
+from __future__ import annotations
+
+import hashlib
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from markets.base import Fees, Unavailable
+from models.ledger.withdrawals import Withdrawal
+from tests.server.api import START_MS
+from tests.server.conftest import OWNER, Service
+from tests.server.withdrawals.asking import row, withdraw
+from tests.server.withdrawals.chain import INSCRIPTION, KEYS, Chain, coin
+from wallet.protocol import MAX_COINS
+
+pytestmark = pytest.mark.gen_test
+
+
+async def test_all_of_the_payment_address(service: Service, chain: Chain) -> None:
+    chain.put(KEYS["payment"], coin(1, 60_000), coin(2, 40_000))
+    asked: list[dict[str, Any]] = []
+    service.signer.before_signing = asked.append
+
+    answer = await withdraw(service, from_="payment")
+
+    assert answer.status == 201, answer.text
+    (given,) = asked
+    assert given | {"intent": ""} == {
+        "intent": "",
+        "user": OWNER,
+        "source": "payment",
+        "coins": [coin(1).outpoint, coin(2).outpoint],
+        "fee_coins": [],
+        "inscription_id": "",
+        "amount_sats": None,
+        "fee_per_kvb": 4_000,
+        "venue": "",
+        "psbt": "",
+    }
+    assert len(given["intent"]) == 40
+    assert answer.json == {
+        "id": row().id,
+        "from": "payment",
+        "venue": None,
+        "inscriptionId": None,
+        "destination": OWNER,
+        "state": "submitted",
+        "sentSats": 900,
+        "feeSats": 100,
+        "txid": hashlib.sha256(given["intent"].encode()).hexdigest(),
+        "reason": None,
+        "coins": given["coins"],
+        "createdAt": answer.json["createdAt"],
+        "updatedAt": answer.json["updatedAt"],
+        "leftOut": [],
+    }
+    assert chain.sent == ["ab" * 100]
+
+
+async def test_the_row_is_there_before_anything_is_signed_and_the_txid_before_anything_is_sent(
+    service: Service, chain: Chain
+) -> None:
+    chain.put(KEYS["payment"], coin(1))
+    seen: list[tuple[str, bool]] = []
+    service.signer.before_signing = lambda asked: seen.append((row().state, row().txid is not None))
+
+    def broadcast(transaction: str) -> Any:
+        seen.append((row().state, row().txid is not None))
+        return row().txid
+
+    service.gateway.answers["broadcast"] = broadcast
+    assert (await withdraw(service, from_="payment")).status == 201
+    assert seen == [("reserved", False), ("signed", True)]
+
+
+@pytest.mark.parametrize(
+    ("fee_rate", "per_kvb"),
+    [
+        (None, 4_000),
+        ("fastestFee", 5_000),
+        ("economyFee", 2_000),
+        ("minimumFee", 1_000),
+        (1, 1_000),
+        (12.5, 12_500),
+        (1.001, 1_001),
+        (300, 300_000),
+    ],
+)
+async def test_fee_rates(service: Service, chain: Chain, fee_rate: Any, per_kvb: int) -> None:
+    chain.put(KEYS["payment"], coin(1, 10_000_000))
+    asked: list[dict[str, Any]] = []
+    service.signer.before_signing = asked.append
+    assert (
+        await withdraw(service, from_="payment", **({} if fee_rate is None else {"feeRate": fee_rate}))
+    ).status == 201
+    assert asked[0]["fee_per_kvb"] == per_kvb
+
+
+async def test_a_network_that_is_too_dear(service: Service, chain: Chain) -> None:
+    chain.put(KEYS["payment"], coin(1, 10_000_000))
+    service.gateway.answers["fees"] = Fees(Decimal(301), Decimal(4), Decimal(3), Decimal(2), Decimal("0.2"), START_MS)
+    assert (await withdraw(service, from_="payment", feeRate="fastestFee", dryRun=True)).status == 409
+    quoted = await withdraw(service, from_="payment", feeRate="minimumFee", dryRun=True)
+    assert quoted.json["feeSats"] > 100, "less than nodes relay is rounded up to that"
+
+
+async def test_a_dry_run_signs_and_writes_nothing(service: Service, chain: Chain) -> None:
+    chain.put(KEYS["payment"], coin(1, 60_000), coin(2, 40_000))
+
+    answer = await withdraw(service, from_="payment", amountSats=30_000, dryRun=True)
+
+    assert (answer.status, answer.json) == (
+        200,
+        {
+            "dryRun": True,
+            "from": "payment",
+            "destination": OWNER,
+            "sentSats": 30_000,
+            "feeSats": answer.json["feeSats"],
+            "coins": [coin(1).outpoint],
+            "leftOut": [],
+        },
+    )
+    assert 500 < answer.json["feeSats"] < 700
+    assert not service.signer.signed
+    assert Withdrawal.select().count() == 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"inscriptions": (INSCRIPTION,)}, "holds an inscription"),
+        ({"inscriptions": None}, "not known what lies"),
+        ({"runes": ("DOG•GO",)}, "holds runes"),
+        ({"index_height": 899_998}, "behind the chain"),
+        ({"index_height": None}, "how far the index is behind"),
+    ],
+)
+async def test_a_coin_in_doubt_is_left_out_and_said_so(
+    service: Service, chain: Chain, facts: dict[str, Any], reason: str
+) -> None:
+    chain.put(KEYS["payment"], coin(1))
+    chain.put(KEYS["payment"], coin(2, 90_000), **facts)
+
+    answer = await withdraw(service, from_="payment")
+
+    assert (answer.status, answer.json["coins"]) == (201, [coin(1).outpoint])
+    ((left),) = answer.json["leftOut"]
+    assert (left["outpoint"], left["valueSats"], reason in left["reason"]) == (coin(2).outpoint, 90_000, True)
+
+
+async def test_waiting_coins_small_ones_and_those_nobody_tells_of_are_left_out(service: Service, chain: Chain) -> None:
+    chain.put(KEYS["payment"], coin(1), coin(2, confirmed=False), coin(3, 200), coin(4))
+    del chain.facts[coin(4).outpoint]
+
+    answer = await withdraw(service, from_="payment")
+
+    reasons = {left["outpoint"]: left["reason"] for left in answer.json["leftOut"]}
+    assert answer.json["coins"] == [coin(1).outpoint]
+    assert "in a block" in reasons[coin(2).outpoint]
+    assert "costs" in reasons[coin(3).outpoint]
+    assert "nothing could be learned" in reasons[coin(4).outpoint]
+
+
+async def test_no_coin_at_all(service: Service, chain: Chain) -> None:
+    assert (await withdraw(service, from_="payment")).status == 409
+    chain.put(KEYS["payment"], coin(1), inscriptions=(INSCRIPTION,))
+    refused = await withdraw(service, from_="payment")
+    assert (refused.status, "inscription" in refused.json["message"]) == (409, True)
+    assert Withdrawal.select().count() == 0
+
+
+async def test_more_coins_than_are_spent_at_once(service: Service, chain: Chain) -> None:
+    chain.put(KEYS["payment"], *(coin(number, 50_000 + number) for number in range(1, MAX_COINS + 4)))
+
+    answer = await withdraw(service, from_="payment")
+
+    assert len(answer.json["coins"]) == MAX_COINS
+    assert [left["valueSats"] for left in answer.json["leftOut"]] == [50_003, 50_002, 50_001]
+    assert (await withdraw(service, from_="payment", amountSats=10_000_000)).status == 409
+
+
+async def test_a_part_takes_no_more_coins_than_it_needs(service: Service, chain: Chain) -> None:
+    chain.put(KEYS["payment"], coin(1, 10_000), coin(2, 20_000), coin(3, 30_000))
+    answer = await withdraw(service, from_="payment", amountSats=45_000)
+    assert answer.json["coins"] == [coin(3).outpoint, coin(2).outpoint]
+    looked_at = {each["args"]["outpoint"] for each in service.gateway.asked if each["verb"] == "outpoint"}
+    assert looked_at <= {coin(number).outpoint for number in (1, 2, 3)}
+
+
+@pytest.mark.parametrize(
+    ("broken", "status"),
+    [("coins", 502), ("fees", 502)],
+)
+async def test_without_the_gateways_word_nothing_is_done(
+    service: Service, chain: Chain, broken: str, status: int
+) -> None:
+    chain.put(KEYS["payment"], coin(1))
+    service.gateway.answers[broken] = Unavailable("away")
+    assert (await withdraw(service, from_="payment")).status == status
+    assert Withdrawal.select().count() == 0
+
+
+async def test_who_signs_in_with_the_payment_address_has_the_coins_already(service: Service) -> None:
+    mine = {**KEYS, "payment": OWNER}
+    service.signer._handle = lambda request: mine  # type: ignore[method-assign]
+    await service.signer.stop()
+    await service.signer.start()
+    assert (await withdraw(service, from_="payment")).status == 409

@@ -1,0 +1,134 @@
+"""Attacks with the outputs of a listing's PSBT: the payout, the fee and what comes beside them."""
+
+from __future__ import annotations
+
+from tests.wallet.attacks.psbt_changes import (
+    Attack,
+    adding_to,
+    first_pay,
+    more_pay,
+    pay_script,
+    payout_less,
+    payout_of,
+    put,
+)
+from tests.wallet.listings import (
+    FORMS,
+    ORDINALS,
+    PAYOUT_SCRIPT,
+    POSTAGE,
+    PRICE,
+    STRANGER_SCRIPT,
+    VAULT,
+    VENUE_SCRIPT,
+    script_by,
+)
+
+ATTACKS: list[Attack] = []
+attack = adding_to(ATTACKS)
+
+attack("the payout swapped to a stranger", "outputs-known", pay_script(STRANGER_SCRIPT), forms=FORMS)
+attack("the payout to the venue", "outputs-known", pay_script(VENUE_SCRIPT))
+attack("the payout to our ordinals address", "outputs-known", pay_script(script_by("p2tr", ORDINALS)))
+attack(
+    "the payout back to the listed script",
+    "outputs-known",
+    lambda case: put(case.payout, script=script_by(case.kind, VAULT)),
+)
+attack("the payout to our untweaked key", "outputs-known", pay_script(b"\x51\x20" + VAULT.get_public_key().xonly()))
+attack("the payout to anyone", "outputs-known", pay_script(b"\x51"))
+attack("the payout to nobody", "outputs-known", pay_script(b""))
+attack("the payout burnt in an OP_RETURN", "outputs-known", pay_script(b"\x6a" + PAYOUT_SCRIPT))
+attack("the payout's program under another witness version", "outputs-known", pay_script(b"\x52" + PAYOUT_SCRIPT[1:]))
+attack(
+    "the payout's hash in a legacy script", "outputs-known", pay_script(b"\x76\xa9" + PAYOUT_SCRIPT[1:] + b"\x88\xac")
+)
+attack("the payout's script with an opcode more", "outputs-known", pay_script(PAYOUT_SCRIPT + b"\x75"))
+attack("the payout's script without its last byte", "outputs-known", pay_script(PAYOUT_SCRIPT[:-1]))
+attack(
+    "the payout's script with its hash reversed", "outputs-known", pay_script(PAYOUT_SCRIPT[:2] + PAYOUT_SCRIPT[:1:-1])
+)
+attack("the payout short by a sat", "payout", payout_less(1), forms=FORMS)
+attack("the payout without the postage", "payout", payout_less(POSTAGE))
+attack("the payout halved", "payout", payout_of((PRICE + POSTAGE) // 2), forms=FORMS)
+attack("the payout at the minimum price instead of the price", "payout", payout_of(200_000 + POSTAGE))
+attack("the payout in another unit", "payout", payout_of((PRICE + POSTAGE) // 100))
+attack("a payout of nothing", "payout", payout_of(0), forms=FORMS)
+attack("a payout of one sat", "payout", payout_of(1), forms=FORMS)
+attack("a payout of dust", "payout", payout_of(546), forms=FORMS)
+attack("a payout cut to 16 bits", "payout", payout_of((PRICE + POSTAGE) & 0xFFFF))
+attack("a negative payout", "outputs-known", payout_of(-PRICE), forms=FORMS)
+attack("a payout of -1", "outputs-known", payout_of(-1))
+attack("a payout of -2^63", "outputs-known", payout_of(2**63))
+attack("a payout a sat above all bitcoin", "outputs-known", payout_of(21 * 10**14 + 1))
+attack(
+    "an unknown output more",
+    "outputs-known",
+    more_pay(1_000, STRANGER_SCRIPT),
+    forms=("listing", "secure", "secure with fee"),
+)
+attack("an output of ours more", "outputs-known", more_pay(1_000, PAYOUT_SCRIPT))
+attack("an undeclared fee output", "outputs-known", more_pay(5_000, VENUE_SCRIPT))
+attack("a runestone more", "outputs-known", more_pay(0, bytes.fromhex("6a5d0814021600")))
+attack("a free OP_RETURN more", "outputs-known", more_pay(0, b"\x6a"))
+attack("a stranger's output before the payout", "outputs-known", first_pay(PRICE + POSTAGE, STRANGER_SCRIPT))
+attack(
+    "the payout split in two",
+    "outputs-known",
+    lambda case: (payout_less(5_000)(case), more_pay(5_000, PAYOUT_SCRIPT)(case)),
+)
+attack("the payout paid twice", "outputs-known", more_pay(PRICE + POSTAGE, PAYOUT_SCRIPT))
+attack("no output where SINGLE needs one", "single-pair", lambda case: case.draft.pays.clear(), forms=("listing",))
+attack("no output at all", "outputs-known", lambda case: case.draft.pays.clear(), forms=("secure", "secure with fee"))
+attack(
+    "SINGLE's output missing at our index", "single-pair", lambda case: case.draft.pays.pop(), forms=("paired at 2",)
+)
+attack(
+    "the payout moved from SINGLE's index",
+    "outputs-known",
+    lambda case: case.draft.pays.reverse(),
+    forms=("paired at 2",),
+)
+attack(
+    "the payout and the fee swapped",
+    "outputs-order",
+    lambda case: case.draft.pays.reverse(),
+    forms=("secure with fee",),
+)
+attack(
+    "a stranger at SINGLE's index, the payout before it",
+    "outputs-known",
+    lambda case: (put(case.draft.pays[0], script=PAYOUT_SCRIPT), pay_script(STRANGER_SCRIPT)(case)),
+    forms=("paired at 2",),
+)
+attack(
+    "the fee a sat above the declared",
+    "venue-fee",
+    lambda case: put(case.draft.pays[1], value=case.draft.pays[1].value + 1),
+    forms=("paired at 2", "secure with fee"),
+)
+attack(
+    "the fee as high as the price",
+    "venue-fee",
+    lambda case: put(case.draft.pays[1], value=PRICE),
+    forms=("paired at 2", "secure with fee"),
+)
+attack(
+    "a negative fee",
+    "outputs-known",
+    lambda case: put(case.draft.pays[1], value=-1),
+    forms=("paired at 2", "secure with fee"),
+)
+attack(
+    "the fee to a stranger",
+    "outputs-known",
+    lambda case: put(case.draft.pays[1], script=STRANGER_SCRIPT),
+    forms=("paired at 2", "secure with fee"),
+)
+attack("the fee output missing", "outputs-known", lambda case: case.draft.pays.pop(), forms=("secure with fee",))
+attack(
+    "two outputs that overflow 64 bits together",
+    "outputs-known",
+    lambda case: [put(pay, value=2**63 + PRICE) for pay in case.draft.pays],
+    forms=("secure with fee",),
+)
