@@ -29,6 +29,7 @@ class WithdrawalPlanner:
 
     def __init__(self, services: Services, user: User, body: WithdrawalBody) -> None:
         self._services = services
+        self._ask = services.market_for(user.id, "look" if body.dry_run else "act")
         self._body = body
         self._user = user
         self._address = user.address
@@ -36,7 +37,8 @@ class WithdrawalPlanner:
     async def plan(self) -> WithdrawalPlan:
         keys = await self._services.signer(lambda signer: signer.addresses(self._address))
         if self._body.from_ == "bidding":
-            return await plan_from_bidding(self._services, self._user, self._body, keys.payment, keys.payment_pubkey)
+            settings, body = self._services.settings, self._body
+            return await plan_from_bidding(settings, self._ask, self._user, body, keys.payment, keys.payment_pubkey)
         if self._address in (keys.payment, keys.vault):
             text = "You sign in with one of these addresses, so their keys are in your own wallet: send from there."
             raise CannotWithdraw(NOTHING, text)
@@ -69,7 +71,7 @@ class WithdrawalPlanner:
         wanted = self._body.inscription_id
         self._refuse_listed(wanted)
         try:
-            where = await self._services.market(lambda market: market.whereabouts(wanted, 0.0))
+            where = await self._ask(lambda market: market.whereabouts(wanted, 0.0))
         except NotFound:
             raise InvalidWithdrawal("inscriptionId: there is no such inscription in any block yet") from None
         if where.address != vault or where.outpoint is None:
@@ -78,7 +80,7 @@ class WithdrawalPlanner:
         if where.outpoint in withdrawals.taken_coins(self._user.id):
             raise CannotWithdraw("Another withdrawal moves it", "GET /api/wallet shows what becomes of it.")
         try:
-            item = await Choosing(self._services, "p2tr", script_at(vault), {}, rate).coin(where.outpoint, wanted)
+            item = await Choosing(self._ask, "p2tr", script_at(vault), {}, rate).coin(where.outpoint, wanted)
         except PolicyRefused as refused:
             raise CannotWithdraw("The inscription cannot be moved", refused.message) from None
 
@@ -122,8 +124,8 @@ class WithdrawalPlanner:
     async def _chosen(
         self, address: str, kind: CoinKind, rate: int, is_enough: Enough, most: int = MAX_COINS
     ) -> Chosen:
-        found = await self._services.market(lambda market: market.coins(address, 0.0))
-        choosing = Choosing(self._services, kind, script_at(address), self._kept(), rate)
+        found = await self._ask(lambda market: market.coins(address, 0.0))
+        choosing = Choosing(self._ask, kind, script_at(address), self._kept(), rate)
         chosen = await choosing.choose(found, is_enough, most)
         if not chosen.coins:
             reasons = "; ".join(f"{each.coin.outpoint}: {each.reason}" for each in chosen.left_out[:5])
@@ -134,7 +136,7 @@ class WithdrawalPlanner:
         given = self._body.fee_rate or DEFAULT_TIER
         if isinstance(given, Decimal):
             return _per_kvb(given)
-        fees = await self._services.market(lambda market: market.fees(_FEES_AGE_S))
+        fees = await self._ask(lambda market: market.fees(_FEES_AGE_S))
         tiers = {
             "fastestFee": fees.fastest,
             "halfHourFee": fees.half_hour,
