@@ -11,7 +11,7 @@ from markets.items.whereabouts import LocatedInscription
 from markets.listings import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
-from models.ledger.listings import OpenElsewhere
+from models.ledger.listings import OpenElsewhere, SoldFor
 from strategy.listing.inputs import Listed, ListingInputs
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
@@ -20,8 +20,9 @@ from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults
 from workers.listing import listing_end, listing_market, own_listings
-from workers.listing.assignment import SELLER_FEE_PPM, ListingAssignment
+from workers.listing.assignment import ListingAssignment
 from workers.listing.dry_run import JudgedDrafts
+from workers.listing.homecoming import bring_home
 from workers.listing.listing_end import EndFinder
 from workers.listing.listing_market import CollectionFinder
 from workers.listing.outcome import ListingOutcome
@@ -112,6 +113,7 @@ class ListingCycle:
             None if open_ is None else open_.outpoint,
             max_age_s,
             self._faults,
+            frozenset(self._keys.escrows.values()),
         )
 
     def _is_as_known(self, open_: Listing | None) -> bool:
@@ -128,9 +130,11 @@ class ListingCycle:
             outcome.error = f"the inscription is not at the vault {self._keys.vault}: send it there and start again"
             return
         ending = self._state.end_finder.ending(newest, self._slug, self._faults)
-        if ending.proceeds_sats is not None:
-            self._close(open_, ending.proceeds_sats)
-            outcome.words, outcome.is_over = f"sold for {ending.proceeds_sats:,}", True
+        if ending.sale is not None:
+            self._close(open_, ending.sale)
+            if open_ is None:
+                listings.note_late_sale(newest, ending.sale, self._context.clock_ms())
+            outcome.words, outcome.is_over = f"sold for {ending.sale.price_sats:,}", True
         elif ending.is_dark or outcome.located.is_untraced:
             outcome.words = "waiting: the inscription has left its output; whether it was sold is looked for"
         else:
@@ -138,9 +142,9 @@ class ListingCycle:
             outcome.words, outcome.is_over = "ended: the inscription has left the vault", True
             outcome.error = "the inscription has left the vault, and no sale of it is known"
 
-    def _close(self, open_: Listing | None, proceeds_sats: int | None) -> None:
+    def _close(self, open_: Listing | None, sale: SoldFor | None) -> None:
         if open_ is not None:
-            listing_end.close(open_, proceeds_sats, self._context.clock_ms())
+            listing_end.close(open_, sale, self._context.clock_ms())
         self._context.crash("listing-ended")
 
     def _keep(self, open_: Listing | None, outcome: ListingOutcome) -> None:
@@ -176,6 +180,8 @@ class ListingCycle:
         outpoint, former = outcome.located.outpoint, listings.newest_listed(self._context.task_id)
         if self._shown is None or outpoint is None or outcome.located.inscription_state != "held":
             return None
+        if outcome.located.is_in_escrow and former is not None:
+            outpoint = former.outpoint  # its listing is of the output that it came from
         if former is not None and former.outpoint != outpoint:
             return None
         new = self._placer.new(self._item(outpoint), self._shown.price)
@@ -203,6 +209,9 @@ class ListingCycle:
                 outcome.plan = None
                 outcome.words = f"waiting: the inscription is {outcome.located.inscription_state}, so nothing is signed"
                 return
+        if outcome.located.is_in_escrow:
+            self._bring_home(outcome)
+            return
         outpoint, plan = outcome.located.outpoint, outcome.plan
         assert outpoint is not None and plan is not None and plan.price is not None
         outcome.former_sats = None if open_ is None else open_.price_sats
@@ -211,6 +220,14 @@ class ListingCycle:
         left = listings.open_listing(self._context.task_id)
         if outcome.result is ListingResult.UNKNOWN and left is not None and left.state == LIVE:
             outcome.result = ListingResult.LISTED  # the answer was lost, and the listing is there
+
+    def _bring_home(self, outcome: ListingOutcome) -> None:
+        """Begins the way home from the escrow: another price is signed for an output of the vault only."""
+        user, item, outpoint = self._assignment.user, self._task.inscription_id, outcome.located.outpoint
+        assert outpoint is not None and outcome.plan is not None
+        how = bring_home(self._context, user, self._keys, item, outpoint, self._faults)
+        outcome.words = f"waiting: the inscription is {how} from its escrow; wanted {outcome.plan.note}"
+        outcome.plan = None
 
     @property
     def _placer(self) -> ListingPlacer:
@@ -246,7 +263,7 @@ class ListingCycle:
             now_ms=now_ms,
             config=config,
             tick=self._context.venue.listing_tick,
-            fee_ppm=SELLER_FEE_PPM,
+            fee_ppm=context.settings.seller_fee_ppm(context.venue.name),
             asks=market.asks,
             trait_asks=market.trait_asks,
             own_wallets=self._not_the_market,
