@@ -10,6 +10,7 @@ import pytest
 from models import floor_samples
 from models.ledger import orders
 from models.ledger.limits import exposure_limits_of
+from models.ledger.orders import SoldInto
 from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
 from strategy.reasons import Reason
 from tests.workers.bidding.fakes import START_MS, ask
@@ -82,7 +83,7 @@ def test_a_days_fills_and_sats_are_those_of_the_last_24_hours(world: World) -> N
     task = world.task()
     for hour, price in enumerate((10_000, 20_000, 40_000)):
         filled_ms = START_MS + hour * HOUR_MS
-        assert orders.fill(order(world, task, price, filled_ms), filled_ms, f"sale-{hour}")
+        assert orders.fill(order(world, task, price, filled_ms), filled_ms, SoldInto(f"sale-{hour}"))
 
     def left(now_ms: int) -> tuple[int | None, int | None]:
         found = limits(world, task, now_ms, max_fills_per_day=5, spend_cap_per_day_sats=100_000)
@@ -118,7 +119,7 @@ def test_a_task_ends_its_day_after_so_many_fills_and_goes_on_a_day_later(world: 
 @pytest.mark.parametrize("pause_s", [0, 60, 3_600])
 def test_the_pause_after_a_fill_is_the_tasks_own(world: World, pause_s: int) -> None:
     task = world.task()
-    assert orders.fill(order(world, task, 50_000, START_MS), START_MS, "sale")
+    assert orders.fill(order(world, task, 50_000, START_MS), START_MS, SoldInto("sale"))
 
     def hold(after_s: int) -> Reason | None:
         return limits(world, task, START_MS + after_s * 1000, pause_after_fill_seconds=pause_s).hold
