@@ -16,11 +16,12 @@ from wallet.signer_client import SignerClient
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Adds ADDRESS INSCRIPTION PRICE [--venue NAME]."""
+    """Adds ADDRESS INSCRIPTION PRICE [--venue NAME] [--collection SLUG]."""
     add_address(verb, parser)
     parser.add_argument("inscription", help="the id of an inscription in that user's vault")
     parser.add_argument("price", type=_price, help="sats")
     parser.add_argument("--venue", choices=VENUES, metavar="NAME", help="where to list it, if not at the default venue")
+    parser.add_argument("--collection", metavar="SLUG", help="the inscription's collection, which ord.net asks for")
 
 
 def _price(text: str) -> int:
@@ -30,7 +31,7 @@ def _price(text: str) -> int:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Returns 0 when the plain form would be signed, else 1; raises BidkeeperError when there is nothing to judge."""
+    """Returns 0 when the first form would be signed, else 1; raises BidkeeperError when there is nothing to judge."""
     venue = options.venue or settings.market
     if problem := settings.why_no_venue(venue):
         raise BidkeeperError(problem)
@@ -39,10 +40,11 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     keys = signer.addresses(options.address)
     with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
         outpoint = _outpoint(market, options.inscription, keys)
-        ask = ListingAsk(options.price, options.inscription, keys.vault, keys.payment, keys.vault_pubkey, None)
+        item, slug = options.inscription, options.collection
+        ask = ListingAsk(options.price, item, keys.vault, keys.payment, keys.vault_pubkey, slug)
         draft = market.at(venue).draft_listing(ask)
     secure = (each.psbt for each in draft.secure)
-    listing = to_judge(ask.inscription_id, outpoint, ask.price, draft.psbt, secure)
+    listing = to_judge(ask.inscription_id, outpoint, ask.price, draft.psbt, secure, draft.transfer, draft.recovery)
     judgements = signer.judge(options.address, venue, listing)
     for judgement in judgements:
         for line in in_words(judgement):

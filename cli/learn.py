@@ -102,7 +102,7 @@ def _not_drafted(can: Capabilities) -> str | None:
     if not can.listings:
         return f"{can.title} takes no listings: there is nothing to draft"
     if can.lists_in_escrow:
-        return f"listings at {can.title} move the item into an escrow and are not signed: there is no form to learn"
+        return f"listings at {can.title} go through an escrow that the signer rebuilds: there is no form to learn"
     return None
 
 

@@ -102,6 +102,13 @@ def co_signers(value: str) -> tuple[str, ...]:
     return keys
 
 
+def listing_key(value: str) -> str:
+    """Reads the x-only public key by which a market signs the sale of a listing in escrow."""
+    if not re.fullmatch(r"[0-9a-f]{64}", value):
+        raise ValueError("must be a key of 64 lower-case hex digits")
+    return value
+
+
 def database(value: str) -> str:
     if value.startswith("postgresql://"):
         raise ValueError("PostgreSQL is not supported yet; leave it unset for SQLite in the data directory")

@@ -31,6 +31,8 @@ _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' k
 SPAWNERS = ("zygote", "popen")
 OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody else may enter
 MOST_SELLER_FEE_PPM = 100_000  # a tenth of the price
+# The practice market keeps of a sale, in the dialects whose documents say that the venue does.
+_PRACTICE_SELLER_FEES_PPM = {"ordnet": 10_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class Settings:
     unisat_seller_fee_ppm: int = 0
     ordnet_url: str | None = None
     ordnet_co_signers: tuple[str, ...] | None = None
+    ordnet_listing_key: str | None = None
+    ordnet_seller_fee_ppm: int = 0
     ordinalswallet_url: str | None = None
     ordinalswallet_seller_fee_ppm: int = 0
     mempool_url: str | None = None
@@ -134,9 +138,12 @@ class Settings:
         return 0 if self.market == PLAY_MARKET else _MONTHLY_CALLS.get(dialect, 0)
 
     def seller_fee_ppm(self, venue: str) -> int:
-        """Returns the millionths of a listing's price that the venue of this name may keep of it."""
-        found: int = getattr(self, f"{venue}_seller_fee_ppm", 0)
-        return found
+        """Returns the part of a sale's price, in millionths, that a venue may keep: the seller is paid so much less."""
+        dialect = dialect_of(venue) or ""
+        if venue != dialect:
+            return _PRACTICE_SELLER_FEES_PPM.get(dialect, 0)
+        kept: int = getattr(self, f"{dialect}_seller_fee_ppm")
+        return kept
 
     @property
     def venues(self) -> tuple[str, ...]:
@@ -230,6 +237,8 @@ OPTIONS = (
     _seller_fee("unisat", "UniSat"),
     Option("ordnet_url", read.url, "ord.net API, with /api/v1; needed when it is the market"),
     Option("ordnet_co_signers", read.co_signers, "keys that may spend a bid's escrow at ord.net; bids there need them"),
+    Option("ordnet_listing_key", read.listing_key, "key that co-signs sales at ord.net; as it publishes it when unset"),
+    _seller_fee("ordnet", "ord.net"),
     Option("ordinalswallet_url", read.url, "Ordinals Wallet API"),
     _seller_fee("ordinalswallet", "Ordinals Wallet"),
     Option("mempool_url", read.url, "mempool server without /api; fee rates, balances and listings need it"),

@@ -52,6 +52,9 @@ def listing_order(value: Any) -> ListingOrder:
         raise bad("order: too many PSBTs")
     for each in (given.signed_psbt, given.unsigned_psbt, *given.signed_secure):
         psbt(each)
+    for each in (given.signed_transfer, given.signed_recovery):
+        if each != "":
+            psbt(each)
     word(given.payment, "payment")
     word(given.payment_pubkey, "payment_pubkey")
     return given

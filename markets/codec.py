@@ -165,12 +165,12 @@ def listing_ask(row: Any) -> ListingAsk:
 
 def listing_draft(packed: Any) -> ListingDraft:
     secure = (SecureDraft(str(psbt), tuple(map(int, indices))) for psbt, indices in packed[1])
-    return ListingDraft(str(packed[0]), tuple(secure))
+    return ListingDraft(str(packed[0]), tuple(secure), str(packed[2]), str(packed[3]))
 
 
 def listing_order(row: Any) -> ListingOrder:
-    ask, signed, unsigned, secure, payment, pubkey = row
-    return ListingOrder(listing_ask(ask), signed, unsigned, tuple(secure), payment, pubkey)
+    ask, signed, unsigned, secure, payment, pubkey, transfer, recovery = row
+    return ListingOrder(listing_ask(ask), signed, unsigned, tuple(secure), payment, pubkey, transfer, recovery)
 
 
 def bid_ask(row: Any) -> BidAsk:

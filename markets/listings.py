@@ -60,11 +60,15 @@ class SecureDraft:
 class ListingDraft:
     """The PSBTs that the venue wants signed: `psbt` at the item's input with SINGLE|ANYONECANPAY, and each of `secure`.
 
-    The venue wrote it: nothing in it is true until it was checked against the intent.
+    With a `transfer`, that one moves the item into an escrow, `psbt` sells it from there, and `recovery`, where the
+    venue has one, brings it back; "" is none. The venue wrote it: nothing in it is true until it was checked against
+    the intent.
     """
 
     psbt: str
-    secure: tuple[SecureDraft, ...]
+    secure: tuple[SecureDraft, ...] = ()
+    transfer: str = ""
+    recovery: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +81,5 @@ class ListingOrder:
     signed_secure: tuple[str, ...]
     payment: str
     payment_pubkey: str
+    signed_transfer: str = ""
+    signed_recovery: str = ""

@@ -29,6 +29,7 @@ from markets.wire import (
 )
 
 _NOWHERE = "0" * 64  # the txid that stands for no output
+_LONGEST_OFFSET = 16  # digits of all sats
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,11 @@ class Ord:
         missing = f"inscription {inscription_id} not found"
         answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=missing)
         return of_read(lambda: _inscription(table(answer, "inscription"), inscription_id, taken_ms), "ord")
+
+    def item_offset(self, inscription_id: str, wanted: str) -> int | None:
+        """Returns how many sats of the output `wanted` lie before an inscription's; None when it is on another one."""
+        answer = self._http.read(f"/inscription/{segment(inscription_id)}")
+        return of_read(lambda: _offset(table(answer, "inscription"), inscription_id, wanted), "ord")
 
 
 def _state(status: Mapping[str, Any]) -> IndexState:
@@ -110,6 +116,15 @@ def _runes(value: Any) -> tuple[str, ...]:
     for pile in piles.values():
         whole(table(pile, "pile").get("amount"), "amount")
     return tuple(sorted(text(name, "rune") for name in piles))
+
+
+def _offset(found: Mapping[str, Any], inscription_id: str, wanted: str) -> int | None:
+    if found.get("id") != inscription_id:
+        raise Unreadable("the answer is about another inscription")
+    output, _, offset = text(found.get("satpoint"), "satpoint").rpartition(":")
+    if not offset.isascii() or not offset.isdecimal() or len(offset) > _LONGEST_OFFSET:
+        raise Unreadable("a satpoint ends in no number")
+    return int(offset) if output == wanted else None
 
 
 def _inscription(found: Mapping[str, Any], wanted: str, taken_ms: int) -> Whereabouts:

@@ -44,6 +44,7 @@ class Indexed:
     inscriptions: tuple[str, ...] | None
     runes: tuple[str, ...] | None
     height: int | None
+    item_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class OutpointFacts:
 
     `inscriptions` are ids, `runes` spaced names, both complete. `tip_height` is the chain's, `index_height` the last
     block that `inscriptions` and `runes` take into account; a spend is seen in the mempool already, where another may
-    replace it until it `is_spent_in_block`.
+    replace it until it `is_spent_in_block`. `item_offset` is how many of its sats lie before its only inscription's.
     """
 
     outpoint: str
@@ -67,3 +68,4 @@ class OutpointFacts:
     index_height: int | None
     spent_by: str | None
     is_spent_in_block: bool = False
+    item_offset: int | None = None

@@ -15,6 +15,7 @@ from markets.look import kind_of
 from strategy.bid_config import BidConfig
 from strategy.listing.listing_config import ListingConfig
 from wallet.co_signers import SETTING, co_signers_of
+from wallet.escrow_terms import escrow_terms_of
 
 
 def named(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]:
@@ -68,12 +69,12 @@ def not_signed_bids(venue: str, settings: Settings) -> list[str]:
     return [f"venue: bids at {can.title} are not signed {unset} (docs/custody.md)"]
 
 
-def not_signed_listings(venue: str) -> list[str]:
-    """Returns why the signer does not sign listings there: they move the item before its sale."""
+def not_signed_listings(venue: str, settings: Settings) -> list[str]:
+    """Returns why the signer does not sign listings there: they move the item into an escrow that it does not know."""
     can = _capabilities(venue)
-    if can is None or not can.lists_in_escrow:
+    if can is None or not can.lists_in_escrow or venue in escrow_terms_of(settings):
         return []
-    return [f"venue: listings at {can.title} are not signed yet, since they move the item into an escrow first"]
+    return [f"venue: listings at {can.title} are not signed, since they move the item into an escrow that is not known"]
 
 
 def not_there(venue: str, settings: Settings) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from core.settings import PLAY_MARKET, VENUES, Settings
 from wallet.co_signers import PRACTICE_CO_SIGNERS, CoSigners, co_signers_of
+from wallet.escrow_terms import EscrowTerms, escrow_terms_of
 
 DAY_MS = 24 * 3_600_000
 # Every signature counts until its signed expiry, also of bids that were cancelled or replaced since.
@@ -39,7 +40,8 @@ class Ceilings:
 
     `seller_fee_ppm` is the part of a listing's price that a venue may keep, in millionths; `secure_listings` are the
     venues whose secure forms of listings are signed beside the plain ones. `co_signers` are the keys that may spend the
-    escrow of a bid at a venue; at others no such bid is signed.
+    escrow of a bid at a venue; at others no such bid is signed. `escrow_terms` are those of the venues
+    whose listings in escrow are signed.
 
     The rates lie well above a venue's own limit (5 requests a second). Challenges have rates of their own, for each
     task and for all: cancelling must not wait for others' bids. `loosened` bounds changes of control states towards
@@ -63,6 +65,7 @@ class Ceilings:
     seller_fee_ppm: Mapping[str, int] = field(default_factory=dict)
     secure_listings: frozenset[str] = frozenset()
     co_signers: Mapping[str, CoSigners] = field(default_factory=lambda: PRACTICE_CO_SIGNERS)
+    escrow_terms: Mapping[str, EscrowTerms] = field(default_factory=lambda: escrow_terms_of(Settings()))
 
 
 def ceilings_of(settings: Settings) -> Ceilings:
@@ -75,7 +78,8 @@ def ceilings_of(settings: Settings) -> Ceilings:
         sats_hour_host=settings.max_sats_per_hour or HOURLY_FACTOR * host,
         least_listing=settings.min_listing_sats,
         withdrawn_a_day=settings.max_withdrawal_sats_per_day,
-        seller_fee_ppm={venue: settings.seller_fee_ppm(venue) for venue in VENUES},
+        seller_fee_ppm={venue: fee for venue in VENUES if (fee := settings.seller_fee_ppm(venue))},
         secure_listings=frozenset({"satflow", PLAY_MARKET} if settings.satflow_secure_listings else ()),
         co_signers=co_signers_of(settings),
+        escrow_terms=escrow_terms_of(settings),
     )

@@ -11,14 +11,23 @@ from typing import Any, Literal
 
 from wallet.protocol import LISTING_INTENT_DIGITS, ListingToSign
 
-Form = Literal["plain", "secure"]
+Form = Literal["plain", "secure", "transfer", "sale", "recovery"]
 
 _NO_INTENT = "0" * LISTING_INTENT_DIGITS
 _COVER: dict[Form, str] = {
     "plain": "input {at} and output {at}. Anybody can add inputs and outputs",
     "secure": "input {at} and all outputs. Anybody can add inputs",
+    "transfer": "all inputs and outputs",
+    "sale": "input {at} and output {at}. The venue, which must sign, too, can add inputs and outputs",
+    "recovery": "all inputs and outputs",
 }
-_NAMES: dict[Form, str] = {"plain": "SINGLE|ANYONECANPAY 0x83", "secure": "ALL|ANYONECANPAY 0x81"}
+_NAMES: dict[Form, str] = {
+    "plain": "plain listing (SINGLE|ANYONECANPAY 0x83)",
+    "secure": "secure listing (ALL|ANYONECANPAY 0x81)",
+    "transfer": "transfer of a listing's item into its escrow (ALL or DEFAULT)",
+    "sale": "sale out of that escrow (SINGLE|ANYONECANPAY 0x83, by its leaf)",
+    "recovery": "recovery out of that escrow (ALL or DEFAULT)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +83,17 @@ def read_judgement(answer: Mapping[str, Any]) -> Judgement:
     )
 
 
-def to_judge(inscription_id: str, outpoint: str, price: int, psbt: str, secure: Iterable[str]) -> ListingToSign:
+def to_judge(
+    inscription_id: str,
+    outpoint: str,
+    price: int,
+    psbt: str,
+    secure: Iterable[str],
+    transfer: str = "",
+    recovery: str = "",
+) -> ListingToSign:
     """Makes the listing of a draft that is only judged: it uses no intent up."""
-    return ListingToSign(_NO_INTENT, inscription_id, outpoint, price, psbt, tuple(secure))
+    return ListingToSign(_NO_INTENT, inscription_id, outpoint, price, psbt, tuple(secure), transfer, recovery)
 
 
 def verdict(judgements: Sequence[Judgement]) -> str:
@@ -90,11 +107,11 @@ def verdict(judgements: Sequence[Judgement]) -> str:
 
 def in_words(judgement: Judgement) -> list[str]:
     """Returns lines for a human: inputs, outputs, the promise that a signature would be, and each rule."""
-    lines = [f"{judgement.form} listing ({_NAMES[judgement.form]})"]
+    lines = [_NAMES[judgement.form]]
     ours = None
     for at, side in enumerate(judgement.inputs):
         lines.append(f"  input {at}   {_side(side, 'yours')}   {side.outpoint}")
-        ours = at if side.is_covered else ours
+        ours = at if side.is_covered and ours is None else ours
     for at, side in enumerate(judgement.outputs):
         mark = "   <- covered" if side.is_covered else ""
         lines.append(f"  output {at}  {_side(side, 'YOURS')}{mark}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 Operation = Literal["bid", "list", "cancel"]
@@ -121,7 +121,8 @@ class ListingToSign:
     """One listing to be signed. `intent` is 64 hex digits and names it for ever; `outpoint` is `txid:vout`.
 
     `price` in sats is the seller's before the venue's fees. `psbt` and each of `secure` are the venue's drafts in
-    base64: the plain form of its listing, and the forms that bind more of the sale.
+    base64: the plain form of its listing, and the forms that bind more of the sale. With a `transfer`, `psbt` sells the
+    item out of the escrow that `transfer` moves it into, and `recovery`, where the venue has one, brings it back.
     """
 
     intent: str
@@ -130,6 +131,13 @@ class ListingToSign:
     price: int
     psbt: str
     secure: tuple[str, ...] = ()
+    transfer: str = ""
+    recovery: str = ""
+
+    @property
+    def is_in_escrow(self) -> bool:
+        """Whether the item moves into an escrow first."""
+        return bool(self.transfer or self.recovery)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +146,22 @@ class SignedListing:
 
     psbt: str
     secure: tuple[str, ...]
+    transfer: str = ""
+    recovery: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class UserKeys:
-    """A user's own addresses: payment (P2WPKH), vault (P2TR). Keys in hex: compressed, and x-only internal."""
+    """A user's own addresses: payment (P2WPKH), vault (P2TR). Keys in hex: compressed, and x-only internal.
+
+    `escrows` are the addresses, by venue, through which the vault's listed items pass; the vault's key opens them.
+    """
 
     payment: str
     payment_pubkey: str
     vault: str
     vault_pubkey: str
+    escrows: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +321,8 @@ def read_listing(value: Any) -> ListingToSign:
         price=whole("price", fresh["price"], 1, MAX_SATS),
         psbt=psbt_text("psbt", fresh["psbt"]),
         secure=tuple(psbt_text("secure", psbt) for psbt in secure),
+        transfer=_psbt_or_nothing("transfer", fresh["transfer"]),
+        recovery=_psbt_or_nothing("recovery", fresh["recovery"]),
     )
 
 
@@ -363,6 +379,10 @@ def psbt_text(name: str, value: Any) -> str:
     if type(value) is not str or not 0 < len(value) <= MAX_PSBT_TEXT or not value.isascii():
         raise RequestError(f"{name} must be base64 of at most {MAX_PSBT_TEXT} characters")
     return value
+
+
+def _psbt_or_nothing(name: str, value: Any) -> str:
+    return "" if value == "" else psbt_text(name, value)
 
 
 def _names(kind: type[Grant] | type[BidMessage] | type[OfferToSign] | type[ListingToSign]) -> list[str]:

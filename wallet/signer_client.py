@@ -268,7 +268,8 @@ def _signed_offer(answer: dict[str, Any]) -> SignedOffer:
 
 
 def _signed_listing(answer: dict[str, Any]) -> SignedListing:
-    return SignedListing(_text(answer["psbt"]), tuple(_text(psbt) for psbt in answer["secure"]))
+    secure = tuple(_text(psbt) for psbt in answer["secure"])
+    return SignedListing(_text(answer["psbt"]), secure, _text(answer["transfer"]), _text(answer["recovery"]))
 
 
 def _signature(answer: dict[str, Any]) -> str:

@@ -47,6 +47,8 @@ LISTING_NAMES = (
     "listing-cancelling",
     "listing-cancelled",
 )
+# Points of an item's way home from the escrow that it was listed in.
+HOMECOMING_NAMES = ("homecoming-reserved", "homecoming-signed", "homecoming-stored")
 
 _hits: Counter[str] = Counter()
 

@@ -39,8 +39,13 @@ def examine(settings: Settings) -> Iterator[Check]:
             yield _not_signed(can, "bids", why) if why else ok(_name(can, "bids"), "meaning")
         if not can.listings:
             continue
-        if why := not_signed_listings(venue):
+        if why := not_signed_listings(venue, settings):
             yield _not_signed(can, "listings", why)
+            continue
+        if can.lists_in_escrow:
+            yield ok(
+                _name(can, "listings"), "meaning: transfer, sale and recovery, by an escrow that your own key opens"
+            )
             continue
         yield _meant(can, "plain listings", "plain", learnt)
         if venue in secure:

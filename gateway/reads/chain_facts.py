@@ -95,11 +95,28 @@ class ChainFacts:
         async def fetch(flight: Flight) -> Indexed:
             # One reading, in this order: the output is never older than the height reported with it.
             state = await venue.read("outpoint", "status", Priority.REST, ord_.status, flight.begin)
-            return await venue.read(
+            output = await venue.read(
                 "outpoint", "output", Priority.REST, lambda: ord_.output(outpoint, state), flight.begin
             )
+            if output.is_spent or output.inscriptions is None or len(output.inscriptions) != 1:
+                return output
+            return replace(output, item_offset=await self._offset(output.inscriptions[0], outpoint, flight))
 
         return fetch
+
+    async def _offset(self, inscription_id: str, outpoint: str, flight: Flight) -> int | None:
+        """Returns the inscription's place within its output, None while there is no answer."""
+        ord_ = needed(self._ord, "ORD_URL")
+        try:
+            return await self._venues.ord.read(
+                "outpoint",
+                "item_offset",
+                Priority.REST,
+                lambda: ord_.item_offset(inscription_id, outpoint),
+                flight.begin,
+            )
+        except VenueError:
+            return None
 
     def _by_unisat(self, outpoint: str) -> Fetch[Indexed]:
         unisat, venue = needed(self._unisat, "UNISAT_URL"), self._venues.unisat

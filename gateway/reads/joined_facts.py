@@ -46,6 +46,7 @@ def joined(outpoint: str, on_chain: OnChain, indexes: Sequence[Indexed]) -> Outp
         index_height=min(heights, default=None),
         spent_by=None if spending is None else spending.txid,
         is_spent_in_block=spending is not None and spending.is_in_block,
+        item_offset=_agreed(index.item_offset for index in indexes),
     )
 
 

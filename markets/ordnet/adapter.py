@@ -111,7 +111,7 @@ class OrdNet(Adapter):
         return self._drafts.keep(self._read(lambda: offers.draft(answer, ask)))
 
     def draft_listing(self, ask: ListingAsk) -> ListingDraft:
-        """Drafts the settlement, with transfer and recovery beside it: signed DEFAULT and ALL, not as elsewhere."""
+        """Drafts the transfer into the escrow, the settlement out of it, and the recovery."""
         session = self._sessions.of_ordinals(ask.owner)
         path = _of(needed_slug(ask.slug), "listings/preflight")
         asked = listings.preflight_body(ask, session.binding)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from markets.base import Refused, Unavailable
-from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, SecureDraft
+from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.ordnet.sessions import Binding
 from markets.ordnet.wire import SigningStep, step, uuid
 from markets.wire import Unreadable, rows, table, whole
@@ -104,22 +104,24 @@ def draft(answer: Any, ask: ListingAsk) -> Drafted:
         step(found.get("recoveryPsbt"), ask.owner, "recovery of a listing"),
     )
     ways = (drafted.transfer.sighash or 0, drafted.settlement.sighash, drafted.recovery.sighash)
-    if ways != (TRANSFER, SETTLEMENT, RECOVERY) or drafted.settlement.indices != (0,):
+    if ways != (TRANSFER, SETTLEMENT, RECOVERY) or any(
+        each.indices != (0,) for each in (drafted.transfer, drafted.settlement, drafted.recovery)
+    ):
         raise Unreadable("a listing is to be signed in another way than is documented")
     return drafted
 
 
 def to_sign(drafted: Drafted) -> ListingDraft:
-    """Returns the settlement, signed as any plain listing; beside it transfer (DEFAULT) and recovery (ALL)."""
-    beside = (SecureDraft(each.psbt, each.indices) for each in (drafted.transfer, drafted.recovery))
-    return ListingDraft(drafted.settlement.psbt, tuple(beside))
+    """Returns the three PSBTs, each of which is signed at its first input."""
+    return ListingDraft(drafted.settlement.psbt, (), drafted.transfer.psbt, drafted.recovery.psbt)
 
 
 def drafted_for(order: ListingOrder, drafted: Drafted | None) -> Drafted:
     """Returns `drafted` if `order` is its signed form. Raises Refused when there is none, or of another listing."""
     if drafted is None:
         raise Refused("changed", "this draft is not known here any more; nothing was sent")
-    if (order.ask, order.unsigned_psbt, len(order.signed_secure)) != (drafted.ask, drafted.settlement.psbt, 2):
+    is_whole = bool(order.signed_transfer and order.signed_recovery)
+    if (order.ask, order.unsigned_psbt, is_whole) != (drafted.ask, drafted.settlement.psbt, True):
         raise Refused("bad_request", "the draft is of another listing; nothing was sent")
     return drafted
 
@@ -127,15 +129,14 @@ def drafted_for(order: ListingOrder, drafted: Drafted | None) -> Drafted:
 def submit_body(order: ListingOrder, drafted: Drafted, binding: Binding) -> dict[str, Any]:
     """Makes the body of POST /collection/{slug}/listings/submit: the preflight's, and the PSBTs signed."""
     inscription_id = order.ask.inscription_id
-    transfer, recovery = order.signed_secure
-    steps = (drafted.transfer.signed(transfer), drafted.settlement.signed(order.signed_psbt))
+    steps = (drafted.transfer.signed(order.signed_transfer), drafted.settlement.signed(order.signed_psbt))
     return preflight_body(order.ask, binding) | {
         "durationDays": DURATION_DAYS,
         "anchors": [{"inscriptionId": inscription_id, "anchorUtxoId": drafted.anchor}],
         "signed": [
             {"inscriptionId": inscription_id, "psbts": [{**each, "inscriptionId": inscription_id} for each in steps]}
         ],
-        "signedRecoveryPsbt": drafted.recovery.signed(recovery),
+        "signedRecoveryPsbt": drafted.recovery.signed(order.signed_recovery),
     }
 
 

@@ -36,7 +36,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
         raise invalid(found, _NOT_YET)
     settings, venue = handler.services.settings, task.venue
     found = task_venues.not_there(venue, settings) or task_venues.unfit_for_listing(venue, config)
-    if found := found or task_venues.not_signed_listings(venue):
+    if found := found or task_venues.not_signed_listings(venue, settings):
         raise invalid(found, _NOT_YET)
     collection_id = named or known_collection(handler, task.inscription_id, venue)
     if collection_id is None and config.wants_collection:
@@ -69,7 +69,7 @@ async def _told_collection(handler: SignedIn, inscription_id: str, venue: str) -
 
 async def refuse_outside_vault(handler: SignedIn, inscription_id: str) -> None:
     """Raises ApiError: 400 for an unknown inscription, 409 with the vault's address for one elsewhere, 503."""
-    vault = (await handler.ask_signer(lambda signer: signer.addresses(handler.user.address))).vault
+    keys = await handler.ask_signer(lambda signer: signer.addresses(handler.user.address))
     question = handler.act(lambda market: market.whereabouts(inscription_id, 0.0))
     try:
         found = await asyncio.wait_for(question, PATIENCE_S)
@@ -77,6 +77,7 @@ async def refuse_outside_vault(handler: SignedIn, inscription_id: str) -> None:
         raise invalid([_UNKNOWN], _NOT_YET) from None
     except (VenueError, TimeoutError):
         return
-    if found.address is not None and found.address != vault:
-        message = f"It is at {found.address}. Send it to {vault}, and start when that is confirmed."
+    # One in an escrow of theirs is brought home by its worker.
+    if found.address is not None and found.address not in (keys.vault, *keys.escrows.values()):
+        message = f"It is at {found.address}. Send it to {keys.vault}, and start when that is confirmed."
         raise ApiError(409, "The inscription is not in the vault", message=message)

@@ -38,8 +38,6 @@ from wallet.signer_client import SignerError
 
 MAX_AGE_S = 10.0
 HOUR_MS = 3_600_000
-# As the worker's: of the venues that listings can be signed for none takes a share of a sale that is not declared.
-SELLER_FEE_PPM = 0
 _ORDERS = "no draft was asked for: each one stays at this marketplace as an order; a dry run asks for one a price"
 
 
@@ -88,7 +86,7 @@ class AutolistPreviewHandler(AutolistTaskHandler):
         control = controls.effective(self.user.id, meant.task.id if meant.task else 0)
         around = {
             "taskId": meant.task.id if meant.task else None,
-            "leastPrice": guard(meant.config, SELLER_FEE_PPM, capabilities(meant.venue).listing_tick) or None,
+            "leastPrice": guard(meant.config, self._fee_ppm(meant), capabilities(meant.venue).listing_tick) or None,
             "draft": drafted,
             # The plan is for a task that neither holds back.
             "control": {"state": control.state, "scope": control.scope},
@@ -140,7 +138,8 @@ class AutolistPreviewHandler(AutolistTaskHandler):
             notes.add("read our own listings", error)
             own_read = False
         signed_at = None if open_ is None else open_.outpoint
-        located = whereabouts.locate(default, meant.inscription_id, keys.vault, signed_at, MAX_AGE_S, notes)
+        escrows = frozenset(keys.escrows.values())
+        located = whereabouts.locate(default, meant.inscription_id, keys.vault, signed_at, MAX_AGE_S, notes, escrows)
         slug = meant.collection_id or (shown.slug if shown else None)
         if slug is None and meant.config.wants_collection:
             slug = _told(market, meant.inscription_id, notes)
@@ -159,7 +158,7 @@ class AutolistPreviewHandler(AutolistTaskHandler):
             now_ms=self.now_ms,
             config=meant.config,
             tick=capabilities(meant.venue).listing_tick,
-            fee_ppm=SELLER_FEE_PPM,
+            fee_ppm=self._fee_ppm(meant),
             asks=market.asks,
             trait_asks=market.trait_asks,
             own_wallets=frozenset({self.user.address, self.user.ordinals_address, keys.payment, keys.vault}),
@@ -173,6 +172,10 @@ class AutolistPreviewHandler(AutolistTaskHandler):
             inscription_state=seen.located.inscription_state,
         )
 
+    def _fee_ppm(self, meant: _Meant) -> int:
+        """Returns the venue's share of a sale in millionths, as the worker reckons with it."""
+        return self.services.settings.seller_fee_ppm(meant.venue)
+
     async def _drafted(
         self, meant: _Meant, keys: UserKeys, seen: _Seen, plan: ListingPlan, notes: _Notes
     ) -> dict[str, object] | None:
@@ -184,11 +187,12 @@ class AutolistPreviewHandler(AutolistTaskHandler):
             notes.texts.append(_ORDERS)
             return None
         ask = ListingAsk(price, meant.inscription_id, keys.vault, keys.payment, keys.vault_pubkey, seen.collection_id)
-        least = guard(meant.config, SELLER_FEE_PPM, tick=1)
+        least = guard(meant.config, self._fee_ppm(meant), tick=1)
         try:
             draft = await self.look(lambda market: market.at(meant.venue).draft_listing(ask))
             secure = tuple(each.psbt for each in draft.secure)
-            listing = to_judge(meant.inscription_id, outpoint, price, draft.psbt, secure)
+            escrow = draft.transfer, draft.recovery
+            listing = to_judge(meant.inscription_id, outpoint, price, draft.psbt, secure, *escrow)
             judged = await self.services.signer(
                 lambda signer: signer.judge(self.user.address, meant.venue, listing, least)
             )

@@ -16,7 +16,7 @@ from wallet.withdrawal.request import SOURCES, VIRTUAL_KB
 from wallet.withdrawal.rules import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB
 
 State = Literal["reserved", "signed", "submitted", "unknown", "confirmed", "refused"]
-From = Literal["bidding", "payment", "vault"]
+From = Literal["bidding", "payment", "vault", "escrow"]
 TIERS = ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
 _LEAST, _MOST = LEAST_FEE_PER_KVB // VIRTUAL_KB, MOST_FEE_PER_KVB // VIRTUAL_KB
 _RATE = f"must be {', '.join(TIERS)}, or {_LEAST} to {_MOST} sat/vB with at most 3 decimals"
@@ -59,8 +59,8 @@ def _required(schema: dict[str, Any]) -> None:
 class WithdrawalBody(Body):
     """The coins to be sent.
 
-    There is no field for the destination: it is the address that the caller signs in with, and from the marketplace's
-    bidding wallet the caller's own payment address.
+    There is no field for the destination: it is the address that the caller signs in with; from the marketplace's
+    bidding wallet the caller's own payment address, and from an escrow the caller's vault.
     """
 
     model_config = ConfigDict(json_schema_extra=_required)
@@ -70,7 +70,8 @@ class WithdrawalBody(Body):
         one_of(SOURCES),
         Field(
             alias="from",
-            description="`payment` and `vault` are addresses of the caller's here; `bidding` is the marketplace's.",
+            description="`payment` and `vault` are addresses of the caller's here; `bidding` is the marketplace's; "
+            "`escrow` is what a listed inscription passes through, and back to the vault is where it goes.",
         ),
     ] = ""
     amount_sats: Annotated[
@@ -81,7 +82,7 @@ class WithdrawalBody(Body):
     inscription_id: Annotated[
         str,
         PlainValidator(_inscription, json_schema_input_type=str),
-        Field(description="From the vault: this inscription, its fee paid by the payment address."),
+        Field(description="From the vault, or an escrow: this inscription, its fee paid by the payment address."),
     ] = ""
     fee_rate: Annotated[
         str | Decimal,
@@ -101,7 +102,9 @@ def read_body(given: dict[str, Any]) -> tuple[WithdrawalBody, list[str]]:
     if "from" not in given and "from" not in named:
         faults.append(("from", "is required"))
     if body.inscription_id and body.from_ in ("payment", "bidding"):
-        faults.append(("inscriptionId", "is for the vault only"))
+        faults.append(("inscriptionId", "is for the vault and an escrow only"))
+    if body.from_ == "escrow" and not body.inscription_id:
+        faults.append(("inscriptionId", "is required from an escrow"))
     if body.inscription_id and body.amount_sats is not None:
         faults.append(("amountSats", "is not for an inscription, which goes with all that its output holds"))
     if body.from_ == "bidding" and body.fee_rate != "":

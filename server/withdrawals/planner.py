@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
 
 from markets.base import NotFound
@@ -13,8 +14,10 @@ from server.schemas.withdrawals import WithdrawalBody
 from server.withdrawals.coins import Choosing, Chosen
 from server.withdrawals.from_bidding_wallet import plan_from_bidding
 from server.withdrawals.plan import NOTHING, CannotWithdraw, InvalidWithdrawal, WithdrawalPlan, script_at
+from wallet.escrow_terms import all_terms, escrow_terms_of
 from wallet.policy import PolicyRefused
-from wallet.protocol import MAX_COINS
+from wallet.protocol import MAX_COINS, UserKeys
+from wallet.psbt.escrow import Escrow, escrow_at
 from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
 from wallet.withdrawal.request import VIRTUAL_KB, Source, WithdrawalToSign
 from wallet.withdrawal.rules import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB
@@ -39,11 +42,13 @@ class WithdrawalPlanner:
         if self._body.from_ == "bidding":
             settings, body = self._services.settings, self._body
             return await plan_from_bidding(settings, self._ask, self._user, body, keys.payment, keys.payment_pubkey)
+        if self._body.from_ == "escrow":
+            return await self._inscription(keys)
         if self._address in (keys.payment, keys.vault):
             text = "You sign in with one of these addresses, so their keys are in your own wallet: send from there."
             raise CannotWithdraw(NOTHING, text)
         if self._body.inscription_id:
-            return await self._inscription(keys.payment, keys.vault)
+            return await self._inscription(keys)
         if self._body.from_ == "payment":
             return await self._sats("payment", keys.payment, "p2wpkh")
         return await self._sats("vault", keys.vault, "p2tr")
@@ -67,38 +72,53 @@ class WithdrawalPlanner:
         )
         return WithdrawalPlan(asked, self._address, made.sent_sats, made.fee_sats, chosen.left_out)
 
-    async def _inscription(self, payment: str, vault: str) -> WithdrawalPlan:
+    async def _inscription(self, keys: UserKeys) -> WithdrawalPlan:
         wanted = self._body.inscription_id
         self._refuse_listed(wanted)
         try:
             where = await self._ask(lambda market: market.whereabouts(wanted, 0.0))
         except NotFound:
             raise InvalidWithdrawal("inscriptionId: there is no such inscription in any block yet") from None
-        if where.address != vault or where.outpoint is None:
-            raise CannotWithdraw("The inscription is not in the vault", f"It is at {where.address or 'no address'}.")
-        rate, destination = await self._fee_per_kvb(), script_at(self._address)
+        escrow = self._escrow_at(where.address, keys)
+        source: Source = "escrow" if self._body.from_ == "escrow" else "vault"
+        if where.outpoint is None or (escrow is None and (source == "escrow" or where.address != keys.vault)):
+            named = "an escrow of yours" if source == "escrow" else "the vault"
+            raise CannotWithdraw(f"The inscription is not in {named}", f"It is at {where.address or 'no address'}.")
+        sent_to = keys.vault if source == "escrow" else self._address
+        rate, destination = await self._fee_per_kvb(), script_at(sent_to)
         if where.outpoint in withdrawals.taken_coins(self._user.id):
             raise CannotWithdraw("Another withdrawal moves it", "GET /api/wallet shows what becomes of it.")
         try:
-            item = await Choosing(self._ask, "p2tr", script_at(vault), {}, rate).coin(where.outpoint, wanted)
+            held_by = script_at(keys.vault) if escrow is None else escrow.script
+            item = await Choosing(self._ask, "p2tr", held_by, {}, rate).coin(where.outpoint, wanted)
+            if escrow is not None:
+                item = replace(item, kind="recovery" if escrow.recovery else "p2tr", escrow=escrow)
         except PolicyRefused as refused:
             raise CannotWithdraw("The inscription cannot be moved", refused.message) from None
 
         def composed(coins: Sequence[Coin]) -> Composed:
             return send_inscription(item, coins, destination, rate)
 
-        chosen = await self._chosen(payment, "p2wpkh", rate, lambda coins: _pays(composed, coins), MAX_COINS - 1)
-        made = _composed(lambda: composed(chosen.coins), chosen, f"Send sats for the fee to {payment}.")
+        chosen = await self._chosen(keys.payment, "p2wpkh", rate, lambda coins: _pays(composed, coins), MAX_COINS - 1)
+        made = _composed(lambda: composed(chosen.coins), chosen, f"Send sats for the fee to {keys.payment}.")
         asked = WithdrawalToSign(
             intent="",
             user=self._address,
-            source="vault",
+            source=source,
             coins=(where.outpoint,),
             fee_coins=tuple(str(coin.outpoint) for coin in chosen.coins),
             inscription_id=wanted,
             fee_per_kvb=rate,
         )
-        return WithdrawalPlan(asked, self._address, made.sent_sats, made.fee_sats, chosen.left_out)
+        return WithdrawalPlan(asked, sent_to, made.sent_sats, made.fee_sats, chosen.left_out)
+
+    def _escrow_at(self, address: str | None, keys: UserKeys) -> Escrow | None:
+        """Returns the user's escrow at this address."""
+        if address is None or address not in keys.escrows.values():
+            return None
+        # An x-only key: its parity is no part of an escrow.
+        vault = b"\x02" + bytes.fromhex(keys.vault_pubkey)
+        return escrow_at(script_at(address), vault, all_terms(escrow_terms_of(self._services.settings)).values())
 
     def _refuse_listed(self, inscription_id: str) -> None:
         kept = withdrawals.what_keeps(self._user.id, inscription_id)

@@ -9,6 +9,8 @@ from simulator.handler import JsonHandler
 from simulator.holdings import send
 from simulator.listing.poison import POISONS, Poison
 from simulator.orders import Order
+from simulator.ordnet.offers import VENUE as ORDNET
+from simulator.ordnet.stranding import give_back, strand
 from simulator.purchases import buy_signed
 from simulator.rules import Refusal
 from simulator.wire import ApiError, bad, only, text, whole
@@ -60,6 +62,27 @@ class Delist(JsonHandler):
             raise ApiError(404, "not listed", "NOT_FOUND")
         engine.cancel(ask, "delisted by the venue")
         self.send({"orderId": ask.order_id, "inscriptionId": ask.inscription, "price": ask.price})
+
+
+class Escrow(JsonHandler):
+    """`POST /sim/escrow {inscriptionId, back?, confirmed?}`: an item goes into its escrow without a sale.
+
+    It must be listed at ord.net. With `back` it comes out again, by the listing's recovery, which ends the listing.
+    """
+
+    def post(self) -> None:
+        body = self.body()
+        only(body, frozenset({"inscriptionId", "back", "confirmed"}), "the body")
+        engine = self.world.engine
+        ask = engine.ask_of(text(body.get("inscriptionId"), "inscriptionId"), ORDNET)
+        if ask is None or not ask.papers:
+            raise ApiError(404, "not listed at ord.net", "NOT_FOUND")
+        act = give_back if flag(body, "back", default=False) else strand
+        try:
+            coin = act(engine, ask, confirmed=flag(body, "confirmed", default=True))
+        except Refusal as refusal:
+            raise ApiError(409, str(refusal), "CONFLICT") from None
+        self.send({"inscriptionId": ask.inscription, "outpoint": coin.outpoint, "address": coin.address})
 
 
 class PutPoison(JsonHandler):

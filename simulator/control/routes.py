@@ -10,7 +10,7 @@ from typing import Any
 
 from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
 from simulator.control.chain import Confirm, PutBiddingWallets, PutCoins
-from simulator.control.listings import Delist, Move, PutOutput, PutPoison, buy_listing, flag
+from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing, flag
 from simulator.control.scenes import PutCollection, PutRune, PutWallet, summary
 from simulator.control.windows import PutWindows
 from simulator.handler import JsonHandler
@@ -182,6 +182,7 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "/sim/sell": Sell,
         "/sim/move": Move,
         "/sim/delist": Delist,
+        "/sim/escrow": Escrow,
         "/sim/poison": PutPoison,
         "/sim/outputs/([^/]+)": PutOutput,
         "/sim/coins/([^/]+)": PutCoins,

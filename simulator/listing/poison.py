@@ -17,8 +17,20 @@ from simulator.listing.psbt import Draft
 # The draft's fault: the payout goes to a stranger; it is a sat below the price; the input is another output of the
 # seller's; a stranger's input is added; NONE instead of SINGLE or ALL is asked for; a stranger is paid besides; a
 # second output of the seller's is to be signed away. The stranger's input and payment cost the seller nothing.
+# Of escrows (ord.net) only: it is a stranger's; it gets a sat less than the item has; the item is to be sold without
+# the escrow's leaf; the recovery goes to a stranger.
 Poison = Literal[
-    "wrong_payout", "low_payout", "other_outpoint", "extra_input", "sighash_none", "extra_output", "two_inputs"
+    "wrong_payout",
+    "low_payout",
+    "other_outpoint",
+    "extra_input",
+    "sighash_none",
+    "extra_output",
+    "two_inputs",
+    "escrow_theirs",
+    "escrow_short",
+    "sale_by_key",
+    "recovery_theirs",
 ]
 POISONS: frozenset[str] = frozenset(get_args(Poison))
 
@@ -30,7 +42,7 @@ def poisoned(draft: Draft, poison: Poison | None, engine: Engine, terms: AskTerm
     """Applies `poison` to `draft`; returns it unchanged without one."""
     payout = draft.outputs[0]
     match poison:
-        case None:
+        case None | "escrow_theirs" | "escrow_short" | "sale_by_key" | "recovery_theirs":
             return draft
         case "wrong_payout":
             return replace(draft, outputs=(TransactionOutput(payout.value, THIEF),))

@@ -107,18 +107,20 @@ def recovery_to_sign(drafts: list[Draft]) -> Unsigned:
     return Unsigned(recovery(drafts), [each.passing(SIGHASH.ALL) for each in drafts])
 
 
-def check_recovery(drafts: list[Draft], text: str) -> None:
-    """Raises Refusal when `text` is not the recovery, signed at every input."""
+def signed_recovery(drafts: list[Draft], text: str) -> str:
+    """Returns the whole recovery in hex. Raises Refusal when `text` is not it, signed at every input."""
     psbt = read(text, "signedRecoveryPsbt")
     if psbt.tx.serialize() != recovery(drafts).serialize():
         raise Refusal("signedRecoveryPsbt is not the one of the preflight")
     spent = [TransactionOutput(each.coin.value, each.passthrough.script) for each in drafts]
+    made = recovery(drafts)
     for at in range(len(drafts)):
-        key_path_witness(psbt, at, spent, (SIGHASH.ALL,))
+        made.vin[at].witness = key_path_witness(psbt, at, spent, (SIGHASH.ALL,))
+    return str(made.serialize().hex())
 
 
-def signed_order(engine: Engine, made: Draft, transfer: str, settlement: str) -> Order:
-    """Makes the listing of two signed PSBTs, not in the book yet. Raises Refusal."""
+def signed_order(engine: Engine, made: Draft, transfer: str, settlement: str, back: str) -> Order:
+    """Makes the listing of two signed PSBTs, not in the book yet; `back` is the recovery in hex. Raises Refusal."""
     first, second = read(transfer, "step 0"), read(settlement, "step 1")
     if first.tx.serialize() != made.transfer.serialize() or second.tx.serialize() != made.settlement.serialize():
         raise Refusal("a signed step is not the one of the preflight")
@@ -131,8 +133,8 @@ def signed_order(engine: Engine, made: Draft, transfer: str, settlement: str) ->
     order.signature = signature.hex()
     whole = made.transfer
     whole.vin[0].witness, whole.vin[1].witness = witness, _anchor_witness(made)
-    # The needs of a sale: the whole TX1, and the parts of its output.
-    order.papers = (whole.serialize().hex(), made.passthrough.internal.hex(), made.passthrough.leaf.hex())
+    # The needs of a sale: the whole TX1, and the parts of its output. And TX3, which brings it back.
+    order.papers = (whole.serialize().hex(), made.passthrough.internal.hex(), made.passthrough.leaf.hex(), back)
     return order
 
 

@@ -19,14 +19,18 @@ from simulator.rules import Refusal
 
 
 def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, SignedSale]:
-    """Sends TX1; returns the output that it puts the inscription on, and the seller's half of the sale from there."""
+    """Sends TX1, unless that is done; returns the output that it puts the inscription on, and the seller's half of the
+    sale from there.
+    """
     coin = engine.chain.coins[ask.outpoint]
     if coin.spent_by is not None:
         raise Refusal("the inscription's output is spent")
-    txid = engine.chain.add(parse(ask.papers[0]), {0: coin.inscriptions}, confirmed=confirmed)
+    passed = ask.outpoint
+    if ask.papers[0]:
+        passed = f"{engine.chain.add(parse(ask.papers[0]), {0: coin.inscriptions}, confirmed=confirmed)}:0"
     half = read(ask.psbt, "the listing").tx
     sale = SignedSale(half.version, half.locktime, half.vin[0], half.vout[0], bytes.fromhex(ask.signature))
-    return engine.chain.coins[f"{txid}:0"], sale
+    return engine.chain.coins[passed], sale
 
 
 def opener(ask: Order, sale: SignedSale) -> Callable[[Transaction, list[TransactionOutput]], Witness]:

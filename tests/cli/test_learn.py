@@ -157,7 +157,7 @@ def test_withdrawals_and_ends_of_listings_are_judged_and_never_stored(
 def test_what_cannot_be_drafted_is_said(running: Installation, item: tuple[Trader, str]) -> None:
     trader, inscription = item
     code, told = venue(running, "learn", "simulator-ordnet", "--listing", inscription)
-    assert code == 1 and "move the item into an escrow and are not signed: there is no form to learn" in told
+    assert code == 1 and "go through an escrow that the signer rebuilds: there is no form to learn" in told
     code, told = venue(running, "learn", "satflow", "--listing", inscription)
     assert code == 1 and "there is no venue 'satflow' here" in told
     running.sim("POST", "/sim/move", {"inscriptionId": inscription, "address": trader.address})

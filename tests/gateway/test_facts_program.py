@@ -24,7 +24,7 @@ TX = f"/api/tx/{TXID}"
 TIP, STATUS, OUTPUT, FOUND = "/api/blocks/tip/height", "/status", f"/output/{OUTPOINT}", f"/inscription/{INSCRIPTION}"
 UTXO, RUNES = f"/v1/indexer/utxo/{TXID}/1", f"/v1/indexer/runes/utxo/{TXID}/1/balance"
 INFO = f"/v1/indexer/inscription/info/{INSCRIPTION}"
-SURE = OutpointFacts(OUTPOINT, 546, SCRIPT.hex(), True, True, (INSCRIPTION,), (), 864_351, 864_351, None)
+SURE = OutpointFacts(OUTPOINT, 546, SCRIPT.hex(), True, True, (INSCRIPTION,), (), 864_351, 864_351, None, item_offset=0)
 BY_ORD = {
     "confirmations": 6,
     "indexed": True,
@@ -148,7 +148,8 @@ def test_an_output_that_the_transaction_does_not_have(sources: Bench) -> None:
         (f"{TX}/status", {"is_confirmed": None}),
         (f"{TX}/outspend/1", {"is_unspent": None}),
         (TIP, {"tip_height": None}),
-        (OUTPUT, {"inscriptions": None, "runes": None, "index_height": None}),
+        (OUTPUT, {"inscriptions": None, "runes": None, "index_height": None, "item_offset": None}),
+        (FOUND, {"item_offset": None}),
     ],
 )
 def test_a_source_that_does_not_answer_leaves_what_it_should_tell_unknown(
@@ -158,15 +159,28 @@ def test_a_source_that_does_not_answer_leaves_what_it_should_tell_unknown(
     assert _facts(two_indexes) == dataclasses.replace(SURE, **lost)
 
 
+@pytest.mark.parametrize(
+    ("satpoint", "offset"),
+    [(f"{OUTPOINT}:545", 545), (f"{TXID}:9:0", None), (f"{OUTPOINT}:x", None), (f"{OUTPOINT}:-1", None)],
+)
+def test_where_on_its_output_the_inscription_is(sources: Bench, satpoint: str, offset: int | None) -> None:
+    sources.venue.answers[FOUND] = {**ANSWERS[FOUND], "satpoint": satpoint}
+    assert _facts(sources) == dataclasses.replace(SURE, item_offset=offset)
+
+
 def test_an_index_that_says_nothing_of_its_height_says_nothing(sources: Bench) -> None:
     sources.venue.answers[STATUS] = {**ANSWERS[STATUS], "height": None}
-    assert _facts(sources) == dataclasses.replace(SURE, inscriptions=None, runes=None, index_height=None)
+    assert _facts(sources) == dataclasses.replace(
+        SURE, inscriptions=None, runes=None, index_height=None, item_offset=None
+    )
 
 
 def test_an_output_that_is_not_indexed_yet(sources: Bench) -> None:
     sources.venue.answers[OUTPUT] = {**BY_ORD, "indexed": False, "confirmations": 0, "inscriptions": []}
     sources.venue.answers[f"{TX}/status"] = {"confirmed": False}
-    assert _facts(sources) == dataclasses.replace(SURE, is_confirmed=False, inscriptions=None, runes=None)
+    assert _facts(sources) == dataclasses.replace(
+        SURE, is_confirmed=False, inscriptions=None, runes=None, item_offset=None
+    )
 
 
 def test_a_spend_in_the_mempool(sources: Bench) -> None:
@@ -279,7 +293,7 @@ def test_facts_tell_their_status(facts_only: Bench) -> None:
     _facts(facts_only)
     status = facts_only.client().status()
     assert set(status["venues"]) == {"mempool", "ord", "unisat"}
-    assert status["venues"]["ord"]["calls"] == {"status": {"ok": 1}, "output": {"ok": 1}}
+    assert status["venues"]["ord"]["calls"] == {name: {"ok": 1} for name in ("status", "output", "item_offset")}
 
 
 def test_facts_answer_their_own_clients_only(make_bench: Callable[..., Bench]) -> None:

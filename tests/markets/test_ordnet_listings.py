@@ -63,7 +63,8 @@ def _drafted(adapter: OrdNet) -> ListingDraft:
 
 
 def _order(draft: ListingDraft, **more: Any) -> ListingOrder:
-    order = ListingOrder(ASK, "c2lnbmVk", draft.psbt, ("c2lnbmVkMA==", "c2lnbmVkUg=="), PAYMENT, PAIR.payment_pubkey)
+    payment = PAYMENT, PAIR.payment_pubkey
+    order = ListingOrder(ASK, "c2lnbmVk", draft.psbt, (), *payment, "c2lnbmVkMA==", "c2lnbmVkUg==")
     return replace(order, **more)
 
 
@@ -74,11 +75,8 @@ def test_a_draft_as_documented(adapter: OrdNet) -> None:
         "ordinalsPublicKey": PAIR.ordinals_pubkey,
         "items": [{"inscriptionId": INSCRIPTION, "priceSats": 50_000}],
     }
-    assert draft.psbt == SETTLEMENT["psbtBase64"]
-    assert [(each.psbt, each.indices) for each in draft.secure] == [
-        (TRANSFER["psbtBase64"], (0,)),
-        (RECOVERY["psbtBase64"], (0,)),
-    ]
+    expected = (each["psbtBase64"] for each in (TRANSFER, SETTLEMENT, RECOVERY))
+    assert (draft.transfer, draft.psbt, draft.recovery, draft.secure) == (*expected, ())
 
 
 def _changed(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
@@ -116,6 +114,8 @@ INPUT = ("inputsToSign", 0)
         _changed((*STEPS, 1, *INPUT, "signingIndexes"), [1]),
         _changed((*STEPS, 1, *INPUT, "signingIndexes"), [0, 1]),
         _changed((*STEPS, 1, "psbtBase64"), "!"),
+        _changed((*STEPS, 0, *INPUT, "signingIndexes"), [0, 1]),
+        _changed(("recoveryPsbt", *INPUT, "signingIndexes"), [0, 1]),
         _changed(("recoveryPsbt",), None),
         _changed(("recoveryPsbt", *INPUT, "sigHash"), 0),
         _changed(("recoveryPsbt", "signerAddress"), PAYMENT),
@@ -154,7 +154,8 @@ def test_a_submit_repeats_its_draft(adapter: OrdNet) -> None:
         {"ask": replace(ASK, inscription_id="cd" * 32 + "i0")},
         {"ask": replace(ASK, receive="bc1qmallory")},
         {"unsigned_psbt": "b3RoZXI="},
-        {"signed_secure": ("c2lnbmVkMA==",)},
+        {"signed_transfer": ""},
+        {"signed_recovery": ""},
     ],
 )
 def test_a_submit_that_does_not_fit_its_draft_is_not_sent(adapter: OrdNet, more: dict[str, Any]) -> None:
@@ -241,4 +242,4 @@ def test_what_cannot_be_listed_is_not_asked_for(adapter: OrdNet, ask: ListingAsk
 def test_the_transfer_may_leave_its_sighash_to_the_default(adapter: OrdNet) -> None:
     inputs = [without(TRANSFER["inputsToSign"][0], "sigHash")]
     answers("POST", PREFLIGHT_PATH, _changed((*STEPS, 0, "inputsToSign"), inputs))
-    assert adapter.draft_listing(ASK).secure[0].psbt == TRANSFER["psbtBase64"]
+    assert adapter.draft_listing(ASK).transfer == TRANSFER["psbtBase64"]

@@ -107,6 +107,7 @@ class FakeSigner(_Peer):
         self.before_control: Callable[[str], Any] = lambda state: None
         self.before_signing: Callable[[dict[str, Any]], Any] = lambda asked: None
         self.signed: dict[str, dict[str, Any]] = {}
+        self.more_keys: dict[str, Any] = {}
         self.judged: list[dict[str, Any]] = []
         self.refuses_withdrawals: PeerRefused | None = None
         self.signed_sats = 0
@@ -136,7 +137,7 @@ class FakeSigner(_Peer):
             return {"sent_sats": 900, "fee_sats": 100}
         if request["op"] == "judge":
             return self._judged(request)
-        return keys_of(request["user"])
+        return keys_of(request["user"]) | self.more_keys
 
     def _rooms(self, asked: dict[str, Any]) -> dict[str, Any]:
         ceilings = {"task": asked["outstanding_task_sats"], "user": asked["outstanding_sats"]}

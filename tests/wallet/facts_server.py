@@ -37,6 +37,7 @@ def wire(facts: OutpointFacts | None = None) -> dict[str, Any]:
         "index_height": told.index_height,
         "spent_by": None,
         "is_spent_in_block": told.is_spent_in_block,
+        "item_offset": told.item_offset,
     }
 
 

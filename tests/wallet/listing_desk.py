@@ -60,6 +60,8 @@ def listing(number: int = 1, price: int = PRICE, **changes: Any) -> dict[str, An
         "price": price,
         "psbt": draft_at(price),
         "secure": [draft_at(price, "secure")],
+        "transfer": "",
+        "recovery": "",
     }
     return fields | changes
 
@@ -73,7 +75,7 @@ def listing_of(case: Case, number: int) -> dict[str, Any]:
         "price": case.intent.price_sats,
     }
     plain = {"psbt": _PLAIN, "secure": [draft]} if case.form == "secure" else {"psbt": draft, "secure": []}
-    return {"intent": listing_intent(number)} | asked | plain
+    return {"intent": listing_intent(number), "transfer": "", "recovery": ""} | asked | plain
 
 
 @dataclass

@@ -32,7 +32,7 @@ def test_without_limits_set_only_the_plans_bound() -> None:
     assert (found.outstanding_user, found.outstanding_host, found.sats_hour_host) == (200_000_000, 0, 0)
     assert ceilings_of(Settings(plans={})).outstanding_user == 0
     assert (found.least_listing, ceilings_of(Settings(min_listing_sats=7)).least_listing) == (0, 7)
-    assert (set(found.seller_fee_ppm.values()), found.secure_listings) == ({0}, frozenset())
+    assert (found.seller_fee_ppm, found.secure_listings) == ({"simulator-ordnet": 10_000}, frozenset())
 
 
 def test_what_a_venue_may_keep_and_where_secure_listings_are_signed_is_set_for_each() -> None:
@@ -41,10 +41,12 @@ def test_what_a_venue_may_keep_and_where_secure_listings_are_signed_is_set_for_e
             satflow_seller_fee_ppm=1,
             unisat_seller_fee_ppm=2,
             ordinalswallet_seller_fee_ppm=3,
+            ordnet_seller_fee_ppm=4,
             satflow_secure_listings=True,
         )
     )
-    assert found.seller_fee_ppm == {"satflow": 1, "unisat": 2, "ordinalswallet": 3}
+    kept = {"satflow": 1, "unisat": 2, "ordinalswallet": 3, "ordnet": 4, "simulator-ordnet": 10_000}
+    assert found.seller_fee_ppm == kept
     assert found.secure_listings == {"satflow", "simulator"}
 
 

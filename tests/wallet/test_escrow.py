@@ -14,8 +14,11 @@ from tests.wallet.escrows import FORMS, OURS, TERMS, THEIRS, Case, honest, tree_
 from tests.wallet.listings import VAULT, VENUE, key
 from tests.wallet.psbt_oracle import parse
 from tests.wallet.test_psbt_sign import is_valid
-from wallet.psbt.escrow import ESCROW_TERMS, RECOVERY_BLOCKS, Escrow, EscrowForm, escrow_of
+from wallet.escrow_terms import ESCROW_TERMS, EscrowForm
+from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow, escrow_of
 from wallet.psbt.sighash import DEFAULT, taproot_digest
+from wallet.psbt.sign import SigningError
+from wallet.psbt.sign_escrow import open_escrow
 from wallet.psbt.transaction import Transaction, TxInput, TxOutput
 from wallet.withdrawal.sign import with_witnesses
 
@@ -151,6 +154,16 @@ def test_the_recovery_of_ordinals_wallet_is_valid_after_144_blocks_by_our_key_al
     assert comes_back(RECOVERY_BLOCKS)
     assert not comes_back(RECOVERY_BLOCKS - 1)
     assert not comes_back(RECOVERY_BLOCKS, VENUE)
+
+
+@each_form
+def test_our_key_opens_our_escrow_and_no_other_key_or_output(form: EscrowForm) -> None:
+    approved = honest(form).check()
+    transaction = Transaction(2, (TxInput(approved.outpoint, b"", 0xFFFFFFFD),), (approved.payout,), 0)
+    assert open_escrow(transaction, 0, [approved.held], approved.escrow, VAULT)
+    for stranger, spent in ((key("a stranger"), approved.held), (VAULT, approved.payout)):
+        with pytest.raises(SigningError):
+            open_escrow(transaction, 0, [spent], approved.escrow, stranger)
 
 
 def test_the_venue_alone_cannot_take_the_item_by_key_path(engine: ModuleType) -> None:

@@ -63,6 +63,8 @@ class Desk:
             "price": price,
             "psbt": text(plain.encode()),
             "secure": [text(draft.encode()) for draft in forms],
+            "transfer": "",
+            "recovery": "",
         }
         request = {"op": "sign_listing", "task": task, "token": self.count, "secret": secret, "listing": listing}
         self.looked_up = self.signer.outpoints_to_look_up(request)

@@ -11,7 +11,7 @@ import pytest
 
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.psbt import parse
-from simulator.listing.poison import POISONS, Poison
+from simulator.listing.poison import Poison
 from simulator.ordnet import scripts
 from simulator.ordnet.funding import Parent
 from simulator.ordnet.poison import spoiled
@@ -61,7 +61,7 @@ def test_a_draft_of_the_practice_market_is_signed_and_taken(form: Form, desk: Of
     assert made.signed(parse(signed), PAYMENT_KEY).txid().hex() == made.txid
 
 
-@pytest.mark.parametrize("poison", sorted(POISONS))
+@pytest.mark.parametrize("poison", sorted(REFUSED))
 def test_a_poisoned_draft_is_refused(poison: Poison, desk: OfferDesk) -> None:
     made = parent()
     evil = spoiled(made.to_sign(PAYMENT_KEY), poison, made.comes_back, OTHER).encode()

@@ -60,6 +60,8 @@ FIELDS: list[tuple[int, str, list[Any], list[Any]]] = [
     (2, "price", [1, MAX_SATS], [0, MAX_SATS + 1]),
     (2, "psbt", ["A", LONGEST_PSBT], ["", LONGEST_PSBT + "A", "é", 7, None]),
     (2, "secure", [[], ["A"] * 4], [["A"] * 5, [""], ["A", None], "A", None]),
+    (2, "transfer", ["", "A", LONGEST_PSBT], [LONGEST_PSBT + "A", "é", 7, None]),
+    (2, "recovery", ["", "A", LONGEST_PSBT], [LONGEST_PSBT + "A", "é", 7, None]),
     (3, "intent", [HEX * 2], [HEX * 4]),
     (3, "price", [1, MAX_SATS], [0, MAX_SATS + 1]),
     (3, "quantity", ["1"], [""]),

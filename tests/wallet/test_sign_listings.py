@@ -48,7 +48,8 @@ def open_desk(tmp_path: Path) -> Iterator[Desk]:
 
 def test_both_forms_are_signed_by_the_vault_and_faultless(open_desk: Desk) -> None:
     answer = open_desk.sign(listing())
-    assert answer.keys() == {"psbt", "secure"}
+    assert answer.keys() == {"psbt", "secure", "transfer", "recovery"}
+    assert (answer["transfer"], answer["recovery"]) == ("", "")
     assert len(answer["secure"]) == 1
     for form, signed in (("listing", answer["psbt"]), ("secure", answer["secure"][0])):
         case = honest("p2tr", form)  # type: ignore[arg-type]

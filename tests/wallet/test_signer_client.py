@@ -55,8 +55,8 @@ def test_rooms_that_are_not_as_agreed_are_none(answer: dict[str, Any], answered:
 
 
 def test_a_listings_answer_waits_for_the_facts_too(answered: Any) -> None:
-    asked = answered({"psbt": "a", "secure": ["b"]})
-    assert CLIENT.sign_listing(1, 2, "s", LISTING) == SignedListing("a", ("b",))
+    asked = answered({"psbt": "a", "secure": ["b"], "transfer": "t", "recovery": "r"})
+    assert CLIENT.sign_listing(1, 2, "s", LISTING) == SignedListing("a", ("b",), "t", "r")
     assert asked[0]["timeout"] == 7.0
     assert asked[0]["listing"]["secure"] == LISTING.secure
     answered({"signature": "s"})

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from wallet.escrow_terms import EscrowTerms
 from wallet.policy import PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.check_listing import (
@@ -29,7 +30,7 @@ from wallet.psbt.check_listing import (
 )
 from wallet.psbt.common import claimed, input_unsigned, key_path, named_sighash, psbt_strict, tx_form
 from wallet.psbt.decode import Map, Psbt, key_type
-from wallet.psbt.escrow import Escrow, EscrowTerms, escrow_of
+from wallet.psbt.escrow import Escrow, escrow_of
 from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
 from wallet.psbt.script import own_script
 from wallet.psbt.sighash import ALL, DEFAULT, LISTING

@@ -7,18 +7,16 @@ The venue signs such a sale, too, so that nobody can outbid a buyer who is alrea
 - Ordinals Wallet, "passthrough v4": `tr(NUMS, {multi_a(2, ours, venue), <144> CSV DROP <ours> CHECKSIG})`. Nobody has
   a key path; our key alone takes the item back 144 blocks after it came there.
 
-Nothing of what a venue says goes into them but its key, which is pinned here.
+Nothing of what a venue says goes into them but its key, which is pinned (wallet/escrow_terms.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
+from wallet.escrow_terms import EscrowTerms
 from wallet.psbt.taproot import TAPSCRIPT, branch_hash, leaf_hash, output_key
-
-EscrowForm = Literal["ordnet", "ordinalswallet"]
 
 # The point of BIP-341 whose private key nobody can know.
 NUMS = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
@@ -26,15 +24,6 @@ NUMS = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace
 RECOVERY_BLOCKS = 144
 
 _CHECKSIG, _CHECKSIGADD, _CSV, _DROP, _TWO, _NUMEQUAL = (bytes([op]) for op in (0xAC, 0xBA, 0xB2, 0x75, 0x52, 0x9C))
-
-
-@dataclass(frozen=True, slots=True)
-class EscrowTerms:
-    """A venue's form of escrow. `cosigner` is the venue's x-only key; `least_sats` the fewest that it takes there."""
-
-    form: EscrowForm
-    cosigner: bytes
-    least_sats: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +50,10 @@ class Escrow:
     recovery: Leaf | None
 
 
-# The venues' keys as they publish them (ord.net's documents, Ordinals Wallet's client), and those of the practice
-# market in their dialects, which are other keys.
-ESCROW_TERMS: Mapping[str, EscrowTerms] = {
-    "ordnet": EscrowTerms(
-        "ordnet", bytes.fromhex("d2dc3222298e2a5f4e1c7d702fae2bcf7821cc0a095a478b95c62195b0df7398"), 330
-    ),
-    "ordinalswallet": EscrowTerms(
-        "ordinalswallet", bytes.fromhex("1d08b7c71f6f1e97a0a4cf005db7a977c85e34652a0c9365842aee25997c7dee"), 330
-    ),
-}
+def escrow_at(script: bytes, public_key: bytes, terms: Iterable[EscrowTerms]) -> Escrow | None:
+    """Returns the escrow of our `public_key` whose output has this script; None when none of these terms gives it."""
+    found = (escrow_of(public_key, each) for each in terms)
+    return next((escrow for escrow in found if escrow.script == script), None)
 
 
 def escrow_of(public_key: bytes, terms: EscrowTerms) -> Escrow:

@@ -12,7 +12,7 @@ from wallet.psbt.listing import ListingIntent, OutpointFacts, Owner
 from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.transaction import TxOutput
 
-SIGHASHES: dict[Form, int] = {"plain": LISTING, "secure": SECURE_LISTING}
+SIGHASHES: dict[Form, int] = {"plain": LISTING, "secure": SECURE_LISTING, "sale": LISTING}
 # The first of these that does not hold ends the judgement: without it there is nothing for the others to check.
 _READING = ("psbt-size", "psbt-strict", "inputs-reserved")
 _WITNESS_VERSIONS = {0x00: 0, 0x51: 1}
@@ -28,10 +28,10 @@ def judge_listing(
         draft = Draft(psbt, inputs_reserved(psbt, intent, owner), SIGHASHES[form], intent, facts, owner)
     except PolicyRefused as refused:
         findings = [*_read_until(refused), *(_waiting(name, refused) for name in RULES)]
-        inputs, outputs = _sides(psbt, None, form, owner) if psbt else ((), ())
+        inputs, outputs = sides(psbt, None, form, owner) if psbt else ((), ())
         return Judgement(form, False, tuple(findings), inputs, outputs, None, None), None
     findings = [Finding(name, True, "") for name in _READING] + [_finding(name, draft) for name in RULES]
-    inputs, outputs = _sides(draft.psbt, draft.index, form, owner)
+    inputs, outputs = sides(draft.psbt, draft.index, form, owner)
     is_signed = all(finding.holds for finding in findings)
     held = {finding.rule for finding in findings if finding.holds}
     payout = payout_of(draft) if "outputs-known" in held else None
@@ -67,14 +67,15 @@ def _waiting(name: str, refused: PolicyRefused) -> Finding:
     return Finding(name, None, f"it waits for {refused.tag}")
 
 
-def _sides(psbt: Psbt, index: int | None, form: Form, owner: Owner) -> tuple[tuple[Side, ...], tuple[Side, ...]]:
+def sides(psbt: Psbt, index: int | None, form: Form, owner: Owner) -> tuple[tuple[Side, ...], tuple[Side, ...]]:
     """Returns inputs and outputs. With an `index` those that a signature would cover are marked."""
-    transaction = psbt.transaction
+    transaction, is_all = psbt.transaction, form in ("transfer", "recovery")
     inputs = []
     for at, source in enumerate(transaction.inputs):
-        inputs.append(_side(_told(psbt, at), owner, is_covered=at == index, outpoint=str(source.outpoint)))
+        is_covered = index is not None and (is_all or at == index)
+        inputs.append(_side(_told(psbt, at), owner, is_covered=is_covered, outpoint=str(source.outpoint)))
     outputs = [
-        _side(output, owner, is_covered=index is not None and (form == "secure" or at == index))
+        _side(output, owner, is_covered=index is not None and (is_all or form == "secure" or at == index))
         for at, output in enumerate(transaction.outputs)
     ]
     return tuple(inputs), tuple(outputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from embit.ec import PrivateKey, PublicKey, SchnorrSig
@@ -9,9 +10,10 @@ from embit.ec import PrivateKey, PublicKey, SchnorrSig
 from wallet.psbt import fields
 from wallet.psbt.check_escrow import ApprovedEscrow
 from wallet.psbt.decode import Psbt, encode, without_unknown
+from wallet.psbt.escrow import Escrow
 from wallet.psbt.sighash import DEFAULT, LISTING, taproot_digest
 from wallet.psbt.sign import SigningError, sign_listing
-from wallet.psbt.transaction import compact
+from wallet.psbt.transaction import Transaction, TxOutput, compact
 
 Signed = tuple[bytes, ...]
 
@@ -27,6 +29,24 @@ def sign_escrow(approved: ApprovedEscrow, private_key: PrivateKey) -> Signed:
     if approved.recovery is not None:
         signed.append(_recovery(approved, approved.recovery, private_key))
     return tuple(signed)
+
+
+def open_escrow(
+    transaction: Transaction, index: int, spent: Sequence[TxOutput], escrow: Escrow, private_key: PrivateKey
+) -> list[bytes]:
+    """Returns the witness of input `index`, which takes an item out of its escrow by our key alone.
+
+    Raises SigningError when the input is not this escrow's.
+    """
+    if spent[index].script != escrow.script or private_key.get_public_key().xonly() not in escrow.sale.script:
+        raise SigningError("the key does not open this output")
+    leaf = escrow.recovery
+    if leaf is None:
+        digest = taproot_digest(transaction, index, spent, DEFAULT)
+        return [_schnorr(private_key.taproot_tweak(escrow.merkle_root), escrow.script[2:], digest)]
+    digest = taproot_digest(transaction, index, spent, DEFAULT, leaf.hash)
+    signature = _schnorr(private_key, private_key.get_public_key().xonly(), digest)
+    return [signature, leaf.script, leaf.control_block]
 
 
 def _sale(approved: ApprovedEscrow, private_key: PrivateKey) -> bytes:

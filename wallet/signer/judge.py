@@ -17,6 +17,8 @@ from wallet.keystore.keys import UserSecrets
 from wallet.learnt.form import TAG, SeenDraft
 from wallet.policy import PolicyRefused
 from wallet.protocol import ListingToSign
+from wallet.psbt.check_escrow import EscrowDrafts
+from wallet.psbt.judge_escrow import judge_escrow
 from wallet.psbt.judge_listing import SIGHASHES, judge_listing
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.transaction import TxOutput
@@ -52,7 +54,24 @@ class ListingJudge:
     def judgements(self, request: Answer, facts: Facts) -> list[Judgement]:
         """Judges each PSBT, the plain one first. Raises PolicyRefused or RequestError for a question that is none."""
         asked = self._asked(request)
-        return [self._judged(at, form, psbt, asked, facts) for at, (form, psbt) in enumerate(_forms(asked[3]))]
+        listing = asked[3]
+        if listing.is_in_escrow:
+            return self._in_escrow(asked, facts)
+        return [self._judged(at, form, psbt, asked, facts) for at, (form, psbt) in enumerate(_forms(listing))]
+
+    def _in_escrow(self, asked: _Asked, facts: Facts) -> list[Judgement]:
+        secrets, venue, least, listing = asked
+        ceilings = self._authority.ceilings
+        terms = ceilings.escrow_terms.get(venue)
+        if terms is None:
+            raise PolicyRefused("escrow", f"listings in escrow are not signed at {venue}")
+        intent = intent_of(listing, venue, least, secrets, ceilings)
+        drafts = EscrowDrafts(_bytes(listing.transfer), _bytes(listing.psbt), _bytes(listing.recovery) or None)
+        judgements, found = judge_escrow(drafts, intent, facts.get(listing.outpoint), owner_of(secrets), terms)
+        outpoint, payout = (str(found.outpoint), found.payout) if found else ("", None)
+        judged = [self._with_ours(each, asked, facts, outpoint, payout) for each in judgements]
+        is_signed = all(each.is_signed for each in judged)
+        return [replace(each, is_signed=is_signed) for each in judged]
 
     def _asked(self, request: Answer) -> _Asked:
         user, venue, least, given = protocol.take(request, "user", "venue", "min_price_sats", "listing")
@@ -66,25 +85,43 @@ class ListingJudge:
 
     def _judged(self, at: int, form: Form, psbt: str, asked: _Asked, facts: Facts) -> Judgement:
         secrets, venue, least, listing = asked
-        authority = self._authority
-        intent, owner = intent_of(listing, venue, least, secrets, authority.ceilings), owner_of(secrets)
+        ceilings = self._authority.ceilings
+        intent, owner = intent_of(listing, venue, least, secrets, ceilings), owner_of(secrets)
         known = facts.get(listing.outpoint)
         judgement, payout = judge_listing(_bytes(psbt), form, intent, known, owner)
-        ceilings, play = authority.ceilings, authority.unlocked().is_play
+        learnt = self._learnt_form(venue, kind_at(at), lambda: seen_of(_bytes(psbt), intent, known, owner))
+        return self._with_ours(judgement, asked, facts, listing.outpoint, payout, learnt)
+
+    def _with_ours(
+        self,
+        judgement: Judgement,
+        asked: _Asked,
+        facts: Facts,
+        outpoint: str,
+        payout: TxOutput | None,
+        *more: Finding,
+    ) -> Judgement:
+        """Adds the findings of the rules that do not hang on the draft alone; `outpoint` is what would be sold."""
+        _, venue, _, listing = asked
+        ceilings, play = self._authority.ceilings, self._authority.unlocked().is_play
         findings = [
             _finding("market", lambda: policy.market(venue, play=play)),
-            _finding("op-allowed", lambda: _form_allowed(form, venue, ceilings)),
+            _finding("op-allowed", lambda: _form_allowed(judgement.form, venue, ceilings)),
             *judgement.findings,
             _finding("list-lower", lambda: self._list_lower(listing)),
-            self._outputs_unique(listing, form, payout, facts),
-            self._learnt_form(venue, kind_at(at), lambda: seen_of(_bytes(psbt), intent, known, owner)),
         ]
+        if judgement.form in SIGHASHES:
+            findings.append(self._outputs_unique(listing, judgement.form, outpoint, payout, facts))
+        findings += more
         return replace(judgement, findings=tuple(findings), is_signed=all(each.holds for each in findings))
 
-    def _outputs_unique(self, listing: ListingToSign, form: Form, payout: TxOutput | None, facts: Facts) -> Finding:
+    def _outputs_unique(
+        self, listing: ListingToSign, form: Form, outpoint: str, payout: TxOutput | None, facts: Facts
+    ) -> Finding:
         if payout is None:
             return Finding("outputs-unique", None, "it waits for outputs-known")
-        rivals = self._authority.ledger.payouts.rivals(listing.outpoint, payout, SIGHASHES[form])
+        found = self._authority.ledger.payouts.rivals(outpoint, payout, SIGHASHES[form])
+        rivals = [each for each in found if each != listing.outpoint]
         return _finding("outputs-unique", lambda: outputs_unique(payout, rivals, facts))
 
     def _learnt_form(self, venue: str, kind: str, seen: Callable[[], SeenDraft]) -> Finding:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from wallet.address import p2tr
 from wallet.ceilings import Ceilings
+from wallet.escrow_terms import all_terms
 from wallet.keystore.keys import UserSecrets
 from wallet.policy import PolicyRefused
 from wallet.protocol import ListingToSign
 from wallet.psbt.common import psbt_strict
 from wallet.psbt.decode import from_base64
+from wallet.psbt.escrow import escrow_of
 from wallet.psbt.listing import ListingIntent, Owner
 from wallet.psbt.script import own_script
 from wallet.psbt.sighash import LISTING, SECURE_LISTING
@@ -36,8 +39,14 @@ def owner_of(secrets: UserSecrets) -> Owner:
     return Owner("p2tr", vault, scripts, scripts)
 
 
+def escrow_addresses(secrets: UserSecrets, ceilings: Ceilings) -> dict[str, str]:
+    """Returns the addresses of the user's escrows, by venue."""
+    vault, known = secrets.vault.get_public_key().sec(), all_terms(ceilings.escrow_terms)
+    return {venue: p2tr(escrow_of(vault, terms).script[2:]) for venue, terms in known.items()}
+
+
 def drafts_to_sign(listing: ListingToSign, venue: str, ceilings: Ceilings) -> list[tuple[str, int]]:
-    """Returns the PSBTs that are to be signed, each with its sighash; secure ones only where the operator says."""
+    """Returns the PSBTs that promise a payout, each with its sighash; secure ones only where the operator says."""
     drafts = [(listing.psbt, LISTING)]
     if venue in ceilings.secure_listings:
         drafts += [(psbt, SECURE_LISTING) for psbt in listing.secure]

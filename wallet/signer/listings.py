@@ -5,19 +5,17 @@ The facts are our own. If one of the PSBTs that are to be signed is wrong, none 
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Mapping
 
 from wallet import policy, protocol
 from wallet.policy import HeldGrant
 from wallet.protocol import ListingToSign
-from wallet.psbt.check_listing import check_listing
-from wallet.psbt.listing import ApprovedListing, OutpointFacts
-from wallet.psbt.sign import sign_listing
+from wallet.psbt.listing import OutpointFacts
+from wallet.signer.approved import Approved, approved
 from wallet.signer.authority import Answer, Authority
 from wallet.signer.learnt import as_learnt
-from wallet.signer.listing_terms import drafts_to_sign, intent_of, owner_of, raw_psbt, rivals_of
+from wallet.signer.listing_terms import drafts_to_sign, intent_of, rivals_of
 from wallet.signer.payouts import is_gone, outputs_unique
 from wallet.signer.signed import ListingSignature
 
@@ -56,7 +54,11 @@ class ListingSigner:
         with ledger.transaction():
             held, listing = self._asked(request)
             signed = self._known(held, listing) or self._signed(held, listing, facts)
-        return {"psbt": signed.answer[0], "secure": list(signed.answer[1:])}
+        first, *others = signed.answer
+        if not listing.is_in_escrow:
+            return {"psbt": first, "secure": others, "transfer": "", "recovery": ""}
+        transfer, recovery = (*others, "")[:2]
+        return {"psbt": first, "secure": [], "transfer": transfer, "recovery": recovery}
 
     def lowest_listing(self, request: Answer) -> Answer:
         (outpoint,) = protocol.take(request, "outpoint")
@@ -83,16 +85,13 @@ class ListingSigner:
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
         intent = intent_of(listing, grant.venue, grant.min_price_sats, secrets, authority.ceilings)
-        owner = owner_of(secrets)
-        approved = [
-            check_listing(raw_psbt(psbt), intent, facts.get(listing.outpoint), sighash, owner)
-            for psbt, sighash in drafts_to_sign(listing, grant.venue, authority.ceilings)
-        ]
-        as_learnt(authority.learnt, grant.venue, intent, approved)
+        found = approved(listing, grant.venue, intent, facts.get(listing.outpoint), secrets, authority.ceilings)
+        as_learnt(authority.learnt, grant.venue, intent, found.forms)
         payouts = authority.ledger.payouts
-        for each in approved:
-            rivals = payouts.rivals(listing.outpoint, each.payout, each.sighash)
-            outputs_unique(each.payout, rivals, facts)
+        for promise in found.promises:
+            rivals = payouts.rivals(promise.outpoint, promise.payout, promise.sighash)
+            # An escrow is made by spending the item's output, so the two are never in one transaction.
+            outputs_unique(promise.payout, [each for each in rivals if each != listing.outpoint], facts)
         now = authority.clock()
         policy.list_lower(listing.price, store.highest_listing(listing.outpoint, now))
         authority.rates(grant, now)
@@ -106,22 +105,26 @@ class ListingSigner:
             price=listing.price,
             created_ms=now,
             drafts_hash=_drafts_hash(listing),
-            answer=tuple(base64.b64encode(sign_listing(each, secrets.vault)).decode() for each in approved),
+            answer=found.sign(secrets.vault),
         )
         store.put_listing(signed)
-        for each in approved:
-            payouts.put(listing.outpoint, each.payout, each.sighash)
+        for promise in found.promises:
+            payouts.put(promise.outpoint, promise.payout, promise.sighash)
         # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
-        authority.audit.append(now, _entry(signed, approved))
+        authority.audit.append(now, _entry(signed, found))
         return signed
 
 
 def _drafts_hash(listing: ListingToSign) -> str:
-    return hashlib.sha256("\n".join((listing.psbt, *listing.secure)).encode()).hexdigest()
+    # An escrow's as one more item, so that it is no secure listing's hash.
+    drafts = [listing.psbt, *listing.secure]
+    if listing.is_in_escrow:
+        drafts.append(f"escrow {listing.transfer} {listing.recovery}")
+    return hashlib.sha256("\n".join(drafts).encode()).hexdigest()
 
 
-def _entry(signed: ListingSignature, approved: list[ApprovedListing]) -> Answer:
-    """Returns the audit entry. `unsigned_txids`: of the transactions that were signed, in the order of the PSBTs."""
+def _entry(signed: ListingSignature, found: Approved) -> Answer:
+    """Returns the audit entry. `unsigned_txids`: of the transactions that were signed, in the order of the answer."""
     return {
         "operation": "list",
         "intent": signed.intent,
@@ -132,7 +135,8 @@ def _entry(signed: ListingSignature, approved: list[ApprovedListing]) -> Answer:
         "outpoint": signed.outpoint,
         "price": signed.price,
         "drafts_sha256": signed.drafts_hash,
-        "payouts": [each.payout.value for each in approved],
-        "is_secure": len(approved) > 1,
-        "unsigned_txids": [each.psbt.transaction.txid()[::-1].hex() for each in approved],
+        "payouts": [promise.payout.value for promise in found.promises],
+        "is_secure": len(found.promises) > 1,
+        "escrow": found.escrow,
+        "unsigned_txids": [each.txid()[::-1].hex() for each in found.transactions],
     }

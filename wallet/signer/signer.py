@@ -17,7 +17,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TypeVar
 
 from core.errors import PeerRefused
@@ -39,6 +39,7 @@ from wallet.signer.grants import Grants
 from wallet.signer.judge import ListingJudge
 from wallet.signer.learner import Learner
 from wallet.signer.ledger import Ledger
+from wallet.signer.listing_terms import escrow_addresses
 from wallet.signer.listings import ListingSigner
 from wallet.signer.offers import OfferSigner
 from wallet.signer.rooms import Rooms
@@ -176,8 +177,8 @@ class Signer:
 
     def _addresses(self, request: Answer) -> Answer:
         (user,) = protocol.take(request, "user")
-        user = sign_in_address(protocol.text("user", user))
-        return asdict(self._authority.secrets_of(user).public)
+        secrets = self._authority.secrets_of(sign_in_address(protocol.text("user", user)))
+        return asdict(replace(secrets.public, escrows=escrow_addresses(secrets, self._authority.ceilings)))
 
     def _was_signed(self, request: Answer) -> Answer:
         (intent,) = protocol.take(request, "intent")

@@ -9,12 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from dataclasses import replace
 
 from wallet import protocol
 from wallet.address import sign_in_address
+from wallet.escrow_terms import all_terms
 from wallet.keystore.keys import UserSecrets
 from wallet.policy import PolicyRefused, intent_conflict, market
 from wallet.psbt.decode import from_base64
+from wallet.psbt.escrow import escrow_at
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Answer, Authority
@@ -89,6 +92,8 @@ class WithdrawalSigner:
         scripts = _own_scripts(keystore.secrets_of(asked.user))
         if asked.source == "bidding":
             return scripts["p2wpkh"]
+        if asked.source == "escrow":
+            return scripts["p2tr"]
         return rules.destination(asked.user, keystore.users, frozenset(scripts.values()))
 
     def _known(self, asked: WithdrawalToSign) -> WithdrawalSignature | None:
@@ -115,10 +120,12 @@ class WithdrawalSigner:
         return signed
 
     def _composed(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> Composed:
-        kind: CoinKind = "p2tr" if asked.source == "vault" else "p2wpkh"
-        held = (asked.inscription_id,) if asked.inscription_id else ()
+        kind: CoinKind = "p2wpkh" if asked.source == "payment" else "p2tr"
         script = _own_scripts(secrets)
-        coins = [_coin(each, facts, kind, script[kind], held) for each in asked.coins]
+        if asked.inscription_id:
+            coins = [self._item(asked, facts, secrets)]
+        else:
+            coins = [_coin(each, facts, kind, script[kind]) for each in asked.coins]
         paying = [_coin(each, facts, "p2wpkh", script["p2wpkh"]) for each in asked.fee_coins]
         destination = self._destination(asked)
         if asked.inscription_id:
@@ -129,6 +136,19 @@ class WithdrawalSigner:
         composed = self._composed(asked, facts, secrets)
         raw = sign_composed(composed, {"p2wpkh": secrets.payment, "p2tr": secrets.vault})
         return self._row(asked, composed, transaction=raw.hex())
+
+    def _item(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> Coin:
+        """Returns the inscription's coin: the vault's, or an escrow's that the vault's key opens."""
+        outpoint, held = asked.coins[0], (asked.inscription_id,)
+        vault, terms = secrets.vault.get_public_key().sec(), all_terms(self._authority.ceilings.escrow_terms)
+        told = facts.get(outpoint)
+        escrow = None if told is None or told.script is None else escrow_at(told.script, vault, terms.values())
+        if escrow is not None:
+            kind: CoinKind = "p2tr" if escrow.recovery is None else "recovery"
+            return replace(_coin(outpoint, facts, kind, escrow.script, held), escrow=escrow)
+        if asked.source == "escrow":
+            raise PolicyRefused("inputs-own", f"{outpoint} is no escrow of this user's that is known here")
+        return _coin(outpoint, facts, "p2tr", own_script("p2tr", vault), held)
 
     def _of_bidding_wallet(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> WithdrawalSignature:
         approved = _of_venue(asked, facts, secrets)

@@ -13,29 +13,37 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wallet.policy import PolicyRefused
+from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow
 from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput
 from wallet.withdrawal.request import VIRTUAL_KB
 from wallet.withdrawal.rules import dust, dust_limit, fee_abs, fee_share
 
-CoinKind = Literal["p2wpkh", "p2tr"]
+# "recovery": an escrow that only its recovery leaf opens; other escrows are "p2tr", opened by key path.
+CoinKind = Literal["p2wpkh", "p2tr", "recovery"]
 
 _VERSION = 2
 _REPLACEABLE = 0xFFFFFFFD
 # Weight units: version, two counts and locktime; the two bytes that mark a witness; outpoint, empty script, sequence.
 _FRAME, _MARK, _INPUT = 4 * 10, 2, 4 * 41
-# A count and lengths; the longest signature that is made and the key, or the one signature of a taproot key path.
-WITNESS: dict[CoinKind, int] = {"p2wpkh": 1 + 1 + 72 + 1 + 33, "p2tr": 1 + 1 + 64}
+# A count and lengths; the longest signature that is made and the key, or the one signature of a taproot key path, or
+# that of a leaf with the leaf and its control block.
+WITNESS: dict[CoinKind, int] = {
+    "p2wpkh": 1 + 1 + 72 + 1 + 33,
+    "p2tr": 1 + 1 + 64,
+    "recovery": 1 + 1 + 64 + 1 + 39 + 1 + 65,
+}
 # Virtual bytes of one more input, rounded up.
 INPUT_VSIZE: dict[CoinKind, int] = {kind: -(-(_INPUT + witness) // 4) for kind, witness in WITNESS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Coin:
-    """An output of the user's to be spent."""
+    """An output of the user's to be spent. `escrow` is set for one that a listed item passes through."""
 
     outpoint: Outpoint
     spent: TxOutput
     kind: CoinKind
+    escrow: Escrow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +108,13 @@ def _positive(sats: int) -> int:
     return sats
 
 
+def _sequence(coin: Coin) -> int:
+    """Returns the sequence of an input; a recovery leaf asks for so many blocks (BIP-68) and is replaceable."""
+    return RECOVERY_BLOCKS if coin.kind == "recovery" else _REPLACEABLE
+
+
 def _composed(coins: Sequence[Coin], outputs: Sequence[TxOutput], *, is_item: bool = False) -> Composed:
-    inputs = tuple(TxInput(coin.outpoint, b"", _REPLACEABLE) for coin in coins)
+    inputs = tuple(TxInput(coin.outpoint, b"", _sequence(coin)) for coin in coins)
     sent = outputs[0].value
     fee = sum(coin.spent.value for coin in coins) - sum(output.value for output in outputs)
     for output in outputs:

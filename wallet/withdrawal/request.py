@@ -12,9 +12,9 @@ from typing import Any, Literal
 from wallet import protocol
 from wallet.protocol import MAX_COINS, MAX_PSBT_TEXT, MAX_SATS, RequestError
 
-Source = Literal["bidding", "payment", "vault"]
+Source = Literal["bidding", "payment", "vault", "escrow"]
 
-SOURCES: tuple[Source, ...] = ("bidding", "payment", "vault")
+SOURCES: tuple[Source, ...] = ("bidding", "payment", "vault", "escrow")
 WITHDRAWAL_INTENT_DIGITS = 40
 MAX_FEE_PER_KVB = 10_000_000
 VIRTUAL_KB = 1000
@@ -26,8 +26,10 @@ class WithdrawalToSign:
 
     From `payment` or `vault` all of `coins` (`txid:vout`) are spent and `amount_sats` of them (None: all, less the fee)
     go to the address that `user` signs in with; the signer writes the transaction. With an `inscription_id` the one
-    coin, of the vault, goes there whole, and `fee_coins` of the payment address pay for it. `fee_per_kvb` is sats for
-    1000 vB: 12.5 sat/vB are 12,500.
+    coin, of the vault or of an escrow of the vault's key, goes there whole, and `fee_coins` of the payment address pay
+    for it. `fee_per_kvb` is sats for 1000 vB: 12.5 sat/vB are 12,500.
+
+    From `escrow` the inscription goes back to the vault instead.
 
     From `bidding` `psbt` (base64) is `venue`'s draft that takes `amount_sats` out of its wallet to the payment address.
     """
@@ -95,8 +97,11 @@ def _refuse_leftovers(read: WithdrawalToSign) -> None:
     elif read.venue or read.psbt:
         raise RequestError(f"{read.source} takes neither venue nor psbt")
     elif read.inscription_id:
-        if read.source != "vault" or len(read.coins) != 1 or not read.fee_coins or read.amount_sats is not None:
+        is_one = read.source in ("vault", "escrow") and len(read.coins) == 1
+        if not is_one or not read.fee_coins or read.amount_sats is not None:
             raise RequestError("an inscription is one coin of the vault, with fee_coins and without amount_sats")
+    elif read.source == "escrow":
+        raise RequestError("escrow needs an inscription_id")
     elif read.fee_coins:
         raise RequestError("fee_coins are for an inscription")
     if not read.coins:

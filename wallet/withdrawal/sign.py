@@ -12,6 +12,7 @@ from wallet.psbt.common import named_sighash
 from wallet.psbt.decode import Psbt, encode, without_unknown
 from wallet.psbt.sighash import ALL, DEFAULT, script_digest, taproot_digest
 from wallet.psbt.sign import SigningError, sign_input
+from wallet.psbt.sign_escrow import open_escrow
 from wallet.psbt.taproot import leaf_hash
 from wallet.psbt.transaction import Transaction, compact, encode_outpoint, sized
 from wallet.withdrawal.compose import CoinKind, Composed
@@ -27,6 +28,10 @@ def sign_composed(composed: Composed, keys: Mapping[CoinKind, PrivateKey]) -> by
     transaction, spent = composed.transaction, [coin.spent for coin in composed.coins]
     stacks = []
     for at, coin in enumerate(composed.coins):
+        if coin.escrow is not None or coin.kind == "recovery":
+            assert coin.escrow is not None
+            stacks.append(open_escrow(transaction, at, spent, coin.escrow, keys["p2tr"]))
+            continue
         key = keys[coin.kind]
         sighash = DEFAULT if coin.kind == "p2tr" else ALL  # both cover every input and every output
         signature = sign_input(transaction, at, spent, sighash, coin.kind, key)

@@ -29,13 +29,13 @@ class PaymentCoins:
         self._coins: list[Utxo] | None = None  # confirmed, dearest first
         self._is_plain: dict[str, bool] = {}
 
-    def pay(self, price: int, in_use: Collection[str]) -> tuple[Coin, ...] | PlaceResult:
+    def pay(self, price: int, in_use: Collection[str], what: str = "a bid") -> tuple[Coin, ...] | PlaceResult:
         """Chooses the fewest coins, none of them `in_use`, that pay `price` sats and leave no dust; the dearest first.
 
         Else returns NO_COINS, or NOT_SENT when that could not be found out, with the fault noted.
         """
         chosen: list[Coin] = []
-        failed_to = f"find coins for a bid of {price}"
+        failed_to = f"find coins for {what} of {price}"
         try:
             for coin in self._confirmed():
                 if len(chosen) == MOST_COINS:

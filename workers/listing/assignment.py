@@ -13,10 +13,6 @@ from strategy.listing.listing_config import ListingConfig, load_listing_config, 
 from workers.context import Context
 from workers.wanted import config_of, wanted_task
 
-# The venue's share of a sale in millionths of the price. Of the venues that listings can be signed for (by the signer's
-# templates) none takes any: the buyer pays on top.
-SELLER_FEE_PPM = 0
-
 
 @dataclass(frozen=True, slots=True)
 class ListingAssignment:

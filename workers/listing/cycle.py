@@ -18,8 +18,9 @@ from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults
 from workers.listing import listing_end, listing_market, own_listings
-from workers.listing.assignment import SELLER_FEE_PPM, ListingAssignment
+from workers.listing.assignment import ListingAssignment
 from workers.listing.dry_run import JudgedDrafts
+from workers.listing.homecoming import bring_home
 from workers.listing.listing_end import EndFinder
 from workers.listing.listing_market import CollectionFinder
 from workers.listing.outcome import ListingOutcome
@@ -110,6 +111,7 @@ class ListingCycle:
             None if open_ is None else open_.outpoint,
             max_age_s,
             self._faults,
+            frozenset(self._keys.escrows.values()),
         )
 
     def _is_as_known(self, open_: Listing | None) -> bool:
@@ -175,6 +177,8 @@ class ListingCycle:
         outpoint, former = outcome.located.outpoint, listings.newest_listed(self._context.task_id)
         if self._shown is None or outpoint is None or outcome.located.inscription_state != "held":
             return None
+        if outcome.located.is_in_escrow and former is not None:
+            outpoint = former.outpoint  # its listing is of the output that it came from
         if former is not None and former.outpoint != outpoint:
             return None
         new = self._placer.new(self._item(outpoint), self._shown.price)
@@ -202,6 +206,9 @@ class ListingCycle:
                 outcome.plan = None
                 outcome.words = f"waiting: the inscription is {outcome.located.inscription_state}, so nothing is signed"
                 return
+        if outcome.located.is_in_escrow:
+            self._bring_home(outcome)
+            return
         outpoint, plan = outcome.located.outpoint, outcome.plan
         assert outpoint is not None and plan is not None and plan.price is not None
         outcome.former_sats = None if open_ is None else open_.price_sats
@@ -210,6 +217,14 @@ class ListingCycle:
         left = listings.open_listing(self._context.task_id)
         if outcome.result is ListingResult.UNKNOWN and left is not None and left.state == LIVE:
             outcome.result = ListingResult.LISTED  # the answer was lost, and the listing is there
+
+    def _bring_home(self, outcome: ListingOutcome) -> None:
+        """Begins the way home from the escrow: another price is signed for an output of the vault only."""
+        user, item, outpoint = self._assignment.user, self._task.inscription_id, outcome.located.outpoint
+        assert outpoint is not None and outcome.plan is not None
+        how = bring_home(self._context, user, self._keys, item, outpoint, self._faults)
+        outcome.words = f"waiting: the inscription is {how} from its escrow; wanted {outcome.plan.note}"
+        outcome.plan = None
 
     @property
     def _placer(self) -> ListingPlacer:
@@ -231,7 +246,7 @@ class ListingCycle:
             now_ms=now_ms,
             config=self._assignment.config,
             tick=self._context.venue.listing_tick,
-            fee_ppm=SELLER_FEE_PPM,
+            fee_ppm=context.settings.seller_fee_ppm(context.venue.name),
             asks=market.asks,
             trait_asks=market.trait_asks,
             own_wallets=self._own_wallets,

@@ -7,15 +7,18 @@ import random
 
 from markets.base import NotFound, Refused, VenueError
 from markets.items import whereabouts
+from markets.items.whereabouts import LocatedInscription
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
 from strategy.listing.inputs import InscriptionState
+from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.faults import Faults
 from workers.listing import listing_end
+from workers.listing.homecoming import Homecoming, bring_home
 from workers.listing.listing_end import EndFinder
 from workers.listing.own_listings import is_dropped, read_own_listings, settle, settle_unsent, shown_of
 from workers.pace import Backoff
@@ -40,6 +43,7 @@ class ListingDrain:
         self._context = context
         self._end_finder = EndFinder(context)
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, rng or random.Random())
+        self._keys: UserKeys | None = None
 
     def cycle(self) -> float | None:
         """Runs one round; returns the seconds until the next, or None when nothing is open or another worker acts."""
@@ -59,6 +63,9 @@ class ListingDrain:
         read = read_own_listings(context, listing.wallet, 0, faults)
         if read is None:
             return
+        # While the row is open: nobody looks after an item whose listing is closed.
+        if self._brought_home(listing, faults) is Homecoming.LATER:
+            return
         if shown_of(read, listing.inscription_id, listing.wallet) is not None:
             self._cancel(listing, faults)
             return
@@ -70,6 +77,17 @@ class ListingDrain:
             settle(context, listing, None, read.taken_ms)
         if is_dropped(listing):
             self._close_dropped(listing, slug, faults)
+
+    def _brought_home(self, listing: Listing, faults: Faults) -> Homecoming | None:
+        """Begins the way home of an item that lies in its escrow; one that is impossible is left to its owner."""
+        keys, context = self._known_keys(faults), self._context
+        task = tasks.under_token(context.task_id, context.token)
+        if task is None or keys is None or context.venue.name not in keys.escrows:
+            return None
+        located = self._located(listing, faults)
+        if not located.is_in_escrow or located.outpoint is None:
+            return None
+        return bring_home(context, task.user, keys, listing.inscription_id, located.outpoint, faults)
 
     def _cancel(self, listing: Listing, faults: Faults) -> None:
         context = self._context
@@ -147,7 +165,20 @@ class ListingDrain:
         return self._locate(listing, faults) in ("spent", "pending")
 
     def _locate(self, listing: Listing, faults: Faults) -> InscriptionState:
-        market = self._context.market
-        return whereabouts.locate(
-            market, listing.inscription_id, listing.wallet, listing.outpoint, _CHAIN_AGE_S, faults
-        ).inscription_state
+        return self._located(listing, faults).inscription_state
+
+    def _located(self, listing: Listing, faults: Faults) -> LocatedInscription:
+        keys, market = self._known_keys(faults), self._context.market
+        if keys is None:
+            return LocatedInscription("unknown")
+        place, escrows = (keys.vault, listing.outpoint, _CHAIN_AGE_S), frozenset(keys.escrows.values())
+        return whereabouts.locate(market, listing.inscription_id, *place, faults, escrows)
+
+    def _known_keys(self, faults: Faults) -> UserKeys | None:
+        if self._keys is None:
+            task = tasks.under_token(self._context.task_id, self._context.token)
+            try:
+                self._keys = None if task is None else self._context.signer.addresses(task.user.address)
+            except SignerError as error:
+                faults.add("get our addresses from the signer", error)
+        return self._keys

@@ -11,7 +11,7 @@ from wallet.judgement import Judgement, to_judge, verdict
 from wallet.signer_client import SignerError
 from workers.context import Context
 from workers.faults import Faults
-from workers.listing.assignment import SELLER_FEE_PPM, ListingAssignment
+from workers.listing.assignment import ListingAssignment
 from workers.listing.places import ItemToList, ask_for
 
 
@@ -29,11 +29,12 @@ class JudgedDrafts:
     ) -> str:
         """Returns in words whether the signer would sign a listing of the item at this price; "" when that failed."""
         if self.about != (item.outpoint, price):
-            least = guard(assignment.config, SELLER_FEE_PPM, tick=1)
+            least = guard(assignment.config, context.settings.seller_fee_ppm(item.venue), tick=1)
             try:
                 draft = context.market.draft_listing(ask_for(item, price))
                 secure = (each.psbt for each in draft.secure)
-                listing = to_judge(item.inscription_id, item.outpoint, price, draft.psbt, secure)
+                escrow = draft.transfer, draft.recovery
+                listing = to_judge(item.inscription_id, item.outpoint, price, draft.psbt, secure, *escrow)
                 judged = context.signer.judge(assignment.user.address, item.venue, listing, least)
             except VenueError as error:
                 faults.add(f"get a draft of a listing at {price}", error)

@@ -110,7 +110,16 @@ class ListingPlacer:
         self._context.crash("listing-signed")
         listings.move(row, SIGNED, self._context.clock_ms())
         self._context.crash("listing-stored")
-        order = ListingOrder(ask, signed.psbt, draft.psbt, signed.secure, item.keys.payment, item.keys.payment_pubkey)
+        order = ListingOrder(
+            ask,
+            signed.psbt,
+            draft.psbt,
+            signed.secure,
+            item.keys.payment,
+            item.keys.payment_pubkey,
+            signed.transfer,
+            signed.recovery,
+        )
         return self._submitted(row, order)
 
     def _drafted(self, row: Listing, ask: ListingAsk) -> ListingDraft | None:
@@ -133,6 +142,8 @@ class ListingPlacer:
             price=row.price_sats,
             psbt=draft.psbt,
             secure=tuple(secure.psbt for secure in draft.secure),
+            transfer=draft.transfer,
+            recovery=draft.recovery,
         )
         try:
             return context.signer.sign_listing(context.task_id, context.token, context.secret, listing)

@@ -32,7 +32,6 @@ from wallet.protocol import Grant
 from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerUnavailable
 from workers.bidding.terms import life_ms
 from workers.context import Kind
-from workers.listing.assignment import SELLER_FEE_PPM
 from workers.manager.background import in_thread
 
 log = logging.getLogger(__name__)
@@ -138,7 +137,8 @@ class Rights:
         ends_ms = self.ends_ms(row, now_ms)
         try:
             if row.kind == LISTING:
-                return lister_grant(row, load_listing_config(row.config), token, ends_ms)
+                fee_ppm = self._settings.seller_fee_ppm(row.venue)
+                return lister_grant(row, load_listing_config(row.config), token, ends_ms, fee_ppm)
             config = own_ceilings(row.user).config(load_bid_config(row.config))
             spent_sats = fills_of(row.id, config).sats
             return bidder_grant(row, config, plan, token, ends_ms, spent_sats=spent_sats)
@@ -174,13 +174,15 @@ def bidder_grant(
     )
 
 
-def lister_grant(row: Task, config: ListingConfig, token: int, ends_ms: int) -> Grant:
+def lister_grant(row: Task, config: ListingConfig, token: int, ends_ms: int, fee_ppm: int) -> Grant:
     """Makes a grant to list the one inscription for the config's least price or more, and to cancel that; a dry run's
     grant is to cancel only.
+
+    `fee_ppm` is the venue's share of a sale in millionths.
     """
     if config.dry_run:
         return _cancelling(row, token, ends_ms)  # so the signer lists nothing, whatever the worker asks for
-    least_sats = guard(config, SELLER_FEE_PPM, tick=1)
+    least_sats = guard(config, fee_ppm, tick=1)
     return replace(_cancelling(row, token, ends_ms), operations=("list", "cancel"), min_price_sats=least_sats)
 
 

@@ -135,7 +135,7 @@ class MadeUpSigner(SignerClient):
             "rooms": {"rooms": [{"whose": "task", "most_sats": 1 << 40, "signed_sats": 0, "frees_ms": None}]},
             "sign_bid": {"message": "what was signed", "signature": "a signature"},
             "sign_challenge": {"signature": "a signature"},
-            "sign_listing": {"psbt": "what was signed", "secure": []},
+            "sign_listing": {"psbt": "what was signed", "secure": [], "transfer": "", "recovery": ""},
             "was_signed": {"signed": False},
         }
         return read(json.loads(json.dumps(answers[op])))

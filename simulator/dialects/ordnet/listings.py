@@ -17,7 +17,7 @@ from simulator.orders import Order
 from simulator.ordnet import listings
 from simulator.ordnet.listings import LEAST_PRICE, Draft
 from simulator.ordnet.offers import VENUE
-from simulator.ordnet.poison import another, spoiled
+from simulator.ordnet.poison import another, spoiled, spoiled_steps, stolen_escrows, stolen_recovery
 from simulator.ordnet.sessions import Session
 from simulator.rules import Refusal
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
@@ -72,13 +72,14 @@ class ListingPreflight(ListingWrite):
             drafts = listings.draft(self.world.engine, session, key, wanted)
         except Unlistable as refusal:
             raise _unlistable(refusal) from None
+        shown = stolen_escrows(drafts, self.world.poison)
         recovering = [{"address": session.ordinals, "signingIndexes": list(range(len(drafts))), "sigHash": 1}]
         return {
-            "listings": [self._row(made, drafts, session, _asked(body)) for made in drafts],
+            "listings": [self._row(made, shown, session, _asked(body)) for made in shown],
             "recoveryPsbt": {
                 "signerAddress": session.ordinals,
                 "inputsToSign": recovering,
-                "psbtBase64": listings.recovery_to_sign(drafts).encode(),
+                "psbtBase64": stolen_recovery(listings.recovery_to_sign(shown), self.world.poison).encode(),
             },
         }
 
@@ -103,6 +104,7 @@ class ListingPreflight(ListingWrite):
                 first[0]["signingIndexes"] = [0, 2] if poison == "two_inputs" else [0]
             else:
                 settlement = spoiled(settlement, poison, 0, other)
+            transfer, settlement = spoiled_steps(transfer, settlement, poison)
         steps = [
             step(0, session.ordinals, first, transfer.encode()),
             step(1, session.ordinals, second, settlement.encode()),
@@ -142,10 +144,11 @@ class ListingSubmit(ListingWrite):
         try:
             if drafts != made[0][1]:
                 raise Refusal("anchors are not those of one preflight")
+            back = listings.signed_recovery(drafts, recovery)
             orders = [
-                listings.signed_order(engine, each, *_steps(row)) for each, row in zip(drafts, signed, strict=True)
+                listings.signed_order(engine, each, *_steps(row), back)
+                for each, row in zip(drafts, signed, strict=True)
             ]
-            listings.check_recovery(drafts, recovery)
         except Refusal as refusal:
             market = engine.market("ordinals", drafts[0].item.collection) or self.market()
             engine.record("refused", listings.unsigned_order(engine, market, drafts[0]), str(refusal))

@@ -6,6 +6,7 @@ import hashlib
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from embit.psbt import PSBT
 from embit.transaction import SIGHASH
@@ -21,7 +22,7 @@ from wallet.psbt.sign import sign_input, with_signature
 from wallet.psbt.transaction import TxOutput, compact, decode_output, encode_outpoint, sized
 
 WITNESS_UTXO, KEY_SIG, SCRIPT_SIG, LEAF, MERKLE_ROOT = (compact(number) for number in (0x01, 0x13, 0x14, 0x15, 0x18))
-Signed = tuple[str, tuple[str, ...]]  # the settlement, and what is signed beside it
+Signed = dict[str, Any]  # fields of a listing's order
 
 
 def offer(psbt: str, indices: Sequence[int], buyer: Trader) -> str:
@@ -45,14 +46,13 @@ def withdrawal(psbt: str, owner: Trader) -> str:
 
 def satflow_listing(draft: ListingDraft, seller: Trader) -> Signed:
     """Signs the plain PSBT, and the secure ones."""
-    return signed(draft.psbt, seller, LISTING), tuple(
-        signed(each.psbt, seller, SECURE_LISTING) for each in draft.secure
-    )
+    secure = tuple(signed(each.psbt, seller, SECURE_LISTING) for each in draft.secure)
+    return {"signed_psbt": signed(draft.psbt, seller, LISTING), "signed_secure": secure}
 
 
 def plain_listing(draft: ListingDraft, seller: Trader) -> Signed:
     """Signs one PSBT with SINGLE|ANYONECANPAY."""
-    return signed(draft.psbt, seller, LISTING), ()
+    return {"signed_psbt": signed(draft.psbt, seller, LISTING)}
 
 
 def taken_back(adapter: Adapter, inscription_id: str, seller: Trader) -> str:
@@ -63,11 +63,11 @@ def taken_back(adapter: Adapter, inscription_id: str, seller: Trader) -> str:
 
 def ordnet_listing(draft: ListingDraft, seller: Trader) -> Signed:
     """Signs the settlement out of the escrow's leaf, the transfer, and the recovery by the escrow's own key."""
-    transfer, recovery = draft.secure
-    return _settled(draft.psbt, seller), (
-        _transferred(transfer.psbt, transfer.indices, seller),
-        _recovered(recovery.psbt, seller),
-    )
+    return {
+        "signed_psbt": _settled(draft.psbt, seller),
+        "signed_transfer": _transferred(draft.transfer, (0,), seller),
+        "signed_recovery": _recovered(draft.recovery, seller),
+    }
 
 
 def _transferred(psbt: str, indices: Sequence[int], seller: Trader) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -134,8 +134,8 @@ class Town:
         if not self.has("draft_listing"):
             return ListingOrder(ask, "AAAA", "AAAA", (), ANN.payment, ANN.pubkey)
         draft = self.adapter.draft_listing(ask)
-        plain, beside = self.party.sign_listing(draft, ANN)
-        return ListingOrder(ask, plain, draft.psbt, beside, ANN.payment, ANN.pubkey)
+        unsigned = ListingOrder(ask, "", draft.psbt, (), ANN.payment, ANN.pubkey)
+        return replace(unsigned, **self.party.sign_listing(draft, ANN))
 
     def own_listings(self) -> list[Any]:
         """Returns all that ANN has listed."""

@@ -14,15 +14,15 @@ pytestmark = pytest.mark.gen_test
 
 BAD: list[tuple[Any, list[str]]] = [
     ({}, ["from: is required"]),
-    ({"from": "ordinals"}, ["from: must be bidding, payment or vault"]),
-    ({"from": 5}, ["from: must be bidding, payment or vault"]),
+    ({"from": "ordinals"}, ["from: must be bidding, payment, vault or escrow"]),
+    ({"from": 5}, ["from: must be bidding, payment, vault or escrow"]),
     ({"from": "payment", "amountSats": 0}, ["amountSats: must be a whole number from 1 to 2100000000000000"]),
     ({"from": "payment", "amountSats": "5"}, ["amountSats: must be a whole number"]),
     ({"from": "payment", "amountSats": None}, ["amountSats: must be a whole number"]),
     ({"from": "payment", "amountSats": True}, ["amountSats: must be a whole number"]),
     ({"from": "payment", "address": OTHER}, ["address: unknown field"]),
     ({"from": "payment", "to": OTHER, "destination": OTHER}, ["to: unknown field", "destination: unknown field"]),
-    ({"from": "payment", "inscriptionId": INSCRIPTION}, ["inscriptionId: is for the vault only"]),
+    ({"from": "payment", "inscriptionId": INSCRIPTION}, ["inscriptionId: is for the vault and an escrow only"]),
     ({"from": "vault", "inscriptionId": "x"}, ["inscriptionId: is not an inscription's id"]),
     (
         {"from": "vault", "inscriptionId": INSCRIPTION, "amountSats": 5},

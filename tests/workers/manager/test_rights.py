@@ -104,7 +104,7 @@ def test_a_drain_worker_may_only_cancel_and_the_signer_understands_its_grant() -
     ],
 )
 def test_a_lister_may_list_its_inscription_for_what_its_config_asks_at_least(config: ListingConfig, least: int) -> None:
-    grant = lister_grant(LISTING, config, 9, ends_ms=5_000)
+    grant = lister_grant(LISTING, config, 9, ends_ms=5_000, fee_ppm=0)
     assert (grant.task, grant.token, grant.operations) == (18, 9, ("list", "cancel"))
     assert (grant.inscription_id, grant.min_price_sats) == (ITEM, least)
     assert (grant.hardcap_sats, grant.outstanding_sats, grant.expires_ms) == (0, 0, 5_000)

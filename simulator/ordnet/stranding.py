@@ -1,0 +1,39 @@
+"""Transfers without a sale at ord.net: an item in its escrow, as after a purchase that fell out of the mempools."""
+
+from __future__ import annotations
+
+from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.transactions import address_of, parse
+from simulator.engine import Engine
+from simulator.orders import Order
+from simulator.rules import Refusal
+
+
+def strand(engine: Engine, ask: Order, *, confirmed: bool) -> Coin:
+    """Sends the transfer of a listing, which stays listed; returns the escrow. Raises Refusal when it was sent."""
+    coin = engine.chain.coins[ask.outpoint]
+    if coin.spent_by is not None or not ask.papers[0]:
+        raise Refusal("the inscription's output is spent, or it is in the escrow already")
+    txid = engine.chain.add(parse(ask.papers[0]), {0: coin.inscriptions}, confirmed=confirmed)
+    ask.outpoint, ask.papers = f"{txid}:0", ("", *ask.papers[1:])
+    return _moved(engine, ask)
+
+
+def give_back(engine: Engine, ask: Order, *, confirmed: bool) -> Coin:
+    """Sends the recovery of a listing whose item is in its escrow, and ends the listing. Raises Refusal."""
+    coin = engine.chain.coins[ask.outpoint]
+    if coin.spent_by is not None or ask.papers[0]:
+        raise Refusal("the inscription is not in the escrow")
+    txid = engine.chain.add(parse(ask.papers[3]), {0: coin.inscriptions}, confirmed=confirmed)
+    engine.cancel(ask, "given back")
+    ask.outpoint = f"{txid}:0"
+    return _moved(engine, ask)
+
+
+def _moved(engine: Engine, ask: Order) -> Coin:
+    found = engine.chain.coins[ask.outpoint]
+    held, to = engine.wallets.holder_of(ask.inscription or ""), address_of(found.output.script_pubkey)
+    if held is not None and to is not None:
+        engine.wallets.move(held[1], to)
+    engine.changes += 1
+    return found

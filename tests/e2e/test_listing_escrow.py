@@ -1,0 +1,243 @@
+"""Auto-list tasks at the practice market's ord.net, which sells an item out of an escrow of its owner's."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from tests.e2e.installation import Installation, installation, until
+from tests.e2e.test_listing import Seller, workers
+
+pytestmark = pytest.mark.slow
+
+VENUE = "simulator-ordnet"
+SLOW_S = 180.0
+FIXED = {"priceMode": "fixed", "priceSats": 123_000}
+# Why each evil draft is refused.
+REFUSED = {
+    "wrong_payout": "(outputs-known)",
+    "low_payout": "(payout)",
+    "other_outpoint": "(inputs-reserved)",
+    "sighash_none": "(sighash-allowed)",
+    "escrow_theirs": "(escrow)",
+    "escrow_short": "(postage)",
+    "sale_by_key": "(sale-leaf)",
+    "recovery_theirs": "(recovery)",
+}
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Installation]:
+    with installation(BIDKEEPER_MIN_AGE_SECONDS="0") as made:
+        yield made
+
+
+def seller_of(service: Installation, name: str, **config: Any) -> Seller:
+    return Seller(service, f"escrow-{name}", [100_000], venue=VENUE, **(config or FIXED))
+
+
+def listed(seller: Seller, price: int = 123_000) -> None:
+    until(lambda: seller.is_listed_at(price), f"a listing at {price}", SLOW_S)
+
+
+def started(service: Installation, name: str, **config: Any) -> Seller:
+    seller = seller_of(service, name, **config)
+    seller.ask("POST", "/start")
+    listed(seller)
+    return seller
+
+
+def place(seller: Seller) -> tuple[str, str]:
+    """Returns address and output that the index finds the inscription at."""
+    base = f"http://127.0.0.1:{seller.service.simulator_port}/ord/inscription/{seller.inscription}"
+    found = requests.get(base, headers={"Accept": "application/json"}, timeout=30).json()
+    return str(found["address"]), str(found["satpoint"].rpartition(":")[0])
+
+
+def stranded(seller: Seller) -> str:
+    """Lets the venue send the transfer without a sale; returns the escrow's output."""
+    found = seller.service.sim("POST", "/sim/escrow", {"inscriptionId": seller.inscription})
+    assert found["address"] != seller.vault
+    return str(found["outpoint"])
+
+
+def give_sats(seller: Seller, sats: int = 100_000) -> None:
+    payment = seller.trader.ok("GET", "/api/wallet")["payment"]
+    seller.service.sim("PUT", f"/sim/coins/{payment}", {"values": [sats]})
+    until(lambda: seller.trader.ok("GET", "/api/wallet")["paymentSats"] == sats, "the sats to be seen")
+
+
+def at_home_again(seller: Seller, escrow: str, seconds: float = SLOW_S) -> str:
+    """Waits for the way home, and puts it into a block; returns the vault's new output."""
+
+    def on_its_way() -> str | None:
+        found = seller.trader.ok("GET", "/api/wallet")["withdrawals"]
+        home = [row for row in found if row["from"] == "escrow" and escrow in row["coins"]]
+        return str(home[0]["txid"]) if home and home[0]["state"] in ("submitted", "confirmed") else None
+
+    txid = until(on_its_way, "the way home", seconds)
+    seller.service.sim("POST", "/sim/confirm", {"txid": txid})
+    assert place(seller) == (seller.vault, f"{txid}:0")
+    return f"{txid}:0"
+
+
+def test_a_whole_life(service: Installation) -> None:
+    """List, reprice up, the market forgets it, list again, sold out of the escrow."""
+    seller = started(service, "life")
+    seller.ask("PUT", body={"priceSats": 150_000})
+    listed(seller, 150_000)
+    assert seller.listing["lowestOutstanding"] == 123_000
+    service.sim("POST", "/sim/delist", {"inscriptionId": seller.inscription, "venue": "ordnet"})
+    until(lambda: seller.events().count(("accepted", 150_000)) == 2, "the listing anew", SLOW_S)
+    listed(seller, 150_000)
+
+    give_sats(seller, 100_000)
+    service.sim("POST", "/sim/sell", {"inscriptionId": seller.inscription, "venue": "ordnet"})
+    until(lambda: not seller.ask("GET")["isRunning"], "the end of the task", SLOW_S)
+    assert (seller.listing["state"], seller.listing["closeReason"]) == ("closed", "sold")
+    assert "sold" in seller.ask("GET")["lastCycle"]["action"]
+    paid = 100_000 + 150_000 - 1_500  # less the venue's hundredth
+    until(lambda: seller.trader.ok("GET", "/api/wallet")["paymentSats"] == paid, "the proceeds", SLOW_S)
+
+
+def test_stop_leaves_the_listing_and_delete_takes_it_away(service: Installation) -> None:
+    seller = started(service, "stop")
+    assert seller.ask("POST", "/stop")["listingCancelled"] is False
+    assert seller.events() == [("accepted", 123_000)]
+    assert seller.ask("DELETE") == {"success": True, "listingCancelled": True}
+    assert seller.events()[-1] == ("cancelled", 123_000)
+    assert place(seller)[0] == seller.vault, "nothing has moved"
+
+
+def test_an_item_in_its_escrow_is_still_ours_and_still_for_sale(service: Installation) -> None:
+    seller = started(service, "kept")
+    escrow = stranded(seller)
+    before = seller.ask("GET", "/cycles?limit=1")
+    until(lambda: seller.ask("GET", "/cycles?limit=1") != before, "a cycle", SLOW_S)
+    task = seller.ask("GET")
+    assert (task["isRunning"], task["lastError"], seller.listing["state"]) == (True, None, "live")
+    assert place(seller)[1] == escrow
+    service.sim("POST", "/sim/sell", {"inscriptionId": seller.inscription, "venue": "ordnet"})
+    until(lambda: not seller.ask("GET")["isRunning"], "the end of the task", SLOW_S)
+    assert (seller.listing["closeReason"], seller.listing["proceeds"]) == ("sold", 123_000)
+
+
+def test_another_price_brings_it_home_and_lists_it_from_there(service: Installation) -> None:
+    seller = started(service, "repriced")
+    give_sats(seller)
+    escrow = stranded(seller)
+    seller.ask("PUT", body={"priceSats": 150_000})
+    home = at_home_again(seller, escrow)
+    listed(seller, 150_000)
+    assert seller.listing["lowestOutstanding"] == 150_000, "nothing was signed for the output that it is on now"
+    assert place(seller)[1] == home
+    seller.ask("DELETE")
+
+
+def test_deleting_the_task_brings_it_home(service: Installation) -> None:
+    seller = started(service, "deleted")
+    give_sats(seller)
+    escrow = stranded(seller)
+    assert seller.ask("DELETE")["success"] is True
+    at_home_again(seller, escrow)
+    until(lambda: ("cancelled", 123_000) in seller.events(), "the end of the listing", SLOW_S)
+
+
+@pytest.mark.parametrize("source", ["escrow", "vault"])
+def test_its_owner_gets_it_out_of_the_escrow(service: Installation, source: str) -> None:
+    """Back to the vault, or to the address that they sign in with."""
+    seller = started(service, f"out-{source}")
+    seller.ask("POST", "/stop")
+    escrow = stranded(seller)
+    wanted = {"from": source, "inscriptionId": seller.inscription, "force": True}
+    give_sats(seller, 600)
+    poor = seller.trader.call("POST", "/api/wallet/withdraw", wanted)
+    assert (poor.status_code, "Nothing can be withdrawn" in poor.text) == (409, True), poor.text
+    give_sats(seller)
+    sent = seller.trader.ok("POST", "/api/wallet/withdraw", wanted)
+    assert (sent["from"], escrow in sent["coins"]) == (source, True)
+    assert sent["destination"] == (seller.vault if source == "escrow" else seller.trader.address)
+    service.sim("POST", "/sim/confirm", {"txid": sent["txid"]})
+    assert place(seller) == (sent["destination"], f"{sent['txid']}:0")
+
+
+def test_from_escrow_is_for_what_is_in_one(service: Installation) -> None:
+    seller = started(service, "at-home")
+    seller.ask("POST", "/stop")
+    give_sats(seller)
+    wanted = {"from": "escrow", "inscriptionId": seller.inscription, "force": True}
+    answer = seller.trader.call("POST", "/api/wallet/withdraw", wanted)
+    assert (answer.status_code, "not in an escrow of yours" in answer.text) == (409, True)
+    seller.ask("DELETE")
+
+
+def test_what_a_hostile_market_drafts_is_not_signed(service: Installation) -> None:
+    seller = seller_of(service, "poisoned")
+    for mode, words in REFUSED.items():
+        service.sim("PUT", "/sim/poison", {"mode": mode})
+        seller.ask("POST", "/start")
+        until(lambda w=words: w in str(seller.ask("GET")["lastError"]), f"{mode}: {words}", SLOW_S)  # type: ignore[misc]
+        seller.ask("POST", "/stop")
+        assert seller.events() == []
+    service.sim("PUT", "/sim/poison", {"mode": None})
+    seller.ask("POST", "/start")
+    listed(seller)
+    seller.ask("DELETE")
+
+
+def test_a_worker_killed_between_submit_and_record_finds_its_listing_again(service: Installation) -> None:
+    seller = seller_of(service, "killed")
+    fault = {"operation": "list", "mode": "accept_then_timeout", "count": 1, "delaySeconds": 5}
+    service.sim("PUT", "/sim/faults", [fault])
+    seller.ask("POST", "/start")
+    until(lambda: seller.events() == [("accepted", 123_000)], "the market took it", SLOW_S)
+    [worker] = workers(service)
+    os.kill(worker, signal.SIGKILL)
+    listed(seller)
+    assert seller.events() == [("accepted", 123_000)], "listed once"
+    seller.ask("DELETE")
+
+
+def crashed(service: Installation, point: str) -> None:
+    """Waits for the death of a worker there, and begins again as after a power cut, without that fault."""
+
+    def is_dead() -> bool:
+        logs = (service.data_dir / "logs").glob("*.log*")
+        return any(f"dies at crash point {point}" in log.read_text(errors="replace") for log in logs)
+
+    until(is_dead, f"a death at {point}", SLOW_S)
+    service.down()
+    del service.environment["BIDKEEPER_CRASHPOINT"]
+    service.up()
+
+
+@pytest.mark.parametrize("point", ["listing-signed", "listing-submitted"])
+def test_a_listing_whose_worker_died_is_there_once(point: str) -> None:
+    with installation(BIDKEEPER_MIN_AGE_SECONDS="0", BIDKEEPER_CRASHPOINT=point) as service:
+        seller = seller_of(service, point)
+        seller.trader.call("POST", f"/api/autolist/{seller.task}/start")
+        crashed(service, point)
+        listed(seller)
+        assert seller.events() == [("accepted", 123_000)]
+        assert seller.ask("DELETE")["success"] is True
+        until(lambda: ("cancelled", 123_000) in seller.events(), "the end", SLOW_S)
+
+
+@pytest.mark.parametrize("point", ["homecoming-signed", "homecoming-stored"])
+def test_an_item_whose_worker_died_on_the_way_comes_home(point: str) -> None:
+    """Of a row that was left reserved the server's caretaker asks the signer, after three minutes."""
+    with installation(BIDKEEPER_MIN_AGE_SECONDS="0", BIDKEEPER_CRASHPOINT=point) as service:
+        seller = started(service, point)
+        give_sats(seller)
+        escrow = stranded(seller)
+        seller.trader.call("PUT", f"/api/autolist/{seller.task}", {"priceSats": 150_000})
+        crashed(service, point)
+        at_home_again(seller, escrow, 420)
+        homes = [row for row in seller.trader.ok("GET", "/api/wallet")["withdrawals"] if row["from"] == "escrow"]
+        assert len(homes) == 1, "signed once"
+        listed(seller, 150_000)

@@ -1,0 +1,263 @@
+"""Items in the escrow of their listing: kept for sale, brought home for another price or at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from markets.base import Fees, Unavailable
+from markets.items.whereabouts import judged
+from markets.outpoint_facts import OutpointFacts, Whereabouts
+from markets.utxos import Utxo
+from models.ledger import withdrawals
+from models.ledger.withdrawals import Withdrawal
+from models.tasks import tasks
+from strategy.listing.listing_config import ListingConfig
+from tests.workers.bidding.fakes import KEYS
+from tests.workers.bidding.world import Crash, CrashAt
+from tests.workers.listing.listing_world import BUYER, FIRST, ITEM, SECOND, ListingMarket, ListingSigner, ListingWorld
+from wallet.protocol import UserKeys
+from wallet.signer_client import SignerRefused, SignerUnavailable
+from wallet.withdrawal.request import SignedWithdrawal, WithdrawalToSign
+from workers.crashpoints import HOMECOMING_NAMES
+
+ESCROW, HOME, COIN = "bc1pescrow", "44" * 32 + ":0", "55" * 32 + ":2"
+OWN = replace(KEYS, escrows={"simulator": ESCROW})
+
+
+@dataclass
+class EscrowMarket(ListingMarket):
+    """Knows one coin of the payment address, and the network's fees."""
+
+    coins_: list[Utxo] = field(default_factory=lambda: [Utxo(COIN, 50_000, True)])
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.facts[COIN] = OutpointFacts(COIN, 50_000, "0014", True, True, (), (), 9, 9, None)
+
+    def coins(self, address: str, max_age_s: float) -> tuple[Utxo, ...]:
+        self._turn("coins")
+        assert address == KEYS.payment
+        return tuple(self.coins_)
+
+    def fees(self, max_age_s: float) -> Fees:
+        self._turn("fees")
+        return Fees(Decimal(9), Decimal(8), Decimal("7.5"), Decimal(2), Decimal(1), self.clock())
+
+    def strand(self) -> None:
+        """The venue sends the transfer, and no sale."""
+        self.move(ESCROW)
+
+    def come_home(self) -> None:
+        """The way home gets into a block."""
+        self.chain(SECOND, is_unspent=False)
+        self.chain(HOME)
+        self.where, self.owner = HOME, KEYS.vault
+        self.listed.clear()
+
+
+@dataclass
+class EscrowSigner(ListingSigner):
+    ways_home: dict[str, WithdrawalToSign] = field(default_factory=dict)
+    home_script: list[Any] = field(default_factory=list)
+
+    def addresses(self, user_address: str) -> UserKeys:
+        self._here()
+        return OWN
+
+    def sign_withdrawal(self, asked: WithdrawalToSign) -> SignedWithdrawal:
+        if self.home_script:
+            raise self.home_script.pop(0)
+        self.ways_home[asked.intent] = asked
+        return SignedWithdrawal("44" * 32, "00", "", 546, 1_500)
+
+
+@pytest.fixture
+def shop(database: str) -> Iterator[ListingWorld]:
+    made = ListingWorld(signer=EscrowSigner())
+    made.market = EscrowMarket(made.clock)
+    yield made
+
+
+def stranded(shop: ListingWorld) -> int:
+    task = shop.task()
+    shop.lister(task).cycle()
+    shop.market.strand()
+    shop.clock.advance(900)
+    return task
+
+
+def ways_home() -> list[tuple[str, str, str | None]]:
+    """(state, destination, txid) of each row."""
+    rows = Withdrawal.select().order_by(Withdrawal.id)
+    return [(row.state, row.destination, row.txid) for row in rows]
+
+
+def facts(outpoint: str, **more: Any) -> OutpointFacts:
+    known = OutpointFacts(outpoint, 546, "5120", True, True, (ITEM,), (), 9, 9, None)
+    return replace(known, **more)
+
+
+@pytest.mark.parametrize(
+    ("signed_at", "changes", "state", "is_in_escrow"),
+    [
+        (FIRST, {}, "held", True),
+        (None, {}, "held", True),
+        (SECOND, {}, "held", True),  # a listing that was found there and written down
+        (FIRST, {SECOND: {"is_unspent": False}}, "pending", False),  # a sale from there, or the way home
+        (FIRST, {SECOND: {"is_unspent": None}}, "unknown", False),
+        (FIRST, {SECOND: {"is_confirmed": False}}, "pending", False),
+        (FIRST, {FIRST: {"is_unspent": True}}, "unknown", False),  # index and chain contradict one another
+        (FIRST, {FIRST: {"is_unspent": None}}, "unknown", False),
+    ],
+)
+def test_where_it_is_by_index_and_chain(
+    signed_at: str | None, changes: dict[str, dict[str, Any]], state: str, is_in_escrow: bool
+) -> None:
+    known = {FIRST: facts(FIRST, is_unspent=False), SECOND: facts(SECOND)}
+    known |= {outpoint: replace(known[outpoint], **change) for outpoint, change in changes.items()}
+    where = Whereabouts(ITEM, SECOND, ESCROW, 546, 0)
+    found = judged(KEYS.vault, signed_at, where, known.get, {ESCROW})
+    assert (found.inscription_state, found.is_in_escrow) == (state, is_in_escrow)
+
+
+def test_anothers_escrow_is_not_ours() -> None:
+    known = {FIRST: facts(FIRST, is_unspent=False), SECOND: facts(SECOND)}
+    found = judged(KEYS.vault, FIRST, Whereabouts(ITEM, SECOND, ESCROW, 546, 0), known.get)
+    assert found.inscription_state == "spent"
+
+
+def test_it_stays_listed_while_the_price_is_right(shop: ListingWorld) -> None:
+    task = stranded(shop)
+    shop.lister(task).cycle()
+    assert (shop.rows(), ways_home(), shop.prices) == ([(105_000, "live", None)], [], [105_000])
+    shop.market.move(BUYER)
+    shop.market.listed.clear()
+    shop.market.tell_sale(105_000)
+    assert shop.lister(task).cycle() is None
+    assert shop.rows() == [(105_000, "closed", "sold")]
+
+
+def raised(shop: ListingWorld) -> int:
+    task = stranded(shop)
+    shop.change(task, ListingConfig(price_percent=Decimal("1.5")))
+    return task
+
+
+def test_another_price_brings_it_home_once_and_is_signed_there(shop: ListingWorld) -> None:
+    task = raised(shop)
+    for _ in range(3):
+        shop.lister(task).cycle()
+        shop.clock.advance(30)
+    assert ways_home() == [("signed", KEYS.vault, "44" * 32)]
+    [asked] = shop.signer.ways_home.values()  # type: ignore[attr-defined]
+    assert (asked.source, asked.coins, asked.fee_coins, asked.inscription_id) == ("escrow", (SECOND,), (COIN,), ITEM)
+    assert (asked.fee_per_kvb, asked.user) == (7_500, "bc1quser")
+    assert [listing.outpoint for listing in shop.signer.listings.values()] == [FIRST], "nothing new is signed yet"
+    assert "on its way home" in shop.row(task).last_cycle_action
+
+    shop.market.come_home()
+    shop.lister(task).cycle()
+    assert [listing.outpoint for listing in shop.signer.listings.values()] == [FIRST, HOME]
+    assert shop.rows() == [(105_000, "closed", "gone"), (150_000, "live", None)]
+
+
+@pytest.mark.parametrize("point", HOMECOMING_NAMES)
+def test_a_worker_killed_on_the_way_home_leaves_what_its_successor_finishes(shop: ListingWorld, point: str) -> None:
+    task, crash = raised(shop), CrashAt(point)
+    with pytest.raises(Crash):
+        shop.lister(task, crash).cycle()
+    assert crash.has_hit
+    [(state, _, _)] = ways_home()
+    assert state == ("signed" if point == "homecoming-stored" else "reserved")
+    shop.clock.advance(30)
+    shop.lister(task).cycle()
+    assert len(ways_home()) == 1, "its coins are set aside: nothing is signed twice"
+    row = Withdrawal.get()
+    # The server's caretaker asks the signer: what was signed is sent, what was not is given up, and then begun anew.
+    if point == "homecoming-reserved":
+        withdrawals.move(row, withdrawals.REFUSED, shop.clock(), "it was never signed")
+        shop.lister(task).cycle()
+        assert [state for state, _, _ in ways_home()] == ["refused", "signed"]
+    else:
+        assert row.intent in shop.signer.ways_home  # type: ignore[attr-defined]
+    assert shop.untracked_listings() == []
+
+
+def test_without_a_coin_for_the_fee_it_stays_and_its_owner_is_told(shop: ListingWorld) -> None:
+    task = raised(shop)
+    shop.market.coins_ = [Utxo(COIN, 600, True)]  # type: ignore[attr-defined]
+    shop.lister(task).cycle()
+    assert (ways_home(), shop.rows()) == ([], [(105_000, "live", None)])
+    assert "failed to find coins for the way home" in shop.row(task).last_error
+
+
+@pytest.mark.parametrize("operation", ["fees", "coins"])
+def test_what_does_not_answer_is_asked_again(shop: ListingWorld, operation: str) -> None:
+    task = raised(shop)
+    shop.market.fail(operation, Unavailable("down"))
+    shop.lister(task).cycle()
+    assert ways_home() == []
+    shop.lister(task).cycle()
+    assert len(ways_home()) == 1
+
+
+def test_a_refusal_of_the_signers_frees_the_coins(shop: ListingWorld) -> None:
+    task = raised(shop)
+    shop.signer.home_script.append(SignerRefused("inputs-cardinal", "the index is behind"))  # type: ignore[attr-defined]
+    shop.lister(task).cycle()
+    assert [state for state, _, _ in ways_home()] == ["refused"]
+    assert withdrawals.taken_coins(shop.user.id) == set()
+
+
+def deleted(shop: ListingWorld) -> int:
+    task = stranded(shop)
+    tasks.mark_deleted(shop.row(task), shop.clock())
+    return task
+
+
+def test_deleting_the_task_cancels_the_listing_and_brings_it_home(shop: ListingWorld) -> None:
+    assert shop.listing_drain(deleted(shop)).cycle() is None
+    assert ways_home() == [("signed", KEYS.vault, "44" * 32)]
+    assert (shop.prices, shop.rows()) == ([], [(105_000, "closed", "cancelled")])
+
+
+def test_a_drain_waits_for_the_signer_and_not_for_coins(shop: ListingWorld) -> None:
+    drain = shop.listing_drain(deleted(shop))
+    shop.signer.home_script.append(SignerUnavailable("away"))  # type: ignore[attr-defined]
+    assert drain.cycle() is not None
+    assert shop.rows() == [(105_000, "live", None)], "an item in doubt keeps its row"
+    withdrawals.move(Withdrawal.get(), withdrawals.REFUSED, shop.clock(), "it was never signed")
+    shop.market.coins_ = []  # type: ignore[attr-defined]
+    assert drain.cycle() is None
+    assert shop.rows() == [(105_000, "closed", "cancelled")]
+
+
+@pytest.mark.parametrize("point", HOMECOMING_NAMES)
+def test_a_drain_killed_on_the_way_home(shop: ListingWorld, point: str) -> None:
+    task = deleted(shop)
+    with pytest.raises(Crash):
+        shop.listing_drain(task, CrashAt(point)).cycle()
+    drain = shop.listing_drain(task)
+    if point != "homecoming-stored":
+        assert drain.cycle() is not None, "whether it was signed is not known yet"
+        row = Withdrawal.get()
+        if row.intent in shop.signer.ways_home:  # type: ignore[attr-defined]
+            assert withdrawals.signed(row, "44" * 32, 546, 1_500, shop.clock())
+        else:
+            withdrawals.move(row, withdrawals.REFUSED, shop.clock(), "it was never signed")
+    assert drain.cycle() is None
+    assert [state for state, _, _ in ways_home()][-1] == "signed"
+    assert shop.rows() == [(105_000, "closed", "cancelled")]
+
+
+def test_an_item_that_is_in_no_escrow_costs_nothing(shop: ListingWorld) -> None:
+    task = shop.task()
+    shop.lister(task).cycle()
+    tasks.mark_deleted(shop.row(task), shop.clock())
+    assert shop.listing_drain(task).cycle() is None
+    assert ways_home() == []

@@ -1,0 +1,61 @@
+"""The venues that move a listing's item into an escrow before its sale: the form of it, and the venue's pinned key.
+
+A wrong key loses nothing, since our own key takes the item back alone; it would only keep the item from being sold. It
+is pinned so that a change is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+from core.settings import PLAY_MARKET, Settings
+
+EscrowForm = Literal["ordnet", "ordinalswallet"]
+
+
+@dataclass(frozen=True, slots=True)
+class EscrowTerms:
+    """A venue's form of escrow. `cosigner` is the venue's x-only key; `least_sats` the fewest that it takes there."""
+
+    form: EscrowForm
+    cosigner: bytes
+    least_sats: int
+
+
+# The venues' keys as they publish them (ord.net's documents, Ordinals Wallet's client), and those of the practice
+# market in their dialects, which nobody else has.
+ESCROW_TERMS: Mapping[str, EscrowTerms] = MappingProxyType(
+    {
+        "ordnet": EscrowTerms(
+            "ordnet", bytes.fromhex("d2dc3222298e2a5f4e1c7d702fae2bcf7821cc0a095a478b95c62195b0df7398"), 330
+        ),
+        "ordinalswallet": EscrowTerms(
+            "ordinalswallet", bytes.fromhex("1d08b7c71f6f1e97a0a4cf005db7a977c85e34652a0c9365842aee25997c7dee"), 330
+        ),
+        f"{PLAY_MARKET}-ordnet": EscrowTerms(
+            "ordnet", bytes.fromhex("28e4d123544dcb211954cfac57d0d4d89c26e59d3e69d38a132dc52e26ed1258"), 330
+        ),
+    }
+)
+
+
+# Published, and not signed: nothing here drafts such a listing, and its item comes back only after a day.
+_NOT_SIGNED = frozenset({"ordinalswallet"})
+_SIGNED = {venue: terms for venue, terms in ESCROW_TERMS.items() if venue not in _NOT_SIGNED}
+
+
+def escrow_terms_of(settings: Settings) -> Mapping[str, EscrowTerms]:
+    """Returns the terms of the venues where listings in escrow are signed, with the key that the operator names."""
+    found = dict(_SIGNED)
+    if settings.ordnet_listing_key is not None:
+        found["ordnet"] = replace(found["ordnet"], cosigner=bytes.fromhex(settings.ordnet_listing_key))
+    return found
+
+
+def all_terms(signed: Mapping[str, EscrowTerms]) -> Mapping[str, EscrowTerms]:
+    """Returns the terms that an item of ours may lie under: those of `signed`, and the published ones they replaced."""
+    replaced = {venue: terms for venue, terms in _SIGNED.items() if signed.get(venue) != terms}
+    return {**signed, **{f"{venue} as published": terms for venue, terms in replaced.items()}}
