@@ -69,7 +69,9 @@ class EndFinder:
     def _sold_for(self, sale: Sale, newest: Listing) -> SoldFor:
         # The signer signs for the whole price but for what the operator lets the venue keep, and then nobody knows.
         fee_sats = None if self._context.settings.seller_fee_ppm(newest.venue) else 0
-        return SoldFor(sale.price, sale.sale_id, sale.sold_ms, fee_sats, self._spent_by(newest.outpoint))
+        # In an escrow the sale spends another output, which the ledger does not know.
+        txid = None if self._context.venue.lists_in_escrow else self._spent_by(newest.outpoint)
+        return SoldFor(sale.price, sale.sale_id, sale.sold_ms, fee_sats, txid)
 
     def _spent_by(self, outpoint: str) -> str | None:
         """Returns the id of the transaction in a block that spends the output; None where the chain does not tell."""

@@ -8,6 +8,7 @@ import pytest
 
 from core.settings import Settings
 from markets.base import NotSupported, Unavailable
+from markets.venues import capabilities
 from models import controls
 from models.ledger import fills, listings
 from models.ledger.fills import Wanted
@@ -16,6 +17,7 @@ from strategy.listing.listing_config import ListingConfig
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import FIRST, ITEM, SECOND, ListingWorld
 from wallet.signer_client import SignerUnavailable
+from workers import context
 
 
 def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:
@@ -45,6 +47,18 @@ def test_a_sale_stays_on_record(
     assert (fill.sale_id, fill.place.filled_ms) == ("sale-0", shop.market.sales_[0].sold_ms)
     assert fill.venue_fee_sats == (None if fee_ppm else 0)
     assert fill.txid == ("33" * 32 if in_block else None)
+
+
+def test_the_spend_of_the_listed_output_is_no_sale_where_items_pass_through_an_escrow(
+    shop: ListingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context, "capabilities", lambda name: replace(capabilities(name), lists_in_escrow=True))
+    _, lister = shop.begun()
+    shop.market.buy(105_000)
+    shop.market.facts[FIRST] = replace(shop.market.facts[FIRST], is_spent_in_block=True)
+    shop.later(30, lister)
+    (fill,) = fills.newest(int(shop.user.id), Wanted(), 5)
+    assert (fill.price_sats, fill.txid) == (105_000, None)
 
 
 def test_a_sale_by_an_older_cheaper_signature_is_told_at_its_price(shop: ListingWorld) -> None:
