@@ -29,7 +29,7 @@ LISTING = Task(id=18, kind="listing", venue="simulator", inscription_id=ITEM, co
 
 
 def test_a_dry_runs_lister_may_cancel_only() -> None:
-    grant = lister_grant(LISTING, ListingConfig(dry_run=True, min_price_sats=70_000), 9, ends_ms=5_000)
+    grant = lister_grant(LISTING, ListingConfig(dry_run=True, min_price_sats=70_000), 9, ends_ms=5_000, fee_ppm=0)
     assert (grant.operations, grant.inscription_id, grant.min_price_sats) == (("cancel",), ITEM, 0)
 
 
