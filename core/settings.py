@@ -93,6 +93,7 @@ class Settings:
     facts_clients: frozenset[int] = frozenset()
     challenge_seconds: int = 300
     sign_in_per_minute: int = 600
+    lookups_per_minute: int = 15
     log_level: str = "INFO"
     spawner: str = "zygote" if sys.platform == "linux" else "popen"
     max_workers: int = 1000
@@ -251,6 +252,11 @@ OPTIONS = (
     Option("facts_clients", read.users, "users whose processes may ask facts (the signer's); its own user when unset"),
     Option("challenge_seconds", read.whole(1, 3600), "lifetime of a sign-in challenge"),
     Option("sign_in_per_minute", read.whole(1, 1_000_000), "sign-in calls a minute from one client IP"),
+    Option(
+        "lookups_per_minute",
+        read.whole(1, 1_000_000),
+        "calls to marketplaces a minute that one user may cause by looking (docs/operations.md)",
+    ),
     Option("log_level", read.choice("DEBUG", "INFO", "WARNING", "ERROR"), "how much the programs log"),
     Option("spawner", read.choice(*SPAWNERS), "how workers are started: zygote (forked, quick and small) or popen"),
     Option("max_workers", read.whole(1, 100_000), "most tasks that run at once; a start beyond them is 429"),

@@ -10,6 +10,7 @@ from core.settings import Settings, dialect_of
 from gateway.adapters import Adapters
 from gateway.facts_program import sources
 from gateway.limits.fence import Fences
+from gateway.limits.lookup_budget import LookupBudget
 from gateway.marketplace import Marketplace, Marketplaces, market_venue
 from gateway.quota.count import QuotaCount
 from gateway.quota.quota import Quota
@@ -33,7 +34,8 @@ class Gateway(Program):
 
     def __init__(self, settings: Settings, least_token: Callable[[int], int]) -> None:
         self._quotas = quotas(settings)
-        super().__init__(settings, settings.gateway_clients, self._quotas.get("unisat"))
+        self._lookups = LookupBudget(settings.lookups_per_minute, time.monotonic)
+        super().__init__(settings, settings.gateway_clients, self._quotas.get("unisat"), self._lookups)
         self.fences = Fences(least_token)
         found = make_adapters(settings)
         venues = {name: self._venue(adapter) for name, adapter in found.markets.items()}
@@ -48,7 +50,7 @@ class Gateway(Program):
             },
             settings.why_no_venue,
         )
-        runes = QuotaRestraint(self.venues.unisat.quota, OF_RUNES)
+        runes = QuotaRestraint(self.venues.unisat.quota, OF_RUNES, self._lookups)
         withdrawals = Withdrawals(self.markets, found.mempool, self.venues.mempool, snapshots, now_ms)
         self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, withdrawals.verbs())
 
@@ -56,7 +58,7 @@ class Gateway(Program):
         dialect = dialect_of(adapter.name) or ""
         if dialect == "unisat":
             return self.venues.unisat  # one key for both its market and its data
-        return market_venue(adapter.capabilities(), self.threads, self._quotas.get(dialect))
+        return market_venue(adapter.capabilities(), self.threads, self._quotas.get(dialect), self._lookups)
 
 
 def make_adapters(settings: Settings) -> Adapters:

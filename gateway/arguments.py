@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from gateway.limits.errand import Errand, Purpose
 from gateway.writes import Fencing
 from markets import codec
 from markets.base import BidOrder, Kind, Refused
@@ -123,6 +124,21 @@ def fencing(request: Mapping[str, Any]) -> Fencing:
     """Reads task, token and deadline of a write, and the rung if it has one."""
     rung = whole(request, "rung") if "rung" in request else 0
     return Fencing(whole(request, "task"), whole(request, "token"), whole(request, "deadline_ms"), rung)
+
+
+def errand(request: Mapping[str, Any]) -> Errand:
+    """Reads whose request it is and what for: a task's, unless a person looks or acts."""
+    purpose: Purpose
+    match request.get("by_hand"):
+        case None:
+            purpose = "task"
+        case "look":
+            purpose = "look"
+        case "act":
+            purpose = "act"
+        case _:
+            raise bad("by_hand is neither look nor act")
+    return Errand(whole(request, "user") if "user" in request else None, purpose)
 
 
 def order(value: Any) -> BidOrder:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.limits.call_budget import CallBudget
 from gateway.limits.fence import Fences
+from gateway.limits.lookup_budget import LookupBudget
 from gateway.limits.windows import Windows
 from gateway.quota.quota import Quota
 from gateway.quota_restraint import QuotaRestraint
@@ -45,12 +46,15 @@ class Marketplace:
         self.reads = MarketReads(adapter, venue, common, snapshots)
         self.offers = OfferReads(adapter, venue)
         self.writes = Writes(adapter, self.reads, venue, fences, now_ms)
-        self.scarcity = QuotaRestraint(venue.quota)
+        self.scarcity = QuotaRestraint(venue.quota, lookups=venue.lookups)
 
-    def facts(self, *, is_default: bool) -> VenueFacts:
-        """Returns the venue's facts, with the rest of its month's quota."""
-        known = venues.facts(self.adapter.name, is_default=is_default)
-        return known if self.venue.quota is None else replace(known, quota=self.venue.quota.status())
+    def facts(self, *, is_default: bool, user: int | None = None) -> VenueFacts:
+        """Returns the venue's facts, with the rest of its month's quota, and the user's part of it."""
+        known, quota = venues.facts(self.adapter.name, is_default=is_default), self.venue.quota
+        if quota is None:
+            return known
+        whole = {name: value for name, value in quota.status().items() if name != "users"}
+        return replace(known, quota=whole if user is None else whole | {"yours": quota.share_of(user)})
 
 
 class Marketplaces:
@@ -85,8 +89,8 @@ class Marketplaces:
         return self.default if name is None else str(name)
 
 
-def market_venue(can: Capabilities, threads: Executor, quota: Quota | None) -> Venue:
+def market_venue(can: Capabilities, threads: Executor, quota: Quota | None, lookups: LookupBudget) -> Venue:
     """Makes the venue, the limits of a marketplace's calls, from its capabilities."""
     # Some of several slots stay free for cancels and reads of own bids.
     budget = CallBudget(can.rate_per_s, can.burst, can.slots, time.monotonic, spare=min(2, can.slots - 1))
-    return Venue(can.name, budget, threads, quota, Windows(can, time.monotonic))
+    return Venue(can.name, budget, threads, quota, Windows(can, time.monotonic), lookups)

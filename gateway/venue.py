@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from gateway.limits import call_log
 from gateway.limits.breaker import Breaker
 from gateway.limits.call_budget import CallBudget, Priority
+from gateway.limits.errand import current
+from gateway.limits.lookup_budget import LookupBudget
 from gateway.limits.skew import Skew
 from gateway.limits.windows import READ, Call, Toll, Windows
 from gateway.quota.quota import Quota
@@ -38,10 +40,13 @@ class Venue:
         threads: Executor,
         quota: Quota | None = None,
         windows: Windows | None = None,
+        lookups: LookupBudget | None = None,
     ) -> None:
+        """Makes a venue. `lookups` is the budget of people's looks; None = looks here count against nothing."""
         self.name = name
         self.budget = budget
         self.quota = quota
+        self.lookups = lookups
         self.windows = windows or Windows(Capabilities(name, name), time.monotonic)
         self.breaker = Breaker(time.monotonic)
         self.skew = Skew(name, time.monotonic, lambda: time.time_ns() // 1_000_000)
@@ -70,21 +75,31 @@ class Venue:
     async def turn(self, priority: Priority, wait_s: float, toll: Toll) -> None:
         """Waits up to `wait_s` for the turn of one call; follow it by `run`.
 
-        Raises RateLimited when the month, the minute or the key has no call for it now, Unavailable when the breaker is
-        open or the turn did not come.
+        Raises RateLimited when the month, the minute or the key has no call for it now (TooManyLookups when the user
+        has none), Unavailable when the breaker is open or the turn did not come.
         """
+        errand = current()
+        if errand.purpose == "look":
+            priority = Priority.LOOKUP
+        if self.lookups is not None:
+            self.lookups.permit(errand)
         if self.quota is not None:
-            self.quota.permit(priority)
+            self.quota.permit(priority, errand.user)
         # A bid whose fate would be unknown is no probe.
         if (wait := self.breaker.wait_s(may_probe=priority is not Priority.PLACE)) is not None:
             text = f"{self.name} has not answered several times in a row; it is asked again in {wait:.0f} s"
             raise Unavailable(f"{text}; nothing was sent")
         until = time.monotonic() + wait_s
-        counted = await self._enter(priority, until, toll)
+        self._charge(1)  # before it waits, so that those who wait are counted, too
         try:
-            await self.budget.take(priority, until)
+            counted = await self._enter(priority, until, toll)
+            try:
+                await self.budget.take(priority, until)
+            except BaseException:
+                self.windows.give_back(counted)
+                raise
         except BaseException:
-            self.windows.give_back(counted)
+            self._charge(-1)
             raise
         self.windows.sent(counted)
 
@@ -95,7 +110,7 @@ class Venue:
         """
         self.skew.permit_place()
         if self.quota is not None:
-            self.quota.permit_place(rung)
+            self.quota.permit_place(rung, current().user)
 
     async def run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
         """Runs `call`, whose turn it is; a fault of ours becomes `lost`.
@@ -124,6 +139,10 @@ class Venue:
         """Writes to disk all that must outlive the process."""
         if self.quota is not None:
             self.quota.close()
+
+    def _charge(self, calls: int) -> None:
+        if self.lookups is not None:
+            self.lookups.take(current(), calls)
 
     async def _enter(self, priority: Priority, until: float, toll: Toll) -> Call:
         while wait := self.windows.wait_s(toll, priority):
@@ -158,13 +177,13 @@ class Venue:
 
     def _counted(self, call: Callable[[], Value]) -> Callable[[], Value]:
         """Wraps `call` so that it is counted first: a call sent but not counted would be missing after a crash."""
-        quota = self.quota
+        quota, user = self.quota, current().user
         if quota is None:
             return call
         quota.note()
 
         def counted() -> Value:
-            quota.count()
+            quota.count(user)
             return call()
 
         return counted

@@ -24,9 +24,11 @@ from core.errors import BidkeeperError
 from core.local_server import bind, peer_uid
 from core.setting_values import is_loopback
 from core.settings import Settings
+from gateway import arguments as read
 from gateway.adapters import Venues
-from gateway.arguments import bad
+from gateway.limits import errand
 from gateway.limits.call_budget import CallBudget
+from gateway.limits.lookup_budget import LookupBudget
 from gateway.quota.quota import Quota
 from gateway.venue import Venue
 from gateway.verbs import WRITES, VerbTable
@@ -49,14 +51,27 @@ class Program:
 
     verbs: VerbTable
 
-    def __init__(self, settings: Settings, allowed_uids: frozenset[int], unisat: Quota | None = None) -> None:
-        """Wires the process. `unisat` is the month's quota of its key, None when it has none."""
+    def __init__(
+        self,
+        settings: Settings,
+        allowed_uids: frozenset[int],
+        unisat: Quota | None = None,
+        lookups: LookupBudget | None = None,
+    ) -> None:
+        """Wires the process. `unisat` is the month's quota of its key, `lookups` the budget of looks; None = none."""
         self.cut_off = False
         self.allowed_uids = allowed_uids or frozenset({os.getuid()})
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="venue")
         self.venues = Venues(
             {},
-            Venue("unisat", CallBudget(rate=5, burst=5, slots=1, clock=time.monotonic), self.threads, unisat),
+            # The other two sources have no month, and their answers are kept: looks there count against nothing.
+            Venue(
+                "unisat",
+                CallBudget(rate=5, burst=5, slots=1, clock=time.monotonic),
+                self.threads,
+                unisat,
+                lookups=lookups,
+            ),
             Venue("mempool", _source_budget(settings.venue_url("mempool")), self.threads),
             Venue("ord", _source_budget(settings.venue_url("ord")), self.threads),
         )
@@ -162,6 +177,7 @@ class AskHandler(RequestHandler):
         self._asker.leave()
 
     async def _answer(self, request: dict[str, Any]) -> str:
+        errand.begin(read.errand(request))
         try:
             return await self._verbs.answer(request, self._asker)
         except VenueError:
@@ -177,9 +193,9 @@ def _request(body: bytes) -> dict[str, Any]:
     try:
         request = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise bad("the request is not JSON") from error
+        raise read.bad("the request is not JSON") from error
     if not isinstance(request, dict):
-        raise bad("the request is not an object")
+        raise read.bad("the request is not an object")
     return request
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gateway import arguments as read
 from gateway import listing_arguments, offer_arguments
+from gateway.limits.errand import current
 from gateway.limits.fence import Fences
 from gateway.marketplace import Marketplaces
 from gateway.quota_restraint import OF_RUNES, QuotaRestraint
@@ -242,7 +243,8 @@ class Verbs(FactsVerbs):
     async def _venues_there(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         found = []
         for market in self._markets.all():
-            facts = market.facts(is_default=market.adapter.name == self._markets.default)
+            is_default = market.adapter.name == self._markets.default
+            facts = market.facts(is_default=is_default, user=current().user)
             found.append(named(facts) | {"capabilities": named(facts.capabilities)})
         return json.dumps(found)
 

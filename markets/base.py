@@ -49,6 +49,12 @@ class RateLimited(Unavailable):
         self.retry_after_s = retry_after_s
 
 
+class TooManyLookups(RateLimited):
+    """Not the venue but the gateway refused: the user has looked too often, and may look again in `retry_after_s`."""
+
+    kind = "too_many_lookups"
+
+
 class Unknown(VenueError):
     """A write was sent and its answer was lost, late, 5xx or unreadable: look before anything is sent again."""
 
@@ -135,9 +141,10 @@ def from_wire(wire: Any) -> VenueError:
     kind, message = wire.get("kind"), wire.get("message")
     if not isinstance(message, str):
         raise ValueError("the error has no message")
-    if kind == RateLimited.kind:
+    if kind in (RateLimited.kind, TooManyLookups.kind):
         seconds = wire.get("retry_after_s")
-        return RateLimited(float(seconds) if isinstance(seconds, int | float) else None, message)
+        limited = RateLimited if kind == RateLimited.kind else TooManyLookups
+        return limited(float(seconds) if isinstance(seconds, int | float) else None, message)
     if kind == Refused.kind:
         return Refused(str(wire.get("code", "refused")), message)
     leaf = _BY_KIND.get(str(kind))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 from core.unix_http import NoAnswer, NotSent, UnixHttp
 from markets import codec
@@ -29,6 +29,7 @@ class Scarcity:
 
 AMPLE = Scarcity()
 _OF_RUNES = frozenset({"rune", "rune_asks"})
+ByHand = Literal["look", "act"]
 
 
 class KnowsScarcity(Protocol):
@@ -52,11 +53,14 @@ class GatewayClient:
     """A client of the gateway at `socket_path`; a subclass has the verbs. `scarcity` and `skew_s` come from the last
     good answer; `rune_scarcity` is of the source of runes' asks, whose key has a quota of its own.
 
-    `venue` is the marketplace's name; None = the installation's default.
+    `venue` is the marketplace's name; None = the installation's default. `user` is the number of the user whose calls
+    these are, if any; `by_hand` says that a person wants to look at something, or acts, and that no task asks.
     """
 
     scarcity = AMPLE
     rune_scarcity = AMPLE
+    user: int | None = None
+    by_hand: ByHand | None = None
     skew_s = 0.0  # how far our clock is ahead by the marketplace's last answers, if too far to bid by
 
     def __init__(self, socket_path: Path, timeout_s: float = 30.0, venue: str | None = None) -> None:
@@ -81,7 +85,9 @@ class GatewayClient:
 
     def _ask(self, request: dict[str, Any], unpack: Callable[[Any], Value], *, write: bool) -> Value:
         lost: type[VenueError] = Unknown if write else Unavailable
-        asked = json.dumps(request if self.venue is None else {"venue": self.venue, **request}).encode()
+        whose = {"venue": self.venue, "user": self.user, "by_hand": self.by_hand}
+        named = {name: value for name, value in whose.items() if value is not None}
+        asked = json.dumps({**named, **request}).encode()
         if len(asked) > MAX_REQUEST:
             raise Refused("bad_request", "too much is asked at once")
         try:

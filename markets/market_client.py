@@ -25,7 +25,7 @@ from markets.base import (
     WalletItem,
 )
 from markets.capabilities import VenueFacts
-from markets.gateway_client import GatewayClient
+from markets.gateway_client import ByHand, GatewayClient
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListings
 from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInTexts
 from markets.outpoint_facts import OutpointFacts, Whereabouts
@@ -49,6 +49,12 @@ class MarketClient(GatewayClient):
         """Returns a client for another venue, over the same connection."""
         other = copy.copy(self)
         other.venue = venue
+        return other
+
+    def by(self, user: int, by_hand: ByHand) -> MarketClient:
+        """Returns a client for what a user does by hand, over the same connection."""
+        other = copy.copy(self)
+        other.user, other.by_hand = user, by_hand
         return other
 
     def profile(self, kind: Kind = "ordinals") -> VenueProfile:

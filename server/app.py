@@ -29,6 +29,7 @@ from server.http.call_limit import CallLimit
 from server.http.gate import Gate
 from server.http.manager_client import WAIT_S, ManagerClient
 from server.http.services import InFlight, Services, TaskLocks
+from server.http.user_market import Seats
 from server.metrics import start_times
 from server.urls import ROUTES, SCOPES, routes_with_openings
 from server.withdrawals.steps import RESUME_S, look_after_all
@@ -82,6 +83,7 @@ def make_app(
         in_flight=InFlight(),
         task_lists=CommitCache(_KEPT_BYTES),
         starts=start_times(),
+        seats=Seats(),
     )
     return Application(
         routes_with_openings(),

@@ -27,7 +27,7 @@ class WalletHandler(SignedIn):
         receive = self.user.ordinals_address
         wallet, worst_loss, trouble = None, None, None
         try:
-            balance = await self.services.market(
+            balance = await self.look(
                 lambda market: market.balance(keys.payment, receive, keys.payment_pubkey, _MAX_AGE_S)
             )
             wallet, worst_loss = {"address": balance.address, "balanceSats": balance.sats}, balance.sats
@@ -51,7 +51,7 @@ class WalletHandler(SignedIn):
             "signedLimitSats": room and room.most_sats,
             "signedFreeAt": None if room is None or room.frees_ms is None else json_out.iso(room.frees_ms),
             "paymentSats": payment_sats,
-            "funding": await funding(self.services, keys, receive, payment_sats),
+            "funding": await funding(self.services.settings, self.look, keys, receive, payment_sats),
             "withdrawals": await self._withdrawals(),
         }
         self.answer(answer | ({"balanceError": trouble} if trouble else {}))
@@ -59,7 +59,7 @@ class WalletHandler(SignedIn):
     async def _confirmed_sats(self, payment: str) -> int | None:
         """Returns the confirmed sats at the payment address; None when they cannot be read."""
         try:
-            coins = await self.services.market(lambda market: market.coins(payment, _MAX_AGE_S))
+            coins = await self.look(lambda market: market.coins(payment, _MAX_AGE_S))
         except VenueError:
             return None
         return sum(coin.value for coin in coins if coin.is_confirmed)

@@ -70,7 +70,7 @@ class MeHandler(SignedIn):
 
     async def _check_no_balance_at(self, venue: str, keys: UserKeys, receive: str) -> None:
         try:
-            balance = await self.services.market(
+            balance = await self.act(
                 lambda market: market.at(venue).balance(keys.payment, receive, keys.payment_pubkey, 0)
             )
         except NotFound:

@@ -145,3 +145,18 @@ def _of_quotas(quotas: Mapping[str, Any]) -> Iterator[Metric]:
     ):
         samples = tuple(({"venue": venue}, quota[key]) for venue, quota in quotas.items() if quota[key] is not None)
         yield Metric(name, "gauge", help, samples)
+    yield Metric(
+        "bidkeeper_venue_quota_used_by_user",
+        "gauge",
+        "Calls of this month by user, of those with the most; user others: all the rest.",
+        tuple(
+            ({"venue": venue, "user": user}, used) for venue, quota in quotas.items() for user, used in _by_user(quota)
+        ),
+    )
+
+
+def _by_user(quota: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yields the calls of the users that the gateway names, which are few, and of all others together."""
+    named: Mapping[str, int] = quota.get("users", {})
+    yield from named.items()
+    yield "others", max(quota["used"] - sum(named.values()), 0)

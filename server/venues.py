@@ -18,7 +18,7 @@ class VenuesHandler(SignedIn):
 
     async def get(self) -> None:
         try:
-            told = {each.capabilities.name: each.quota for each in await self.services.market(lambda m: m.venues())}
+            told = {each.capabilities.name: each.quota for each in await self.look(lambda m: m.venues())}
         except VenueError:
             told = {}
         names, default = self.services.settings.venues, self.services.settings.market
@@ -55,5 +55,6 @@ def _as_json(venue: VenueFacts, quota: Mapping[str, Any] | None) -> dict[str, ob
         },
         "calls": dict(can.calls),
         "quotaLeft": None if quota is None else quota.get("left"),
+        "quotaYours": None if quota is None else quota.get("yours"),
         "verified": can.verified,
     }

@@ -22,10 +22,11 @@ class Priority(IntEnum):
     OWN_BIDS = 1
     PLACE = 2
     REST = 3
+    LOOKUP = 4  # what a person wants to see
 
 
 # Slots kept free for more urgent calls, so that a venue that hangs on reads still gets a cancel.
-_SPARE = {Priority.CANCEL: 0, Priority.OWN_BIDS: 0, Priority.PLACE: 1, Priority.REST: 2}
+_SPARE = {Priority.CANCEL: 0, Priority.OWN_BIDS: 0, Priority.PLACE: 1, Priority.REST: 2, Priority.LOOKUP: 2}
 # Fifths of a second that add up to one token miss it by a rounding error; such a bucket counts as full.
 _ONE = 1 - 1e-6
 _FIRST_BACK_OFF_S, _LONGEST_BACK_OFF_S = 2.5, 30.0

@@ -16,9 +16,10 @@ from markets.capabilities import Capabilities
 
 WINDOW_S = 61.0
 Use = Literal["read", "write"]
-# A part of each limit is kept for urgent calls: a quarter for cancels and for reads of own bids.
+# A part of each limit is kept for urgent calls: a quarter for cancels and for reads of own bids. Looks leave half of it
+# to the tasks.
 _URGENT = frozenset({Priority.CANCEL, Priority.OWN_BIDS})
-_SPARE = 4
+_SPARE, _SPARE_OF_LOOKS = 4, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ def _full_until(calls: list[Call], limit: int | None, toll: Toll, priority: Prio
     """Returns when enough of `calls` are older than a minute for the call to fit under `limit`."""
     if limit is None:
         return 0.0
-    room = limit - toll.more - (0 if priority in _URGENT else limit // _SPARE)
+    kept = 0 if priority in _URGENT else limit // (_SPARE_OF_LOOKS if priority is Priority.LOOKUP else _SPARE)
+    room = limit - toll.more - kept
     too_many = len(calls) - max(room, 1) + 1
     if too_many <= 0:
         return 0.0

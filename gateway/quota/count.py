@@ -14,6 +14,7 @@ from typing import Any
 from gateway.quota.quota_file import QuotaFile
 from gateway.quota.quota_pace import Use, end_of, month_of
 
+MOST_USERS = 1_000  # the calls of further ones are nobody's
 BLOCK = 20  # calls for each write of the file: a crash counts at most this many too many
 
 
@@ -29,18 +30,22 @@ class QuotaCount:
         self._lock = threading.Lock()  # guards the numbers; never held while waiting for the disk
         self._writing = threading.Lock()  # lets calls pass the file one by one: none leaves before it is written down
         self._month, self._since_ms, self._used = month_of(now_ms()), now_ms(), 0
+        self._by_user: dict[int, int] = {}
         self._end_ms = end_of(self._month)
         self._written = 0
         self._load()
 
-    def count(self) -> None:
-        """Counts a call that is about to be sent. When the file cannot be written, that is logged and the call goes
-        out.
+    def count(self, user: int | None = None) -> None:
+        """Counts a call that is about to be sent, of `user` (None = nobody's).
+
+        When the file cannot be written, that is logged and the call goes out.
         """
         with self._writing:
             with self._lock:
                 self._turn_month()
                 self._used += 1
+                if user in self._by_user or (user is not None and len(self._by_user) < MOST_USERS):
+                    self._by_user[user] = self._by_user.get(user, 0) + 1
                 if self._used <= self._written:
                     return
                 self._written = self._used + self._block - 1
@@ -52,6 +57,12 @@ class QuotaCount:
         with self._lock:
             self._turn_month()
             return Use(limit, self._used, self._since_ms, self._end_ms)
+
+    def by_user(self) -> dict[int, int]:
+        """Returns the month's use by user. Calls of nobody, and a few after a crash, are missing."""
+        with self._lock:
+            self._turn_month()
+            return dict(self._by_user)
 
     def close(self) -> None:
         """Writes the exact number, if it has changed."""
@@ -68,14 +79,17 @@ class QuotaCount:
         # A clock that was set back does not bring back last month's quota.
         if now_ms >= self._end_ms:
             self._month, self._since_ms, self._used, self._written = month_of(now_ms), now_ms, 0, 0
+            self._by_user = {}
             self._end_ms = end_of(self._month)
 
     def _load(self) -> None:
         kept = self._file.get(self._venue)
         if kept is not None and kept["of"] == self._of and kept["month"] >= self._month:
             self._month, self._since_ms, self._used = kept["month"], kept["since_ms"], kept["used"]
+            self._by_user = {int(user): used for user, used in kept["users"].items()}
             self._end_ms = end_of(self._month)
         self._written = self._used
 
     def _kept(self, used: int) -> dict[str, Any]:
-        return {"of": self._of, "month": self._month, "since_ms": self._since_ms, "used": used}
+        users = {str(user): calls for user, calls in self._by_user.items()}
+        return {"of": self._of, "month": self._month, "since_ms": self._since_ms, "used": used, "users": users}

@@ -16,7 +16,8 @@ log = logging.getLogger(__name__)
 
 
 class QuotaFile:
-    """The file of counts, for each venue: `of` (venue and hash of its key), `month`, `since_ms` and `used`.
+    """The file of counts, for each venue: `of` (venue and hash of its key), `month`, `since_ms`, `used`, and `users`,
+    which tells that by user.
 
     An older file, of one venue alone, is just that object.
     """
@@ -69,4 +70,5 @@ def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
         "month": str(row["month"]),
         "since_ms": int(row["since_ms"]),
         "used": int(row["used"]),
+        "users": {str(int(user)): int(calls) for user, calls in dict(row.get("users", {})).items()},
     }

@@ -12,6 +12,8 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from gateway.limits.call_budget import Priority
+from gateway.limits.errand import Errand, current
+from gateway.quota.shares import BeyondShare
 from gateway.reads.snapshots import Flight, Snapshots
 from gateway.venue import Venue
 from markets.adapter import Adapter
@@ -29,6 +31,7 @@ class _Batch:
     def __init__(self) -> None:
         self.flights: dict[str, list[Flight]] = {}
         self.answer: asyncio.Future[dict[str, Floor]] | None = None
+        self.errand = current()
         self.size = 0  # slugs in the request once it is sent
 
 
@@ -40,7 +43,7 @@ class Floors:
         self._venue = venue
         self._most = min(MOST_SLUGS, adapter.capabilities().floors_at_once)
         self._snapshots = snapshots
-        self._open: dict[Kind, _Batch] = {}
+        self._open: dict[tuple[Kind, Errand], _Batch] = {}
         self._asked_at: dict[tuple[Kind, str], float] = {}
         self._alone: dict[tuple[Kind, str], float] = {}
         self._enough_for: dict[tuple[Kind, str], float] = {}
@@ -50,7 +53,8 @@ class Floors:
 
         Only then does one call for floors serve several; for one collection its listings cost the same.
         """
-        _remember(self._enough_for, ("ordinals", slug))
+        if current().purpose == "task":
+            _remember(self._enough_for, ("ordinals", slug))
         return self._most > 1 and any(key[1] != slug and _recent(self._enough_for, key) for key in self._enough_for)
 
     async def read(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, Floor]:
@@ -66,17 +70,24 @@ class Floors:
         def fetch(flight: Flight) -> asyncio.Future[Floor | None]:
             return asyncio.ensure_future(self._seat(slug, kind, flight))
 
-        found: Floor | None = await self._snapshots.get(("floors", kind, slug), max_age_s, fetch)
-        if found is not None:
+        key, unknown = ("floors", kind, slug), self._snapshots.unknown
+        if current().purpose == "look" and unknown.has(key):
+            return None
+        found: Floor | None = await self._snapshots.get(key, max_age_s, fetch)
+        if found is None:
+            unknown.add(key)
+            self._snapshots.tidy(key)
+        else:
+            unknown.drop(key)
             _remember(self._asked_at, (kind, slug))
         return found
 
     async def _seat(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
         if _recent(self._alone, (kind, slug)):
             return await self._alone_in_one(slug, kind, flight)
-        batch = self._open.get(kind)
+        batch = self._open.get((kind, _errand()))
         if batch is None or not self._fits([*batch.flights, slug]):
-            batch = self._open[kind] = _Batch()
+            batch = self._open[kind, _errand()] = _Batch()
         batch.flights.setdefault(slug, []).append(flight)
         if batch.answer is None:
             batch.answer = asyncio.ensure_future(self._send(batch, kind))
@@ -84,10 +95,13 @@ class Floors:
             return _stamped((await asyncio.shield(batch.answer)).get(slug), flight)
         except AuthFailed:
             raise
+        except BeyondShare:
+            if batch.errand == current():
+                raise
         except Refused:
             if batch.size <= 1:
                 raise
-        # One of the others may be a slug that the venue refuses.
+        # One of the others may be a slug that the venue refuses, or of a user who has used up more of a month.
         try:
             return await self._alone_in_one(slug, kind, flight)
         except Refused:
@@ -119,8 +133,8 @@ class Floors:
         return found
 
     def _close(self, batch: _Batch, kind: Kind) -> None:
-        if self._open.get(kind) is batch:
-            del self._open[kind]
+        if self._open.get((kind, _errand())) is batch:
+            del self._open[kind, _errand()]
 
     async def _alone_in_one(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
         def call() -> dict[str, Floor]:
@@ -140,6 +154,12 @@ class Floors:
 
     def _fits(self, slugs: Sequence[str]) -> bool:
         return len(slugs) <= 1 or (len(slugs) <= self._most and len(quote(",".join(slugs))) <= _LONGEST_QUERY)
+
+
+def _errand() -> Errand:
+    """Returns the errand of a batch: tasks of all users share one, of people each has their own."""
+    errand = current()
+    return Errand() if errand.purpose == "task" else errand
 
 
 def _stamped(floor: Floor | None, flight: Flight) -> Floor | None:

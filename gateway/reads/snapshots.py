@@ -12,6 +12,11 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from gateway.limits.errand import current
+from gateway.quota.shares import BeyondShare
+from gateway.reads.unknowns import Unknowns
+from markets.base import NotFound
+
 Value = TypeVar("Value")
 Fetch = Callable[["Flight"], Awaitable[Value]]
 
@@ -23,6 +28,7 @@ class Flight:
         self._clock = clock
         self._now_ms = now_ms
         self.began_at: float | None = None
+        self.errand = current()
         self.taken_ms = 0
         self.askers = 0
         self.task: asyncio.Future[Any] | None = None
@@ -51,6 +57,7 @@ class Snapshots:
         self._clock = clock
         self._now_ms = now_ms
         self._most = most
+        self.unknown = Unknowns(clock)
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
     def beside(self, most: int) -> Snapshots:
@@ -58,7 +65,12 @@ class Snapshots:
         return Snapshots(self._clock, self._now_ms, most)
 
     async def get(self, key: Hashable, max_age_s: float, fetch: Fetch[Value]) -> Value:
-        """Returns an answer of `fetch` not older than `max_age_s`; raises its errors, which are not stored."""
+        """Returns an answer of `fetch` not older than `max_age_s`; raises its errors, which are not stored.
+
+        A look at a name that the venue lately did not know raises NotFound without being read again.
+        """
+        if current().purpose == "look":
+            self.unknown.refuse(key)
         entry = self._entry(key)
         if entry.began_at is not None and self._fresh(entry, entry.began_at, max_age_s):
             return entry.value
@@ -66,8 +78,13 @@ class Snapshots:
         if flight is None:
             flight = self.flight()
             entry.flights.append(flight)
-            flight.task = asyncio.ensure_future(self._fly(entry, flight, fetch))
-        return await self._join(entry, flight)
+            flight.task = asyncio.ensure_future(self._fly(key, entry, flight, fetch))
+        try:
+            return await self._join(entry, flight)
+        except BeyondShare:
+            if flight.errand == current():
+                raise
+        return await self.get(key, max_age_s, fetch)
 
     def kept(self, key: Hashable, max_age_s: float) -> Any:
         """Returns the stored answer if it is not older than `max_age_s`, else None; reads nothing."""
@@ -91,6 +108,13 @@ class Snapshots:
             entry.value, entry.began_at = None, None
             entry.not_before = self._clock()
 
+    def tidy(self, key: Hashable) -> None:
+        """Drops an entry that holds nothing: made-up names must not push real answers out."""
+        entry = self._entries.get(key)
+        is_empty = entry is not None and entry.value is None and not entry.flights
+        if entry is not None and is_empty and entry.not_before == float("-inf"):
+            del self._entries[key]
+
     def __len__(self) -> int:
         return len(self._entries)
 
@@ -107,16 +131,23 @@ class Snapshots:
         return began_at > entry.not_before and self._clock() - began_at < max_age_s
 
     def _may_join(self, entry: _Entry, flight: Flight, max_age_s: float) -> bool:
+        if not current().may_share(flight.errand):
+            return False
         return flight.began_at is None or self._fresh(entry, flight.began_at, max_age_s)
 
-    async def _fly(self, entry: _Entry, flight: Flight, fetch: Fetch[Value]) -> Value:
+    async def _fly(self, key: Hashable, entry: _Entry, flight: Flight, fetch: Fetch[Value]) -> Value:
         try:
             value = await fetch(flight)
+            self.unknown.drop(key)
             self._keep(entry, value, flight)
             return value
+        except NotFound:
+            self.unknown.add(key)
+            raise
         finally:
             if flight in entry.flights:
                 entry.flights.remove(flight)
+            self.tidy(key)
 
     def _keep(self, entry: _Entry, value: Any, flight: Flight) -> None:
         began_at = flight.began_at

@@ -35,7 +35,7 @@ REVISION = Prepared(lambda: Task.select(Task.revision).where(_IS_THIS))
 TOKEN = Prepared(lambda: Task.select(Task.token).where(_IS_THIS))
 RAISE_TOKEN = Prepared(lambda: Task.update({Task.token: SQL("token + 1")}).where(_IS_THIS))
 OUTLINE = Prepared(
-    lambda: Task.select(Task.kind, Task.venue, fn.COALESCE(Task.slug, Task.inscription_id)).where(_IS_THIS)
+    lambda: Task.select(Task.kind, Task.venue, fn.COALESCE(Task.slug, Task.inscription_id), Task.user).where(_IS_THIS)
 )
 STANDING = Prepared(lambda: Task.select(Task.kind, Task.desired, Task.deleted_ms, Task.token).where(_IS_THIS))
 OBSERVED = Prepared(lambda: Task.select(Task.observed).where(_IS_THIS))

@@ -133,11 +133,12 @@ def least_token(task_id: int) -> int:
 
 
 class Outline(NamedTuple):
-    """A task's kind, its venue, and its subject: a slug or an inscription's id."""
+    """A task's kind, its venue, its subject (a slug or an inscription's id), and its user's number."""
 
     kind: str
     venue: str
     subject: str
+    user_id: int
 
 
 def outline(task_id: int) -> Outline | None:

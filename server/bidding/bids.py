@@ -59,7 +59,7 @@ class BidsHandler(BiddingTaskHandler):
         """Returns the book, or why it is not known: that hides no bid, only how it stands."""
         slug, kind, trait = market
         try:
-            return await self.services.market(lambda client: client.at(venue).bids(slug, kind, MAX_AGE_S, trait))
+            return await self.look(lambda client: client.at(venue).bids(slug, kind, MAX_AGE_S, trait))
         except VenueError as error:
             return error.message
 

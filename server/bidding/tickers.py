@@ -23,7 +23,7 @@ async def spelled(handler: SignedIn, config: BidConfig) -> BidConfig:
     """Returns the config with the ticker in the marketplace's spelling; unchanged where that is unknown."""
     if not is_unspelled(config):
         return config
-    question = handler.services.market(lambda market: market.rune(config.slug, _MAX_AGE_S))
+    question = handler.act(lambda market: market.rune(config.slug, _MAX_AGE_S))
     try:
         slug = canonical_slug("rune", (await asyncio.wait_for(question, PATIENCE_S)).ticker)
     except (VenueError, TimeoutError):

@@ -28,7 +28,7 @@ async def refuse_unknown_trait(
     """
     if config.trait is None or (former and (former.slug, former.trait) == (config.slug, config.trait)):
         return
-    question = handler.services.market(lambda market: market.at(venue).traits(config.slug, _MAX_AGE_S))
+    question = handler.look(lambda market: market.at(venue).traits(config.slug, _MAX_AGE_S))
     try:
         catalogue = await asyncio.wait_for(question, PATIENCE_S)
     except (VenueError, TimeoutError):

@@ -22,6 +22,7 @@ from server.http.callers import Caller, Openings
 from server.http.client_ip import client_ip
 from server.http.json_in import BadBody, read_object
 from server.http.services import Services
+from server.http.user_market import UserMarket
 from wallet.signer_client import SignerClient, SignerError
 
 log = logging.getLogger("server.access")
@@ -131,13 +132,6 @@ class Handler(RequestHandler):
         """Finds the caller by the request's bearer token; None without a good one."""
         return callers.caller(self.request.headers.get("Authorization", ""), self.now_ms)
 
-    async def ask_market(self, question: Callable[[MarketClient], Value]) -> Value:
-        """Asks the gateway in a thread. Raises ApiError: 404, or 502 when the venue cannot be read."""
-        try:
-            return await self.services.market(question)
-        except VenueError as error:
-            raise blocking.answer_to(error) from error
-
     async def ask_signer(self, question: Callable[[SignerClient], Value]) -> Value:
         """Asks the signer in a thread. Raises ApiError (503)."""
         try:
@@ -191,6 +185,23 @@ class SignedIn(Handler):
     def user(self) -> User:
         """The user who calls, or whose program does."""
         return self.caller.user
+
+    @property
+    def look(self) -> UserMarket:
+        """The way to the marketplaces for what the user wants to see."""
+        return self.services.market_for(self.user.id, "look")
+
+    @property
+    def act(self) -> UserMarket:
+        """The way to the marketplaces for what the user does: starts, deletes, withdraws."""
+        return self.services.market_for(self.user.id, "act")
+
+    async def ask_market(self, question: Callable[[MarketClient], Value]) -> Value:
+        """Looks something up. Raises ApiError: 404, 429, or 502 when the venue cannot be read."""
+        try:
+            return await self.look(question)
+        except VenueError as error:
+            raise blocking.answer_to(error) from error
 
     @property
     def is_admin(self) -> bool:

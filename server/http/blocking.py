@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-from markets.base import NotFound, SignInNeeded, VenueError
-from server.http.api_errors import ApiError, not_found
+from markets.base import NotFound, SignInNeeded, TooManyLookups, VenueError
+from server.http.api_errors import ApiError, not_found, too_many
 from wallet.signer_client import SignerError, SignerLocked
 
 Client = TypeVar("Client")
@@ -60,6 +61,8 @@ def answer_to(error: VenueError | SignerError) -> ApiError:
     """Makes the client's error of a failed question to the venue (through the gateway) or to the signer."""
     if isinstance(error, NotFound):
         return not_found("Not found at the marketplace")
+    if isinstance(error, TooManyLookups):
+        return too_many("Too many look-ups", math.ceil(error.retry_after_s or 1), error.message)
     if isinstance(error, SignInNeeded):
         return ApiError(
             409, "The marketplace wants a sign-in, which only a running task there makes", message=error.message

@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
+from markets.gateway_client import ByHand
 from markets.market_client import MarketClient
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
@@ -16,6 +17,7 @@ from server.http.blocking import Pool
 from server.http.call_limit import CallLimit
 from server.http.manager_client import ManagerClient
 from server.http.prometheus import Histogram
+from server.http.user_market import Seats, UserMarket
 from wallet.signer_client import SignerClient
 
 
@@ -38,7 +40,12 @@ class Services:
     in_flight: InFlight
     task_lists: CommitCache
     starts: Histogram
+    seats: Seats
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
+
+    def market_for(self, user: int, by_hand: ByHand) -> UserMarket:
+        """Returns the way to the marketplaces for what a user does by hand."""
+        return UserMarket(self.market, self.seats, user, by_hand)
 
     def plan(self, key: str) -> SubscriptionPlan:
         """Returns the plan of this key; one that is not offered any more allows nothing."""

@@ -56,7 +56,8 @@ def known_collection(handler: SignedIn, inscription_id: str, venue: str) -> str 
 
 async def _told_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
     try:
-        found = (await asyncio.wait_for(look_up(handler, inscription_id, 0.0, venue), PATIENCE_S))["collectionId"]
+        asked = look_up(handler, handler.act, inscription_id, 0.0, venue)
+        found = (await asyncio.wait_for(asked, PATIENCE_S))["collectionId"]
     except NotFound:
         found = None
     except (VenueError, TimeoutError):
@@ -69,7 +70,7 @@ async def _told_collection(handler: SignedIn, inscription_id: str, venue: str) -
 async def refuse_outside_vault(handler: SignedIn, inscription_id: str) -> None:
     """Raises ApiError: 400 for an unknown inscription, 409 with the vault's address for one elsewhere, 503."""
     keys = await handler.ask_signer(lambda signer: signer.addresses(handler.user.address))
-    question = handler.services.market(lambda market: market.whereabouts(inscription_id, 0.0))
+    question = handler.act(lambda market: market.whereabouts(inscription_id, 0.0))
     try:
         found = await asyncio.wait_for(question, PATIENCE_S)
     except NotFound:

@@ -14,10 +14,12 @@ from server.http import blocking, json_out
 from server.http.api_errors import not_found
 from server.http.base import SignedIn
 from server.http.json_out import Raw
+from server.http.user_market import UserMarket
 from server.schemas.listing_config import is_inscription_id
 from server.task_venues import telling_wallets
 
 KEPT_MS = 300_000
+REFRESHED_MS = 20_000  # an answer that was asked for anew may be so old: a page that always does so costs no more
 # The gateway's own copies may be this old, so that a refreshing wallet does not use up the venue's quota.
 _MAX_AGE_S = 30.0
 _MOST_ITEMS = 500
@@ -30,11 +32,14 @@ class Cached(SignedIn):
 
     def newer_than_ms(self) -> int:
         """Returns the time since which a kept answer may be from."""
-        return self.now_ms if self.query("refresh").get("refresh") == "1" else self.now_ms - KEPT_MS
+        return self.now_ms - (REFRESHED_MS if self._refreshes() else KEPT_MS)
 
     def max_age_s(self) -> float:
         """Returns the greatest age of the gateway's answer."""
-        return 0.0 if self.query("refresh").get("refresh") == "1" else _MAX_AGE_S
+        return REFRESHED_MS / 1000 if self._refreshes() else _MAX_AGE_S
+
+    def _refreshes(self) -> bool:
+        return self.query("refresh").get("refresh") == "1"
 
 
 class WalletOrdinalsHandler(Cached):
@@ -83,19 +88,21 @@ class InscriptionHandler(Cached):
             self.answer(Raw(kept))
             return
         try:
-            self.answer(await look_up(self, inscription_id, self.max_age_s()))
+            self.answer(await look_up(self, self.look, inscription_id, self.max_age_s()))
         except VenueError as error:
             raise blocking.answer_to(error) from error
 
 
-async def look_up(handler: SignedIn, inscription_id: str, max_age_s: float, venue: str | None = None) -> dict[str, Any]:
-    """Returns a marketplace's details of an inscription. Raises VenueError.
+async def look_up(
+    handler: SignedIn, ask: UserMarket, inscription_id: str, max_age_s: float, venue: str | None = None
+) -> dict[str, Any]:
+    """Returns a marketplace's details of an inscription, by `ask`. Raises VenueError.
 
     They are kept if they are from the usual marketplace: `venue` None, or its name.
     """
     usual = telling_wallets(handler.services.settings)
     asked = venue or usual
-    detail = _detail(await handler.services.market(lambda market: market.at(asked).item(inscription_id, max_age_s)))
+    detail = _detail(await ask(lambda market: market.at(asked).item(inscription_id, max_age_s)))
     if asked != usual:
         return detail
     kept = json_out.dumps(detail)

@@ -62,7 +62,7 @@ async def _vault(handler: SignedIn) -> str:
 
 async def _shown(handler: SignedIn, task: Task, wallet: str) -> OwnListing | None:
     inscription_id, venue = task.inscription_id, task.venue
-    question = handler.services.market(lambda market: market.at(venue).own_listings(wallet, 0.0))
+    question = handler.act(lambda market: market.at(venue).own_listings(wallet, 0.0))
     for found in (await asyncio.wait_for(question, PATIENCE_S)).listings:
         if found.inscription_id == inscription_id and found.owner == wallet:
             return found
@@ -71,7 +71,7 @@ async def _shown(handler: SignedIn, task: Task, wallet: str) -> OwnListing | Non
 
 async def _outpoint(handler: SignedIn, inscription_id: str, wallet: str) -> str | None:
     """Returns the inscription's output in this wallet, if a source knows it."""
-    question = handler.services.market(lambda market: market.whereabouts(inscription_id, 0.0))
+    question = handler.act(lambda market: market.whereabouts(inscription_id, 0.0))
     try:
         found = await asyncio.wait_for(question, PATIENCE_S)
     except (VenueError, TimeoutError):

@@ -189,7 +189,7 @@ class AutolistPreviewHandler(AutolistTaskHandler):
         ask = ListingAsk(price, meant.inscription_id, keys.vault, keys.payment, keys.vault_pubkey, seen.collection_id)
         least = guard(meant.config, self._fee_ppm(meant), tick=1)
         try:
-            draft = await self.services.market(lambda market: market.at(meant.venue).draft_listing(ask))
+            draft = await self.look(lambda market: market.at(meant.venue).draft_listing(ask))
             secure = tuple(each.psbt for each in draft.secure)
             escrow = draft.transfer, draft.recovery
             listing = to_judge(meant.inscription_id, outpoint, price, draft.psbt, secure, *escrow)

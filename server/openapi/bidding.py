@@ -9,6 +9,7 @@ from server.openapi.operation import (
     MANAGER_AWAY,
     NOT_YOURS,
     SIGNER_AWAY,
+    TOO_MANY_LOOKUPS,
     TOO_MANY_RUN,
     UNREADABLE,
     Operation,
@@ -98,7 +99,7 @@ OPERATIONS = {
         summary="Live bids of a task",
         text="Read from the marketplace, at most 2 seconds old.",
         success=many(answers.Bid, "Best rank first."),
-        errors={404: NOT_YOURS, 409: _NO_SESSION, 502: UNREADABLE, 503: SIGNER_AWAY},
+        errors={404: NOT_YOURS, 409: _NO_SESSION, 429: TOO_MANY_LOOKUPS, 502: UNREADABLE, 503: SIGNER_AWAY},
     ),
     "GET /api/tasks/{id}/cycles": Operation(
         id="listCycles",
@@ -142,6 +143,7 @@ OPERATIONS = {
             400: INVALID,
             404: "The marketplace does not know the slug, or the task is not the caller's.",
             409: _NO_SESSION,
+            429: TOO_MANY_LOOKUPS,
             502: UNREADABLE,
             503: SIGNER_AWAY,
         },
@@ -165,7 +167,7 @@ OPERATIONS = {
             ),
         ),
         success=one(answers.Floor, "The floor now, at most 10 seconds old."),
-        errors={400: INVALID, 404: _NO_SUCH_SLUG, 409: _NO_SESSION, 502: UNREADABLE},
+        errors={400: INVALID, 404: _NO_SUCH_SLUG, 409: _NO_SESSION, 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
     ),
     "GET /api/tasks/rune-market": Operation(
         id="getRuneMarket",
@@ -181,6 +183,6 @@ OPERATIONS = {
             ),
         ),
         success=one(answers.RuneMarket, "The asks now, at most 10 seconds old."),
-        errors={400: INVALID, 404: _NO_SUCH_SLUG, 502: UNREADABLE},
+        errors={400: INVALID, 404: _NO_SUCH_SLUG, 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
     ),
 }

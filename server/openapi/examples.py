@@ -120,6 +120,7 @@ _VALUES: dict[str, Any] = {
     "priceSats": 110_000,
     "proceeds": None,
     "quotaLeft": 81_000,
+    "quotaYours": {"used": 9_000, "share": 45_000},
     "rankUnknown": None,
     "rawReference": 100_000,
     "PlannedRung.reason": "place",

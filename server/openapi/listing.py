@@ -12,6 +12,7 @@ from server.openapi.operation import (
     MANAGER_AWAY,
     NOT_YOURS,
     SIGNER_AWAY,
+    TOO_MANY_LOOKUPS,
     TOO_MANY_RUN,
     UNREADABLE,
     Operation,
@@ -26,7 +27,9 @@ from server.schemas.task_bodies import AutolistTaskChange, NewAutolistTask
 
 _TAG = "auto-list tasks"
 _INSCRIPTIONS = "inscriptions"
-_REFRESH = Parameter("refresh", {"type": "string"}, "`1` reads afresh what is else kept for 5 minutes.")
+_REFRESH = Parameter(
+    "refresh", {"type": "string"}, "`1` reads afresh what is older than 20 seconds; else it is kept for 5 minutes."
+)
 
 
 def _like(operation: str, **changes: Any) -> Operation:
@@ -63,7 +66,7 @@ OPERATIONS = {
         "Nothing is signed or listed.",
         body=AutolistPreview,
         success=one(preview.ListingPreview, "What a cycle would do now."),
-        errors={400: INVALID, 404: NOT_YOURS, 503: SIGNER_AWAY},
+        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LOOKUPS, 503: SIGNER_AWAY},
     ),
     "GET /api/autolist/{id}": Operation(
         id="getAutolistTask",
@@ -126,7 +129,13 @@ OPERATIONS = {
         text="Each with the address that holds it, and its listing where the marketplace knows one.",
         query=(_REFRESH,),
         success=many(answers.WalletInscription, "At most 500."),
-        errors={400: INVALID, 404: "The marketplace does not know an address.", 502: UNREADABLE, 503: SIGNER_AWAY},
+        errors={
+            400: INVALID,
+            404: "The marketplace does not know an address.",
+            429: TOO_MANY_LOOKUPS,
+            502: UNREADABLE,
+            503: SIGNER_AWAY,
+        },
     ),
     "GET /api/autolist/item/{inscriptionId}": Operation(
         id="getInscription",
@@ -135,6 +144,6 @@ OPERATIONS = {
         text="What the marketplace of the installation tells of it; what it does not tell is null.",
         query=(_REFRESH,),
         success=one(answers.Inscription, "The inscription."),
-        errors={400: INVALID, 404: "There is no such inscription.", 502: UNREADABLE},
+        errors={400: INVALID, 404: "There is no such inscription.", 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
     ),
 }

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from server.http import prometheus
-from server.openapi.operation import INVALID, JSON, SIGNER_AWAY, UNREADABLE, AnswerBody, Operation, many, one, page
+from server.openapi.operation import (
+    INVALID,
+    JSON,
+    SIGNER_AWAY,
+    TOO_MANY_LOOKUPS,
+    UNREADABLE,
+    AnswerBody,
+    Operation,
+    many,
+    one,
+    page,
+)
 from server.schemas.service_answers import Alive, NotReady, Ready, VenueInfo
 from server.schemas.withdrawals import NewWithdrawal, Quote, Wallet, WithdrawalBody
 
@@ -42,6 +53,7 @@ OPERATIONS = {
         errors={
             400: INVALID,
             409: "Nothing can be withdrawn like this; `message` says why and what to do.",
+            429: TOO_MANY_LOOKUPS,
             502: UNREADABLE,
             503: SIGNER_AWAY,
         },

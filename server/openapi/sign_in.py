@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from server.openapi.operation import INVALID, SIGNER_AWAY, UNREADABLE, Operation, one
+from server.openapi.operation import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, Operation, one
 from server.schemas.answers import Success
 from server.schemas.auth import Challenge, ChallengeBody, Profile, ProfileBody, Session, VerifyBody
 
@@ -62,6 +62,7 @@ OPERATIONS = {
         errors={
             400: INVALID,
             409: "The ordinals address is in use: bids are open, a task runs, or the bidding wallet holds a balance.",
+            429: TOO_MANY_LOOKUPS,
             502: UNREADABLE,
             503: SIGNER_AWAY,
         },

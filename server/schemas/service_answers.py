@@ -30,6 +30,15 @@ class VenueLimits(Answer):
     calls_per_month: int | None
 
 
+class QuotaPart(Answer):
+    """The caller's part of the month's quota of the key that all users of this installation share."""
+
+    used: Annotated[int, Field(ge=0, description="Calls of this month for your tasks and look-ups.")]
+    share: Annotated[
+        int, Field(ge=0, description="As long as you have used fewer, you never wait because others use more.")
+    ]
+
+
 class VenueInfo(Answer):
     """A marketplace that is set up here."""
 
@@ -49,6 +58,7 @@ class VenueInfo(Answer):
         dict[str, int], Field(description="Requests that a verb takes, with what goes before it; 1 where left out.")
     ]
     quota_left: Annotated[int | None, Field(ge=0, description="Calls left this month; null: no quota, or not known.")]
+    quota_yours: Annotated[QuotaPart | None, Field(description="null: no quota, or not known.")]
     verified: Annotated[
         Literal["documented", "client code", "probed"], Field(description="Where our knowledge of it is from.")
     ]

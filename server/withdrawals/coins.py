@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from markets.base import VenueError
 from markets.codec import named
 from markets.utxos import Utxo
-from server.http.services import Services
+from server.http.user_market import UserMarket
 from wallet.facts_client import FactsError, read_facts
 from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_COINS
@@ -48,9 +48,9 @@ class Choosing:
     """
 
     def __init__(
-        self, services: Services, kind: CoinKind, script: bytes, kept: Mapping[str, str], fee_per_kvb: int
+        self, ask: UserMarket, kind: CoinKind, script: bytes, kept: Mapping[str, str], fee_per_kvb: int
     ) -> None:
-        self._services = services
+        self._ask = ask
         self._kind = kind
         self._script = script
         self._kept = kept
@@ -102,7 +102,7 @@ class Choosing:
 
     async def _look_at(self, outpoint: str, inscriptions: tuple[str, ...]) -> Coin | str:
         try:
-            found = await self._services.market(lambda market: market.outpoint(outpoint, _FACTS_AGE_S))
+            found = await self._ask(lambda market: market.outpoint(outpoint, _FACTS_AGE_S))
             facts = rules.inputs_confirmed(outpoint, read_facts(outpoint, named(found)))
             spent = rules.amount_proof(facts, self._script)
             rules.inputs_cardinal(facts, inscriptions)

@@ -6,7 +6,7 @@ from core.settings import Settings, dialect_of
 from markets.base import AuthFailed, NotFound, NotSupported, Refused, Unavailable
 from models.ledger import withdrawals
 from models.users import User
-from server.http.services import Services
+from server.http.user_market import UserMarket
 from server.schemas.withdrawals import WithdrawalBody
 from server.withdrawals.plan import NOTHING, UNCOVERED, CannotWithdraw, InvalidWithdrawal, WithdrawalPlan, script_at
 from wallet.psbt.decode import decode_base64
@@ -15,21 +15,21 @@ from wallet.withdrawal.request import WithdrawalToSign
 
 
 async def plan_from_bidding(
-    services: Services, user: User, body: WithdrawalBody, payment: str, pubkey: str
+    settings: Settings, ask: UserMarket, user: User, body: WithdrawalBody, payment: str, pubkey: str
 ) -> WithdrawalPlan:
     """Plans the withdrawal in `body` from the bidding wallet to the user's `payment` address, whose key is `pubkey`.
 
     Raises CannotWithdraw, InvalidWithdrawal or VenueError.
     """
-    venue, receive = bidding_venue(services.settings), user.ordinals_address
+    venue, receive = bidding_venue(settings), user.ordinals_address
     try:
-        wallet = await services.market(lambda market: market.at(venue).balance(payment, receive, pubkey, 0.0))
-        coins = await services.market(lambda market: market.coins(wallet.address, 0.0))
+        wallet = await ask(lambda market: market.at(venue).balance(payment, receive, pubkey, 0.0))
+        coins = await ask(lambda market: market.coins(wallet.address, 0.0))
         amount = body.amount_sats or sum(coin.value for coin in coins if coin.is_confirmed)
         if not amount:
             raise CannotWithdraw(NOTHING, "The bidding wallet holds no confirmed sats.")
         _refuse_uncovered(user.id, body, venue, wallet.sats - amount)
-        psbt = await services.market(lambda market: market.at(venue).draft_withdrawal(payment, amount))
+        psbt = await ask(lambda market: market.at(venue).draft_withdrawal(payment, amount))
         transaction = decode_base64(psbt).transaction
     except NotFound:
         raise CannotWithdraw(NOTHING, "The marketplace has no bidding wallet for you yet.") from None

@@ -32,6 +32,7 @@ class WithdrawalPlanner:
 
     def __init__(self, services: Services, user: User, body: WithdrawalBody) -> None:
         self._services = services
+        self._ask = services.market_for(user.id, "look" if body.dry_run else "act")
         self._body = body
         self._user = user
         self._address = user.address
@@ -39,7 +40,8 @@ class WithdrawalPlanner:
     async def plan(self) -> WithdrawalPlan:
         keys = await self._services.signer(lambda signer: signer.addresses(self._address))
         if self._body.from_ == "bidding":
-            return await plan_from_bidding(self._services, self._user, self._body, keys.payment, keys.payment_pubkey)
+            settings, body = self._services.settings, self._body
+            return await plan_from_bidding(settings, self._ask, self._user, body, keys.payment, keys.payment_pubkey)
         if self._body.from_ == "escrow":
             return await self._inscription(keys)
         if self._address in (keys.payment, keys.vault):
@@ -74,7 +76,7 @@ class WithdrawalPlanner:
         wanted = self._body.inscription_id
         self._refuse_listed(wanted)
         try:
-            where = await self._services.market(lambda market: market.whereabouts(wanted, 0.0))
+            where = await self._ask(lambda market: market.whereabouts(wanted, 0.0))
         except NotFound:
             raise InvalidWithdrawal("inscriptionId: there is no such inscription in any block yet") from None
         escrow = self._escrow_at(where.address, keys)
@@ -88,7 +90,7 @@ class WithdrawalPlanner:
             raise CannotWithdraw("Another withdrawal moves it", "GET /api/wallet shows what becomes of it.")
         try:
             held_by = script_at(keys.vault) if escrow is None else escrow.script
-            item = await Choosing(self._services, "p2tr", held_by, {}, rate).coin(where.outpoint, wanted)
+            item = await Choosing(self._ask, "p2tr", held_by, {}, rate).coin(where.outpoint, wanted)
             if escrow is not None:
                 item = replace(item, kind="recovery" if escrow.recovery else "p2tr", escrow=escrow)
         except PolicyRefused as refused:
@@ -142,8 +144,8 @@ class WithdrawalPlanner:
     async def _chosen(
         self, address: str, kind: CoinKind, rate: int, is_enough: Enough, most: int = MAX_COINS
     ) -> Chosen:
-        found = await self._services.market(lambda market: market.coins(address, 0.0))
-        choosing = Choosing(self._services, kind, script_at(address), self._kept(), rate)
+        found = await self._ask(lambda market: market.coins(address, 0.0))
+        choosing = Choosing(self._ask, kind, script_at(address), self._kept(), rate)
         chosen = await choosing.choose(found, is_enough, most)
         if not chosen.coins:
             reasons = "; ".join(f"{each.coin.outpoint}: {each.reason}" for each in chosen.left_out[:5])
@@ -154,7 +156,7 @@ class WithdrawalPlanner:
         given = self._body.fee_rate or DEFAULT_TIER
         if isinstance(given, Decimal):
             return _per_kvb(given)
-        fees = await self._services.market(lambda market: market.fees(_FEES_AGE_S))
+        fees = await self._ask(lambda market: market.fees(_FEES_AGE_S))
         tiers = {
             "fastestFee": fees.fastest,
             "halfHourFee": fees.half_hour,

@@ -92,5 +92,5 @@ async def _judge(handler: SignedIn) -> None:
     services, user = handler.services, handler.user
     keys = await services.signer(lambda signer: signer.addresses(user.address))
     body = WithdrawalBody.model_validate({"from": "bidding", "force": True})
-    plan = await plan_from_bidding(services, user, body, keys.payment, keys.payment_pubkey)
+    plan = await plan_from_bidding(services.settings, handler.act, user, body, keys.payment, keys.payment_pubkey)
     await services.signer(lambda signer: signer.judge_withdrawal(plan.asked))

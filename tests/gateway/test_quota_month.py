@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from core.settings import Settings
+from gateway.limits import errand
 from gateway.limits.call_budget import Priority
+from gateway.limits.errand import Errand
+from gateway.limits.lookup_budget import LookupBudget
 from gateway.quota.count import QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
@@ -29,12 +36,15 @@ SLUGS = 3
 
 @dataclass
 class Month:
-    """The requests of tasks to the gateway, cycle after cycle; `ladders` are the rungs of the tasks that bid."""
+    """The requests of a user's tasks to the gateway, cycle after cycle; `ladders` are the rungs of those that bid."""
 
     quota: Quota
     clock: Clock
     scarcity: QuotaRestraint
     ladders: list[int] = field(default_factory=list)
+    user: int = 1
+    slugs: int = SLUGS
+    every: int = 1  # minutes
     bid_s: int = 16 * 60 - 90  # how long a bid stands until it is renewed, of the default expiry
     read_at: dict[str, float] = field(default_factory=dict)
     due_at: dict[tuple[int, int], float] = field(default_factory=dict)
@@ -50,7 +60,10 @@ class Month:
         return self.clock.now_ms
 
     def cycle(self) -> None:
-        for slug in range(SLUGS):
+        errand.begin(Errand(self.user))
+        if (self.now_ms - BEGIN) // 60_000 % self.every:
+            return
+        for slug in range(self.slugs):
             self._read("asks", f"asks {slug}", LOOP_S / 2)
             self._read("bids", f"bids {slug}", LOOP_S / 2)
         self._read("own_bids", "own_bids", LOOP_S / 2)
@@ -60,7 +73,7 @@ class Month:
 
     def _renew(self, task: int, rungs: int) -> None:
         """As a worker: what may not be placed is not cancelled; the others go together and are placed on a new book."""
-        allowed = self.quota.rungs()
+        allowed = self.quota.rungs(self.user)
         due = [
             rung
             for rung in range(rungs)
@@ -71,7 +84,7 @@ class Month:
             self.refused.update(range(allowed, rungs))
         if not due:
             return
-        slug = task % SLUGS
+        slug = task % self.slugs
         self._call(Priority.CANCEL, 2)
         self.cancelled += 1
         self._read("own_bids", "own_bids", 0)
@@ -79,7 +92,7 @@ class Month:
         self._read("bids", f"bids {slug}", 3)
         for rung in due:
             try:
-                self.quota.permit_place(rung)
+                self.quota.permit_place(rung, self.user)
                 self._call(Priority.PLACE)
             except Refused:
                 self.refused.add(rung)
@@ -105,10 +118,30 @@ class Month:
 
     def _call(self, priority: Priority, calls: int = 1) -> None:
         for _ in range(calls):
-            self.quota.permit(priority)
-            self.quota.count()
+            self.quota.permit(priority, self.user)
+            self.quota.count(self.user)
             self.used += 1
-            assert self.used <= self.quota.limit, self.now_ms
+            assert self.quota.status()["left"] >= 0, self.now_ms
+
+
+@dataclass
+class Abuser(Month):
+    """A user who asks for made-up names, and starts and deletes things, as fast as he is let."""
+
+    def __post_init__(self) -> None:
+        self.budget = LookupBudget(Settings().lookups_per_minute, lambda: self.now_ms / 1000)
+        self.looked = 0
+
+    def cycle(self) -> None:
+        for purpose, priority in (("look", Priority.LOOKUP), ("act", Priority.REST)):
+            asked = Errand(self.user, purpose)  # type: ignore[arg-type]
+            with contextlib.suppress(VenueError):
+                while True:
+                    self.budget.permit(asked)
+                    self.quota.permit(priority, self.user)
+                    self.budget.take(asked)
+                    self.quota.count(self.user)
+                    self.looked += 1
 
 
 @dataclass
@@ -132,10 +165,14 @@ def make(tmp_path: Path) -> Iterator[Make]:
     """Makes months by one clock, whose counts are in one file."""
     clock, file, counts = Clock(BEGIN), QuotaFile(tmp_path / "quota.json"), list[QuotaCount]()
 
-    def make(kind: type[Month] = Month, venue: str = "satflow", limit: int = LIMIT) -> Month:
-        counts.append(QuotaCount(file, venue, "key", clock, 1_000))
-        quota = Quota(limit, counts[-1], clock)
-        return kind(quota, clock, QuotaRestraint(quota, OF_RUNES) if kind is Runes else QuotaRestraint(quota))
+    def make(
+        kind: type[Month] = Month, venue: str = "satflow", limit: int = LIMIT, quota: Quota | None = None, **given: Any
+    ) -> Month:
+        if quota is None:
+            counts.append(QuotaCount(file, venue, "key", clock, 1_000))
+            quota = Quota(limit, counts[-1], clock)
+        restraint = QuotaRestraint(quota, OF_RUNES) if kind is Runes else QuotaRestraint(quota)
+        return kind(quota, clock, restraint, **given)
 
     yield make
     for count in counts:
@@ -151,7 +188,7 @@ def play(*months: Month, until_ms: int = END) -> Month:
     clock = months[0].clock
     while clock.now_ms < until_ms:
         for month in months:
-            month.cycle()
+            copy_context().run(month.cycle)
         clock.now_ms += LOOP_S * 1000
     return months[0]
 
@@ -233,3 +270,40 @@ def test_two_venues_at_once_have_a_month_each(make: Make) -> None:
     assert quiet.first == {} and quiet.refused == set(), "the others' want is not its own"
     for month in (busy, runes, quiet):
         month.quota.permit(Priority.CANCEL)
+
+
+MODEST = {"ladders": [2], "slugs": 1, "every": 10, "bid_s": 7_200}  # within a quarter of the month
+
+
+def test_three_users_who_look_without_end_cost_a_fourth_no_bid(make: Make) -> None:
+    alone = play(make(ladders=[2]))
+    alone.clock.now_ms = BEGIN
+    victim = make(venue="another", ladders=[2])
+    abusers = [make(Abuser, quota=victim.quota, user=user) for user in (2, 3, 4)]
+    first_hour = dict(play(victim, *abusers, until_ms=BEGIN + 3_600_000).first)
+    costs = [abuser.looked / LIMIT for abuser in abusers if isinstance(abuser, Abuser)]
+
+    play(victim, *abusers)
+
+    looked = sum(abuser.looked for abuser in abusers if isinstance(abuser, Abuser)) / LIMIT
+    print(f"an hour of one user's looks: {max(costs):.2%} of the month; three for a month: {looked:.1%};", end=" ")
+    print(f"bids placed {sum(victim.placed.values())}, alone {sum(alone.placed.values())}")
+    assert first_hour == {} and max(costs) < 0.011
+    assert victim.refused == alone.refused == set() and victim.in_vain == 0
+    assert sum(victim.placed.values()) >= 0.99 * sum(alone.placed.values())
+
+
+def test_three_users_with_far_too_many_bids_cost_a_modest_fourth_none(make: Make) -> None:
+    alone = play(make(**MODEST))
+    alone.clock.now_ms = BEGIN
+    victim = make(venue="another", **MODEST)
+    greedy = [make(quota=victim.quota, user=user, ladders=[30] * 3) for user in (2, 3, 4)]
+
+    play(victim, *greedy)
+
+    used = [month.used for month in (victim, *greedy)]
+    print(f"calls by user {used}; bids placed {victim.placed}, alone {alone.placed}")
+    assert victim.first == {} and victim.placed == alone.placed
+    assert 90_000 < sum(used) <= LIMIT, "what one does not use, others may"
+    assert all(29 in month.refused for month in greedy)
+    assert max(used[1:]) < 1.2 * min(used[1:])

@@ -92,8 +92,11 @@ def _counted(house: House) -> Counter[str]:
     return counted
 
 
-def agrees(configs: list[BidConfig], rounds: int, within: Decimal = WITHIN) -> None:
-    """A whole number of rounds of the first of them; a day or more of all is what a month is a multiple of."""
+def agrees(configs: list[BidConfig], rounds: int, within: Decimal = WITHIN, *, in_all: bool = False) -> None:
+    """A whole number of rounds of the first of them; a day or more of all is what a month is a multiple of.
+
+    With `in_all` reads and writes may differ where their sum does not.
+    """
     tasks = [Bidding(config, config.bid_count, "me") for config in configs]
     round_s = tasks[0].round_s(COSTS)
     seconds = rounds * round_s
@@ -106,6 +109,8 @@ def agrees(configs: list[BidConfig], rounds: int, within: Decimal = WITHIN) -> N
         ("calls", found.reads + found.writes, month.reads + month.writes),
         ("asks of runes", found.rune_asks, of_runes.reads),
     ):
+        if in_all and what in ("reads", "writes"):
+            continue
         share = Decimal(told) * seconds / MONTH_S
         assert abs(real - share) <= within * real, f"{what}: {real} sent, {share:.1f} told ({found})"
 
@@ -146,15 +151,18 @@ def test_tasks_of_one_wallet_share_floors_and_own_bids() -> None:
 
 
 @pytest.mark.faults
+@pytest.mark.usefixtures("soon_calm")
 @pytest.mark.parametrize("outbids", [False, True])
 @pytest.mark.parametrize("minutes", [16, LONG])
 @pytest.mark.parametrize("bids", [1, 5, 12, 20])
 def test_a_whole_day(bids: int, minutes: int, outbids: bool) -> None:
+    """A rung that was replaced once is renewed apart from the others: some more writes, of few."""
     config = replace(CATS, bid_count=bids, bid_expiry_minutes=minutes, outbid_enabled=outbids)
     rounds = DAY_S // Bidding(config, bids).round_s(COSTS)
-    agrees([config], rounds)
+    agrees([config], rounds, in_all=True)
 
 
 @pytest.mark.faults
+@pytest.mark.usefixtures("soon_calm")
 def test_a_whole_day_of_a_rune() -> None:
     agrees([RUNE], DAY_S // Bidding(RUNE, RUNE.bid_count).round_s(COSTS))

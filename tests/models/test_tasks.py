@@ -36,8 +36,8 @@ def create_listing(owner: users.User, inscription: str, venue: str = "simulator"
 def test_no_two_tasks_have_one_id_whatever_their_kinds(database: str) -> None:
     made = [create(user(), "cats"), create_listing(user(), "a"), create(user(), "dogs")]
     assert [task.id for task in made] == [1, 2, 3]
-    assert tasks.outline(1) == (BIDDING, "simulator", "cats")
-    assert tasks.outline(2) == (LISTING, "simulator", "a")
+    assert tasks.outline(1) == (BIDDING, "simulator", "cats", 1)
+    assert tasks.outline(2) == (LISTING, "simulator", "a", 1)
     assert tasks.outline(4) is None
     assert [tasks.with_owner(task.id) for task in made] == made
 
@@ -98,7 +98,7 @@ def test_what_is_written_of_one_task_is_not_anothers(database: str) -> None:
 def test_a_change_of_the_config_leaves_the_venue(database: str) -> None:
     task = create(user(), "cats", venue="simulator-ordnet")
     tasks.change_bidding_task(task, type="ordinals", slug="dogs", slug_key="dogs", config=task.config)
-    assert tasks.outline(task.id) == (BIDDING, "simulator-ordnet", "dogs")
+    assert tasks.outline(task.id) == (BIDDING, "simulator-ordnet", "dogs", task.user_id)
     assert [listed.venue for listed in bidding_task_list(user().id)] == ["simulator-ordnet"]
 
 

@@ -16,7 +16,19 @@ from tornado.web import Application, RequestHandler
 
 from core.errors import PeerRefused
 from core.local_server import serve
-from markets.base import AskBook, Balance, BidBook, Fees, Floor, NotFound, OwnBids, Unavailable, VenueError, to_wire
+from markets.base import (
+    AskBook,
+    Balance,
+    BidBook,
+    Fees,
+    Floor,
+    NotFound,
+    OwnBids,
+    TooManyLookups,
+    Unavailable,
+    VenueError,
+    to_wire,
+)
 from markets.codec import named, pack
 from markets.listings import OwnListings
 from markets.outpoint_facts import OutpointFacts, Whereabouts
@@ -178,13 +190,14 @@ def keys_of(user: str) -> dict[str, str]:
 class FakeGateway:
     """A market as given in its fields; with `down` it answers every question as a gateway whose venue is away.
 
-    `remark` is what each answer says besides.
+    With `spent` the user has looked too often; `remark` is what each answer says besides.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.remark: dict[str, Any] = {}
         self.down = False
+        self.spent = False
         self.asked: list[dict[str, Any]] = []
         self.answers: dict[str, Any] = {
             "status": {},
@@ -230,6 +243,8 @@ class FakeGateway:
         self._server.add_socket(bind_unix_socket(str(self.path)))
 
     def answer(self, request: dict[str, Any]) -> Any:
+        if self.spent:
+            raise TooManyLookups(4, "a user may look so often; ask again in 4 s")
         if self.down and request["verb"] != "status":
             raise Unavailable("the venue does not answer")
         found = self.answers[request["verb"]]

@@ -203,6 +203,8 @@ async def test_an_inscription_is_told_in_our_words_and_kept(service: Service) ->
     first = await service.ask("GET", f"/api/autolist/item/{INSCRIPTION}")
     service.gateway.answers["item"] = NotFound("gone")
     kept = await service.ask("GET", f"/api/autolist/item/{INSCRIPTION}")
+    still = await service.ask("GET", f"/api/autolist/item/{INSCRIPTION}?refresh=1")
+    service.clock.now_ms += 20_001
     fresh = await service.ask("GET", f"/api/autolist/item/{INSCRIPTION}?refresh=1")
     task = await service.ask("POST", "/api/autolist", {"inscriptionId": INSCRIPTION})
 
@@ -211,6 +213,7 @@ async def test_an_inscription_is_told_in_our_words_and_kept(service: Service) ->
     assert (first.json["name"], first.json["imageUrl"]) == ("One", None)
     assert first.json["traits"] == [{"type": "Hat", "value": "Red"}]
     assert kept.json == first.json
+    assert still.json == first.json, "nobody can have it read again and again"
     assert fresh.status == 404
     assert task.json["collectionId"] == "goosinals"
 

@@ -28,8 +28,10 @@ _LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'
 _SAMPLE = re.compile(rf"({_NAME})(?:\{{({_LABEL}(?:,{_LABEL})*)\}})? (-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)")
 SHORT = {
     "is_cut_off": False,
-    "quota": {"limit": 100_000, "used": 60_000, "left": 40_000, "projected": 130_000, "stretch_s": 600, "rungs": 3},
+    "quota": {"limit": 100_000, "used": 60_000, "left": 40_000, "projected": 130_000, "stretch_s": 600, "rungs": 3}
+    | {"users": {"7": 50_000, "9": 4_000}},
 }
+_USERS = ("7", "9", "others")
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
@@ -186,6 +188,8 @@ async def test_the_quota_is_the_gateways(service: Service) -> None:
         "quota_rungs": 3,
         "cut_off": 0,
     }
+    by_user = {user: value(seen, "bidkeeper_venue_quota_used_by_user", venue="satflow", user=user) for user in _USERS}
+    assert by_user == {"7": 50_000, "9": 4_000, "others": 6_000}
     assert value(seen, "bidkeeper_venue_cut_off", venue="unisat") == 1
     assert value(seen, "bidkeeper_venue_quota_used", venue="unisat") is None
 

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Awaitable
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
-from markets.base import AskBook, Balance, BidBook, Item, NotFound, OwnBid, OwnBids, SignInNeeded, Unavailable, Unknown
+from markets.base import (
+    AskBook,
+    Balance,
+    BidBook,
+    Item,
+    NotFound,
+    OwnBid,
+    OwnBids,
+    SignInNeeded,
+    TooManyLookups,
+    Unavailable,
+    Unknown,
+)
 from markets.listings import ListingDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import controls, users
 from models.entitlements import Entitlements
 from models.tasks import cycles, tasks
 from models.tasks.table import Task
+from server.http.user_market import Seats
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.autolist_tasks import listed
@@ -101,6 +115,20 @@ async def sessions_and_tokens(service: Service, drive: Driver) -> None:
     await drive("signOutEverywhere", token=token_of(new_user(OTHER)))
 
 
+async def spent(service: Service, asked: Awaitable[Any]) -> None:
+    """Asks while the user's look-ups are used up."""
+    service.gateway.spent = True
+    assert (await asked).headers["Retry-After"] == "4"
+    service.gateway.spent = False
+
+
+class Full(Seats):
+    """Places at the marketplaces that are all taken."""
+
+    async def ask(self, user: int, question: Any) -> Any:
+        raise TooManyLookups(2.0, "all taken")
+
+
 class Spent:
     """A limit of calls that is used up."""
 
@@ -121,6 +149,7 @@ async def the_profile(service: Service, drive: Driver) -> None:
     } | await approval(service, {"ordinalsAddress": address})
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 1, 1)
     await drive("changeProfile", move)
+    await spent(service, drive("changeProfile", move))
     service.gateway.down = True
     await drive("changeProfile", move)
     service.signer.state = "locked"
@@ -185,6 +214,7 @@ async def what_it_would_do(service: Service, drive: Driver, one: dict[str, int])
     await drive("previewTask", {"slug": "empty", "hardcapSats": 5} | trait)
     await drive("previewTask", {"slug": "a b"})
     await drive("previewTask", {"taskId": 999})
+    await spent(service, drive("previewTask", task))
     service.gateway.down = True
     await drive("previewTask", task)
     service.gateway.down = False
@@ -224,6 +254,7 @@ async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> N
     service.gateway.answers["bids"] = NotFound()
     await drive("listBids", path=one)
     service.gateway.answers["bids"] = BidBook((), 1)
+    await spent(service, drive("listBids", path=one))
     service.gateway.down = True
     await drive("listBids", path=one)
     service.gateway.down = False
@@ -264,6 +295,7 @@ async def the_market(service: Service, drive: Driver) -> None:
     ):
         await drive(name)
         await drive(name, query=known)
+        await spent(service, drive(name, query=known))
         service.gateway.down = True
         await drive(name, query=known)
         service.gateway.down = False
@@ -294,6 +326,10 @@ async def previewed(service: Service, drive: Driver, task_id: int) -> None:
     )
     await drive("previewAutolistTask", {"priceMode": "no"})
     await drive("previewAutolistTask", {"taskId": 999})
+    services = service.app.settings["services"]
+    service.app.settings["services"] = dataclasses.replace(services, seats=Full())
+    await drive("previewAutolistTask", {"taskId": task_id})
+    service.app.settings["services"] = services
     service.signer.state = "locked"
     await drive("previewAutolistTask", {"taskId": task_id})
     service.signer.state = "ready"
@@ -363,6 +399,7 @@ async def withdrawals(service: Service, drive: Driver) -> None:
     await drive("getWallet")
     service.gateway.answers["broadcast"] = Unknown("cut")
     assert (await drive("withdraw", {"from": "payment"})).status == 202
+    await spent(service, drive("withdraw", {"from": "payment"}))
     service.gateway.answers["coins"] = Unavailable("away")
     await drive("withdraw", {"from": "payment"})
     service.signer.state = "locked"
@@ -383,7 +420,10 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
     service.gateway.answers["balance"] = NotFound()
     await drive("getWallet")
     service.gateway.answers["wallet_contents"] = NotFound()
+    service.clock.now_ms += 20_001
     await drive("listInscriptions", query=fresh)
+    await spent(service, drive("listInscriptions", query=fresh))
+    await spent(service, drive("getInscription", path=one, query=fresh))
     service.gateway.down = True
     await drive("listInscriptions", query=fresh)
     await drive("getInscription", path=one, query=fresh)

@@ -195,7 +195,8 @@ async def test_lookups_ask_the_venue_that_is_meant(service: Service) -> None:
 async def test_the_venues_say_what_they_can_do(service: Service) -> None:
     def told() -> list[dict[str, Any]]:
         found = [facts(name, is_default=name == "simulator") for name in service.settings.venues]
-        found[0] = VenueFacts(found[0].capabilities, found[0].profiles, True, {"limit": 1_000, "left": 7})
+        quota = {"limit": 1_000, "left": 7, "yours": {"used": 3, "share": 450}}
+        found[0] = VenueFacts(found[0].capabilities, found[0].profiles, True, quota)
         return [
             {
                 "capabilities": {name: getattr(each.capabilities, name) for name in each.capabilities.__slots__},
@@ -216,6 +217,7 @@ async def test_the_venues_say_what_they_can_do(service: Service) -> None:
     assert satflow["kinds"] == ["ordinals", "rune"] and satflow["bidTypes"] == ["collection", "trait"]
     assert satflow["bids"]["ordinals"] == {"tick": 1_000, "minBid": 10_000, "minDurationSeconds": 900}
     assert (satflow["quotaLeft"], satflow["limits"]["callsPerMonth"]) == (7, 1_000)
+    assert satflow["quotaYours"] == {"used": 3, "share": 450} and service.gateway.asked[-1]["user"] == service.user_id
     assert ordnet["bids"] == {"ordinals": {"tick": 5_000, "minBid": 10_000, "minDurationSeconds": 21_600}}
     assert (ordnet["needsSignIn"], ordnet["expiry"], ordnet["calls"]["place"]) == (True, "hours", 2)
     assert ordnet["limits"]["readsPerMinute"] == 60 and ordnet["limits"]["writesPerMinutePerWallet"] == 8
@@ -227,7 +229,7 @@ async def test_the_venues_say_what_they_can_do(service: Service) -> None:
 async def test_venues_are_told_without_the_gateway_but_for_their_quota(service: Service) -> None:
     service.gateway.down = True
     answer = await service.ask("GET", "/api/venues")
-    assert [venue["quotaLeft"] for venue in answer.json] == [None] * 4
+    assert [(venue["quotaLeft"], venue["quotaYours"]) for venue in answer.json] == [(None, None)] * 4
 
 
 @pytest.mark.gen_test

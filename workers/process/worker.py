@@ -16,6 +16,7 @@ from core.logs import mask
 from core.settings import SECRETS, Settings, load
 from models import base
 from models.tasks import tasks
+from models.tasks.tasks import Outline
 from wallet.signer_client import SignerClient
 from workers import exits, task_lock
 from workers.context import BadConfig, BadCredentials, Context, Job
@@ -79,7 +80,7 @@ class Worker:
             os.close(status_fd)
             log.info("%s worker begins, token %d, pid %d", self._kind, self._token, os.getpid())
             self._life_line.pause(given["wait_s"])
-            return self._work(make_job, self._context(settings, outline.venue, given["secret"], lock), lock)
+            return self._work(make_job, self._context(settings, outline, given["secret"], lock), lock)
         finally:
             base.close()
 
@@ -118,7 +119,7 @@ class Worker:
             self._own_log.rotate()
             self._life_line.pause(delay)
 
-    def _context(self, settings: Settings, venue: str, secret: str, lock: TaskLock) -> Context:
+    def _context(self, settings: Settings, outline: Outline, secret: str, lock: TaskLock) -> Context:
         def clock_ms() -> int:
             # Every step of a job asks for the time, so that is its sign of life, also in a cycle of many steps.
             lock.touch()
@@ -126,12 +127,14 @@ class Worker:
 
         signer = SignerClient(settings.signer_socket)
         sign_in = TaskSignIn(signer, self._task_id, self._token, secret)
+        market = SigningInClient(settings.gateway_socket, sign_in, venue=outline.venue)
+        market.user = outline.user_id
         return Context(
             settings=settings,
             task_id=self._task_id,
             token=self._token,
             secret=secret,
-            market=SigningInClient(settings.gateway_socket, sign_in, venue=venue),
+            market=market,
             signer=signer,
             clock_ms=clock_ms,
         )

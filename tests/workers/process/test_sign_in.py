@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS
 from markets import codec
 from markets.base import (
@@ -25,10 +26,12 @@ from markets.base import (
 from markets.offers import Pair, SignInText, SignInTexts
 from models import users
 from models.tasks import tasks
+from models.tasks.tasks import Outline
 from tests.wallet.facts_server import facts_server
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient, SignerLocked, SignerRefused
 from workers.process.sign_in import SigningInClient, TaskSignIn
+from workers.process.worker import Worker
 
 KEYS = UserKeys("bc1qpayment", "02" * 33, "bc1pvault", "03" * 32)
 TEXTS = SignInTexts(
@@ -192,3 +195,10 @@ def test_where_no_session_is_wanted_nothing_is_signed(
     gateway.held = True
     assert market.own_bids(KEYS.payment, 0) == NOTHING
     assert (gateway.came, signer.signed) == (["own_bids"], [])
+
+
+def test_a_worker_says_whose_its_calls_are(tmp_path: Path) -> None:
+    worker = Worker("bidder", 7, 1, NotImplemented, NotImplemented)
+    outline = Outline("bidding", "simulator", "cats", 42)
+    context = worker._context(Settings(data_dir=tmp_path), outline, "secret", NotImplemented)
+    assert (context.market.user, context.market.by_hand, context.market.at("x").user) == (42, None, 42)

@@ -18,7 +18,9 @@ from tests.server.api import START_MS
 from tests.server.conftest import Service, with_settings
 from tests.server.test_autolist_running import INSCRIPTION
 from tests.server.test_venues import REAL
-from tests.server.test_withdrawals import Chain, bidding, withdraw
+from tests.server.withdrawals.asking import withdraw
+from tests.server.withdrawals.chain import Chain
+from tests.server.withdrawals.test_bidding_wallet import bidding
 from wallet.withdrawal.request import SOURCES
 
 NOTHING_SET = dict.fromkeys(("unisat_url", "mempool_url", "ord_url"))

@@ -1,0 +1,42 @@
+"""The errand that a call to a venue is on: whose it is, and what for."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal
+
+Purpose = Literal["task", "look", "act"]
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """The user (a number; None = nobody's) and the purpose of a request.
+
+    `task`: a task's work. `look`: a person wants to see something, which can always wait. `act`: a person starts,
+    deletes or withdraws something; it is counted like a look, and refused only long after looks are.
+    """
+
+    user: int | None = None
+    purpose: Purpose = "task"
+
+    def may_share(self, other: Errand) -> bool:
+        """Tells whether a request of this errand may wait for a reading that `other` began.
+
+        A look's reading may be refused where a task's is not, so a task never depends on one, and no user on another's.
+        """
+        return other.purpose == "task" or other == self
+
+
+# A context variable, since a reading is begun many calls deep: whatever is begun for a request inherits its errand.
+_current: ContextVar[Errand] = ContextVar("errand", default=Errand())  # noqa: B039 (frozen)
+
+
+def current() -> Errand:
+    """Returns the errand of the work that calls this."""
+    return _current.get()
+
+
+def begin(errand: Errand) -> None:
+    """Makes all further work of this asyncio task, and what it begins, be on `errand`."""
+    _current.set(errand)
