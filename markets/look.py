@@ -74,7 +74,7 @@ class BidderWallet:
 class MarketLook:
     """One look at the market; `asks_read` counts the asks before the user's own were removed.
 
-    `funded_at` is the address whose balance backs the bids.
+    `funded_at` is the address whose balance backs the bids, `balance_ms` when that was read.
     """
 
     snapshot: Snapshot | None
@@ -82,6 +82,7 @@ class MarketLook:
     balance_sats: int | None
     fee_reserve_sats: int | None
     funded_at: str | None = None
+    balance_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +118,15 @@ class Looker:
         """
         books = self._books(config, wallet, max_age_s, notes, by_floor=by_floor)
         balance = _try(lambda: self._balance(wallet, balance_age_s), "read the balance", notes)
-        balance_sats, funded_at = (balance.sats, balance.address) if balance else (None, None)
+        backing = (balance.sats, balance.address, balance.taken_ms) if balance else (None, None, None)
+        balance_sats, funded_at, balance_ms = backing
         fee_reserve_sats = self.fee_reserve(config.fee_rate, notes)
         if books is None:
-            return MarketLook(None, 0, balance_sats, fee_reserve_sats, funded_at)
+            return MarketLook(None, 0, balance_sats, fee_reserve_sats, funded_at, balance_ms)
         if not books.asks.asks:
             self._note_unknown(config, notes)
         snapshot = _snapshot(books, wallet, history, self._divisibility(config, notes))
-        return MarketLook(snapshot, len(books.asks.asks), balance_sats, fee_reserve_sats, funded_at)
+        return MarketLook(snapshot, len(books.asks.asks), balance_sats, fee_reserve_sats, funded_at, balance_ms)
 
     def _books(
         self, config: BidConfig, wallet: BidderWallet, max_age_s: float, notes: Notes, *, by_floor: bool

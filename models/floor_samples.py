@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Context, Decimal
 
-from peewee import CharField, CompositeKey, IntegerField, TextField
+from peewee import SQL, CharField, CompositeKey, IntegerField, TextField
 
 from models.base import Row, transaction
 from models.prepared import Prepared, given
@@ -50,6 +50,16 @@ _BETWEEN = Prepared(
 )
 
 
+_NEWEST = Prepared(
+    lambda: (
+        FloorSample.select(FloorSample.reference)
+        .where(*_KEY, FloorSample.minute > given("after"))
+        .order_by(FloorSample.minute.desc())
+        .limit(SQL("1"))
+    )
+)
+
+
 def record(kind: str, slug_key: str, measure: str, reference: Decimal, now_ms: int) -> None:
     """Writes the minute's first sample of `measure` (see strategy.bidding.measure); later ones change nothing.
 
@@ -74,6 +84,13 @@ def history(kind: str, slug_key: str, measure: str, now_ms: int) -> History:
     rows = _BETWEEN.rows(kind=kind, slug_key=slug_key, measure=measure, after=minute - WINDOW_MINUTES, minute=minute)
     found = sorted(Decimal(text) for (text,) in rows)
     return History(_median(found) if found else None, len(found))
+
+
+def newest(kind: str, slug_key: str, measure: str, now_ms: int) -> Decimal | None:
+    """Returns the newest sample of the last 60 minutes; None when there is none."""
+    after = now_ms // _MINUTE_MS - WINDOW_MINUTES
+    found = _NEWEST.row(kind=kind, slug_key=slug_key, measure=measure, after=after)
+    return None if found is None else Decimal(found[0])
 
 
 def history_of_asks(elsewhere: str | None) -> Callable[[str, str, str, int], History]:

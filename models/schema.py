@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from peewee import SqliteDatabase
 from playhouse.migrations import Runner
 
 from core.errors import BidkeeperError
@@ -47,8 +48,31 @@ def foreign() -> list[str]:
 
 
 def _refuse_foreign() -> None:
-    if names := foreign():
+    strange = [f"migrations {', '.join(names)}" if (names := foreign()) else "", _other_tables()]
+    if why := "; ".join(filter(None, strange)):
         raise OtherVersion(
-            f"the database was made by another version of Bidkeeper (migrations {', '.join(names)}): run that version,"
+            f"the database was made by another version of Bidkeeper ({why}): run that version,"
             " or put the whole data directory aside, with the keys in it, and begin with an empty one"
         )
+
+
+def _other_tables() -> str:
+    """Names the tables and indexes that the applied migrations of this version make otherwise; empty when none.
+
+    A development version may have had a migration of the same name with other columns.
+    """
+    applied = [row.name for row in Runner(database.obj, str(_DIRECTORY)).status() if row.applied and row.path]
+    if not applied:
+        return ""
+    fresh = SqliteDatabase(":memory:")
+    with fresh.connection_context():
+        Runner(fresh, str(_DIRECTORY)).up(applied[-1])
+        expected = _made(fresh)
+    found = _made(database.obj)
+    others = sorted(name for name, text in expected.items() if found.get(name) != text)
+    return f"other tables: {', '.join(others)}" if others else ""
+
+
+def _made(made_in: SqliteDatabase) -> dict[str, str]:
+    rows = made_in.execute_sql("SELECT name, sql FROM sqlite_master WHERE sql != ''").fetchall()
+    return {name: text for name, text in rows if not name.startswith("schema_migration")}  # the library's own

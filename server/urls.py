@@ -22,6 +22,7 @@ from server import (
 )
 from server.bidding import bids, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
+from server.history import export, fills, orders, profit
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.listing import inscriptions
@@ -58,6 +59,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/bids", bids.BidsHandler),
     (rf"/api/tasks/{_ID}/cycles", task_log.TaskCyclesHandler),
     (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
+    (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
@@ -67,6 +69,10 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/cycles", autolist_running.AutolistTaskCyclesHandler),
     (rf"/api/autolist/{_ID}/log", autolist_running.AutolistTaskLogHandler),
+    (r"/api/fills", fills.FillsHandler),
+    (r"/api/orders", orders.OrdersHandler),
+    (r"/api/pnl", profit.ProfitHandler),
+    (r"/api/trades.csv", export.TradesCsvHandler),
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
@@ -90,6 +96,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/bids": (READ,),
     f"GET /api/tasks/{_ID}/cycles": (READ,),
     f"GET /api/tasks/{_ID}/log": (READ,),
+    f"GET /api/tasks/{_ID}/orders": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
@@ -102,6 +109,10 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
     f"GET /api/autolist/{_ID}/cycles": (READ,),
     f"GET /api/autolist/{_ID}/log": (READ,),
+    "GET /api/fills": (READ,),
+    "GET /api/orders": (READ,),
+    "GET /api/pnl": (READ,),
+    "GET /api/trades.csv": (READ,),
     "GET /api/venues": (READ,),
     "GET /api/wallet": (READ,),
     "GET /api/control": (READ, CONTROL),

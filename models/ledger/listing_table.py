@@ -40,7 +40,8 @@ class Listing(Row):
     A change of price is a new row: the venue lets the new listing take the old one's place. `revision` is its config's,
     `wallet` the vault that holds the inscription at `outpoint` (txid:vout). `signed_ms` is set once a signature exists,
     `listed_ms` once the venue showed it or said so. `misses` counts the good reads in a row that did not show it.
-    `proceeds_sats` are a sale's.
+    A sold one has its sale's name at the venue (`sale_id`), price (`proceeds_sats`) and time (`sold_ms`), the venue's
+    fee out of that price and the transaction's id, both None where they are not known.
     """
 
     id = primary_key()
@@ -65,6 +66,10 @@ class Listing(Row):
     signed_ms = BigIntegerField(null=True)
     listed_ms = BigIntegerField(null=True)
     closed_ms = BigIntegerField(null=True)
+    sale_id = CharField(max_length=100, null=True)
+    sold_ms = BigIntegerField(null=True)
+    venue_fee_sats = BigIntegerField(null=True)
+    txid = CharField(max_length=64, null=True)
 
     class Meta:
         table_name = "listings"
@@ -78,6 +83,7 @@ class Listing(Row):
 # Literals, as in the indexes: SQLite sees at once which index to use.
 IS_OPEN = Listing.state != SQL(f"'{CLOSED}'")
 IS_SIGNED = Listing.signed_ms.is_null(False)
+IS_SOLD = Listing.close_reason == SQL(f"'{SOLD}'")
 
 for _name, _columns, _where, _unique in (
     ("listings_open_task", (Listing.task_id,), IS_OPEN, True),
@@ -85,5 +91,6 @@ for _name, _columns, _where, _unique in (
     ("listings_signed", (Listing.outpoint, Listing.price_sats), IS_SIGNED, False),
     ("listings_item", (Listing.inscription_id, Listing.wallet), IS_SIGNED, False),
     ("listings_task", (Listing.task_id, Listing.id), None, False),
+    ("listings_sold", (Listing.user_id, Listing.sold_ms, Listing.id), IS_SOLD, False),
 ):
     Listing.add_index(Listing.index(*_columns, name=_name, where=_where, unique=_unique))

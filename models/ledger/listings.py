@@ -15,13 +15,16 @@ from peewee import IntegrityError
 from models.base import transaction
 from models.ledger import listing_statements as statements
 from models.ledger.listing_table import (
+    CANCELLED,
     CLOSE_REASONS,
     CLOSED,
     LIVE,
+    LOST,
     MOVES,
     REPLACED,
     RESERVED,
     SIGNED,
+    SOLD,
     UNKNOWN,
     Listing,
 )
@@ -61,6 +64,23 @@ class NewListing:
     revision: int
 
 
+@dataclass(frozen=True, slots=True)
+class SoldFor:
+    """The sale that ended a listing, at `price_sats`; None is not known. `venue_fee_sats` the venue keeps of the price.
+
+    Without a time it was sold when that was learnt.
+    """
+
+    price_sats: int
+    sale_id: str | None = None
+    sold_ms: int | None = None
+    venue_fee_sats: int | None = None
+    txid: str | None = None
+
+
+_UNSOLD = dict.fromkeys(("proceeds_sats", "sale_id", "sold_ms", "venue_fee_sats", "txid"))
+
+
 def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
     """Writes the listing down, on disk when this returns; `replacing`, which is live, ends in the same commit.
 
@@ -74,7 +94,7 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
             raise NotAllowedToList(f"task {new.task_id} is not this worker's to act for")
         if replacing is not None:
             replaced = {"state": CLOSED, "close_reason": REPLACED, "misses": replacing.misses, "closed_ms": now_ms}
-            untouched = dict.fromkeys(("venue_id", "proceeds_sats", "signed_ms", "listed_ms"))
+            untouched = _UNSOLD | dict.fromkeys(("venue_id", "signed_ms", "listed_ms"))
             moved = statements.MOVE.run(id=replacing.id, former_state=LIVE, updated_ms=now_ms, **replaced, **untouched)
             if moved.rowcount != 1:
                 raise IllegalListingMove(f"listing {replacing.id} is not live any more")
@@ -123,16 +143,27 @@ def move(
     *,
     reason: str | None = None,
     venue_id: str | None = None,
-    proceeds_sats: int | None = None,
+    sale: SoldFor | None = None,
 ) -> None:
     """Moves the listing from its believed state to `state`, on disk when this returns.
 
-    `reason` (one of CLOSE_REASONS) goes with `closed`, `proceeds_sats` with `sold`. The times when it first was (or may
+    `reason` (one of CLOSE_REASONS) goes with `closed`, `sale` with `sold`. The times when it first was (or may
     have been) signed, and first was live, are kept; its misses start anew unless it is closed. Raises
     IllegalListingMove; then nothing was written. `listing` is brought up to date.
     """
     with transaction(durable=True):
-        _move(listing, state, now_ms, reason, venue_id, proceeds_sats)
+        _move(listing, state, now_ms, reason, venue_id, sale)
+
+
+def note_late_sale(listing: Listing, sale: SoldFor, now_ms: int) -> None:
+    """Notes that a listing that had ended was sold all the same, by the signature that outlived it.
+
+    On disk when this returns. Nothing is written for one that is open, or known to be sold or gone.
+    """
+    outlived = Listing.close_reason.in_([CANCELLED, REPLACED, LOST])
+    changes = _sold(listing, sale, now_ms) | {"close_reason": SOLD, "updated_ms": now_ms}
+    with transaction(durable=True):
+        Listing.update(changes).where(Listing.id == listing.id, Listing.state == CLOSED, outlived).execute()
 
 
 def give_up(listing: Listing, reason: str, now_ms: int) -> None:
@@ -151,14 +182,16 @@ def give_up(listing: Listing, reason: str, now_ms: int) -> None:
 
 
 def _move(
-    listing: Listing, state: str, now_ms: int, reason: str | None, venue_id: str | None, proceeds_sats: int | None
+    listing: Listing, state: str, now_ms: int, reason: str | None, venue_id: str | None, sale: SoldFor | None
 ) -> None:
-    if state not in MOVES[listing.state] or (state == CLOSED) != (reason in CLOSE_REASONS):
+    is_legal = state in MOVES[listing.state] and (state == CLOSED) == (reason in CLOSE_REASONS)
+    if not is_legal or (sale is None) != (reason != SOLD):
         raise IllegalListingMove(f"listing {listing.id} cannot go from {listing.state} to {state} ({reason})")
     misses = listing.misses if state == CLOSED else 0
     signed_ms = now_ms if state in (SIGNED, UNKNOWN, LIVE) else None
     listed_ms = now_ms if state == LIVE else None
     closed_ms = now_ms if state == CLOSED else None
+    sold = _UNSOLD if sale is None else _sold(listing, sale, now_ms)
     moved = statements.MOVE.run(
         id=listing.id,
         former_state=listing.state,
@@ -166,19 +199,33 @@ def _move(
         close_reason=reason,
         venue_id=venue_id,
         misses=misses,
-        proceeds_sats=proceeds_sats,
         updated_ms=now_ms,
         signed_ms=signed_ms,
         listed_ms=listed_ms,
         closed_ms=closed_ms,
+        **sold,
     )
     if moved.rowcount != 1:
         raise IllegalListingMove(f"listing {listing.id} is not {listing.state} any more")
     listing.state, listing.close_reason, listing.misses = state, reason, misses
-    listing.updated_ms, listing.closed_ms, listing.proceeds_sats = now_ms, closed_ms, proceeds_sats
+    listing.updated_ms, listing.closed_ms = now_ms, closed_ms
+    for name, value in sold.items():
+        setattr(listing, name, value)
     listing.signed_ms = listing.signed_ms or signed_ms
     listing.listed_ms = listing.listed_ms or listed_ms
     listing.venue_id = venue_id or listing.venue_id
+
+
+def _sold(listing: Listing, sale: SoldFor, now_ms: int) -> dict[str, object]:
+    """Returns the columns of a sale, whose time is within the listing's own whatever the venue's clock says."""
+    told_ms = now_ms if sale.sold_ms is None else sale.sold_ms
+    return {
+        "proceeds_sats": sale.price_sats,
+        "sale_id": sale.sale_id,
+        "sold_ms": min(max(told_ms, int(listing.created_ms)), now_ms),
+        "venue_fee_sats": sale.venue_fee_sats,
+        "txid": sale.txid,
+    }
 
 
 def open_listing(task_id: int) -> Listing | None:

@@ -78,6 +78,8 @@ MOVE = Prepared(
             Order.updated_ms: given("updated_ms"),
             Order.closed_ms: given("closed_ms"),
             Order.sale_id: given("sale_id"),
+            Order.filled_ms: given("filled_ms"),
+            Order.inscription_id: given("inscription_id"),
         }
     ).where(_IS_THIS, Order.state == given("former_state"))
 )

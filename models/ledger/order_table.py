@@ -33,8 +33,11 @@ class Order(Row):
 
     `venue_id` is the id that the venue gave when it accepted the bid, or that a later read showed. Until then the
     signed expiry, unique per wallet to the millisecond, is the order's fingerprint; `misses` counts the good reads in a
-    row that did not show it. `sale_id` is the venue's name for the sale that filled it. `coins` (`txid:vout`, blanks
-    between) pay for it, where an order is a transaction.
+    row that did not show it. `coins` (`txid:vout`, blanks between) pay for it, where an order is a transaction.
+
+    A filled one has its sale's name at the venue (`sale_id`) and time (`filled_ms`). The inscription that was bought,
+    the reference price of that moment (`floor_at_fill`, of one item or token, a decimal's text) and the network's fee
+    are None where they are not known.
     """
 
     id = primary_key()
@@ -60,6 +63,10 @@ class Order(Row):
     closed_ms = BigIntegerField(null=True)
     sale_id = CharField(max_length=100, null=True)
     coins = TextField(default="")
+    filled_ms = BigIntegerField(null=True)
+    inscription_id = CharField(max_length=80, null=True)
+    floor_at_fill = TextField(null=True)
+    network_fee_sats = BigIntegerField(null=True)
 
     class Meta:
         table_name = "orders"
@@ -81,7 +88,16 @@ for _name, _columns, _where, _unique in (
     ("orders_open_task", (Order.task_id, Order.dry_run, Order.price_sats), IS_OPEN, False),
     ("orders_open_user", (Order.user_id, Order.dry_run, Order.price_sats), IS_OPEN, False),
     ("orders_open_wallet", (Order.wallet,), IS_OPEN, False),
-    ("orders_filled", (Order.task_id, Order.dry_run, Order.closed_ms, Order.price_sats), IS_FILLED, False),
+    (
+        "orders_filled",
+        (Order.task_id, Order.dry_run, Order.closed_ms, Order.price_sats, Order.filled_ms),
+        IS_FILLED,
+        False,
+    ),
+    ("orders_fills", (Order.user_id, Order.filled_ms, Order.id), IS_FILLED, False),
+    # They begin with the user, so that no question about a task's few open orders ever walks its closed ones.
+    ("orders_user", (Order.user_id, Order.id), None, False),
+    ("orders_user_task", (Order.user_id, Order.task_id, Order.id), None, False),
     ("orders_sale", (Order.venue, Order.sale_id), HAS_SALE & IS_REAL, True),
     ("orders_dry_sale", (Order.task_id, Order.sale_id), HAS_SALE & (Order.dry_run == SQL("1")), True),
 ):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 
 from peewee import IntegrityError
 
@@ -21,6 +22,7 @@ from models.ledger.order_table import (
     CLOSE_REASONS,
     CLOSED,
     FILLED,
+    IS_FILLED,
     IS_OPEN,
     IS_REAL,
     LIVE,
@@ -92,6 +94,18 @@ class NewOrder:
     trait: tuple[str, str] | None = None
     dry_run: bool = False
     coins: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SoldInto:
+    """The sale that filled an order: its name and its time at the venue, and what was bought, if the venue tells.
+
+    Without a time the order was filled when that was learnt.
+    """
+
+    sale_id: str
+    inscription_id: str | None = None
+    sold_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,23 +199,38 @@ def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, ve
     _move(order, state, now_ms, reason, venue_id, None)
 
 
-def fill(order: Order, now_ms: int, sale_id: str) -> bool:
+def fill(order: Order, now_ms: int, sale: SoldInto) -> bool:
     """Closes the order as filled by this sale, on disk when this returns.
+
+    It was filled at the sale's time, though never before it was made nor after now, whatever the venue's clock says.
 
     Returns False, with nothing written, when the sale belongs to another order already. Among orders of dry runs a sale
     is taken once for each task, since they compete with nobody. Raises IllegalOrderMove.
     """
     try:
-        _move(order, CLOSED, now_ms, FILLED, None, sale_id)
+        _move(order, CLOSED, now_ms, FILLED, None, sale)
     except IntegrityError:
         return False
     return True
 
 
-def _move(order: Order, state: str, now_ms: int, reason: str | None, venue_id: str | None, sale_id: str | None) -> None:
+def note_fill(order: Order, floor_at_fill: Decimal | None, network_fee_sats: int | None) -> None:
+    """Adds to a filled order what was seen beside its sale; None is not known."""
+    values = {"floor_at_fill": None if floor_at_fill is None else str(floor_at_fill)}
+    changes = values | {"network_fee_sats": network_fee_sats}
+    Order.update(changes).where(Order.id == order.id, IS_FILLED).execute()
+
+
+def _move(
+    order: Order, state: str, now_ms: int, reason: str | None, venue_id: str | None, sale: SoldInto | None
+) -> None:
     if state not in MOVES[order.state] or (state == CLOSED) != (reason in CLOSE_REASONS):
         raise IllegalOrderMove(f"order {order.id} cannot go from {order.state} to {state} ({reason})")
     closed_ms = now_ms if state == CLOSED else None
+    filled_ms = None
+    if sale is not None:
+        told_ms = now_ms if sale.sold_ms is None else sale.sold_ms
+        filled_ms = min(max(told_ms, int(order.created_ms)), now_ms)
     with transaction(durable=True):
         moved = statements.MOVE.run(
             id=order.id,
@@ -211,12 +240,15 @@ def _move(order: Order, state: str, now_ms: int, reason: str | None, venue_id: s
             venue_id=venue_id,
             updated_ms=now_ms,
             closed_ms=closed_ms,
-            sale_id=sale_id,
+            sale_id=sale and sale.sale_id,
+            filled_ms=filled_ms,
+            inscription_id=sale and sale.inscription_id,
         )
     if moved.rowcount != 1:
         raise IllegalOrderMove(f"order {order.id} is not {order.state} any more")
     order.state, order.close_reason, order.misses, order.updated_ms = state, reason, 0, now_ms
-    order.closed_ms, order.sale_id = closed_ms, sale_id
+    order.closed_ms, order.filled_ms = closed_ms, filled_ms
+    order.sale_id, order.inscription_id = (sale.sale_id, sale.inscription_id) if sale else (None, None)
     if venue_id is not None:
         order.venue_id = venue_id
 

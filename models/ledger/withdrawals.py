@@ -194,6 +194,12 @@ def open_of(user_id: int) -> list[Withdrawal]:
     return list(_open().where(Withdrawal.user_id == user_id))
 
 
+def any_since(user_id: int, since_ms: int) -> bool:
+    """Tells whether any money of the user has been on its way out since then, or still is."""
+    has_moved = IS_OPEN | (Withdrawal.updated_ms >= since_ms)
+    return Withdrawal.select(SQL("1")).where(Withdrawal.user_id == user_id, has_moved).exists()
+
+
 def all_open(now_ms: int, idle_ms: int) -> list[Withdrawal]:
     """Returns all users' open withdrawals that have not changed for `idle_ms`, oldest first.
 

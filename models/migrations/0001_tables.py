@@ -76,14 +76,18 @@ CREATE TABLE orders (
     state VARCHAR(10) NOT NULL, close_reason VARCHAR(10), venue_id VARCHAR(128), misses INTEGER NOT NULL,
     created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, trait_type VARCHAR(200) NOT NULL,
     trait_value VARCHAR(200) NOT NULL, dry_run INTEGER NOT NULL, closed_ms INTEGER, sale_id VARCHAR(100),
-    coins TEXT NOT NULL
+    coins TEXT NOT NULL, filled_ms INTEGER, inscription_id VARCHAR(80), floor_at_fill TEXT, network_fee_sats INTEGER
 );
 CREATE UNIQUE INDEX orders_intent ON orders (intent);
 CREATE UNIQUE INDEX orders_wallet_expires_ms ON orders (wallet, expires_ms);
 CREATE INDEX orders_open_task ON orders (task_id, dry_run, price_sats) WHERE (state != 'closed');
 CREATE INDEX orders_open_user ON orders (user_id, dry_run, price_sats) WHERE (state != 'closed');
 CREATE INDEX orders_open_wallet ON orders (wallet) WHERE (state != 'closed');
-CREATE INDEX orders_filled ON orders (task_id, dry_run, closed_ms, price_sats) WHERE (close_reason = 'filled');
+CREATE INDEX orders_filled ON orders (task_id, dry_run, closed_ms, price_sats, filled_ms)
+    WHERE (close_reason = 'filled');
+CREATE INDEX orders_fills ON orders (user_id, filled_ms, id) WHERE (close_reason = 'filled');
+CREATE INDEX orders_user ON orders (user_id, id);
+CREATE INDEX orders_user_task ON orders (user_id, task_id, id);
 CREATE UNIQUE INDEX orders_sale ON orders (venue, sale_id) WHERE ((sale_id IS NOT NULL) AND (dry_run = 0));
 CREATE UNIQUE INDEX orders_dry_sale ON orders (task_id, sale_id) WHERE ((sale_id IS NOT NULL) AND (dry_run = 1));
 
@@ -93,7 +97,8 @@ CREATE TABLE listings (
     inscription_id VARCHAR(80) NOT NULL, slug VARCHAR(200), outpoint VARCHAR(75) NOT NULL,
     price_sats INTEGER NOT NULL, token INTEGER NOT NULL, revision INTEGER NOT NULL, state VARCHAR(10) NOT NULL,
     close_reason VARCHAR(10), venue_id VARCHAR(128), misses INTEGER NOT NULL, proceeds_sats INTEGER,
-    created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, signed_ms INTEGER, listed_ms INTEGER, closed_ms INTEGER
+    created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, signed_ms INTEGER, listed_ms INTEGER, closed_ms INTEGER,
+    sale_id VARCHAR(100), sold_ms INTEGER, venue_fee_sats INTEGER, txid VARCHAR(64)
 );
 CREATE UNIQUE INDEX listings_intent ON listings (intent);
 CREATE UNIQUE INDEX listings_open_task ON listings (task_id) WHERE (state != 'closed');
@@ -101,6 +106,7 @@ CREATE UNIQUE INDEX listings_open_outpoint ON listings (outpoint) WHERE (state !
 CREATE INDEX listings_signed ON listings (outpoint, price_sats) WHERE (signed_ms IS NOT NULL);
 CREATE INDEX listings_item ON listings (inscription_id, wallet) WHERE (signed_ms IS NOT NULL);
 CREATE INDEX listings_task ON listings (task_id, id);
+CREATE INDEX listings_sold ON listings (user_id, sold_ms, id) WHERE (close_reason = 'sold');
 
 CREATE TABLE withdrawals (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, intent VARCHAR(40) NOT NULL, user_id INTEGER NOT NULL,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from models import users
+from models.ledger import fills
+from models.ledger.fills import FillTotal
 from models.tasks import tasks
 from models.tasks.table import BIDDING, Task
 from models.tasks.task_list import ListedTask, bidding_task_list
@@ -22,11 +24,14 @@ from server.withdrawals.ways_out import refuse_without_way_out
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
 
 
-def bidding_task_as_json(task: Task | ListedTask, config: BidConfig | None = None, **more: object) -> Raw:
+def bidding_task_as_json(
+    task: Task | ListedTask, config: BidConfig | None = None, filled: FillTotal | None = None, **more: object
+) -> Raw:
     """Returns the task as callers see it, with `more` fields of an operation's answer after its own.
 
-    `config` is the task's own, if it is at hand and need not be read from the row again.
+    `config` and `filled` are the task's own, if they are at hand and need not be read again.
     """
+    total = filled or fills.total_of_task(task.id)
     shown = bid_config.rendered(task.config) if config is None else bid_config.shown(config)
     cycle = "null"
     if task.last_cycle_ms is not None:
@@ -36,9 +41,14 @@ def bidding_task_as_json(task: Task | ListedTask, config: BidConfig | None = Non
         f', "isRunning": {"true" if task.is_running else "false"}, "config": {shown}'
         f', "lastCycle": {cycle}, "lastError": {"null" if task.last_error is None else text(task.last_error)}'
         f', "createdAt": "{json_out.iso(task.created_ms)}", "venue": {text(task.venue)}'
+        f', "fills": {{"count": {total.count}, "spentSats": {total.sats}, "last": {_time(total.last_ms)}}}'
         + "".join(f', "{name}": {json_out.dumps(value)}' for name, value in more.items())
         + "}"
     )
+
+
+def _time(ms: int | None) -> str:
+    return "null" if ms is None else f'"{json_out.iso(ms)}"'
 
 
 def columns(config: BidConfig) -> dict[str, str]:
@@ -59,7 +69,7 @@ class BiddingTaskHandler(TaskHandler):
 
     def shown(self, task_id: str, **more: object) -> Raw:
         """Returns the caller's own task as it is now, in the caller's form. Raises ApiError (404)."""
-        return bidding_task_as_json(self.task(task_id), None, **more)
+        return bidding_task_as_json(self.task(task_id), None, None, **more)
 
     def refuse_unsupported(self, config: BidConfig) -> None:
         """Raises ApiError (400) for a config that cannot be run yet."""
@@ -76,7 +86,9 @@ class BiddingTasksHandler(SignedIn):
         self.send(self.services.task_lists.get(self.user.id, self._list))
 
     def _list(self) -> bytes:
-        return json_out.encoded([bidding_task_as_json(task) for task in bidding_task_list(self.user.id)])
+        filled, none = fills.totals_of_tasks(self.user.id), FillTotal()
+        listed = bidding_task_list(self.user.id)
+        return json_out.encoded([bidding_task_as_json(task, None, filled.get(task.id, none)) for task in listed])
 
     def post(self) -> Awaitable[None] | None:
         given = self.json_object()

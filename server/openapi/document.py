@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
-from server.openapi import bidding, control, examples, listing, service, sessions, sign_in
+from server.openapi import bidding, control, examples, history, listing, service, sessions, sign_in
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
 from server.schemas.listing_config import INSCRIPTION
@@ -24,6 +24,7 @@ OPERATIONS: dict[str, Operation] = {
     **sessions.OPERATIONS,
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
+    **history.OPERATIONS,
     **control.OPERATIONS,
     **service.OPERATIONS,
 }
@@ -34,6 +35,7 @@ TAGS = {
     "market": "Floors, prices and marketplaces, before a task is made.",
     "auto-list tasks": "Listings of single inscriptions, kept at their price.",
     "inscriptions": "The caller's inscriptions, and any single one.",
+    "history": "Everything that was bid, bought and sold.",
     "control": "States that hold all bids and listings back.",
     "wallet": "The caller's addresses here, and the way out for money and inscriptions.",
     "service": "The service itself: whether it lives, its metrics and this description.",

@@ -18,6 +18,14 @@ class LastCycle(Answer):
     action: str
 
 
+class TaskFills(Answer):
+    """The bids of a task that were filled, without those of dry runs."""
+
+    count: Annotated[int, Field(ge=0)]
+    spent_sats: Annotated[int, Field(ge=0, description="The sum of their prices.")]
+    last: Annotated[datetime | None, Field(description="When the last was filled; null without one.")]
+
+
 class BiddingTask(Answer):
     """A ladder of bids on one collection or rune."""
 
@@ -30,6 +38,7 @@ class BiddingTask(Answer):
     last_error: Annotated[str | None, Field(description="What keeps the last cycle from doing its job.")]
     created_at: datetime
     venue: Venue
+    fills: TaskFills
 
 
 class StoppedBiddingTask(BiddingTask):

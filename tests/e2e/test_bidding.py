@@ -233,7 +233,13 @@ def test_a_fill_is_recognised_and_counts(service: Installation, trader: Trader) 
     with closing(sqlite3.connect(service.data_dir / "bidkeeper.db", timeout=30)) as database:
         rows = database.execute("SELECT price_sats, close_reason FROM orders WHERE task_id = ?", [task]).fetchall()
     assert rows == [(40_000, "filled")]
+    (fill,) = trader.ok("GET", f"/api/fills?taskId={task}")["fills"]
+    assert (fill["side"], fill["price"], fill["floorAtFill"], fill["networkFee"]) == ("buy", 40_000, 100_000, 0)
+    assert fill["inscriptionId"] and fill["bidPlacedAt"] < fill["filledAt"]
+    assert trader.get(task)["fills"] == {"count": 1, "spentSats": 40_000, "last": fill["filledAt"]}
     trader.stop(task)
+    trader.ok("DELETE", f"/api/tasks/{task}")
+    assert trader.ok("GET", f"/api/fills?taskId={task}")["fills"] == [fill]
 
 
 def test_halt_cancels_and_run_goes_on(service: Installation, trader: Trader) -> None:

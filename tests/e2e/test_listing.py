@@ -109,6 +109,11 @@ def test_a_whole_life(service: Installation) -> None:
     assert (seller.listing["state"], seller.listing["closeReason"]) == ("closed", "sold")
     assert seller.listing["proceeds"] >= 143_000
     assert "sold" in seller.ask("GET")["lastCycle"]["action"]
+    (fill,) = seller.trader.ok("GET", f"/api/fills?taskId={seller.task}")["fills"]
+    assert (fill["side"], fill["price"], fill["venueFee"]) == ("sell", seller.listing["proceeds"], 0)
+    assert fill["inscriptionId"] == seller.inscription and len(fill["txid"]) == 64
+    (row,) = [row for row in seller.trader.ok("GET", "/api/pnl?groupBy=task")["rows"] if row["key"] == seller.task]
+    assert (row["sold"]["sats"], row["unmatchedSales"]) == (fill["price"], 1)
 
 
 def test_stop_leaves_the_listing_and_delete_takes_it_away(service: Installation) -> None:

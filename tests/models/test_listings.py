@@ -27,7 +27,7 @@ from models.ledger.listing_table import (
     UNKNOWN,
     Listing,
 )
-from models.ledger.listings import IllegalListingMove, NewListing, NotAllowedToList, OpenElsewhere
+from models.ledger.listings import IllegalListingMove, NewListing, NotAllowedToList, OpenElsewhere, SoldFor
 from models.ledger.sightings import missed, saw
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
@@ -78,7 +78,7 @@ def test_a_listings_way_is_written_down(database: str) -> None:
     found = stored(made)
     assert (found.state, found.signed_ms, found.listed_ms, found.closed_ms) == (LIVE, 10, 10, None)
     assert found.__data__ == made.__data__
-    listings.move(made, CLOSED, 20, reason=SOLD, proceeds_sats=100_000)
+    listings.move(made, CLOSED, 20, reason=SOLD, sale=SoldFor(100_000))
     found = stored(made)
     assert (found.close_reason, found.closed_ms, found.proceeds_sats, found.is_open) == ("sold", 20, 100_000, False)
     assert found.__data__ == made.__data__
@@ -175,7 +175,7 @@ def test_what_is_shown_of_an_ended_task_is_what_ended_last(database: str) -> Non
     former = live(owner)
     refused = listings.reserve(new(owner, 120_000), former, 30)
     listings.give_up(refused, REFUSED, 40)
-    listings.move(stored(former), CLOSED, 50, reason=SOLD, proceeds_sats=100_000)
+    listings.move(stored(former), CLOSED, 50, reason=SOLD, sale=SoldFor(100_000))
     shown = listings.newest(owner.id)
     assert shown is not None
     assert (shown.id, shown.close_reason, shown.proceeds_sats) == (former.id, "sold", 100_000)
@@ -270,3 +270,15 @@ def test_a_listing_is_owed_an_end_only_when_its_task_is_deleted(database: str) -
     assert (still_open.to_be_ended(row), still_open.tasks_to_end()) == (1, [owner.id])
     listings.move(made, CLOSED, 60, reason=CANCELLED)
     assert (still_open.to_be_ended(row), still_open.tasks_to_end()) == (0, [])
+
+
+def test_a_late_sale_is_noted_only_of_a_listing_that_its_signature_outlived(database: str) -> None:
+    first = live(task())
+    listings.note_late_sale(first, SoldFor(100_000, "late"), 50)
+    assert stored(first).state == LIVE
+    listings.move(first, CLOSED, 60, reason=GONE)
+    listings.note_late_sale(first, SoldFor(100_000, "late"), 70)
+    assert (stored(first).close_reason, stored(first).sale_id) == (GONE, None)
+    Listing.update(close_reason=LOST).where(Listing.id == first.id).execute()
+    listings.note_late_sale(first, SoldFor(100_000, "late", sold_ms=10**15), 80)
+    assert (stored(first).close_reason, stored(first).sale_id, stored(first).sold_ms) == (SOLD, "late", 80)

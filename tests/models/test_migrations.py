@@ -102,6 +102,18 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(database: str, lat
     assert schema.pending() == [SECOND]
 
 
+def test_a_database_of_the_same_migration_with_other_columns_is_refused_and_left_alone(database: str) -> None:
+    """As a development version made it, before the migration got the column."""
+    schema.check()
+    base.database.execute_sql("DROP INDEX orders_fills")
+    base.database.execute_sql("ALTER TABLE orders DROP COLUMN network_fee_sats")
+    before = tables()
+    for judge in (schema.check, schema.migrate):
+        with pytest.raises(schema.OtherVersion, match=r"other tables: orders, orders_fills\)"):
+            judge()
+    assert tables() == before
+
+
 def test_a_database_of_another_version_is_refused_and_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,9 +10,17 @@ from core.subscription_plans import DEFAULT_PLANS
 from models import users
 from models.base import database as database_proxy
 from models.base import transaction
-from models.ledger import orders
+from models.ledger import fills, order_history, orders
 from models.ledger.order_table import CLOSE_REASONS, CLOSED, MOVES, Order
-from models.ledger.orders import ExposureLimits, Fills, IllegalOrderMove, LimitReached, NewOrder, NotAllowedToPlace
+from models.ledger.orders import (
+    ExposureLimits,
+    Fills,
+    IllegalOrderMove,
+    LimitReached,
+    NewOrder,
+    NotAllowedToPlace,
+    SoldInto,
+)
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
 
@@ -246,9 +254,9 @@ def test_a_task_without_fills_has_none(database: str) -> None:
 def test_fills_are_counted_by_task_and_apart_from_dry_runs(database: str) -> None:
     task, other = running_task("cats"), running_task("dogs")
     for number, price in enumerate((10, 20, 30)):
-        assert orders.fill(reserved(task, price, state="live"), 100 + number, f"sale-{number}")
-    assert orders.fill(reserved(task, 1000, state="live", dry_run=True), 500, "sale-x")
-    assert orders.fill(reserved(other, 7, state="unknown"), 600, "sale-y")
+        assert orders.fill(reserved(task, price, state="live"), 100 + number, SoldInto(f"sale-{number}"))
+    assert orders.fill(reserved(task, 1000, state="live", dry_run=True), 500, SoldInto("sale-x"))
+    assert orders.fill(reserved(other, 7, state="unknown"), 600, SoldInto("sale-y"))
     found = orders.fills(task.id)
     assert (found.count, found.sats, found.newest_ms) == (3, 60, 102)
     assert orders.fills(task.id, dry_run=True) == Fills(1, 1000, (500,))
@@ -267,20 +275,20 @@ def test_recent_fills_are_those_of_the_last_ten_minutes(database: str) -> None:
 def test_a_sale_explains_one_order(database: str) -> None:
     mine, theirs = running_task("cats", "bc1qa"), running_task("cats", "bc1qb")
     first, second = reserved(mine, state="live"), reserved(theirs, state="cancelling")
-    assert orders.fill(first, 5, "sale")
+    assert orders.fill(first, 5, SoldInto("sale"))
     assert (first.state, first.close_reason, first.sale_id, first.closed_ms) == (CLOSED, "filled", "sale", 5)
-    assert not orders.fill(second, 6, "sale")
+    assert not orders.fill(second, 6, SoldInto("sale"))
     stored = Order.get_by_id(second.id)
     assert (stored.state, stored.sale_id, stored.updated_ms, second.state) == ("cancelling", None, 1, "cancelling")
-    assert orders.fill(second, 6, "another sale")
+    assert orders.fill(second, 6, SoldInto("another sale"))
 
 
 def test_a_sale_that_filled_a_real_order_fills_each_dry_run_once(database: str) -> None:
     mine, theirs = running_task("cats", "bc1qa"), running_task("cats", "bc1qb")
-    assert orders.fill(reserved(mine, state="live"), 5, "sale")
-    assert orders.fill(reserved(mine, state="live", dry_run=True), 5, "sale")
-    assert orders.fill(reserved(theirs, state="live", dry_run=True), 5, "sale")
-    assert not orders.fill(reserved(theirs, state="live", dry_run=True), 5, "sale")
+    assert orders.fill(reserved(mine, state="live"), 5, SoldInto("sale"))
+    assert orders.fill(reserved(mine, state="live", dry_run=True), 5, SoldInto("sale"))
+    assert orders.fill(reserved(theirs, state="live", dry_run=True), 5, SoldInto("sale"))
+    assert not orders.fill(reserved(theirs, state="live", dry_run=True), 5, SoldInto("sale"))
 
 
 def test_a_closed_order_is_not_filled(database: str) -> None:
@@ -289,7 +297,7 @@ def test_a_closed_order_is_not_filled(database: str) -> None:
     orders.move(order, CLOSED, 2, reason="cancelled")
     for believed in (order, stale):
         with pytest.raises(IllegalOrderMove):
-            orders.fill(believed, 3, "sale")
+            orders.fill(believed, 3, SoldInto("sale"))
     assert Order.get_by_id(order.id).close_reason == "cancelled"
 
 
@@ -310,6 +318,11 @@ def test_what_every_bid_asks_does_not_slow_down_with_a_tasks_age(database: str) 
         orders.wallet_orders("bc1qpay")
         orders.tasks_with_open_orders()
         orders.orders_by_expiry("bc1qpay", [1, 2])
+        fills.total_of_task(task.id)
+        fills.newest(task.user_id, fills.Wanted(), 3, fills.Place(5, "buy", 1))
+        fills.count_of_wallet(task.user_id, "bc1qpay", 5)
+        order_history.newest(task.user_id, 3, before=7)
+        order_history.newest(task.user_id, 3, task_id=task.id, before=7)
     used = [line.split(" INDEX ")[1].split()[0] for line in said if " INDEX " in line]
     assert used == [
         "orders_open_user",
@@ -318,6 +331,12 @@ def test_what_every_bid_asks_does_not_slow_down_with_a_tasks_age(database: str) 
         "orders_open_wallet",
         "orders_open_task",
         "orders_wallet_expires_ms",
+        "orders_filled",
+        "orders_fills",
+        "listings_sold",
+        "orders_fills",
+        "orders_user",
+        "orders_user_task",
     ]
     assert not [line for line in said if line.startswith("SCAN") and "orders_open" not in line]
 

@@ -58,6 +58,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/tasks/([0-9]+)/bids"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/tasks/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/tasks/([0-9]+)/log"): (None, (401, 200, 404, 401, 404), R),
+    ("GET", "/api/tasks/([0-9]+)/orders"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/autolist"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/autolist"): ({"inscriptionId": INSCRIPTION}, (401, 201, 201, 401, 201), T),
     ("POST", "/api/autolist/preview"): ({"inscriptionId": INSCRIPTION}, (401, 200, 200, 401, 200), R),
@@ -70,6 +71,10 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("POST", "/api/autolist/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404), T + C),
     ("GET", "/api/autolist/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/autolist/([0-9]+)/log"): (None, (401, 200, 404, 401, 404), R),
+    ("GET", "/api/fills"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/orders"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/pnl"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/trades.csv"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/venues"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/wallet/withdraw"): (None, (401, 400, 400, 401, 400), NOTHING),
@@ -91,7 +96,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 25
+    assert len(MATRIX) == 24 + 30
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:

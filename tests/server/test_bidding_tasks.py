@@ -57,7 +57,7 @@ async def test_create_answers_the_stopped_task_with_every_field(service: Service
     assert answer.status == 201
     assert answer.headers["Location"] == f"/api/tasks/{answer.json['id']}"
     documented = ["id", "slug", "type", "isRunning", "config", "lastCycle", "lastError", "createdAt"]
-    assert list(answer.json) == [*documented, "venue"]
+    assert list(answer.json) == [*documented, "venue", "fills"]
     task = answer.json | {
         "config": {k: float(v) if "Percent" in k or "Gap" in k else v for k, v in answer.json["config"].items()}
     }

@@ -40,6 +40,7 @@ from tests.server.peers import keys_of
 from tests.server.running_tasks import open_order
 from tests.server.test_health import PORT, facts, simulator  # noqa: F401
 from tests.server.test_profile import approval
+from tests.server.trades import bought, sold
 from tests.server.wallet_items import INSCRIPTION, item
 from tests.server.withdrawals.chain import Chain, coin
 from tests.wallet import proofs
@@ -276,6 +277,21 @@ async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> N
     assert len((await drive("listCycles", path=one, query={"limit": 5})).json) == 1
     await drive("listCycles", path=one, query={"limit": "x"})
     await drive("listTasks")
+    bought(service.user_id, 10_000, task_id=one["id"])
+    assert len((await drive("listTaskOrders", path=one)).json["orders"]) == 2
+    await drive("listTaskOrders", path=one, query={"before": "x"})
+
+
+async def what_was_traded(service: Service, drive: Driver) -> None:
+    sold(service.user_id, 20_000)
+    assert len((await drive("listFills", query={"limit": 1})).json["fills"]) == 1
+    await drive("listFills", query={"side": "x"})
+    await drive("getProfit", query={"groupBy": "month"})
+    await drive("getProfit", query={"groupBy": "week"})
+    await drive("exportTrades", query={"format": "koinly"})
+    await drive("exportTrades", query={"format": "pdf"})
+    await drive("listOrders")
+    await drive("listOrders", query={"since": "x"})
 
 
 async def without_a_session(service: Service, drive: Driver, one: dict[str, int]) -> None:
@@ -454,6 +470,7 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
     await the_market(service, drive)
     await the_control(service, drive)
     await auto_listing(service, drive)
+    await what_was_traded(service, drive)
     await inscriptions_and_wallet(service, drive)
     for name in ("getDescription", "readReference", "isAlive", "isReady", "getMetrics"):
         await drive(name, token="")

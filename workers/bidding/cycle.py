@@ -16,6 +16,7 @@ from workers.bidding.cancels import Canceller
 from workers.bidding.decider import Decider
 from workers.bidding.decision import Decision
 from workers.bidding.done import Done
+from workers.bidding.fill_notes import note_fills
 from workers.bidding.inputs import CycleInputs
 from workers.bidding.own_bids import Found
 from workers.bidding.place_result import PlaceResult
@@ -53,6 +54,7 @@ class BiddingCycle:
         done = self._carried_out(decision, found or Found())
         note_restraints(self._inputs, decision)
         outcome = BiddingOutcome(self._inputs.assignment, decision, found or Found(), done, _remembered(done))
+        note_fills(self._inputs, outcome)
         self._note_calm(outcome, is_known=found is not None)
         return outcome
 

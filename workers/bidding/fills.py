@@ -13,6 +13,7 @@ from markets.look import kind_of_slug
 from markets.market_client import MarketClient
 from models.ledger import orders
 from models.ledger.order_table import Order
+from models.ledger.orders import SoldInto
 from strategy import entry
 from workers.faults import Faults
 
@@ -51,7 +52,7 @@ class Explainer:
         """Closes the order as filled if a sale explains that it is gone; returns whether it did."""
         found = self._sales_of(order.slug)
         for sale in found.sales if found else ():
-            if self._explains(sale, order) and orders.fill(order, now_ms, sale.sale_id):
+            if self._explains(sale, order) and orders.fill(order, now_ms, _as_told(sale)):
                 return True
         return False
 
@@ -121,3 +122,7 @@ class Explainer:
             return None
         oldest_first = sorted(found.sales, key=lambda sale: (sale.sold_ms, sale.sale_id))
         return replace(found, sales=tuple(oldest_first))
+
+
+def _as_told(sale: Sale) -> SoldInto:
+    return SoldInto(sale.sale_id, sale.inscription_id, sale.sold_ms)

@@ -32,6 +32,7 @@ class BidderState:
     read_ms: int = 0  # when our own bids were read, as far as the last cycle knew
     is_quiet: bool = False  # the last cycle changed nothing, and nothing had changed
     calm: Calm = field(default_factory=Calm)
+    balances: tuple[tuple[int, int], ...] = ()  # the newest readings of the balance: when, and sats
 
 
 @dataclass(frozen=True, slots=True)

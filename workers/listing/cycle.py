@@ -11,7 +11,7 @@ from markets.items.whereabouts import LocatedInscription
 from markets.listings import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
-from models.ledger.listings import OpenElsewhere
+from models.ledger.listings import OpenElsewhere, SoldFor
 from strategy.listing.inputs import Listed, ListingInputs
 from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
 from wallet.protocol import UserKeys
@@ -128,9 +128,11 @@ class ListingCycle:
             outcome.error = f"the inscription is not at the vault {self._keys.vault}: send it there and start again"
             return
         ending = self._state.end_finder.ending(newest, self._slug, self._faults)
-        if ending.proceeds_sats is not None:
-            self._close(open_, ending.proceeds_sats)
-            outcome.words, outcome.is_over = f"sold for {ending.proceeds_sats:,}", True
+        if ending.sale is not None:
+            self._close(open_, ending.sale)
+            if open_ is None:
+                listings.note_late_sale(newest, ending.sale, self._context.clock_ms())
+            outcome.words, outcome.is_over = f"sold for {ending.sale.price_sats:,}", True
         elif ending.is_dark or outcome.located.is_untraced:
             outcome.words = "waiting: the inscription has left its output; whether it was sold is looked for"
         else:
@@ -138,9 +140,9 @@ class ListingCycle:
             outcome.words, outcome.is_over = "ended: the inscription has left the vault", True
             outcome.error = "the inscription has left the vault, and no sale of it is known"
 
-    def _close(self, open_: Listing | None, proceeds_sats: int | None) -> None:
+    def _close(self, open_: Listing | None, sale: SoldFor | None) -> None:
         if open_ is not None:
-            listing_end.close(open_, proceeds_sats, self._context.clock_ms())
+            listing_end.close(open_, sale, self._context.clock_ms())
         self._context.crash("listing-ended")
 
     def _keep(self, open_: Listing | None, outcome: ListingOutcome) -> None:

@@ -158,7 +158,7 @@ class ListingDrain:
             return
         ending = self._end_finder.ending(listing, slug or listing.slug, faults)
         if not ending.is_dark:
-            listing_end.close(listing, ending.proceeds_sats, self._context.clock_ms())
+            listing_end.close(listing, ending.sale, self._context.clock_ms())
 
     def _has_left(self, listing: Listing, faults: Faults) -> bool:
         """Tells whether a transaction spends the listing's output, in a block or not."""

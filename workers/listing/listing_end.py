@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from markets.base import NotSupported, Sale, VenueError
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, SOLD, Listing
+from models.ledger.listings import SoldFor
 from workers.context import Context
 from workers.faults import Faults
 
 CLOCKS_MS = 2_000  # how far the venue's clock may be behind ours; it may tell whole seconds only
+SPEND_AGE_S = 60.0  # how old the chain's word may be on what spent the output
 SALE_LATE_MS = 120_000  # how late after the spend the venue may report a sale
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ListingEnd:
-    """An end. `proceeds_sats` of a sale; `is_dark`: the sales could not be read, or may be told later."""
+    """An end: the `sale`, if there was one. `is_dark`: the sales could not be read, or may be told later."""
 
-    proceeds_sats: int | None = None
+    sale: SoldFor | None = None
     is_dark: bool = False
 
 
@@ -46,7 +51,7 @@ class EndFinder:
             faults.add("read the sales that may explain where the inscription went", error)
             return ListingEnd(is_dark=True)
         if sale is not None:
-            return ListingEnd(sale.price)
+            return ListingEnd(self._sold_for(sale, newest))
         return ListingEnd(is_dark=now_ms - self._since_ms < SALE_LATE_MS)
 
     def _sale(self, newest: Listing, slug: str) -> Sale | None:
@@ -61,8 +66,21 @@ class EndFinder:
         ]
         return max(ours, key=lambda sale: sale.sold_ms, default=None)
 
+    def _sold_for(self, sale: Sale, newest: Listing) -> SoldFor:
+        # The signer signs for the whole price but for what the operator lets the venue keep, and then nobody knows.
+        fee_sats = None if self._context.settings.seller_fee_ppm(newest.venue) else 0
+        return SoldFor(sale.price, sale.sale_id, sale.sold_ms, fee_sats, self._spent_by(newest.outpoint))
 
-def close(listing: Listing, proceeds_sats: int | None, now_ms: int) -> None:
-    """Closes the open listing, whose output is spent: sold for `proceeds_sats`, or gone."""
-    reason = GONE if proceeds_sats is None else SOLD
-    listings.move(listing, CLOSED, now_ms, reason=reason, proceeds_sats=proceeds_sats)
+    def _spent_by(self, outpoint: str) -> str | None:
+        """Returns the id of the transaction in a block that spends the output; None where the chain does not tell."""
+        try:
+            facts = self._context.market.outpoint(outpoint, SPEND_AGE_S)
+        except VenueError as error:
+            log.info("failed to read which transaction the sale of %s is: %s", outpoint, error)
+            return None
+        return facts.spent_by if facts.is_spent_in_block else None
+
+
+def close(listing: Listing, sale: SoldFor | None, now_ms: int) -> None:
+    """Closes the open listing, whose output is spent: by the `sale`, or gone."""
+    listings.move(listing, CLOSED, now_ms, reason=GONE if sale is None else SOLD, sale=sale)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from models.ledger import orders
 from models.ledger.limits import Holder, Readings, exposure_limits_of, limits_of
 from models.ledger.order_table import CLOSED, LIVE, Order
-from models.ledger.orders import ExposureLimits, NewOrder
+from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
 from strategy.intents import Limits
 from strategy.reasons import Reason
 from tests.workers.bidding.fakes import KEYS, START_MS
@@ -59,7 +59,7 @@ def test_fills_pause_then_burst_then_neither(world: World) -> None:
     assert limits(world, task).hold is None
     for minute in range(3):
         filled = order(world, task, 52_000, START_MS)
-        orders.fill(filled, START_MS + minute * 2 * MINUTE_MS, f"sale-{minute}")
+        orders.fill(filled, START_MS + minute * 2 * MINUTE_MS, SoldInto(f"sale-{minute}"))
     last_ms = START_MS + 4 * MINUTE_MS
     assert limits(world, task, last_ms).hold is Reason.FILL_BURST
     assert limits(world, task, START_MS + 10 * MINUTE_MS - 1).hold is Reason.FILL_BURST

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.workers.listing.listing_world import ListingWorld
+from models.ledger import fills, listings
+from tests.workers.listing.listing_world import ITEM, ListingWorld
 from workers.listing.lister import IN_DOUBT_S, Lister
 
 
@@ -71,3 +72,17 @@ def test_what_was_sold_is_not_put_up_again(shop: ListingWorld) -> None:
     assert shop.later(6, lister) is None
     assert shop.market.submitted == [105_000]
     assert shop.action(task) == "sold for 105,000"
+
+
+def test_a_dropped_listing_whose_signature_is_used_after_all_is_a_sale_on_record(shop: ListingWorld) -> None:
+    """A pause leaves no open listing; the signature can be used as long as the output is unspent."""
+    task, lister = shop.begun()
+    for _ in range(3):
+        drop(shop, lister)
+    assert listings.open_listing(task) is None
+    shop.market.buy(105_000)
+    assert shop.later(30, lister) is None
+    assert shop.action(task) == "sold for 105,000"
+    (fill,) = fills.newest(int(shop.user.id), fills.Wanted(), 5)
+    assert (fill.price_sats, fill.inscription_id, fill.sale_id) == (105_000, ITEM, "sale-0")
+    assert [reason for _, _, reason in shop.rows()] == ["lost", "lost", "sold"]

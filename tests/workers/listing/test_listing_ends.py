@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from core.settings import Settings
 from markets.base import NotSupported, Unavailable
 from models import controls
-from models.ledger import listings
+from models.ledger import fills, listings
+from models.ledger.fills import Wanted
 from models.ledger.listing_table import Listing
 from strategy.listing.listing_config import ListingConfig
 from tests.workers.bidding.world import Crash, CrashAt
@@ -23,6 +27,24 @@ def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:
     assert shop.rows() == [(105_000, "closed", "sold")]
     assert Listing.get().proceeds_sats == 105_000
     assert shop.detail(task)["listing"]["proceeds_sats"] == 105_000
+
+
+@pytest.mark.parametrize("in_block", [True, False])
+@pytest.mark.parametrize("fee_ppm", [0, 20_000])
+def test_a_sale_stays_on_record(
+    shop: ListingWorld, fee_ppm: int, in_block: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a venue keeps is known only if the signer lets it keep nothing, a transaction only once it is in a block."""
+    monkeypatch.setattr(Settings, "seller_fee_ppm", lambda self, venue: fee_ppm)
+    task, lister = shop.begun()
+    shop.market.buy(105_000)
+    shop.market.facts[FIRST] = replace(shop.market.facts[FIRST], is_spent_in_block=in_block)
+    shop.later(30, lister)
+    (fill,) = fills.newest(int(shop.user.id), Wanted(), 5)
+    assert (fill.place.side, fill.task_id, fill.price_sats, fill.inscription_id) == ("sell", task, 105_000, ITEM)
+    assert (fill.sale_id, fill.place.filled_ms) == ("sale-0", shop.market.sales_[0].sold_ms)
+    assert fill.venue_fee_sats == (None if fee_ppm else 0)
+    assert fill.txid == ("33" * 32 if in_block else None)
 
 
 def test_a_sale_by_an_older_cheaper_signature_is_told_at_its_price(shop: ListingWorld) -> None:

@@ -1,0 +1,223 @@
+"""The fills: orders that were filled and listings that were sold, as one record of a user's trades.
+
+They are read from the ledger itself, whose closed rows stay, those of deleted tasks too. A fill's id tells its side and
+its row. Fills are ordered by their time, and those of one moment by side and row: a place in that order stays where it
+is while more come in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from peewee import SQL, fn
+
+from models.ledger.listing_table import IS_SOLD, Listing
+from models.ledger.order_table import IS_FILLED, IS_REAL, Order
+from models.prepared import Prepared, given
+from models.tasks.table import Task
+from strategy.bid_config import is_ticker
+
+BUY, SELL = SIDES = ("buy", "sell")
+_ID = re.compile(r"(buy|sell)-([1-9][0-9]{0,18})")
+_LAST_ROW = 2**63 - 1
+
+
+class Place(NamedTuple):
+    """A fill's place in the order of all."""
+
+    filled_ms: int
+    side: str
+    row_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """One fill, at `price_sats` for all of it; None is not known.
+
+    `floor_at_fill` is of one item or token. `placed_ms` is when the bid, or the listing at its last price, was placed.
+    """
+
+    place: Place
+    task_id: int
+    venue: str
+    slug: str | None
+    trait: tuple[str, str] | None
+    price_sats: int
+    quantity: Decimal
+    placed_ms: int
+    sale_id: str | None
+    inscription_id: str | None = None
+    floor_at_fill: Decimal | None = None
+    network_fee_sats: int | None = None
+    venue_fee_sats: int | None = None
+    txid: str | None = None
+    dry_run: bool = False
+
+    @property
+    def id(self) -> str:
+        """The name of this fill, such as `buy-17`."""
+        return f"{self.place.side}-{self.place.row_id}"
+
+    @property
+    def is_rune(self) -> bool:
+        """Whether it was a rune that was traded, and no inscription."""
+        return self.inscription_id is None and self.slug is not None and is_ticker(self.slug)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The fills that are asked for: of all of them without a value, from `from_ms` to before `to_ms`."""
+
+    task_id: int | None = None
+    slug: str | None = None
+    side: str | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FillTotal:
+    """A task's real fills: how many, for how many sats, and when the last was."""
+
+    count: int = 0
+    sats: int = 0
+    last_ms: int | None = None
+
+
+class _Table(NamedTuple):
+    """One of the two tables: the rows that are fills, the columns by which they are found, and those that are read."""
+
+    rows: Any
+    filled_ms: Any
+    is_fill: Any
+    columns: tuple[Any, ...]
+
+
+_COMMON = ("id", "task_id", "venue", "slug", "created_ms", "sale_id", "inscription_id")
+_OF_ORDER = ("trait_type", "trait_value", "price_sats", "quantity", "filled_ms", "floor_at_fill", "network_fee_sats")
+_OF_LISTING = ("proceeds_sats", "listed_ms", "sold_ms", "venue_fee_sats", "txid")
+
+
+def _columns(rows: Any, *names: str) -> tuple[Any, ...]:
+    return tuple(getattr(rows, name) for name in (*_COMMON, *names))
+
+
+_TABLES = {
+    BUY: _Table(Order, Order.filled_ms, IS_FILLED, _columns(Order, *_OF_ORDER, "dry_run")),
+    SELL: _Table(Listing, Listing.sold_ms, IS_SOLD, _columns(Listing, *_OF_LISTING)),
+}
+
+
+def newest(user_id: int, wanted: Wanted, most: int, before: Place | None = None) -> list[Fill]:
+    """Returns the user's fills, newest first, at most `most` of those after the place `before` in that order."""
+    found = [fill for side in SIDES for fill in _of_side(user_id, side, wanted, most, before)]
+    return sorted(found, key=lambda fill: fill.place, reverse=True)[:most]
+
+
+def until(user_id: int, to_ms: int | None) -> list[Fill]:
+    """Returns all real fills of the user before `to_ms`, oldest first."""
+    found = [fill for side in SIDES for fill in _of_side(user_id, side, Wanted(to_ms=to_ms))]
+    return sorted((fill for fill in found if not fill.dry_run), key=lambda fill: fill.place)
+
+
+def place_of(user_id: int, fill_id: str) -> Place | None:
+    """Returns the place of the user's fill of this id; None when there is none."""
+    parts = _ID.fullmatch(fill_id)
+    if parts is None or int(parts[2]) > _LAST_ROW:
+        return None
+    side, row_id, table = parts[1], int(parts[2]), _TABLES[parts[1]]
+    own = table.rows.user_id == user_id, table.rows.id == row_id, table.is_fill
+    filled_ms = table.rows.select(table.filled_ms).where(*own).scalar()
+    return None if filled_ms is None else Place(filled_ms, side, row_id)
+
+
+def count_of_wallet(user_id: int, wallet: str, since_ms: int) -> int:
+    """Counts the real bids of the user's wallet that were filled since then."""
+    its = Order.user_id == user_id, Order.wallet == wallet, Order.filled_ms >= since_ms
+    return int(Order.select().where(*its, IS_FILLED, IS_REAL).count())
+
+
+def _of_side(
+    user_id: int, side: str, wanted: Wanted, most: int | None = None, before: Place | None = None
+) -> Iterator[Fill]:
+    if wanted.side not in (None, side):
+        return
+    table = _TABLES[side]
+    rows, filled_ms = table.rows, table.filled_ms
+    query = rows.select(*table.columns).where(rows.user_id == user_id, table.is_fill)
+    if wanted.task_id is not None:
+        query = query.where(rows.task_id == wanted.task_id)
+    if wanted.slug is not None:
+        query = query.where(rows.slug == wanted.slug)
+    if wanted.from_ms is not None:
+        query = query.where(filled_ms >= wanted.from_ms)
+    if wanted.to_ms is not None:
+        query = query.where(filled_ms < wanted.to_ms)
+    if before is not None:
+        # Of the fills of the very same moment those of a lesser side, or of the same side and a lesser row.
+        bound = before.row_id if side == before.side else _LAST_ROW if side < before.side else 0
+        query = query.where((filled_ms < before.filled_ms) | ((filled_ms == before.filled_ms) & (rows.id < bound)))
+    query = query.order_by(filled_ms.desc(), rows.id.desc()).limit(most)
+    # Not as rows of the model, which take several times as long to make: a user may have many thousands.
+    yield from map(_bought if side == BUY else _sold, query.namedtuples().iterator())
+
+
+def _bought(row: Any) -> Fill:
+    return Fill(
+        place=Place(row.filled_ms, BUY, row.id),
+        task_id=row.task_id,
+        venue=row.venue,
+        slug=row.slug,
+        trait=(row.trait_type, row.trait_value) if row.trait_type else None,
+        price_sats=row.price_sats,
+        quantity=Decimal(row.quantity),
+        placed_ms=row.created_ms,
+        sale_id=row.sale_id,
+        inscription_id=row.inscription_id,
+        floor_at_fill=None if row.floor_at_fill is None else Decimal(row.floor_at_fill),
+        network_fee_sats=row.network_fee_sats,
+        dry_run=row.dry_run,
+    )
+
+
+def _sold(row: Any) -> Fill:
+    return Fill(
+        place=Place(row.sold_ms, SELL, row.id),
+        task_id=row.task_id,
+        venue=row.venue,
+        slug=row.slug,
+        trait=None,
+        price_sats=row.proceeds_sats,
+        quantity=Decimal(1),
+        placed_ms=row.listed_ms or row.created_ms,
+        sale_id=row.sale_id,
+        inscription_id=row.inscription_id,
+        venue_fee_sats=row.venue_fee_sats,
+        txid=row.txid,
+    )
+
+
+_TOTALS = fn.COUNT(SQL("1")), fn.SUM(Order.price_sats), fn.MAX(Order.filled_ms)
+_OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(Order.task_id == given("task_id"), IS_REAL, IS_FILLED))
+_OF_USER = Prepared(
+    lambda: (
+        Order.select(Order.task_id, *_TOTALS)
+        .where(Order.task_id.in_(Task.select(Task.id).where(Task.user == given("user"))), IS_REAL, IS_FILLED)
+        .group_by(Order.task_id)
+    )
+)
+
+
+def total_of_task(task_id: int) -> FillTotal:
+    """Returns the sum of the task's real fills."""
+    [(count, sats, last_ms)] = _OF_TASK.rows(task_id=task_id)
+    return FillTotal(count, sats or 0, last_ms)
+
+
+def totals_of_tasks(user_id: int) -> dict[int, FillTotal]:
+    """Returns the sums of the real fills of the user's tasks, by the task's id; without those that have none."""
+    return {task_id: FillTotal(*total) for task_id, *total in _OF_USER.rows(user=user_id)}

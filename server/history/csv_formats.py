@@ -1,0 +1,151 @@
+"""Trades as CSV (RFC 4180): our own columns, and those that two tax programs read. No fiat rates: they have theirs.
+
+Money is in whole sats in our own columns and in BTC, to the sat, in the others. A cell of text never begins like a
+formula of a spreadsheet.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from models.ledger.fills import BUY, Fill
+from server.http.json_out import iso, plain
+
+Cell = str | int | Decimal | None
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class TradeRow:
+    """One fill, and for a sale what was sold cost and gained, if all of it was bought here."""
+
+    fill: Fill
+    cost_sats: int | None
+    profit_sats: int | None
+
+    @property
+    def is_buy(self) -> bool:
+        """Whether it is a purchase."""
+        return self.fill.place.side == BUY
+
+    @property
+    def asset(self) -> str:
+        """The name of what was traded: a ticker without bullets, an inscription's id, else the slug."""
+        fill = self.fill
+        return fill.inscription_id or (fill.slug or "").replace("\u2022", "")
+
+    @property
+    def fee_sats(self) -> int | None:
+        """The fee that the user paid: the network's of a purchase, the venue's of a sale."""
+        return self.fill.network_fee_sats if self.is_buy else self.fill.venue_fee_sats
+
+
+def csv_text(rows: Iterable[TradeRow], format: str) -> str:
+    """Returns the rows under their header, in one of FORMATS."""
+    columns, cells = FORMATS[format]
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    writer.writerows([_shown(cell) for cell in cells(row)] for row in rows)
+    return text.getvalue()
+
+
+def _shown(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, Decimal):
+        return plain(cell)
+    if isinstance(cell, int):
+        return str(cell)
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+
+
+def _plain(row: TradeRow) -> list[Cell]:
+    fill = row.fill
+    return [
+        iso(fill.place.filled_ms),
+        fill.place.side,
+        fill.slug,
+        fill.inscription_id,
+        fill.quantity,
+        fill.price_sats,
+        fill.network_fee_sats,
+        fill.venue_fee_sats,
+        row.cost_sats,
+        None if row.is_buy else fill.price_sats,
+        row.profit_sats,
+        fill.txid,
+        fill.venue,
+        fill.task_id,
+    ]
+
+
+def _cointracking(row: TradeRow) -> list[Cell]:
+    """Returns cells with the fee in the amounts, on top of a purchase and off a sale; its own column only tells it."""
+    fill, fee_sats = row.fill, row.fee_sats or 0
+    goods: list[Cell] = [fill.quantity, row.asset]
+    money: list[Cell] = [_btc(fill.price_sats + (fee_sats if row.is_buy else -fee_sats)), "BTC"]
+    return [
+        "Trade",
+        *(goods + money if row.is_buy else money + goods),
+        *_fee(row),
+        fill.venue,
+        fill.slug,
+        f"task {fill.task_id}",
+        _second(fill.place.filled_ms),
+        fill.txid or fill.id,
+    ]
+
+
+def _koinly(row: TradeRow) -> list[Cell]:
+    """Returns cells with the fee beside the amounts."""
+    fill = row.fill
+    goods: list[Cell] = [fill.quantity, row.asset]
+    money: list[Cell] = [_btc(fill.price_sats), "BTC"]
+    return [
+        _second(fill.place.filled_ms),
+        *(money + goods if row.is_buy else goods + money),
+        *_fee(row),
+        None,
+        None,
+        None,
+        f"{fill.slug or 'unknown collection'} at {fill.venue}, task {fill.task_id}",
+        fill.txid,
+    ]
+
+
+def _fee(row: TradeRow) -> list[Cell]:
+    return [None, None] if row.fee_sats is None else [_btc(row.fee_sats), "BTC"]
+
+
+def _btc(sats: int) -> Decimal:
+    return Decimal(sats).scaleb(-8)
+
+
+def _second(ms: int) -> str:
+    return (_EPOCH + timedelta(milliseconds=ms)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+_PLAIN = (
+    *("date", "side", "slug", "inscription_id", "quantity", "price_sats", "network_fee_sats", "venue_fee_sats"),
+    *("cost_sats", "proceeds_sats", "profit_sats", "txid", "venue", "task"),
+)
+_COINTRACKING = (
+    *("Type", "Buy Amount", "Buy Currency", "Sell Amount", "Sell Currency", "Fee", "Fee Currency", "Exchange"),
+    *("Trade-Group", "Comment", "Date", "Tx-ID"),
+)
+_KOINLY = (
+    *("Date", "Sent Amount", "Sent Currency", "Received Amount", "Received Currency", "Fee Amount", "Fee Currency"),
+    *("Net Worth Amount", "Net Worth Currency", "Label", "Description", "TxHash"),
+)
+FORMATS: dict[str, tuple[tuple[str, ...], Callable[[TradeRow], list[Cell]]]] = {
+    "plain": (_PLAIN, _plain),
+    "cointracking": (_COINTRACKING, _cointracking),
+    "koinly": (_KOINLY, _koinly),
+}

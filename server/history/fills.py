@@ -1,0 +1,60 @@
+"""The fills of a user, of both kinds of tasks, deleted ones too."""
+
+from __future__ import annotations
+
+from models.ledger import fills
+from models.ledger.fills import BUY, SIDES, Fill, Wanted
+from server.http import json_out
+from server.http.api_errors import invalid
+from server.http.base import SignedIn
+from server.http.query import Query
+
+DEFAULT_FILLS, MOST_FILLS = 100, 500
+
+
+class FillsHandler(SignedIn):
+    """GET /api/fills"""
+
+    def get(self) -> None:
+        query = Query(self, "taskId", "slug", "side", "from", "to", "limit", "before")
+        wanted = Wanted(
+            task_id=query.whole("taskId"),
+            slug=query.text("slug"),
+            side=query.choice("side", SIDES),
+            from_ms=query.time_ms("from"),
+            to_ms=query.time_ms("to"),
+        )
+        most = query.whole("limit", MOST_FILLS) or DEFAULT_FILLS
+        before = query.text("before")
+        query.refuse_faults()
+        place = None if before is None else fills.place_of(self.user.id, before)
+        if before is not None and place is None:
+            raise invalid(["before: is no fill of yours"])
+        found = fills.newest(self.user.id, wanted, most + 1, place)
+        shown = found[:most]
+        self.answer({"fills": [_as_json(fill) for fill in shown], "next": shown[-1].id if len(found) > most else None})
+
+
+def _as_json(fill: Fill) -> dict[str, object]:
+    return {
+        "id": fill.id,
+        "side": fill.place.side,
+        "taskId": fill.task_id,
+        "taskKind": "bidding" if fill.place.side == BUY else "autolist",
+        "venue": fill.venue,
+        "slug": fill.slug,
+        "type": "rune" if fill.is_rune else "ordinals",
+        "trait": None if fill.trait is None else {"type": fill.trait[0], "value": fill.trait[1]},
+        "price": fill.price_sats,
+        "quantity": fill.quantity,
+        "unitPrice": fill.price_sats / fill.quantity,
+        "inscriptionId": fill.inscription_id,
+        "saleId": fill.sale_id,
+        "txid": fill.txid,
+        "networkFee": fill.network_fee_sats,
+        "venueFee": fill.venue_fee_sats,
+        "floorAtFill": fill.floor_at_fill,
+        "bidPlacedAt": json_out.iso(fill.placed_ms),
+        "filledAt": json_out.iso(fill.place.filled_ms),
+        "dryRun": fill.dry_run,
+    }

@@ -1,0 +1,68 @@
+"""The parameters of a request's query, read strictly, with all faults told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from server.http.api_errors import invalid
+from server.http.base import MAX_ID, SignedIn
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_TEXT = 200
+
+
+class Query:
+    """The query of a request. Each reader returns None for a parameter that is not there, or whose fault it notes.
+
+    Raises ApiError (400) for a parameter given twice.
+    """
+
+    def __init__(self, handler: SignedIn, *names: str) -> None:
+        self._given = handler.query(*names)
+        self._faults: list[str] = []
+
+    def refuse_faults(self) -> None:
+        """Raises ApiError (400) if any parameter that was read so far is wrong."""
+        if self._faults:
+            raise invalid(self._faults)
+
+    def whole(self, name: str, most: int = MAX_ID) -> int | None:
+        """Reads a whole number from 1 to `most`."""
+        text = self._given.get(name)
+        if text is None:
+            return None
+        if text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most:
+            return int(text)
+        self._faults.append(f"{name}: must be a whole number from 1 to {most}")
+        return None
+
+    def choice(self, name: str, choices: Sequence[str]) -> str | None:
+        """Reads one of `choices`."""
+        text = self._given.get(name)
+        if text is None or text in choices:
+            return text
+        self._faults.append(f"{name}: must be one of {', '.join(choices)}")
+        return None
+
+    def text(self, name: str) -> str | None:
+        """Reads a text that is not empty."""
+        text = self._given.get(name)
+        if text is None or 1 <= len(text) <= _LONGEST_TEXT:
+            return text
+        self._faults.append(f"{name}: must have 1 to {_LONGEST_TEXT} letters")
+        return None
+
+    def time_ms(self, name: str) -> int | None:
+        """Reads a time or a day in ISO 8601, in UTC unless it says otherwise; returns milliseconds since 1970."""
+        text = self._given.get(name)
+        if text is None:
+            return None
+        try:
+            found = datetime.fromisoformat(text)
+            if found.tzinfo is None:
+                found = found.replace(tzinfo=UTC)
+            return (found - _EPOCH) // timedelta(milliseconds=1)
+        except (ValueError, OverflowError):
+            self._faults.append(f"{name}: must be a time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20")
+            return None

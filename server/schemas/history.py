@@ -1,0 +1,134 @@
+"""The answers about what was bid, bought and sold."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from server.schemas.answers import Answer, Kind, Price, Venue
+from server.schemas.bidding_answers import Trait
+
+
+class Fill(Answer):
+    """One bid that was filled, or one listing that was sold. What is not known is null, never 0."""
+
+    id: Annotated[str, Field(description="Such as `buy-17`.", pattern="^(buy|sell)-[0-9]+$")]
+    side: Literal["buy", "sell"]
+    task_id: Annotated[int, Field(description="The task may be deleted by now.")]
+    task_kind: Literal["bidding", "autolist"]
+    venue: Venue
+    slug: Annotated[str | None, Field(description="Null for a sold item whose collection was not known.")]
+    type: Kind
+    trait: Trait | None
+    price: Annotated[int, Field(ge=0, description="Sats of all of it, without fees.")]
+    quantity: Annotated[float, Field(gt=0, description="Items or tokens.")]
+    unit_price: Annotated[Price, Field(description="Sats of one item or token.")]
+    inscription_id: str | None
+    sale_id: Annotated[str | None, Field(description="The sale by the marketplace's own name.")]
+    txid: Annotated[str | None, Field(description="The transaction of a sale, where a block shows it.")]
+    network_fee: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="Of a purchase: what the balance fell by beyond the price. Null unless nothing else can have "
+            "moved the balance meanwhile.",
+        ),
+    ]
+    venue_fee: Annotated[int | None, Field(ge=0, description="Of a sale: what the marketplace keeps of the price.")]
+    floor_at_fill: Annotated[
+        Price | None,
+        Field(description="Of a purchase: the reference price of one item or token when it was learnt of."),
+    ]
+    bid_placed_at: Annotated[datetime, Field(description="When the bid was made, or the listing at its last price.")]
+    filled_at: Annotated[datetime, Field(description="When it was sold, by the marketplace's word.")]
+    dry_run: bool
+
+
+class Fills(Answer):
+    """A page of fills."""
+
+    fills: list[Fill]
+    next: Annotated[str | None, Field(description="The `before` of the next page; null when this is the last.")]
+
+
+class TradeSum(Answer):
+    """Trades in short."""
+
+    count: Annotated[int, Field(ge=0)]
+    sats: Annotated[int, Field(ge=0, description="The sum of their prices, without fees.")]
+
+
+class Holding(Answer):
+    """The purchases that were not sold since."""
+
+    count: Annotated[int, Field(ge=0, description="Items, or purchases of a rune of which something is left.")]
+    cost_sats: Annotated[int, Field(ge=0, description="With the network's fees, as far as they are known.")]
+    mark_sats: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="Its worth at the newest floor that a running task looked at in the last hour; null when that "
+            "is not known of all of it.",
+        ),
+    ]
+
+
+class ProfitRow(Answer):
+    """The trades of one group, rounded down to whole sats once, in the end."""
+
+    key: Annotated[int | str | None, Field(description="The task's id, the slug, or the month (2026-11).")]
+    bought: TradeSum
+    sold: TradeSum
+    matched: Annotated[int, Field(ge=0, description="Sales of what was bought here.")]
+    realized_sats: Annotated[int, Field(description="Their prices, less the venue's fees, less what they cost.")]
+    fees_sats: Annotated[
+        int, Field(ge=0, description="The fees in that: the venue's of the sales, the network's of their purchases.")
+    ]
+    realized_percent: Annotated[
+        float | None, Field(description="The gain in percent of its cost, to a tenth; null when nothing was matched.")
+    ]
+    held: Holding
+    unmatched_sales: Annotated[
+        int, Field(ge=0, description="Sales of what was not bought here, or not all of it: in no gain.")
+    ]
+    unknown_fees: Annotated[int, Field(ge=0, description="Trades whose fee is not known, and so is in no sum.")]
+
+
+class Profit(Answer):
+    """Profit in rows."""
+
+    method: Literal["fifo", "average"]
+    rows: list[ProfitRow]
+
+
+class PlacedOrder(Answer):
+    """One bid of a task, from its reservation to its end."""
+
+    id: int
+    task_id: int
+    venue: Venue
+    slug: str
+    type: Kind
+    trait: Trait | None
+    price: Annotated[int, Field(ge=0, description="Sats of the whole order, for runes too.")]
+    quantity: Annotated[float, Field(gt=0, description="Items or tokens of the whole order.")]
+    state: Annotated[str, Field(description="From `reserved` over `live` to `closed`; `unknown` where nobody said.")]
+    close_reason: Annotated[
+        str | None,
+        Field(description="`cancelled`, `expired`, `filled`, `refused` or `lost`; null while it is open."),
+    ]
+    created_at: datetime
+    closed_at: datetime | None
+    expires_at: datetime
+    sale_id: Annotated[str | None, Field(description="The sale that filled it, by the marketplace's own name.")]
+    inscription_id: Annotated[str | None, Field(description="What it bought, if the marketplace told.")]
+    dry_run: bool
+
+
+class PlacedOrders(Answer):
+    """A page of orders."""
+
+    orders: list[PlacedOrder]
+    next: Annotated[int | None, Field(description="The `before` of the next page; null when this is the last.")]

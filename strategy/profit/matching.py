@@ -1,0 +1,216 @@
+"""The match of sales with what was bought: what each sale cost, and what is still held at which cost.
+
+An item is matched by its id, with its newest purchase before the sale. Runes of one ticker are alike: the oldest are
+sold first (`fifo`), or all at the average cost of what is held (`average`). A purchase costs its price and its network
+fee. Nothing is rounded here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple, Protocol
+
+from strategy.bid_config import normal_slug
+
+BUY, SELL = "buy", "sell"
+FIFO, AVERAGE = METHODS = ("fifo", "average")
+_NOTHING = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """One purchase or sale of `quantity` for `price_sats`.
+
+    `fee_sats` is a purchase's network fee, which comes on top of the price, or a sale's venue fee, which goes off it;
+    None is not known, and counts as none. An item that was bought without its id (None) is never sold.
+    """
+
+    id: str
+    side: str
+    at_ms: int
+    venue: str
+    slug: str | None
+    task_id: int
+    price_sats: int
+    quantity: Decimal
+    fee_sats: int | None
+    is_rune: bool = False
+    inscription_id: str | None = None
+
+    @property
+    def known_fee_sats(self) -> int:
+        """The fee as far as it is known."""
+        return self.fee_sats or 0
+
+
+class Cost(NamedTuple):
+    """Sats that were paid for something; `fees` are part of `sats`."""
+
+    sats: Fraction = _NOTHING
+    fees: Fraction = _NOTHING
+
+    def plus(self, other: Cost) -> Cost:
+        """Returns the sum."""
+        return Cost(self.sats + other.sats, self.fees + other.fees)
+
+    def times(self, share: Fraction) -> Cost:
+        """Returns this share of it."""
+        return Cost(self.sats * share, self.fees * share)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedSale:
+    """A sale, the share of it that was bought here (0 to 1), and the cost of that; `origin` is the first purchase."""
+
+    sale: Trade
+    share: Fraction
+    cost: Cost
+    origin: Trade | None
+
+    @property
+    def proceeds_sats(self) -> Fraction:
+        """The price of the share that was bought here."""
+        return self.sale.price_sats * self.share
+
+    @property
+    def fees_sats(self) -> Fraction:
+        """The fees of the share that was bought here: the venue's of the sale, the network's of the purchase."""
+        return self.sale.known_fee_sats * self.share + self.cost.fees
+
+    @property
+    def realized_sats(self) -> Fraction:
+        """The gain by the share that was bought here."""
+        return (self.sale.price_sats - self.sale.known_fee_sats) * self.share - self.cost.sats
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLot:
+    """The part of a purchase that is still held, and its cost."""
+
+    purchase: Trade
+    quantity: Fraction
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """All sales, in the order of their time, and all that is held."""
+
+    sales: tuple[MatchedSale, ...]
+    held: tuple[HeldLot, ...]
+
+
+class _Taken(NamedTuple):
+    quantity: Fraction
+    cost: Cost
+    origin: Trade | None
+
+
+class _Holding(Protocol):
+    """The purchases of one rune or item that are held."""
+
+    def add(self, purchase: Trade) -> None: ...
+    def take(self, quantity: Fraction) -> _Taken: ...
+    def held(self) -> Iterator[HeldLot]: ...
+
+
+@dataclass(slots=True)
+class _InOrder:
+    """Purchases that are sold one after the other: the oldest first, or (`is_newest_first`) the newest."""
+
+    is_newest_first: bool
+    _lots: deque[tuple[Trade, Fraction]] = field(default_factory=deque)  # with the quantity that is left
+
+    def add(self, purchase: Trade) -> None:
+        self._lots.append((purchase, Fraction(purchase.quantity)))
+
+    def take(self, quantity: Fraction) -> _Taken:
+        taken, cost, origin = _NOTHING, Cost(), None
+        while taken < quantity and self._lots:
+            purchase, left = self._lots.pop() if self.is_newest_first else self._lots.popleft()
+            now = min(left, quantity - taken)
+            taken, cost = taken + now, cost.plus(_cost_of(purchase).times(Fraction(now, Fraction(purchase.quantity))))
+            origin = origin or purchase
+            if left > now:
+                put_back = self._lots.append if self.is_newest_first else self._lots.appendleft
+                put_back((purchase, left - now))
+        return _Taken(taken, cost, origin)
+
+    def held(self) -> Iterator[HeldLot]:
+        for purchase, left in self._lots:
+            yield HeldLot(purchase, left, _cost_of(purchase).times(Fraction(left, Fraction(purchase.quantity))))
+
+
+@dataclass(slots=True)
+class _Pool:
+    """Purchases that are sold alike: each sale takes the same share of all of them, at their average cost.
+
+    `_left` is the share that is left of a purchase made when the pool began; of a later one it is that, by `_left` at
+    its time.
+    """
+
+    _quantity: Fraction = _NOTHING
+    _cost: Cost = field(default_factory=Cost)
+    _left: Fraction = Fraction(1)
+    _lots: list[tuple[Trade, Fraction]] = field(default_factory=list)  # with `_left` at the purchase
+
+    def add(self, purchase: Trade) -> None:
+        self._lots.append((purchase, self._left))
+        self._quantity += Fraction(purchase.quantity)
+        self._cost = self._cost.plus(_cost_of(purchase))
+
+    def take(self, quantity: Fraction) -> _Taken:
+        if not self._lots:
+            return _Taken(_NOTHING, Cost(), None)
+        now, origin = min(self._quantity, quantity), self._lots[0][0]
+        share = Fraction(now, self._quantity)
+        cost = self._cost.times(share)
+        self._quantity -= now
+        self._cost = self._cost.times(1 - share)
+        self._left *= 1 - share
+        if not self._quantity:
+            self._left = Fraction(1)
+            self._lots.clear()
+        return _Taken(now, cost, origin)
+
+    def held(self) -> Iterator[HeldLot]:
+        for purchase, left_at_purchase in self._lots:
+            quantity = Fraction(purchase.quantity) * Fraction(self._left, left_at_purchase)
+            yield HeldLot(purchase, quantity, self._cost.times(Fraction(quantity, self._quantity)))
+
+
+def match(trades: Iterable[Trade], method: str = FIFO) -> Matching:
+    """Matches the trades, which must be in the order of their time, by one of METHODS for runes.
+
+    Raises ValueError for another method.
+    """
+    if method not in METHODS:
+        raise ValueError(f"no method {method!r}")
+    make_runes: Callable[[], _Holding] = _Pool if method == AVERAGE else lambda: _InOrder(is_newest_first=False)
+    runes: defaultdict[str, _Holding] = defaultdict(make_runes)
+    items: defaultdict[str | None, _Holding] = defaultdict(lambda: _InOrder(is_newest_first=True))
+    sales = []
+    for trade in trades:
+        holding = runes[normal_slug("rune", trade.slug or "")] if trade.is_rune else items[trade.inscription_id]
+        if trade.side == BUY:
+            holding.add(trade)
+        else:
+            sales.append(_sold(trade, holding))
+    held = (lot for holding in (*runes.values(), *items.values()) for lot in holding.held())
+    return Matching(tuple(sales), tuple(held))
+
+
+def _sold(sale: Trade, holding: _Holding) -> MatchedSale:
+    if not sale.is_rune and sale.inscription_id is None:
+        return MatchedSale(sale, _NOTHING, Cost(), None)
+    quantity = Fraction(sale.quantity)
+    taken = holding.take(quantity)
+    return MatchedSale(sale, Fraction(taken.quantity, quantity), taken.cost, taken.origin)
+
+
+def _cost_of(purchase: Trade) -> Cost:
+    return Cost(Fraction(purchase.price_sats + purchase.known_fee_sats), Fraction(purchase.known_fee_sats))

@@ -1,0 +1,167 @@
+"""A fill's record: its price, the network's fee and the floor of its moment; each is told only where it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from markets.base import Unavailable
+from models.ledger import fills, orders, withdrawals
+from models.ledger.fills import Fill, FillTotal, Wanted
+from models.ledger.order_table import Order
+from models.tasks import cycles, tasks
+from strategy.bid_config import dump_bid_config
+from tests.workers.bidding.fakes import ask
+from tests.workers.bidding.world import CATS, Crash, CrashAt, World
+
+ITEM = "ab" * 32 + "i0"
+# Of a floor of 100,000 one bid, at 75,000.
+ONE = replace(CATS, bid_count=1)
+
+
+def only_fill(world: World) -> Fill:
+    (found,) = fills.newest(int(world.user.id), Wanted(), 10)
+    return found
+
+
+def bought(world: World, *, balance: int, meanwhile: Callable[[], object] = lambda: None) -> Fill:
+    """The fill of a bid of 75,000 at a balance of 5,000,000, which the sale brings to `balance`."""
+    world.market.balance_sats = 5_000_000
+    _, bidder = world.begun(ONE)
+    world.later(30, bidder)
+    world.clock.advance(10)
+    sale = world.market.sell(75_000)
+    world.market.sales_[-1] = replace(sale, inscription_id=ITEM)
+    world.market.balance_sats = balance
+    meanwhile()
+    world.later(20, bidder)
+    return only_fill(world)
+
+
+@pytest.mark.parametrize(("balance", "fee"), [(4_924_400, 600), (4_925_000, 0)])
+def test_the_worked_example(world: World, balance: int, fee: int) -> None:
+    fill = bought(world, balance=balance)
+    assert (fill.place.side, fill.price_sats, fill.network_fee_sats, fill.floor_at_fill) == (
+        "buy",
+        75_000,
+        fee,
+        100_000,
+    )
+    assert (fill.inscription_id, fill.quantity, fill.dry_run) == (ITEM, Decimal(1), False)
+    assert fill.place.filled_ms == world.market.sales_[0].sold_ms > fill.placed_ms
+
+
+@pytest.mark.parametrize("balance", [4_924_399 - 2_000, 4_925_001, 5_000_000], ids=["too dear", "a deposit", "late"])
+def test_a_fall_that_is_no_fees_is_not_told_as_one(world: World, balance: int) -> None:
+    assert bought(world, balance=balance).network_fee_sats is None
+
+
+def test_of_two_fills_between_two_looks_no_fee_is_known(world: World) -> None:
+    world.market.balance_sats = 5_000_000
+    _, bidder = world.begun(replace(CATS, bid_mode="fixed", bid_count=2, bid_fixed_low=52_000, bid_fixed_high=52_000))
+    world.later(30, bidder)
+    for _ in range(2):
+        world.clock.advance(5)
+        world.market.sell(52_000)
+    world.market.balance_sats -= 2 * 52_000 + 1_000
+    world.later(20, bidder)
+    assert [fill.network_fee_sats for fill in fills.newest(int(world.user.id), Wanted(), 10)] == [None, None]
+
+
+def test_another_tasks_fill_of_the_same_wallet_is_in_the_way(world: World) -> None:
+    def other() -> None:
+        mine = Order.get()
+        row = mine.__data__ | {"id": 99, "intent": "x", "task_id": 99, "expires_ms": 5, "price_sats": 100}
+        row |= {"state": "closed", "close_reason": "filled", "filled_ms": world.clock(), "sale_id": "other"}
+        Order.insert(row).execute()
+
+    world.market.balance_sats = 5_000_000
+    _, bidder = world.begun(ONE)
+    world.later(30, bidder)
+    world.clock.advance(10)
+    world.market.sell(75_000)
+    world.market.balance_sats = 4_924_300
+    other()
+    world.later(20, bidder)
+    assert {fill.network_fee_sats for fill in fills.newest(int(world.user.id), Wanted(), 10)} == {None}
+
+
+def test_money_on_its_way_out_is_in_the_way(world: World) -> None:
+    def withdraw() -> None:
+        new = withdrawals.NewWithdrawal("w", int(world.user.id), "bidding", "bc1quser", "{}", ())
+        withdrawals.reserve(new, world.clock())
+
+    assert bought(world, balance=4_924_400, meanwhile=withdraw).network_fee_sats is None
+
+
+def test_a_balance_that_cannot_be_read_again_leaves_the_fee_unknown(world: World) -> None:
+    fill = bought(world, balance=4_924_400, meanwhile=lambda: world.market.fail("balance", None, Unavailable("away")))
+    assert (fill.network_fee_sats, fill.floor_at_fill) == (None, 100_000)
+
+
+def test_a_sale_before_the_known_balance_has_no_fee(world: World) -> None:
+    """The balance that was read last may have had the sale in it: what was before is not known."""
+    world.market.balance_sats = 5_000_000
+    _, bidder = world.begun(ONE)
+    sale = world.market.sell(75_000)
+    world.market.sales_[-1] = replace(sale, sold_ms=sale.sold_ms - 1_500)
+    world.market.balance_sats = 4_924_400
+    world.later(20, bidder)
+    assert only_fill(world).network_fee_sats is None
+
+
+def test_the_floor_of_another_slug_is_none_of_a_fill_from_before(world: World) -> None:
+    task, bidder = world.begun(ONE)
+    world.market.sell(75_000)
+    config = replace(ONE, slug="dogs")
+    tasks.change_bidding_task(
+        world.row(task), type="ordinals", slug="dogs", slug_key="dogs", config=dump_bid_config(config)
+    )
+    world.later(30, bidder)
+    assert only_fill(world).floor_at_fill is None
+
+
+def test_after_201_cycles_the_fill_is_still_told_and_so_is_a_deleted_tasks(world: World) -> None:
+    fill = bought(world, balance=4_924_400)
+    task = world.row(fill.task_id)
+    kept = {"time_ms": 1, "action": "placed 0", "error": None, "detail": "{}", "memory": "{}"}
+    for _ in range(201):
+        cycles.record_cycle(task.id, task.token, **kept)
+    assert not any("filled" in cycle.action for cycle in cycles.cycles_of(task.id))
+
+    assert only_fill(world) == fill
+    assert fills.total_of_task(task.id) == FillTotal(1, 75_000, fill.place.filled_ms)
+    assert fills.totals_of_tasks(int(world.user.id)) == {task.id: fills.total_of_task(task.id)}
+    tasks.mark_deleted(task, world.clock())
+    tasks.remove_tombstone(task.id)
+    assert only_fill(world) == fill
+
+
+def test_a_sale_that_explains_one_order_is_one_fill(world: World) -> None:
+    _, bidder = world.begun(replace(CATS, bid_mode="fixed", bid_count=2, bid_fixed_low=52_000, bid_fixed_high=52_000))
+    world.market.sell(52_000)
+    world.market.own_.clear()
+    world.later(30, bidder, times=3)
+    assert [fill.sale_id for fill in fills.newest(int(world.user.id), Wanted(), 10)] == ["sale-0"]
+
+
+def test_a_crash_before_the_notes_keeps_the_fill(world: World) -> None:
+    task, _ = world.begun(ONE)
+    world.market.sell(75_000)
+    with pytest.raises(Crash):
+        world.later(30, world.bidder(task, CrashAt("after_plan")))
+    world.market.asks_ = [ask(90_000)]
+    world.later(30, world.bidder(task))
+    assert (only_fill(world).price_sats, only_fill(world).floor_at_fill) == (75_000, None)
+
+
+def test_a_fill_lies_within_its_orders_life_whatever_the_venues_clock_says(world: World) -> None:
+    for number, sold_ms in enumerate((1, 10**15)):
+        task, _ = world.begun(replace(ONE, slug=("cats", "dogs")[number]))
+        (order,) = orders.open_orders(task)
+        now_ms = world.clock()
+        assert orders.fill(order, now_ms, orders.SoldInto(f"s{number}", sold_ms=sold_ms))
+        assert Order.get_by_id(order.id).filled_ms == (order.created_ms, now_ms)[number]
