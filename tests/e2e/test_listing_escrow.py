@@ -66,7 +66,8 @@ def stranded(seller: Seller) -> str:
     return str(found["outpoint"])
 
 
-def give_sats(seller: Seller, sats: int = 100_000) -> None:
+def give_sats(seller: Seller, sats: int = 2_000_000) -> None:
+    # More than the 0.01 BTC that ord.net asks of whoever signs in, as after a restart.
     payment = seller.trader.ok("GET", "/api/wallet")["payment"]
     seller.service.sim("PUT", f"/sim/coins/{payment}", {"values": [sats]})
     until(lambda: seller.trader.ok("GET", "/api/wallet")["paymentSats"] == sats, "the sats to be seen")

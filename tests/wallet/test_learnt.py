@@ -323,7 +323,7 @@ def test_nobody_gets_keys_by_asking(desk: Learning) -> None:
 
 
 def test_the_holder_of_an_address_is_found(desk: Learning) -> None:
-    keys = desk.ask("addresses", user=USER)
+    keys = desk.ask("addresses", user=USER) | {"escrows": {}}
     for address in ("", USER, PAYOUT_ADDRESS, keys["vault"]):
         assert desk.ask("holder", address=address) == {"user": USER, "keys": keys}
     assert tag_of(desk.ask, "holder", address=OTHER_USER) == "dest-allow"
