@@ -63,7 +63,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "learnt.form": ("learnt",),
     "learnt.laws": ("learnt_laws", "learnt"),
     "learnt.seen": ("learnt",),
-    "learnt.store": ("learnt",),
+    "learnt.store": ("learnt_file", "learnt"),
     "judgement": ("judge",),
     "signer.payouts": ("outputs_unique",),
     "signer.offers": ("sign_offers",),
