@@ -30,6 +30,10 @@ LIST = (
     "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, created_ms, "
     "venue FROM tasks WHERE user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL ORDER BY id"
 )
+FILLS = (
+    "SELECT task_id, COUNT(*), SUM(price_sats), MAX(filled_ms) FROM orders WHERE close_reason = 'filled' "
+    "AND dry_run = 0 AND task_id IN (SELECT id FROM tasks WHERE user_id = ?) GROUP BY task_id"
+)
 SAME = "SELECT 1 FROM tasks WHERE user_id = ? AND slug_key = ? AND deleted_ms IS NULL"
 COUNT = "SELECT COUNT(*) FROM tasks WHERE user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL"
 INSERT = (
@@ -91,6 +95,12 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     ignore_addresses: list[str] = []
 
 
+class Fills(msgspec.Struct, rename="camel"):
+    count: int = 0
+    spent_sats: int = 0
+    last: str | None = None
+
+
 class TaskOut(msgspec.Struct, rename="camel"):
     id: int
     slug: str
@@ -101,6 +111,7 @@ class TaskOut(msgspec.Struct, rename="camel"):
     last_error: str | None
     created_at: str
     venue: str
+    fills: Fills
 
 
 path, port, pragmas = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
@@ -128,18 +139,28 @@ def user_of(request: Request) -> int:
     return int(row[1])
 
 
-def shown(row: tuple[Any, ...]) -> TaskOut:
+def iso(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def fills_of(user: int) -> dict[int, Fills]:
+    rows = database.execute(FILLS, (user,)).fetchall()
+    return {task: Fills(count, sats, iso(last_ms)) for task, count, sats, last_ms in rows}
+
+
+def shown(row: tuple[Any, ...], fills: dict[int, Fills]) -> TaskOut:
     task_id, slug, type_, config, desired, observed, cycle_ms, action, error, created_ms, venue = row
     cycle = None if cycle_ms is None else {"time": cycle_ms // 1000, "action": action or ""}
-    created = datetime.fromtimestamp(created_ms / 1000, UTC).isoformat(timespec="milliseconds")
     running = desired == "running" and observed != "crashed"
-    return TaskOut(task_id, slug, type_, running, msgspec.Raw(config), cycle, error, created[:-6] + "Z", venue)
+    filled = fills.get(task_id) or Fills()
+    return TaskOut(task_id, slug, type_, running, msgspec.Raw(config), cycle, error, iso(created_ms), venue, filled)
 
 
 @app.get("/api/tasks")
 async def list_tasks(request: Request) -> Response:
-    rows = database.execute(LIST, (user_of(request),)).fetchall()
-    return Response(encode([shown(row) for row in rows]), media_type="application/json")
+    user = user_of(request)
+    rows, fills = database.execute(LIST, (user,)).fetchall(), fills_of(user)
+    return Response(encode([shown(row, fills) for row in rows]), media_type="application/json")
 
 
 @app.post("/api/tasks")
@@ -164,7 +185,7 @@ async def create_task(request: Request) -> Response:
         database.execute("ROLLBACK")
         raise
     row = (task_id, config.slug, config.type, text.encode(), "stopped", "stopped", None, None, None, now, DEFAULT_VENUE)
-    return Response(encode(shown(row)), 201, {"Location": f"/api/tasks/{task_id}"}, "application/json")
+    return Response(encode(shown(row, {})), 201, {"Location": f"/api/tasks/{task_id}"}, "application/json")
 
 
 @app.put("/api/tasks/{task_id}")
@@ -188,7 +209,7 @@ async def change_task(task_id: int, request: Request) -> Response:
         database.execute("ROLLBACK")
         raise
     row = (task_id, config.slug, config.type, text.encode(), *row[4:])
-    return Response(encode(shown(row)), media_type="application/json")
+    return Response(encode(shown(row, fills_of(user))), media_type="application/json")
 
 
 if __name__ == "__main__":

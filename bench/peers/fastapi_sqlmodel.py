@@ -134,6 +134,12 @@ class LastCycle(Camel):
     action: str
 
 
+class Fills(Camel):
+    count: int = 0
+    spent_sats: int = 0
+    last: str | None = None
+
+
 class TaskOut(Camel):
     id: int
     slug: str
@@ -144,7 +150,13 @@ class TaskOut(Camel):
     last_error: str | None
     created_at: str
     venue: str
+    fills: Fills
 
+
+FILLS = (
+    "SELECT task_id, COUNT(*), SUM(price_sats), MAX(filled_ms) FROM orders WHERE close_reason = 'filled' "
+    "AND dry_run = 0 AND task_id IN (SELECT id FROM tasks WHERE user_id = ?) GROUP BY task_id"
+)
 
 database, port, pragmas = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
 engine = create_engine(f"sqlite:///{database}", connect_args={"check_same_thread": False, "timeout": 15}, pool_size=40)
@@ -188,11 +200,19 @@ def current_user(db: Db, credentials: Annotated[HTTPAuthorizationCredentials, De
 Me = Annotated[User, Depends(current_user)]
 
 
-def shown(task: Task) -> TaskOut:
+def iso(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def fills_of(db: Session, user_id: int | None) -> dict[int, Fills]:
+    rows = db.connection().exec_driver_sql(FILLS, (user_id,))
+    return {task: Fills(count=count, spent_sats=sats, last=iso(last_ms)) for task, count, sats, last_ms in rows}
+
+
+def shown(task: Task, fills: dict[int, Fills]) -> TaskOut:
     cycle = None
     if task.last_cycle_ms is not None:
         cycle = LastCycle(time=task.last_cycle_ms // 1000, action=task.last_cycle_action or "")
-    created = datetime.fromtimestamp(task.created_ms / 1000, UTC)
     return TaskOut(
         id=task.id or 0,
         slug=task.slug,
@@ -201,8 +221,9 @@ def shown(task: Task) -> TaskOut:
         config=Config.model_validate(task.config),
         last_cycle=cycle,
         last_error=task.last_error,
-        created_at=created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        created_at=iso(task.created_ms),
         venue=task.venue,
+        fills=fills.get(task.id or 0) or Fills(),
     )
 
 
@@ -213,7 +234,8 @@ def alive(user_id: int) -> tuple[Any, ...]:
 @app.get("/api/tasks", response_model=list[TaskOut])
 def list_tasks(db: Db, user: Me) -> list[TaskOut]:
     query = select(Task).where(*alive(user.id or 0)).order_by(col(Task.id))
-    return [shown(task) for task in db.exec(query)]
+    fills = fills_of(db, user.id)
+    return [shown(task, fills) for task in db.exec(query)]
 
 
 @app.post("/api/tasks", response_model=TaskOut, status_code=201)
@@ -239,7 +261,7 @@ def create_task(db: Db, user: Me, config: Config, response: Response) -> TaskOut
     db.commit()
     db.refresh(task)
     response.headers["Location"] = f"/api/tasks/{task.id}"
-    return shown(task)
+    return shown(task, {})
 
 
 @app.put("/api/tasks/{task_id}", response_model=TaskOut)
@@ -265,7 +287,7 @@ def change_task(db: Db, user: Me, task_id: int, body: dict[str, Any]) -> TaskOut
     db.add(task)
     db.commit()
     db.refresh(task)
-    return shown(task)
+    return shown(task, fills_of(db, user_id))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class Filling:
         for rung in rungs:
             if rung.order:
                 self._hold(rung, rung.order, budget)
-        if self._raising or self.beaten or self.steps_down:
+        if rungs and (self._raising or self.beaten or self.steps_down):
             self._make_way(rungs[0], self._free, budget)
         free = self._free
         for rung in rungs:

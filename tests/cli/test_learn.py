@@ -79,7 +79,7 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
     assert told_by_doctor["live simulator-unisat plain listings"] == told_by_doctor["live simulator withdrawals"]
     assert told_by_doctor["live simulator withdrawals"] == told_by_doctor["live simulator-ordnet bids"] == "meaning"
     assert told_by_doctor["live simulator secure listings"].startswith("not signed: ")
-    assert told_by_doctor["live simulator-ordnet listings"].startswith("not signed: listings at ")
+    assert told_by_doctor["live simulator-ordnet listings"].startswith("meaning: transfer, sale and recovery")
 
     running.sim("PUT", "/sim/poison", {"mode": "extra_output"})
     told = judged(running, trader, inscription)

@@ -151,8 +151,9 @@ def house() -> House:
         text,
         **{
             "#BIDKEEPER_SATFLOW_API_KEY_FILE": "BIDKEEPER_SATFLOW_API_KEY_FILE",
+            "CLIENTS=bidkeeper,bidkeeper-signer": f"CLIENTS={REST},{SIGNER}",
             "CLIENTS=bidkeeper-signer": f"CLIENTS={SIGNER}",
-            "CLIENTS=bidkeeper": f"CLIENTS={REST}",
+            "CLIENTS=bidkeeper\n": f"CLIENTS={REST}\n",
             "=/": f"={root}/",
             "WHITELIST=": "WHITELIST=*",
         },

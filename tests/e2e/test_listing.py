@@ -50,9 +50,8 @@ class Seller:
         return [(event["event"], event["price"]) for event in history]
 
     def market(self) -> list[int]:
-        """Prices that buyers see for it."""
-        items = self.trader.ok("GET", "/api/autolist/wallet/ordinals?refresh=1")
-        return [item["listingPrice"] for item in items if item["id"] == self.inscription and item["listed"]]
+        """Prices that buyers see for it, from the market itself: what the service tells may be some seconds old."""
+        return [price for event, price in self.events()[-1:] if event == "accepted"]
 
 
 def workers(service: Installation) -> list[int]:

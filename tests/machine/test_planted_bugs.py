@@ -17,6 +17,7 @@ RARE = (
     "a stop that is only a flag",
     "the cap is not last",
     "made first, past maxFills",
+    "a batch is cancelled as one",
 )
 
 

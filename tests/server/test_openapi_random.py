@@ -108,7 +108,7 @@ def test_random_questions_get_described_answers(io_loop: IOLoop, service: Servic
     drive = Driver(service)
 
     @settings(
-        max_examples=800,
+        max_examples=1200,
         deadline=None,
         derandomize=True,
         database=None,

@@ -71,7 +71,7 @@ def test_it_waits_locked_and_signs_once_it_is_unlocked(start: Start, tmp_path: P
     assert signer.unlock(PASSPHRASE) == {}
     assert client.status() == READY
     keys = client.addresses(USER)
-    assert keys == derive_user(seed_of(WORDS), 1).public
+    assert replace(keys, escrows={}) == derive_user(seed_of(WORDS), 1).public
     secret = client.grant(live_grant(venue=MARKET))
     bid = live_bid()
     first = client.sign_bid(17, 5, secret, bid)
@@ -235,7 +235,7 @@ def test_keys_that_were_imported_sign(start: Start, tmp_path: Path) -> None:
     mine = keystore.unlock(path, PASSPHRASE).put_imported(USER, Imported(bytes([7] * 32), bytes([8] * 32))).public
     signer = start(MARKET)
     signer.unlock(PASSPHRASE)
-    assert signer.client.addresses(USER) == mine
+    assert replace(signer.client.addresses(USER), escrows={}) == mine
     secret = signer.client.grant(live_grant(venue=MARKET))
     signed = signer.client.sign_bid(17, 5, secret, live_bid())
     assert signed.message.startswith(f"{mine.payment}:")
