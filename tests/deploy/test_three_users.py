@@ -87,7 +87,7 @@ FACTS_SOCKET = "/var/lib/bidkeeper-gateway/run/facts.sock"
 def test_each_answers_one_user_only(
     running: House, friend: int, others: tuple[int, ...], question: str, socket: str
 ) -> None:
-    """But the gateway, which answers the signer's user besides: an operator asks it as that user for drafts to learn."""
+    """But the gateway, which answers the user of the signer, too: an operator asks as that user for drafts to learn."""
     assert ask(friend, question, running, socket) == "ready"
     for user in others:
         assert_closed(ask(user, question, running, socket))
