@@ -52,11 +52,11 @@ mutants: setup
 
 # Every branch of the files that decide about signatures is taken by their fast tests: below 100 % it fails.
 coverage: setup
-	$(BIN)/python -m coverage run -m pytest -m "not slow" tests/wallet
+	$(BIN)/python -m coverage run -m pytest -m "not slow and not faults" tests/wallet
 	$(BIN)/python -m coverage report
 
 test-fast: setup
-	EXAMPLES_PART=16 $(BIN)/python -m pytest -n $$(nproc) --dist loadfile --no-loadscope-reorder -m "not slow"
+	EXAMPLES_PART=16 $(BIN)/python -m pytest -n $$(nproc) --dist loadfile --no-loadscope-reorder -m "not slow and not faults"
 
 lint: setup
 	$(BIN)/ruff check .

@@ -63,6 +63,7 @@ def test_a_functions_docstring_starts_with_a_verb(package: str) -> None:
     assert not found, f"begin with a verb: {found}"
 
 
+@pytest.mark.slow
 def test_tests_ask_no_riddles_either() -> None:
     counts = [(len(riddles(path)), sum(1 for _ in named(path))) for path in sorted((ROOT / "tests").rglob("*.py"))]
     asked, described = map(sum, zip(*counts, strict=True))

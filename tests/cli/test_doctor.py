@@ -138,6 +138,7 @@ def test_the_tail_of_the_audit_log(examine: Examine, environment: dict[str, str]
     assert (check.status, check.text) == ("FAIL", "broken: line 4 does not follow the one before it")
 
 
+@pytest.mark.slow
 def test_a_port_that_another_program_has(examine: Examine, environment: dict[str, str]) -> None:
     port = int(environment["BIDKEEPER_PORT"])
     with socket.create_server(("127.0.0.1", port)):

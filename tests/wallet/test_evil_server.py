@@ -150,6 +150,7 @@ class EvilServer:
             assert self.sent[user, request["source"] == "bidding"] <= DAILY
 
 
+@pytest.mark.slow
 def test_whatever_an_evil_server_asks_for_goes_to_its_owner(tmp_path: Path) -> None:
     with desk(tmp_path, Ceilings(withdrawn_a_day=DAILY)) as signer:
         evil = EvilServer(signer, random.Random(7))
