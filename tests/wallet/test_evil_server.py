@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from embit.psbt import PSBT
 from embit.transaction import Transaction
 
