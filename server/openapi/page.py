@@ -16,13 +16,16 @@ _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem}
 h1{margin-bottom:0}h2{margin-top:2.5rem;text-transform:capitalize}
 code,pre{font:0.9em ui-monospace,monospace}
-nav ul{columns:2 20rem;list-style:none;padding:0}
 details,section.schema{border:1px solid var(--line);border-radius:6px;margin:0.5rem 0;padding:0.4rem 0.8rem}
-summary{cursor:pointer}summary b{display:inline-block;min-width:4.5rem}
-summary span{opacity:0.75;float:right}
+summary{cursor:pointer;display:flex;flex-wrap:wrap;gap:0 0.6rem;align-items:baseline}
+summary::before{content:"▸"}details[open]>summary::before{content:"▾"}
+summary b{min-width:4.5rem}summary code{overflow-wrap:anywhere}
+summary span{opacity:0.75;margin-left:auto;text-align:right}
+pre{overflow:auto}td{overflow-wrap:break-word}
 table{border-collapse:collapse;width:100%;margin:0.5rem 0}
 th,td{text-align:left;vertical-align:top;padding:0.2rem 0.8rem 0.2rem 0;border-top:1px solid var(--line)}
 th{font-weight:600;width:1%;white-space:nowrap}
+@media(max-width:40rem){.schema th,.schema td{display:block;width:auto}.schema td{border:0;padding-top:0}}
 """
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 POLICY = (
