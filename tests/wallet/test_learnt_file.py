@@ -43,12 +43,13 @@ def test_what_is_stored_is_read_again(tmp_path: Path) -> None:
         (lambda path: path.write_text("{}"), "it holds no forms"),
         (lambda path: path.write_text('{"forms": []}'), "it holds no forms"),
         (lambda path: path.write_bytes(b"\xff"), "decode"),
+        (lambda path: path.write_text('{"forms": [], "hmac": "\u00e9"}'), "it was changed, or is of other keys"),
         (lambda path: path.write_text("[" * 100_000), "recursion"),
         (lambda path: shutil.copy(path.with_name("older.json"), path), "it is not the one that was stored last"),
         (lambda path: shutil.copy(path.with_name("others.json"), path), "it was changed, or is of other keys"),
     ],
 )
-def test_a_file_that_waschange_stored_copied_or_lost_is_not_believed(
+def test_a_file_that_was_changed_copied_or_lost_is_not_believed(
     tmp_path: Path, harm: Callable[[Path], None], why: str
 ) -> None:
     path = tmp_path / "learnt.json"
@@ -101,5 +102,11 @@ def test_the_audit_log_knows_the_last_file(tmp_path: Path) -> None:
     assert last_digest(log) == "none"
     log.write_text('{"operation":"bid"}\n')
     assert last_digest(log) == "none"
-    log.write_text('{"learnt_sha256":"aa"}\n{"operation":"bid"}\n{"learnt_sha256":"bb"}\n{"operation":"list"}\n')
+    learnt = '{"operation":"learn","learnt_sha256":"aa"}\n{"operation":"bid"}\n'
+    log.write_text(learnt + '{"operation":"forget","learnt_sha256":"bb"}\n{"operation":"list"}\n')
     assert last_digest(log) == "bb"
+    # A slug is anybody's text, and a log cannot be edited: such a line must not stop the signer's next start.
+    log.write_text(learnt + '{"operation":"bid","slug":"learnt_sha256"}\n')
+    assert last_digest(log) == "aa"
+    log.write_text(learnt + '{"operation":"bid","learnt_sha256":"cc"}\n')
+    assert last_digest(log) == "aa"

@@ -21,6 +21,7 @@ from wallet.policy import PolicyRefused
 
 LEARNT_FILE = "learnt.json"
 NOTHING = "none"  # the digest of a store that was never written
+OPERATIONS = ("learn", "forget")  # in the audit log
 _REMEDY = "bidkeeper venue learnt forget --all, then learn again"
 
 Forms = Mapping[tuple[str, str], LearntForm]
@@ -78,7 +79,7 @@ class LearntForms:
             return {}
         if not isinstance(stored, dict) or not {"forms", "hmac"} <= stored.keys():
             raise ValueError("it holds no forms")
-        if not hmac.compare_digest(self._seal(stored["forms"]), str(stored["hmac"])):
+        if not hmac.compare_digest(self._seal(stored["forms"]).encode(), str(stored["hmac"]).encode()):
             raise ValueError("it was changed, or is of other keys")
         if _digest(stored) != last_digest:
             raise ValueError("it is not the one that was stored last")
@@ -104,11 +105,14 @@ def _digest(stored: Any) -> str:
 
 
 def last_digest(audit_log: Path) -> str:
-    """Returns the digest that the audit log's last line about learnt forms has; NOTHING without one."""
+    """Returns the digest that the audit log's last line about learnt forms has; NOTHING without one.
+
+    Lines of other operations hold texts of anybody's choosing, such as slugs: the name alone says nothing.
+    """
     found = NOTHING
     if audit_log.exists():
         with audit_log.open("rb") as lines:
             for line in lines:
-                if b'"learnt_sha256"' in line:
-                    found = json.loads(line)["learnt_sha256"]
+                if b'"learnt_sha256"' in line and (entry := json.loads(line)).get("operation") in OPERATIONS:
+                    found = entry["learnt_sha256"]
     return found

@@ -36,7 +36,12 @@ def seen_of(raw: bytes, intent: ListingIntent, facts: OutpointFacts | None, owne
 def as_learnt(
     learnt: LearntForms | None, venue: str, intent: ListingIntent, approved: Iterable[ApprovedListing]
 ) -> None:
-    """Refuses drafts that are not of the form learnt for their kind, where there is one."""
+    """Refuses drafts that are not of the form learnt for their kind, where there is one.
+
+    While the file of forms is not believed it refuses those of an escrow, too, though none of theirs are learnt.
+    """
+    if learnt is not None:
+        learnt.all()
     for at, each in enumerate(approved):
         spent = each.spent[each.index]
         assert intent.price_sats is not None and spent is not None
