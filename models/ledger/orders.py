@@ -18,6 +18,7 @@ from peewee import IntegrityError
 
 from models.base import transaction
 from models.ledger import order_statements as statements
+from models.ledger import to_list
 from models.ledger.order_table import (
     CLOSE_REASONS,
     CLOSED,
@@ -79,7 +80,7 @@ class ExposureLimits:
 class NewOrder:
     """An order to be reserved; `expires_ms` is moved on by milliseconds until it is unique in its wallet.
 
-    `trait` is (type, value), None for a bid on the whole collection or rune; `coins` as in the table.
+    `trait` is (type, value), None for a bid on the whole collection or rune; `coins` and `receive` as in the table.
     """
 
     intent: str
@@ -95,6 +96,7 @@ class NewOrder:
     trait: tuple[str, str] | None = None
     dry_run: bool = False
     coins: str = ""
+    receive: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +252,8 @@ def _move(
             filled_ms=filled_ms,
             inscription_id=sale and sale.inscription_id,
         )
+        if sale is not None and moved.rowcount == 1:
+            to_list.note(order)
     if moved.rowcount != 1:
         raise IllegalOrderMove(f"order {order.id} is not {order.state} any more")
     order.state, order.close_reason, order.misses, order.updated_ms = state, reason, 0, now_ms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from models import users
-from models.ledger import fills
+from models.ledger import fills, orders
 from models.ledger.fills import FillTotal
 from models.tasks import tasks
 from models.tasks.table import BIDDING, Task
@@ -62,6 +62,17 @@ def exists_already() -> ApiError:
     return ApiError(409, "Task already exists for this slug")
 
 
+def _refuse_another_delivery(task: Task, config: BidConfig) -> None:
+    """Raises ApiError (409) for a change of the place of delivery while orders are open.
+
+    A bid that is made at this very moment still delivers where it says itself: its order has the address.
+    """
+    is_moved = load_bid_config(task.config).to_vault != config.to_vault
+    if is_moved and any(not order.dry_run for order in orders.open_orders(task.id)):
+        message = "Its open bids deliver to the former address. Stop the task, and change it when they are closed."
+        raise ApiError(409, "deliverTo cannot be changed while orders are open", message=message)
+
+
 class BiddingTaskHandler(TaskHandler):
     """The common part of operations on one bidding task."""
 
@@ -94,6 +105,7 @@ class BiddingTasksHandler(SignedIn):
         given = self.json_object()
         config, details = bid_config.merged(given, None)
         venue, unknown = task_venues.named(given, self.services.settings)
+        config = task_venues.delivering(given, venue, config)
         if details := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
         if config.trait is not None or is_unspelled(config):
@@ -142,6 +154,7 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
                 config = self._merged(task)
             row = columns(config)
             if row["config"] != task.config:
+                _refuse_another_delivery(task, config)
                 if task.is_running:
                     self.refuse_unsupported(config)
                     if load_bid_config(task.config).dry_run and not config.dry_run:
@@ -156,6 +169,7 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
     def _merged(self, task: Task) -> BidConfig:
         given, venue = self.json_object(), task.venue
         config, details = bid_config.merged(given, load_bid_config(task.config))
+        config = task_venues.delivering(given, venue, config)
         if details := [*details, *task_venues.moved(given, venue)] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
         return config

@@ -56,6 +56,8 @@ DEFAULTS = {
     "pauseOnFloorDrop": None,
     "activeHours": None,
     "ignoreAddresses": [],
+    "deliverTo": "ordinalsAddress",
+    "onFill": None,
 }
 
 
