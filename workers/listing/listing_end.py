@@ -67,8 +67,8 @@ class EndFinder:
         return max(ours, key=lambda sale: sale.sold_ms, default=None)
 
     def _sold_for(self, sale: Sale, newest: Listing) -> SoldFor:
-        # The signer signs for the whole price but for what the operator lets the venue keep, and then nobody knows.
-        fee_sats = None if self._context.settings.seller_fee_ppm(newest.venue) else 0
+        # The signer signs for the whole price but for what the operator lets the venue keep.
+        fee_sats = self._context.settings.known_seller_fee(newest.venue, sale.price)
         # In an escrow the sale spends another output, which the ledger does not know.
         txid = None if self._context.venue.lists_in_escrow else self._spent_by(newest.outpoint)
         return SoldFor(sale.price, sale.sale_id, sale.sold_ms, fee_sats, txid)
