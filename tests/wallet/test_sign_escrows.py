@@ -238,6 +238,15 @@ def test_the_payout_is_the_escrows_own_whatever_becomes_of_the_output_before_it(
     assert open_desk.signer.handle(wanted, known | {str(escrow.outpoint): escrow})
 
 
+def test_its_user_keeps_a_place_while_it_can_be_bought(open_desk: Desk) -> None:
+    case = honest("ordnet")
+    sign(open_desk, asked(case))
+    in_a_year = open_desk.now_ms + 365 * 86_400_000
+    assert open_desk.ledger.users_in_need(in_a_year) == 1
+    open_desk.ledger.payouts.forget(str(case.check().outpoint))
+    assert open_desk.ledger.users_in_need(in_a_year) == 0
+
+
 def test_the_judge_says_what_each_of_the_three_would_promise(open_desk: Desk) -> None:
     def judged(case: Case, **changes: Any) -> list[dict[str, Any]]:
         venue = VENUE_OF[case.form]

@@ -109,7 +109,7 @@ class ListingSigner:
         )
         store.put_listing(signed)
         for promise in found.promises:
-            payouts.put(promise.outpoint, promise.payout, promise.sighash)
+            payouts.put(promise.outpoint, promise.payout, promise.sighash, listing.outpoint)
         # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
         authority.audit.append(now, _entry(signed, found))
         return signed
