@@ -120,11 +120,12 @@ class WithdrawalPlanner:
 
     def _escrow_at(self, address: str | None, keys: UserKeys) -> Escrow | None:
         """Returns the user's escrow at this address."""
-        if address is None or address not in keys.escrows.values():
+        if address is None or address not in keys.escrows:
             return None
         # An x-only key: its parity is no part of an escrow.
         vault = b"\x02" + bytes.fromhex(keys.vault_pubkey)
-        return escrow_at(script_at(address), vault, all_terms(escrow_terms_of(self._services.settings)).values())
+        known = all_terms(escrow_terms_of(self._services.settings))
+        return escrow_at(script_at(address), vault, [terms for _, terms in known])
 
     def _refuse_listed(self, inscription_id: str) -> None:
         kept = withdrawals.what_keeps(self._user.id, inscription_id)

@@ -117,7 +117,7 @@ class ListingSigner:
 
 def _drafts_hash(listing: ListingToSign) -> str:
     # An escrow's as one more item, so that it is no secure listing's hash.
-    drafts = [listing.psbt, *listing.secure]
+    drafts = list(listing.drafts)
     if listing.is_in_escrow:
         drafts.append(f"escrow {listing.transfer} {listing.recovery}")
     return hashlib.sha256("\n".join(drafts).encode()).hexdigest()

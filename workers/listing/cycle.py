@@ -113,7 +113,7 @@ class ListingCycle:
             None if open_ is None else open_.outpoint,
             max_age_s,
             self._faults,
-            frozenset(self._keys.escrows.values()),
+            frozenset(self._keys.escrows),
         )
 
     def _is_as_known(self, open_: Listing | None) -> bool:

@@ -89,7 +89,7 @@ class ListingDrain:
         keys, task = self._known_keys(faults), tasks.under_token(context.task_id, context.token)
         if task is None or keys is None:
             return Homecoming.LATER
-        if context.venue.name not in keys.escrows:
+        if context.venue.name not in keys.escrows.values():
             return None
         located = self._located(listing, faults)
         if located.inscription_state in ("unknown", "pending"):
@@ -185,7 +185,7 @@ class ListingDrain:
         keys, market = self._known_keys(faults), self._context.market
         if keys is None:
             return LocatedInscription("unknown")
-        place, escrows = (keys.vault, listing.outpoint, _CHAIN_AGE_S), frozenset(keys.escrows.values())
+        place, escrows = (keys.vault, listing.outpoint, _CHAIN_AGE_S), frozenset(keys.escrows)
         return whereabouts.locate(market, listing.inscription_id, *place, faults, escrows)
 
     def _known_keys(self, faults: Faults) -> UserKeys | None:

@@ -30,7 +30,7 @@ from workers.listing.drain import ListingDrain
 from workers.listing.homecoming import MOST_A_DAY, MOST_A_DAY_FOR_A_PRICE
 
 ESCROW, HOME, COIN = "bc1pescrow", "44" * 32 + ":0", "55" * 32 + ":2"
-OWN = replace(KEYS, escrows={"simulator": ESCROW})
+OWN = replace(KEYS, escrows={ESCROW: "simulator"})
 
 
 @dataclass
