@@ -109,6 +109,10 @@ class FillLister:
             except _Never as reason:
                 log.info("order %d: what it bought is not listed: %s", order.id, reason)
                 to_list.drop(order, str(reason))
+            except Exception:
+                # One that cannot be worked on keeps no other waiting.
+                log.exception("order %d: failed to have what it bought listed", order.id)
+                look.rest_s = min(2 * look.rest_s, LONGEST_REST_S)
 
     def _wait(self, order: Order, reason: str) -> None:
         if self._clock_ms() - int(order.closed_ms or 0) > WEEK_MS:
@@ -155,7 +159,10 @@ class FillLister:
         order = Order.get_by_id(seen.id)
         row, rule = _rule(order)
         self._refuse_too_many(row, rule)
-        config = replace(load_listing_config(rule.autolist), cost_sats=to_list.cost(order).sats)
+        try:
+            config = replace(load_listing_config(rule.autolist), cost_sats=to_list.cost(order).sats)
+        except ValueError as error:
+            raise _NotYet(f"onFill.autolist cannot be read: {error}") from None
         if wrong := problems(config):
             raise _NotYet(f"onFill.autolist: {wrong[0].field}: {wrong[0].text}")
         try:

@@ -221,6 +221,36 @@ def test_nothing_is_asked_for_before_the_fee_could_be_noted(world: World) -> Non
     assert desk.look(after_s=125, times=2)[0] == "listed"  # type: ignore[index]
 
 
+def test_one_that_cannot_be_worked_on_keeps_no_other_waiting(world: World) -> None:
+    buys(world, replace(TO_VAULT, on_fill=replace(RULE, max_open=5)))
+    row = Order.get().__data__ | {"id": 50, "intent": "x", "expires_ms": 5, "sale_id": "s", "inscription_id": OTHER}
+    Order.insert(row).execute()
+    desk = Desk(world)
+    found = desk.find
+
+    def broken(order: Order, address: str) -> Found:
+        if order.id != 50:
+            raise OSError("the disk is full")
+        return found(order, address)
+
+    desk.lister = FillLister(world.settings, 5.0, world.clock, monotonic=lambda: world.clock.now_ms / 1000, find=broken)
+    desk.look(times=2)
+    assert [row.inscription_id for row in autolists()] == [OTHER]
+    assert Order.get_by_id(row["id"] - 49).autolist_state == "waiting"
+
+
+def test_a_rule_that_cannot_be_read_or_leads_to_no_price_waits(world: World) -> None:
+    task = buys(world)
+    costly = ListingConfig(min_margin=Decimal(100), cost_sats=None)
+    for rule, says in (("{", "onFill.autolist cannot be read"), (dump_listing_config(costly), "")):
+        config = dump_bid_config(replace(TO_VAULT, on_fill=replace(RULE, autolist=rule)))
+        Task.update(config=config).where(Task.id == task).execute()
+        Order.update(price_sats=2_000_000_000_000_000).execute()
+        waits = Desk(world).look(times=2)
+        assert waits is not None and waits.state == "waiting" and says in str(waits.reason)
+    assert autolists() == []
+
+
 def test_what_waits_long_is_looked_at_more_and_more_rarely(world: World) -> None:
     buys(world)
     desk = Desk(world)
